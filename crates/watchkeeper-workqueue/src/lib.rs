@@ -1,0 +1,1 @@
+//! A queue of keys for level-triggered work.

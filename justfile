@@ -1,0 +1,28 @@
+# The single door. Each recipe is one plain command, so nothing needs `just` to be installed.
+
+# list the recipes
+default:
+    @just --list
+
+# everything the README promises, tested
+test:
+    cargo test --workspace
+
+# formatting, lints, documentation, dependency rules
+lint:
+    cargo fmt --all -- --check
+    cargo clippy --workspace --all-targets -- -D warnings
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+    cargo deny check
+
+# a worker loop over the queue, explained as it runs
+demo:
+    cargo run -p watchkeeper-workqueue --example worker_loop
+
+# one benchmark suite beside its peer, for example `just bench queue`
+bench suite *flags:
+    cargo run --release -p watchkeeper-bench -- {{suite}} {{flags}}
+
+# the whole gate, as it runs on every change
+ci:
+    bash .ci/run
