@@ -35,7 +35,7 @@ pub(crate) enum Verdict {
     Requeue(Wanted),
 }
 
-/// A key: in line (since when), waiting (for what, since when), or neither, which is held by a worker.
+/// A key: in line (since when), waiting (for what, since when), or neither: held. Its causes are uncapped.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Entry {
     in_line: Option<u64>,
@@ -43,7 +43,6 @@ pub(crate) struct Entry {
     rerun: Option<(Wanted, i8)>,
     pub(crate) priority: i8,
     pub(crate) failures: u32,
-    /// One for each add, uncapped.
     pub(crate) causes: Vec<Cause>,
 }
 
@@ -153,8 +152,7 @@ impl Reference {
     }
 
     pub(crate) fn cancel(&mut self, key: Key) -> bool {
-        let is_waiting = self.entries.get(&key).is_some_and(|entry| entry.waiting.is_some());
-        is_waiting && self.entries.remove(&key).is_some()
+        self.entries.extract_if(key..=key, |_, entry| entry.waiting.is_some()).next().is_some()
     }
 
     pub(crate) fn postpone(&mut self, key: Key, until: u64) -> bool {
@@ -172,10 +170,7 @@ impl Reference {
         for entry in self.entries.values_mut() {
             entry.rerun = entry.rerun.filter(|(wanted, _)| wanted.at().is_none());
         }
-        let is_waiting = |(key, entry): (&Key, &Entry)| entry.waiting.map(|_| *key);
-        let waiting: Vec<Key> = self.entries.iter().filter_map(is_waiting).collect();
-        self.entries.retain(|key, _| !waiting.contains(key));
-        waiting
+        self.entries.extract_if(.., |_, entry| entry.waiting.is_some()).map(|(key, _)| key).collect()
     }
 
     /// Keys in line, waiting, and held.
