@@ -1,0 +1,1 @@
+//! One table from errors to what to do next.

@@ -1,0 +1,1 @@
+//! Bytes to objects: splitting, probing, cutting, parsing.
