@@ -83,6 +83,11 @@ impl Resource for ObjectMetadata {
         resource.plural.as_str().into()
     }
 
+    /// Clients ask for the metadata alone.
+    fn metadata_api() -> bool {
+        true
+    }
+
     fn meta(&self) -> &ObjectMeta {
         &self.metadata
     }
