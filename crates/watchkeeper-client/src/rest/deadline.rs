@@ -25,7 +25,7 @@ impl Default for Deadlines {
     fn default() -> Self {
         Self {
             request: Duration::from_secs(65),
-            idle: Some(Duration::from_secs(300)),
+            idle: Some(Duration::from_mins(5)),
         }
     }
 }

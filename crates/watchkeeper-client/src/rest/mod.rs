@@ -9,6 +9,11 @@
 //! | `retry` | [`Retry`] and [`retry_on_conflict`] |
 //! | `stream` | [`ByteStream`]: an answer as it arrives |
 
+#![expect(
+    clippy::missing_errors_doc,
+    reason = "everything here fails with Error, InvalidRequest or PathError, and their variants say when"
+)]
+
 mod answer;
 mod builder;
 mod deadline;

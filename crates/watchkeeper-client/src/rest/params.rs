@@ -3,7 +3,8 @@
 use http::HeaderValue;
 use kube_core::{
     params::{
-        DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, VersionMatch, WatchParams,
+        DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, ValidationDirective,
+        VersionMatch, WatchParams,
     },
     subresource::LogParams,
 };
@@ -166,7 +167,7 @@ impl QueryParams for PatchParams {
         query.push_some("fieldManager", field_manager(self.field_manager.as_ref())?);
         query.push_some(
             "fieldValidation",
-            self.field_validation.as_ref().map(|directive| directive.as_str()),
+            self.field_validation.as_ref().map(ValidationDirective::as_str),
         );
         Ok(())
     }

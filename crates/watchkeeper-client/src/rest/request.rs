@@ -151,7 +151,7 @@ impl Request {
 
     /// Changes an object or a subresource in part.
     pub fn patch<P: Serialize>(
-        path: ResourcePath,
+        object: ResourcePath,
         params: &PatchParams,
         patch: &Patch<P>,
     ) -> Result<Self, InvalidRequest> {
@@ -166,7 +166,7 @@ impl Request {
                 "force takes fields over from other appliers; only an apply can",
             ));
         }
-        Self::on_object(Verb::Patch, path)?
+        Self::on_object(Verb::Patch, object)?
             .with_params(params)?
             .with_patch(patch)
     }

@@ -11,7 +11,7 @@ use kube_core::Status;
 
 /// The longest wait taken from a server. A longer one is more likely a mistake than a plan, and a client that
 /// believed it would be gone for days.
-pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
+pub const MAX_RETRY_AFTER: Duration = Duration::from_hours(1);
 
 /// The wait an answer asks for: the `Retry-After` header, else `details.retryAfterSeconds` of the status.
 ///

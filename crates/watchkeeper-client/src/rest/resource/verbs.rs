@@ -118,18 +118,9 @@ impl<K: Resource + DeserializeOwned + Serialize> ResourceClient<K> {
 
     /// Replaces the status of an object; the rest of `object` is ignored by the server.
     pub async fn update_status(&self, params: &PostParams, object: &K) -> Result<K, Error> {
-        self.update_part("status", params, object).await
-    }
-
-    pub(super) async fn update_part(
-        &self,
-        subresource: &str,
-        params: &PostParams,
-        object: &K,
-    ) -> Result<K, Error> {
         let request = self
             .path_of(object)
-            .and_then(|path| Ok(path.subresource(subresource)?))
+            .and_then(|path| Ok(path.subresource("status")?))
             .and_then(|path| Request::update(path, params, object));
         self.send(Verb::Update, request).await
     }
