@@ -104,6 +104,12 @@ pub enum DecodeError {
         /// Where its value is.
         offset: u64,
     },
+    /// An object says that it is of another kind than was asked for.
+    #[error("an object of another kind than {expected}")]
+    WrongKind {
+        /// The kind it must be.
+        expected: String,
+    },
     /// A watch event is neither ADDED, MODIFIED, DELETED, BOOKMARK nor ERROR.
     #[error("unknown watch event type at byte {offset}")]
     UnknownEventType {

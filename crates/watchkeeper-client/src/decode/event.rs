@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use kube_core::response::Status;
+use serde::Deserialize;
 
 use super::{DecodeError, json, walk::Walk};
 
@@ -106,8 +107,70 @@ pub fn split_event(frame: &Bytes, max_depth: usize) -> Result<RawEvent, DecodeEr
     }
 }
 
+/// The `Status` in an ERROR event. Every field of one may be absent, so only what says that it is one is taken for it.
+pub(crate) fn status_of_event(object: &[u8]) -> Result<Box<Status>, DecodeError> {
+    if !kind_is(object, "Status") {
+        return Err(DecodeError::WrongKind {
+            expected: "Status".to_owned(),
+        });
+    }
+    json::parse(object).map(Box::new)
+}
+
+/// What a bookmark says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Bookmark {
+    /// Everything up to here has been sent.
+    pub resource_version: String,
+    /// Whether this marks the end of the initial events that were asked for.
+    pub initial_events_end: bool,
+}
+
+impl Bookmark {
+    pub(crate) fn new(resource_version: String, initial_events_end: bool) -> Self {
+        Self {
+            resource_version,
+            initial_events_end,
+        }
+    }
+
+    /// Reads the object of a BOOKMARK event.
+    pub(crate) fn of_event(object: &[u8]) -> Result<Self, DecodeError> {
+        #[derive(Deserialize)]
+        struct Wire {
+            #[serde(default)]
+            metadata: Metadata,
+        }
+        #[derive(Deserialize, Default)]
+        #[serde(rename_all = "camelCase")]
+        struct Metadata {
+            #[serde(default)]
+            resource_version: Option<String>,
+            #[serde(default)]
+            annotations: Option<Annotations>,
+        }
+        #[derive(Deserialize)]
+        struct Annotations {
+            #[serde(default, rename = "k8s.io/initial-events-end")]
+            initial_events_end: Option<String>,
+        }
+        let Wire { metadata } = json::parse(object)?;
+        let resource_version = metadata
+            .resource_version
+            .filter(|version| !version.is_empty())
+            .ok_or(DecodeError::Missing {
+                field: "metadata.resourceVersion",
+            })?;
+        let end = metadata
+            .annotations
+            .and_then(|annotations| annotations.initial_events_end);
+        Ok(Self::new(resource_version, end.as_deref() == Some("true")))
+    }
+}
+
 /// Whether `object` says, in its own `kind`, that it is a `kind`. Something that is no object says nothing.
-pub(crate) fn kind_is(object: &[u8], kind: &str) -> bool {
+fn kind_is(object: &[u8], kind: &str) -> bool {
     let mut walk = Walk::new(object);
     let mut find = || {
         let mut first = true;

@@ -28,12 +28,14 @@ mod walk;
 
 pub use cut::cut_managed_fields;
 pub use error::DecodeError;
-pub use event::{EventType, RawEvent, split_event};
+pub(crate) use event::status_of_event;
+pub use event::{Bookmark, EventType, RawEvent, split_event};
 pub use frames::FrameSplitter;
 pub use gunzip::Gunzip;
 pub use json::Json;
 pub use list::{ListEnvelope, ListSplitter};
 pub use metadata::ObjectMetadata;
+pub(crate) use probe::probe_kind;
 pub use probe::{Identity, probe};
 
 /// How the bytes of one object become a `K`.

@@ -95,6 +95,16 @@ impl fmt::Debug for Identity {
 /// When the object has no `metadata.name`, when one of the four is not a string, or when the bytes are not JSON
 /// as far as they were looked at.
 pub fn probe(object: &[u8]) -> Result<Identity, DecodeError> {
+    identity(object, None)
+}
+
+/// As [`probe`], of an object that must be a `kind`. One that does not say before its metadata what it is passes:
+/// items of a list need not, and servers that do say it say it first.
+pub(crate) fn probe_kind(object: &[u8], kind: &str) -> Result<Identity, DecodeError> {
+    identity(object, Some(kind))
+}
+
+fn identity(object: &[u8], kind: Option<&str>) -> Result<Identity, DecodeError> {
     let mut walk = Walk::new(object);
     if !walk.enter()? {
         return Err(walk.expected("an object"));
@@ -102,6 +112,12 @@ pub fn probe(object: &[u8]) -> Result<Identity, DecodeError> {
     let mut first = true;
     while let Some(key) = walk.key(first)? {
         first = false;
+        if let Some(expected) = kind
+            && key.is("kind")
+        {
+            check_kind(&mut walk, expected)?;
+            continue;
+        }
         if !key.is("metadata") {
             walk.skip(usize::MAX)?;
             continue;
@@ -117,6 +133,19 @@ pub fn probe(object: &[u8]) -> Result<Identity, DecodeError> {
         });
     }
     Err(DecodeError::Missing { field: "metadata" })
+}
+
+fn check_kind(walk: &mut Walk<'_>, expected: &str) -> Result<(), DecodeError> {
+    match walk.string()?.as_deref() {
+        None | Some("") => Ok(()),
+        Some(found) if found == expected => Ok(()),
+        Some("Table") => Err(DecodeError::Table {
+            instead_of: "an object",
+        }),
+        Some(_) => Err(DecodeError::WrongKind {
+            expected: expected.to_owned(),
+        }),
+    }
 }
 
 fn metadata(walk: &mut Walk<'_>) -> Result<Identity, DecodeError> {
