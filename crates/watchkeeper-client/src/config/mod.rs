@@ -1,0 +1,1 @@
+//! Kubeconfig and in-cluster configuration, with safe defaults.

@@ -1,0 +1,1 @@
+//! What the server serves, and the mapping between kinds and resources.

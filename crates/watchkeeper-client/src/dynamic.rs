@@ -1,0 +1,1 @@
+//! Any resource by group, version and resource name.

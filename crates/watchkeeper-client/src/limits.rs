@@ -1,0 +1,41 @@
+//! How much a server may make us hold, in one place.
+
+/// Upper bounds on what one response may cost, whatever the server sends.
+///
+/// Every bound ends in a typed error that names the bound and the request, never in an abort and never in
+/// silence: a watch ends and is resumed or relisted by its owner, a list fails and is retried with backoff.
+/// The defaults leave room for the largest objects a real API server stores (etcd refuses writes over about
+/// 1.5 MiB) and stop a hostile or broken server well before it exhausts the process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Bytes of one watch event, its newline not counted.
+    pub event_bytes: usize,
+    /// Bytes of one object: a list item, or the whole body of a get.
+    pub object_bytes: usize,
+    /// Bytes of one list page, after decompression.
+    pub page_bytes: u64,
+    /// How many times larger than its compressed form a body may become. Checked once a body has grown past
+    /// [`Limits::decompression_floor_bytes`], because small bodies of repetitive JSON exceed any sane ratio.
+    pub decompression_ratio: u32,
+    /// Bytes of decompressed body below which the ratio is not looked at.
+    pub decompression_floor_bytes: u64,
+    /// Nesting of arrays and objects in one JSON document.
+    pub json_depth: usize,
+    /// Bytes of response head: status line and headers.
+    pub header_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            event_bytes: 16 << 20,
+            object_bytes: 16 << 20,
+            page_bytes: 256 << 20,
+            decompression_ratio: 200,
+            decompression_floor_bytes: 1 << 20,
+            json_depth: 128,
+            header_bytes: 64 << 10,
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The HTTP stack under a client: TLS, credentials that rotate, limits, warnings.

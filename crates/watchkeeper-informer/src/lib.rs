@@ -1,0 +1,1 @@
+//! From the API server to the cache: one story per key, never skipped, never invented.
