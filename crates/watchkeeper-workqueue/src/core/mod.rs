@@ -246,7 +246,7 @@ impl<K: Hash + Eq + Clone> Core<K> {
         }
         let work_nanos = self.times.as_mut().map(|times| times.finish(id, now));
         self.processing -= 1;
-        let rerun = self.reruns.remove(&id);
+        let rerun = if self.slots[id].state == State::Dirty { self.reruns.remove(&id) } else { None };
 
         let asked = match verdict {
             Verdict::Done => None,
