@@ -16,7 +16,7 @@ type result struct {
 	CPUNs         int64              `json:"cpu_ns"`
 	PeakRSSBytes  *int64             `json:"peak_rss_bytes"`
 	LiveHeapBytes *int64             `json:"live_heap_bytes"`
-	Figures       map[string]float64 `json:"figures"`
+	Figures       map[string]float64 `json:"figures,omitempty"`
 }
 
 // meter spans the timed part of a run. CPU is the whole process, so the garbage collector's and the runtime's
