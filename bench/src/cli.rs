@@ -82,7 +82,7 @@ pub(crate) fn parse() -> Request {
     parse_from(std::env::args_os()).unwrap_or_else(|error| error.exit())
 }
 
-fn parse_from<I, T>(arguments: I) -> Result<Request, clap::Error>
+pub(crate) fn parse_from<I, T>(arguments: I) -> Result<Request, clap::Error>
 where
     I: IntoIterator<Item = T>,
     T: Into<std::ffi::OsString> + Clone,

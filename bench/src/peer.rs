@@ -45,7 +45,7 @@ pub(crate) static CLIENT_GO: Peer = Peer {
 
 /// The peers of a plan that can be run.
 #[derive(Debug)]
-pub(crate) struct Peers(Vec<Prepared>);
+pub(crate) struct Peers(pub(crate) Vec<Prepared>);
 
 impl Peers {
     /// The peer of a row, where it has one and it can be run.

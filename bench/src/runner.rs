@@ -125,7 +125,7 @@ fn steps(plan: &Plan, peers: &Peers, own_program: &std::path::Path) -> Vec<Step>
     steps
 }
 
-async fn execute(step: &Step) -> Result<Run, BenchError> {
+fn command(step: &Step) -> Command {
     let mut command = Command::new(&step.program);
     command
         .args(&step.arguments)
@@ -134,6 +134,10 @@ async fn execute(step: &Step) -> Result<Run, BenchError> {
     for variable in TUNING {
         command.env_remove(variable);
     }
+    command
+}
+
+async fn execute(step: &Step) -> Result<Run, BenchError> {
     let shown = || {
         let arguments: Vec<_> = step
             .arguments
@@ -144,7 +148,7 @@ async fn execute(step: &Step) -> Result<Run, BenchError> {
     };
 
     let before = CpuTicks::now();
-    let output = tokio::time::timeout(TIME_LIMIT, command.output())
+    let output = tokio::time::timeout(TIME_LIMIT, command(step).output())
         .await
         .map_err(|_| BenchError::TimeLimit {
             run: step.name.clone(),
@@ -193,4 +197,112 @@ fn outcome(run: &Run, row: &Row) -> String {
         per_operation(run.measured.wall_ns),
         row.unit,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peer::Prepared;
+
+    fn shell(script: &str) -> Step {
+        let cli::Request::Suite(plan) = cli::parse_from(["watchkeeper-bench", "queue"]).unwrap() else {
+            panic!("a suite was asked for");
+        };
+        Step {
+            row: plan.rows[0],
+            side: Side::Peer,
+            round: 1,
+            name: "a run".to_owned(),
+            program: "/bin/sh".into(),
+            arguments: vec!["-c".into(), script.into()],
+        }
+    }
+
+    fn execute_shell(script: &str) -> Result<Run, BenchError> {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(execute(&shell(script)))
+    }
+
+    #[test]
+    fn the_sides_take_turns_at_going_first() {
+        let arguments = [
+            "watchkeeper-bench",
+            "queue",
+            "--only",
+            "lockstep,lateness",
+            "--rounds",
+            "2",
+        ];
+        let cli::Request::Suite(plan) = cli::parse_from(arguments).unwrap() else {
+            panic!("a suite was asked for");
+        };
+        let peers = Peers(vec![Prepared {
+            name: "client-go",
+            version: String::new(),
+            program: "/peer".into(),
+        }]);
+        let order: Vec<String> = steps(&plan, &peers, "/ours".as_ref())
+            .iter()
+            .map(|step| {
+                let arguments: Vec<_> = step.arguments.iter().map(|text| text.to_string_lossy()).collect();
+                format!("{} {}", step.program.display(), arguments.join(" "))
+            })
+            .collect();
+        let want = [
+            "/ours run-one queue lockstep 1000000",
+            "/peer queue lockstep 1000000",
+            "/ours run-one queue lateness 1000000",
+            "/peer queue lateness 1000000",
+            "/peer queue lockstep 1000000",
+            "/ours run-one queue lockstep 1000000",
+            "/peer queue lateness 1000000",
+            "/ours run-one queue lateness 1000000",
+        ];
+        assert_eq!(order, want);
+    }
+
+    #[test]
+    fn a_run_that_fails_is_an_error_with_what_it_said() {
+        let error = execute_shell("echo half a result; echo out of memory >&2; exit 3").unwrap_err();
+        let text = error.to_string();
+        for part in [
+            "a run failed",
+            "exit status: 3",
+            "half a result",
+            "out of memory",
+            "/bin/sh -c",
+        ] {
+            assert!(text.contains(part), "{part:?} is missing from: {text}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_succeeds_without_a_result_is_an_error() {
+        let error = execute_shell("echo done").unwrap_err();
+        assert!(error.to_string().contains("a run printed no result"), "{error}");
+    }
+
+    #[test]
+    fn a_result_counts_whatever_the_run_said_beside_it() {
+        let result =
+            r#"{"operations":2,"wall_ns":4,"cpu_ns":6,"peak_rss_bytes":null,"live_heap_bytes":null}"#;
+        let run = execute_shell(&format!("echo remark >&2; echo '{result}'")).unwrap();
+        assert_eq!((run.measured.operations, run.measured.cpu_ns), (2, 6));
+    }
+
+    #[test]
+    fn runtime_tuning_of_the_caller_is_not_passed_on() {
+        let command = command(&shell(""));
+        let removed: Vec<_> = command
+            .as_std()
+            .get_envs()
+            .filter(|(_, value)| value.is_none())
+            .collect();
+        for variable in ["GOGC", "GOMAXPROCS", "TOKIO_WORKER_THREADS"] {
+            assert!(
+                removed.iter().any(|(name, _)| *name == variable),
+                "{variable} is passed on"
+            );
+        }
+    }
 }

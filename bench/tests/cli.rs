@@ -149,6 +149,30 @@ fn without_go_the_suite_says_so_and_runs_ours_alone() {
 }
 
 #[test]
+fn a_peer_that_does_not_build_is_an_error_with_the_compilers_words() {
+    let output = Command::new(env!("CARGO_BIN_EXE_watchkeeper-bench"))
+        .args([
+            "queue",
+            "--rounds",
+            "1",
+            "--operations",
+            "50",
+            "--only",
+            "lockstep",
+        ])
+        .env(
+            "PATH",
+            concat!(env!("CARGO_MANIFEST_DIR"), "/tests/broken-toolchain"),
+        )
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("./queue.go:1:1: syntax error"), "{stderr}");
+    assert!(stderr.contains("`--no-peer` runs ours alone"), "{stderr}");
+}
+
+#[test]
 fn list_names_every_row_with_its_target() {
     let output = bench(&["list"]);
     assert!(output.status.success());

@@ -134,3 +134,27 @@ async fn consume(
     }
     Ok(late)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_comes_early_or_from_nowhere_is_an_error() {
+        let far = u64::MAX / 2;
+        let schedule = Schedule {
+            epoch: clock::wall(),
+            due_ns: vec![AtomicU64::new(0), AtomicU64::new(far)],
+            undelivered: AtomicU64::new(2),
+        };
+        let lateness = |key| schedule.lateness_ns(key).map_err(|error| error.to_string());
+        assert!(lateness("namespace-000/pod-name-00000000").is_ok_and(|late_ns| late_ns < far));
+        assert!(
+            lateness("namespace-001/pod-name-00000001").is_err_and(|text| text.contains("before it was due"))
+        );
+        assert_eq!(
+            lateness("namespace-002/pod-name-00000002"),
+            Err("a key nobody added".to_owned())
+        );
+    }
+}
