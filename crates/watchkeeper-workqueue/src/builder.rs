@@ -21,14 +21,7 @@ const DEFAULT_PATIENCE: u32 = 16;
 
 impl<K: Key> WorkQueueBuilder<K> {
     pub(crate) fn new(name: Arc<str>) -> Self {
-        Self {
-            name,
-            clock: None,
-            limiter: None,
-            metrics: None,
-            patience: DEFAULT_PATIENCE,
-            key: PhantomData,
-        }
+        Self { name, clock: None, limiter: None, metrics: None, patience: DEFAULT_PATIENCE, key: PhantomData }
     }
 
     /// Another rate limiter than [`default_controller_limiter`].
@@ -58,9 +51,7 @@ impl<K: Key> WorkQueueBuilder<K> {
     /// The queue.
     pub fn build(self) -> WorkQueue<K> {
         let clock = self.clock.unwrap_or_else(|| Arc::new(TokioClock::new()));
-        let limiter = self
-            .limiter
-            .unwrap_or_else(|| Box::new(default_controller_limiter()));
+        let limiter = self.limiter.unwrap_or_else(|| Box::new(default_controller_limiter()));
         WorkQueue::from_parts(self.name, clock, limiter, self.metrics, self.patience)
     }
 }

@@ -36,14 +36,9 @@ pub struct TokioClock {
 
 impl TokioClock {
     /// A clock whose origin is now.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the clock that everything else is handed"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "this is the clock that everything else is handed")]
     pub fn new() -> Self {
-        Self {
-            origin: tokio::time::Instant::now(),
-        }
+        Self { origin: tokio::time::Instant::now() }
     }
 }
 
@@ -61,10 +56,7 @@ impl Clock for TokioClock {
     fn sleep_until(&self, at: Duration) -> Sleep {
         // A deadline past what an Instant can hold is centuries away: sleep a year and let the queue ask again.
         const FAR: Duration = Duration::from_hours(365 * 24);
-        let until = self
-            .origin
-            .checked_add(at)
-            .unwrap_or_else(|| self.origin + self.now() + FAR);
+        let until = self.origin.checked_add(at).unwrap_or_else(|| self.origin + self.now() + FAR);
         Box::pin(tokio::time::sleep_until(until))
     }
 }
@@ -86,9 +78,7 @@ struct ManualTime {
 impl ManualClock {
     /// A clock that stands at zero.
     pub fn new() -> Self {
-        Self {
-            shared: Arc::new(Mutex::new(ManualTime::default())),
-        }
+        Self { shared: Arc::new(Mutex::new(ManualTime::default())) }
     }
 
     /// Moves the time forward and wakes whoever slept until then.
@@ -97,9 +87,7 @@ impl ManualClock {
             let mut time = self.shared.lock();
             time.now = time.now.saturating_add(by);
             let now = time.now;
-            let (due, later) = std::mem::take(&mut time.sleepers)
-                .into_iter()
-                .partition(|(at, _)| *at <= now);
+            let (due, later) = std::mem::take(&mut time.sleepers).into_iter().partition(|(at, _)| *at <= now);
             time.sleepers = later;
             let due: Vec<(Duration, Waker)> = due;
             due.into_iter().map(|(_, waker)| waker).collect()
@@ -114,10 +102,7 @@ impl Clock for ManualClock {
     }
 
     fn sleep_until(&self, at: Duration) -> Sleep {
-        Box::pin(ManualSleep {
-            clock: self.clone(),
-            at,
-        })
+        Box::pin(ManualSleep { clock: self.clone(), at })
     }
 }
 

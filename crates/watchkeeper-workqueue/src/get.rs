@@ -20,11 +20,7 @@ pub struct Get<'a, K: Key> {
 
 impl<'a, K: Key> Get<'a, K> {
     pub(crate) fn new(queue: &'a WorkQueue<K>) -> Self {
-        Self {
-            queue,
-            ticket: None,
-            sleep: None,
-        }
+        Self { queue, ticket: None, sleep: None }
     }
 }
 
@@ -33,10 +29,7 @@ pub(crate) enum Look<K: Key> {
     /// A key, or `None` for ever after.
     Ready(Option<Item<K>>),
     /// Nothing yet; this waiter is on the list, and watches the clock until then if it says so.
-    Wait {
-        ticket: Ticket,
-        keep_time_until: Option<u64>,
-    },
+    Wait { ticket: Ticket, keep_time_until: Option<u64> },
 }
 
 impl<K: Key> Future for Get<'_, K> {
@@ -53,10 +46,7 @@ impl<K: Key> Future for Get<'_, K> {
                     budget.made_progress();
                     return Poll::Ready(item);
                 }
-                Look::Wait {
-                    ticket,
-                    keep_time_until,
-                } => {
+                Look::Wait { ticket, keep_time_until } => {
                     self.ticket = Some(ticket);
                     let Some(at) = keep_time_until else {
                         self.sleep = None;
@@ -85,8 +75,6 @@ impl<K: Key> Drop for Get<'_, K> {
 
 impl<K: Key> fmt::Debug for Get<'_, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Get")
-            .field("is_waiting", &self.ticket.is_some())
-            .finish_non_exhaustive()
+        f.debug_struct("Get").field("is_waiting", &self.ticket.is_some()).finish_non_exhaustive()
     }
 }

@@ -33,22 +33,8 @@ pub struct Item<K: Key> {
 
 impl<K: Key> Item<K> {
     pub(crate) fn new(queue: WorkQueue<K>, popped: Popped<K>) -> Self {
-        let Popped {
-            key,
-            token,
-            causes,
-            priority,
-            failures,
-            queued_nanos: _,
-        } = popped;
-        Self {
-            queue,
-            key,
-            token: Some(token),
-            causes,
-            priority,
-            failures,
-        }
+        let Popped { key, token, causes, priority, failures, queued_nanos: _ } = popped;
+        Self { queue, key, token: Some(token), causes, priority, failures }
     }
 
     /// The key.
@@ -103,9 +89,7 @@ impl<K: Key> Item<K> {
     #[must_use = "without its token the key is never finished"]
     pub fn into_token(mut self) -> ItemToken {
         // Dropping a guard without a token does nothing.
-        ItemToken {
-            token: self.token.take(),
-        }
+        ItemToken { token: self.token.take() }
     }
 
     fn retry_inner(&mut self) -> Admission {

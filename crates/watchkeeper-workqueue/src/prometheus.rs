@@ -84,11 +84,7 @@ impl QueueMetrics {
             retries: Family::default(),
         };
         registry.register("workqueue_depth", "Keys due for work now", families.depth.clone());
-        registry.register(
-            "workqueue_adds",
-            "Keys that became due for work",
-            families.adds.clone(),
-        );
+        registry.register("workqueue_adds", "Keys that became due for work", families.adds.clone());
         registry.register(
             "workqueue_queue_duration_seconds",
             "Time a key spent in line before it was handed out",
@@ -106,17 +102,12 @@ impl QueueMetrics {
         );
         let running = Arc::new(RunningQueues(Mutex::new(BTreeMap::new())));
         registry.register_collector(Box::new(RunningCollector(Arc::clone(&running))));
-        Self {
-            families: Arc::new(families),
-            running,
-        }
+        Self { families: Arc::new(families), running }
     }
 
     /// The metrics of one queue, for [`WorkQueueBuilder::metrics`](crate::WorkQueueBuilder::metrics).
     pub fn queue(&self, name: &str) -> Arc<dyn Metrics> {
-        let label = QueueLabel {
-            name: name.to_owned(),
-        };
+        let label = QueueLabel { name: name.to_owned() };
         Arc::new(OneQueue {
             depth: self.families.depth.get_or_create_owned(&label),
             adds: self.families.adds.get_or_create_owned(&label),
@@ -202,15 +193,10 @@ impl Collector for RunningCollector {
         // Asking may turn out to hold the last handle of a queue, whose end comes back here: not under the lock.
         let queues: Vec<(String, RunningWork)> = {
             let queues = self.0.0.lock();
-            queues
-                .iter()
-                .map(|(name, queue)| (name.clone(), queue.clone()))
-                .collect()
+            queues.iter().map(|(name, queue)| (name.clone(), queue.clone())).collect()
         };
-        let samples: Vec<(String, Running)> = queues
-            .into_iter()
-            .filter_map(|(name, queue)| Some((name, queue.sample()?)))
-            .collect();
+        let samples: Vec<(String, Running)> =
+            queues.into_iter().filter_map(|(name, queue)| Some((name, queue.sample()?))).collect();
         for (name, help, figure) in gauges {
             let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             for (queue, running) in &samples {

@@ -89,25 +89,12 @@ impl<K: Key> WorkQueue<K> {
     ) -> Self {
         let hasher = RandomState::default();
         let core = Core::new(hasher.clone(), patience, metrics.is_some());
-        let inner = Inner {
-            core,
-            waiters: Waiters::default(),
-            drains: Vec::new(),
-        };
+        let inner = Inner { core, waiters: Waiters::default(), drains: Vec::new() };
         let limiter = Mutex::new(limiter);
-        let shared = Arc::new(Shared {
-            name,
-            state: Mutex::new(inner),
-            hasher,
-            clock,
-            limiter,
-            metrics,
-        });
+        let shared = Arc::new(Shared { name, state: Mutex::new(inner), hasher, clock, limiter, metrics });
         if let Some(metrics) = &shared.metrics {
             let queue: Weak<Shared<K>> = Arc::downgrade(&shared);
-            metrics.attached(RunningWork {
-                ask: Arc::new(move || Some(queue.upgrade()?.running())),
-            });
+            metrics.attached(RunningWork { ask: Arc::new(move || Some(queue.upgrade()?.running())) });
         }
         Self { shared }
     }
@@ -183,9 +170,7 @@ impl<K: Key> WorkQueue<K> {
         let hash = self.hash(key);
         let now = self.now();
         let at = now.saturating_add(nanos(delay));
-        self.operate(Some(now), |core, _| {
-            (core.postpone(hash, key, at), Report::default())
-        })
+        self.operate(Some(now), |core, _| (core.postpone(hash, key, at), Report::default()))
     }
 
     /// Forgets the failures of a key, so that its next backoff starts from the beginning.
@@ -213,22 +198,14 @@ impl<K: Key> WorkQueue<K> {
         let popped = self.operate(None, |core, now| {
             let popped = core.pop(now);
             let queued_nanos = popped.as_ref().and_then(|popped| popped.queued_nanos);
-            (
-                popped,
-                Report {
-                    queued_nanos,
-                    ..Report::default()
-                },
-            )
+            (popped, Report { queued_nanos, ..Report::default() })
         })?;
         Some(Item::new(self.clone(), popped))
     }
 
     /// Finishes a key whose guard was taken off. False, and nothing happens, when that was done before.
     pub fn done(&self, token: ItemToken) -> bool {
-        token
-            .token
-            .is_some_and(|token| self.finish(token, Verdict::Done, Causes::default()).was_current)
+        token.token.is_some_and(|token| self.finish(token, Verdict::Done, Causes::default()).was_current)
     }
 
     /// Keys in line: those that could be handed out now.
@@ -288,10 +265,7 @@ impl<K: Key> WorkQueue<K> {
             Poll::Ready(if core.is_idle() {
                 Drained::Complete
             } else {
-                Drained::DeadlineReached {
-                    queued: core.queued(),
-                    processing: core.processing(),
-                }
+                Drained::DeadlineReached { queued: core.queued(), processing: core.processing() }
             })
         })
         .await
@@ -309,10 +283,7 @@ impl<K: Key> WorkQueue<K> {
             let look = if popped.is_none() && !inner.core.is_finished() {
                 let ticket = ticket.unwrap_or_else(|| inner.waiters.new_ticket());
                 inner.waiters.wait(ticket, waker);
-                let next_at = inner
-                    .core
-                    .next_at()
-                    .filter(|&at| inner.waiters.keep_time(ticket, at));
+                let next_at = inner.core.next_at().filter(|&at| inner.waiters.keep_time(ticket, at));
                 Err((ticket, next_at))
             } else {
                 if let Some(ticket) = ticket {
@@ -330,10 +301,7 @@ impl<K: Key> WorkQueue<K> {
         self.send(report);
         match look {
             Ok(popped) => Look::Ready(popped.map(|popped| Item::new(self.clone(), popped))),
-            Err((ticket, keep_time_until)) => Look::Wait {
-                ticket,
-                keep_time_until,
-            },
+            Err((ticket, keep_time_until)) => Look::Wait { ticket, keep_time_until },
         }
     }
 
@@ -354,29 +322,17 @@ impl<K: Key> WorkQueue<K> {
         let finished = self.operate(now, |core, now| {
             let finished = core.finish(token, verdict, causes, now);
             let work_nanos = finished.as_ref().and_then(|finished| finished.work_nanos);
-            (
-                finished,
-                Report {
-                    work_nanos,
-                    ..Report::default()
-                },
-            )
+            (finished, Report { work_nanos, ..Report::default() })
         });
         let Some(finished) = finished else {
-            return Ended {
-                was_current: false,
-                admission: None,
-            };
+            return Ended { was_current: false, admission: None };
         };
         if now.is_some() {
             self.count_retry(finished.admission);
         }
         // The queue's copy of a key that left, let go where nothing is locked.
         drop(finished.released);
-        Ended {
-            was_current: true,
-            admission: finished.admission,
-        }
+        Ended { was_current: true, admission: finished.admission }
     }
 
     /// When a key handed out under `token` may come back if its work failed now.
@@ -397,22 +353,11 @@ impl<K: Key> WorkQueue<K> {
     fn insert(&self, key: K, pending: Pending, options: AddOptions, now: Option<u64>) -> Admission {
         let hash = self.hash(&key);
         let is_failure = matches!(pending, Pending::Backoff(_));
-        let AddOptions {
-            priority,
-            cause,
-            when: _,
-        } = options;
-        let add = Add {
-            pending,
-            priority,
-            cause,
-            is_failure,
-        };
+        let AddOptions { priority, cause, when: _ } = options;
+        let add = Add { pending, priority, cause, is_failure };
         // A key that is in the queue already comes back out here and is dropped after the lock is released.
         let mut key = Some(key);
-        self.operate(now, |core, now| {
-            (core.add(hash, &mut key, add, now), Report::default())
-        })
+        self.operate(now, |core, now| (core.add(hash, &mut key, add, now), Report::default()))
     }
 
     /// Runs one step of the state machine under the lock, then does what must be done without it.
@@ -447,12 +392,7 @@ impl<K: Key> WorkQueue<K> {
     }
 
     fn limiter_delay(&self, failures: u32, now: u64) -> u64 {
-        nanos(
-            self.shared
-                .limiter
-                .lock()
-                .delay(failures, Duration::from_nanos(now)),
-        )
+        nanos(self.shared.limiter.lock().delay(failures, Duration::from_nanos(now)))
     }
 
     fn count_retry(&self, admission: Option<Admission>) {
@@ -525,9 +465,7 @@ impl<K: Key> Drop for Shared<K> {
 
 impl<K: Key> Clone for WorkQueue<K> {
     fn clone(&self) -> Self {
-        Self {
-            shared: Arc::clone(&self.shared),
-        }
+        Self { shared: Arc::clone(&self.shared) }
     }
 }
 

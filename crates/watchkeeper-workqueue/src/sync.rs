@@ -13,7 +13,7 @@ mod explored {
     type MutexGuard<'a, T> = shuttle::sync::MutexGuard<'a, T>;
 
     /// Shuttle's mutex with `parking_lot`'s signature.
-    #[derive(Debug)]
+    #[derive(Debug, Default)]
     pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);
 
     impl<T> Mutex<T> {

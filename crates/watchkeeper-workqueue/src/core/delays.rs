@@ -110,13 +110,9 @@ impl Delays {
         loop {
             let first_child = place * CHILDREN + 1;
             let children = first_child..(first_child + CHILDREN).min(self.heap.len());
-            let Some(earliest) = children.reduce(|a, b| {
-                if self.heap[b].is_before(&self.heap[a]) {
-                    b
-                } else {
-                    a
-                }
-            }) else {
+            let Some(earliest) =
+                children.reduce(|a, b| if self.heap[b].is_before(&self.heap[a]) { b } else { a })
+            else {
                 break;
             };
             if !self.heap[earliest].is_before(&moving) {
@@ -131,10 +127,7 @@ impl Delays {
     fn put<K>(&mut self, slots: &mut Slots<K>, place: usize, delay: Delay) {
         self.heap[place] = delay;
         // A heap never outgrows the slots, and slots are numbered by u32.
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "places are fewer than slots, whose ids are u32"
-        )]
+        #[expect(clippy::cast_possible_truncation, reason = "places are fewer than slots, whose ids are u32")]
         {
             slots[delay.slot].link = place as u32;
         }

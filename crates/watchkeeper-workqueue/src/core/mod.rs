@@ -36,9 +36,9 @@ const PROMOTE_AT_ONCE: usize = 1024;
 
 /// When a key is to be handed out next.
 ///
-/// A key has one pending hand-out at a time. Two of them merge into one, and the order of the variants is the
-/// rule: the upper one wins, and between two times of the same kind the earlier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A key has one pending hand-out at a time. Two of them merge into the lesser, and the order of the variants is
+/// the rule: the upper one wins, and between two times of the same kind the earlier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Pending {
     /// Now, and no backoff may hold it.
     Immediate,
@@ -51,16 +51,6 @@ pub(crate) enum Pending {
 }
 
 impl Pending {
-    fn merge(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Immediate, _) | (_, Self::Immediate) => Self::Immediate,
-            (Self::Backoff(a), Self::Backoff(b)) => Self::Backoff(a.min(b)),
-            (backoff @ Self::Backoff(_), _) | (_, backoff @ Self::Backoff(_)) => backoff,
-            (Self::Now, _) | (_, Self::Now) => Self::Now,
-            (Self::Scheduled(a), Self::Scheduled(b)) => Self::Scheduled(a.min(b)),
-        }
-    }
-
     fn at(self) -> Option<u64> {
         match self {
             Self::Immediate | Self::Now => None,
@@ -177,9 +167,7 @@ impl<K: Hash + Eq + Clone> Core<K> {
             return Admission::Refused;
         };
         let Some(id) = self.slots.find(hash, wanted) else {
-            let inserted = key
-                .take()
-                .and_then(|key| self.slots.insert(hash, key, add.priority));
+            let inserted = key.take().and_then(|key| self.slots.insert(hash, key, add.priority));
             let Some(id) = inserted else {
                 return Admission::Refused;
             };
@@ -196,7 +184,7 @@ impl<K: Hash + Eq + Clone> Core<K> {
             State::Scheduled | State::BackingOff => {
                 let current = self.waiting(id);
                 self.slots[id].priority = self.slots[id].priority.max(add.priority);
-                let merged = current.merge(add.pending);
+                let merged = current.min(add.pending);
                 if merged == current {
                     return self.waiting_admission(id);
                 }
@@ -205,14 +193,7 @@ impl<K: Hash + Eq + Clone> Core<K> {
             }
             State::Processing | State::Dirty => {
                 self.slots[id].state = State::Dirty;
-                self.rerun(
-                    id,
-                    Rerun {
-                        pending: add.pending,
-                        priority: add.priority,
-                        since: now,
-                    },
-                );
+                self.rerun(id, Rerun { pending: add.pending, priority: add.priority, since: now });
                 Admission::Deferred
             }
         }
@@ -243,10 +224,7 @@ impl<K: Hash + Eq + Clone> Core<K> {
         self.processing += 1;
         Some(Popped {
             key,
-            token: Token {
-                slot: id,
-                generation: self.generation,
-            },
+            token: Token { slot: id, generation: self.generation },
             causes: self.take_causes(id),
             priority,
             failures,
@@ -302,19 +280,13 @@ impl<K: Hash + Eq + Clone> Core<K> {
         let (pending, priority, since) = match (rerun, asked) {
             (None, None) => {
                 let released = self.release(id);
-                return Some(Finished {
-                    admission: None,
-                    work_nanos,
-                    released,
-                });
+                return Some(Finished { admission: None, work_nanos, released });
             }
             (Some(rerun), None) => (rerun.pending, rerun.priority, rerun.since),
             (None, Some(asked)) => (asked, own_priority, now),
-            (Some(rerun), Some(asked)) => (
-                rerun.pending.merge(asked),
-                rerun.priority.max(own_priority),
-                rerun.since,
-            ),
+            (Some(rerun), Some(asked)) => {
+                (rerun.pending.min(asked), rerun.priority.max(own_priority), rerun.since)
+            }
         };
         self.slots[id].priority = priority;
         // What was due before was counted when it was added.
@@ -324,11 +296,7 @@ impl<K: Hash + Eq + Clone> Core<K> {
         if was_counted {
             self.newly_due = due_before;
         }
-        Some(Finished {
-            admission: Some(admission),
-            work_nanos,
-            released: None,
-        })
+        Some(Finished { admission: Some(admission), work_nanos, released: None })
     }
 
     /// Drops a waiting add. A key that is in line or being processed is not touched.
@@ -358,18 +326,12 @@ impl<K: Hash + Eq + Clone> Core<K> {
 
     /// Failures of a key since its last success.
     pub(crate) fn failures(&self, hash: u64, key: &K) -> u32 {
-        self.slots
-            .find(hash, key)
-            .map_or(0, |id| u32::from(self.slots[id].failures))
+        self.slots.find(hash, key).map_or(0, |id| u32::from(self.slots[id].failures))
     }
 
     /// Failures of the key a token stands for.
     pub(crate) fn failures_of(&self, token: Token) -> u32 {
-        if self.is_current(token) {
-            u32::from(self.slots[token.slot].failures)
-        } else {
-            0
-        }
+        if self.is_current(token) { u32::from(self.slots[token.slot].failures) } else { 0 }
     }
 
     /// Refuses adds from now on and drops what still waits for its time; returns those keys.
@@ -419,12 +381,7 @@ impl<K: Hash + Eq + Clone> Core<K> {
 
     /// Keys that need work now: in line, or added again while processed.
     pub(crate) fn depth(&self) -> usize {
-        self.ready.len()
-            + self
-                .reruns
-                .values()
-                .filter(|rerun| rerun.pending.at().is_none())
-                .count()
+        self.ready.len() + self.reruns.values().filter(|rerun| rerun.pending.at().is_none()).count()
     }
 
     pub(crate) fn take_newly_due(&mut self) -> u64 {
@@ -432,16 +389,14 @@ impl<K: Hash + Eq + Clone> Core<K> {
     }
 
     pub(crate) fn running(&self, now: u64) -> RunningNanos {
-        self.times
-            .as_ref()
-            .map_or_else(RunningNanos::default, |times| times.running(now))
+        self.times.as_ref().map_or_else(RunningNanos::default, |times| times.running(now))
     }
 
     /// Notes that a key is wanted again once its present work ends.
     fn rerun(&mut self, id: SlotId, new: Rerun) {
         let earlier = self.reruns.get(&id).copied();
         let merged = earlier.map_or(new, |old| Rerun {
-            pending: old.pending.merge(new.pending),
+            pending: old.pending.min(new.pending),
             priority: old.priority.max(new.priority),
             since: old.since,
         });
@@ -536,9 +491,6 @@ impl<K: Hash + Eq + Clone> Core<K> {
     }
 
     fn take_causes(&mut self, id: SlotId) -> Causes {
-        self.causes
-            .get_mut(id as usize)
-            .and_then(Option::take)
-            .map_or_else(Causes::default, |causes| *causes)
+        self.causes.get_mut(id as usize).and_then(Option::take).map_or_else(Causes::default, |causes| *causes)
     }
 }

@@ -31,12 +31,7 @@ struct Lane {
 
 impl Ready {
     pub(super) fn new(patience: u32) -> Self {
-        Self {
-            lanes: Vec::new(),
-            len: 0,
-            patience: patience.max(1),
-            previous: None,
-        }
+        Self { lanes: Vec::new(), len: 0, patience: patience.max(1), previous: None }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -81,10 +76,7 @@ impl Ready {
         // Making the new lane first is what brings the backward links into being.
         self.lane(slots, priority);
         let lane = self.lane(slots, current);
-        let before = self
-            .previous
-            .as_ref()
-            .map_or(NO_SLOT, |previous| previous[id as usize]);
+        let before = self.previous.as_ref().map_or(NO_SLOT, |previous| previous[id as usize]);
         self.unlink(slots, lane, id, before);
         slots[id].priority = priority;
         self.push(slots, id);
@@ -143,15 +135,7 @@ impl Ready {
                 if self.lanes.len() == 1 && self.previous.is_none() {
                     self.previous = Some(self.backward_links(slots));
                 }
-                self.lanes.insert(
-                    place,
-                    Lane {
-                        priority,
-                        head: NO_SLOT,
-                        tail: NO_SLOT,
-                        left_aside: 0,
-                    },
-                );
+                self.lanes.insert(place, Lane { priority, head: NO_SLOT, tail: NO_SLOT, left_aside: 0 });
                 place
             }
         }

@@ -61,14 +61,7 @@ const KEEP_SLOTS: usize = 1024;
 
 impl<K: Hash + Eq> Slots<K> {
     pub(crate) fn new(hasher: RandomState) -> Self {
-        Self {
-            slab: Vec::new(),
-            first_free: NO_SLOT,
-            live: 0,
-            peak: 0,
-            table: HashTable::new(),
-            hasher,
-        }
+        Self { slab: Vec::new(), first_free: NO_SLOT, live: 0, peak: 0, table: HashTable::new(), hasher }
     }
 
     pub(crate) fn live(&self) -> usize {
@@ -80,24 +73,14 @@ impl<K: Hash + Eq> Slots<K> {
     }
 
     pub(crate) fn find(&self, hash: u64, key: &K) -> Option<SlotId> {
-        self.table
-            .find(hash, |&id| self.slab[id as usize].key.as_ref() == Some(key))
-            .copied()
+        self.table.find(hash, |&id| self.slab[id as usize].key.as_ref() == Some(key)).copied()
     }
 
     /// Gives `key`, which must not be present, a slot. `None` when four billion keys are alive.
     pub(crate) fn insert(&mut self, hash: u64, key: K, priority: Priority) -> Option<SlotId> {
-        let slot = Slot {
-            key: Some(key),
-            link: NO_SLOT,
-            failures: 0,
-            priority,
-            state: State::Free,
-        };
+        let slot = Slot { key: Some(key), link: NO_SLOT, failures: 0, priority, state: State::Free };
         let id = if self.first_free == NO_SLOT {
-            let id = SlotId::try_from(self.slab.len())
-                .ok()
-                .filter(|&id| id != NO_SLOT)?;
+            let id = SlotId::try_from(self.slab.len()).ok().filter(|&id| id != NO_SLOT)?;
             self.slab.push(slot);
             id
         } else {
@@ -107,8 +90,7 @@ impl<K: Hash + Eq> Slots<K> {
             id
         };
         let (slab, hasher) = (&self.slab, &self.hasher);
-        self.table
-            .insert_unique(hash, id, |&id| hash_of(hasher, &slab[id as usize]));
+        self.table.insert_unique(hash, id, |&id| hash_of(hasher, &slab[id as usize]));
         self.live += 1;
         self.peak = self.peak.max(self.live);
         Some(id)
@@ -188,13 +170,11 @@ mod tests {
         let mut slots = Slots::new(hasher.clone());
         let fill = move |slots: &mut Slots<u32>, count: u32| {
             let ids: Vec<SlotId> = (0..count)
-                .map(|key| {
-                    slots
-                        .insert(hasher.hash_one(key), key, Priority::NORMAL)
-                        .expect("room")
-                })
+                .map(|key| slots.insert(hasher.hash_one(key), key, Priority::NORMAL).expect("room"))
                 .collect();
-            ids.into_iter().for_each(|id| assert!(slots.remove(id).is_some()));
+            for id in ids {
+                assert!(slots.remove(id).is_some());
+            }
             slots.shrink_after_burst()
         };
         assert!(!fill(&mut slots, 100_000), "the first burst may come again");

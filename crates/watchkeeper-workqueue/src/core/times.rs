@@ -31,26 +31,22 @@ impl Times {
     /// Notes the start of work; how long the key was in line.
     pub(super) fn start(&mut self, id: SlotId, now: u64) -> u64 {
         self.started.insert(id, now);
-        self.queued
-            .get(id as usize)
-            .map_or(0, |&since| now.saturating_sub(since))
+        self.queued.get(id as usize).map_or(0, |&since| now.saturating_sub(since))
     }
 
     /// Notes the end of work; how long it took.
     pub(super) fn finish(&mut self, id: SlotId, now: u64) -> u64 {
-        self.started
-            .remove(&id)
-            .map_or(0, |since| now.saturating_sub(since))
+        self.started.remove(&id).map_or(0, |since| now.saturating_sub(since))
     }
 
     pub(super) fn running(&self, now: u64) -> RunningNanos {
-        self.started
-            .values()
-            .map(|&since| now.saturating_sub(since))
-            .fold(RunningNanos::default(), |sum, nanos| RunningNanos {
+        self.started.values().map(|&since| now.saturating_sub(since)).fold(
+            RunningNanos::default(),
+            |sum, nanos| RunningNanos {
                 total: sum.total.saturating_add(nanos),
                 longest: sum.longest.max(nanos),
-            })
+            },
+        )
     }
 
     pub(super) fn reset(&mut self) {

@@ -25,16 +25,9 @@ impl TokenBucket {
             clippy::cast_sign_loss,
             reason = "float to integer casts saturate, which is what a very slow rate should do"
         )]
-        let interval_nanos = if rate_per_second > 0.0 {
-            (1e9 / rate_per_second).round() as u64
-        } else {
-            u64::MAX
-        };
-        Self {
-            interval_nanos,
-            burst,
-            full_at_nanos: 0,
-        }
+        let interval_nanos =
+            if rate_per_second > 0.0 { (1e9 / rate_per_second).round() as u64 } else { u64::MAX };
+        Self { interval_nanos, burst, full_at_nanos: 0 }
     }
 }
 
@@ -43,9 +36,7 @@ impl RateLimiter for TokenBucket {
         let now = now.as_nanos();
         let interval = u128::from(self.interval_nanos);
         self.full_at_nanos = self.full_at_nanos.max(now).saturating_add(interval);
-        let beyond_burst = self
-            .full_at_nanos
-            .saturating_sub(interval * u128::from(self.burst));
+        let beyond_burst = self.full_at_nanos.saturating_sub(interval * u128::from(self.burst));
         Duration::from_nanos(u64::try_from(beyond_burst.saturating_sub(now)).unwrap_or(u64::MAX))
     }
 }
@@ -57,9 +48,7 @@ mod tests {
     #[test]
     fn a_burst_is_free_and_the_rest_waits_in_turn() {
         let mut bucket = TokenBucket::new(10.0, 3);
-        let delays: Vec<u128> = (0..6)
-            .map(|_| bucket.delay(0, Duration::ZERO).as_millis())
-            .collect();
+        let delays: Vec<u128> = (0..6).map(|_| bucket.delay(0, Duration::ZERO).as_millis()).collect();
         assert_eq!(delays, [0, 0, 0, 100, 200, 300]);
     }
 
@@ -69,7 +58,7 @@ mod tests {
         for _ in 0..4 {
             bucket.delay(0, Duration::ZERO);
         }
-        let later = Duration::from_secs(60);
+        let later = Duration::from_mins(1);
         let delays: Vec<u128> = (0..3).map(|_| bucket.delay(0, later).as_millis()).collect();
         assert_eq!(delays, [0, 0, 100]);
     }

@@ -20,13 +20,10 @@ impl ItemExponential {
 
 impl RateLimiter for ItemExponential {
     fn delay(&mut self, failures: u32, _now: Duration) -> Duration {
-        2_u32
-            .checked_pow(failures)
-            .and_then(|factor| self.base.checked_mul(factor))
-            .map_or_else(
-                || if self.base.is_zero() { self.base } else { self.max },
-                |delay| delay.min(self.max),
-            )
+        2_u32.checked_pow(failures).and_then(|factor| self.base.checked_mul(factor)).map_or_else(
+            || if self.base.is_zero() { self.base } else { self.max },
+            |delay| delay.min(self.max),
+        )
     }
 }
 
@@ -41,21 +38,13 @@ pub struct ItemFastSlow {
 impl ItemFastSlow {
     /// `fast_attempts` tries at `fast`, then `slow`.
     pub fn new(fast: Duration, slow: Duration, fast_attempts: u32) -> Self {
-        Self {
-            fast,
-            slow,
-            fast_attempts,
-        }
+        Self { fast, slow, fast_attempts }
     }
 }
 
 impl RateLimiter for ItemFastSlow {
     fn delay(&mut self, failures: u32, _now: Duration) -> Duration {
-        if failures < self.fast_attempts {
-            self.fast
-        } else {
-            self.slow
-        }
+        if failures < self.fast_attempts { self.fast } else { self.slow }
     }
 }
 
@@ -64,10 +53,7 @@ mod tests {
     use super::*;
 
     fn delays(limiter: &mut impl RateLimiter, failures: impl IntoIterator<Item = u32>) -> Vec<u128> {
-        failures
-            .into_iter()
-            .map(|count| limiter.delay(count, Duration::ZERO).as_millis())
-            .collect()
+        failures.into_iter().map(|count| limiter.delay(count, Duration::ZERO).as_millis()).collect()
     }
 
     #[test]

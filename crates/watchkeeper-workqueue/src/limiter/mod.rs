@@ -43,10 +43,8 @@ impl RateLimiter for Box<dyn RateLimiter> {
 /// 1000 s, and all keys together at most 10 a second after a burst of 100.
 pub fn default_controller_limiter() -> MaxOf {
     MaxOf::new([
-        Box::new(ItemExponential::new(
-            Duration::from_millis(5),
-            Duration::from_secs(1000),
-        )) as Box<dyn RateLimiter>,
+        Box::new(ItemExponential::new(Duration::from_millis(5), Duration::from_secs(1000)))
+            as Box<dyn RateLimiter>,
         Box::new(TokenBucket::new(10.0, 100)),
     ])
 }
