@@ -41,9 +41,7 @@ impl Plan {
     /// How much one run of `row` shall do.
     pub(crate) fn load(&self, row: &Row) -> Load {
         let size = if self.quick { row.size.quick } else { row.size.full };
-        Load {
-            operations: self.operations.unwrap_or(size),
-        }
+        Load { operations: self.operations.unwrap_or(size) }
     }
 }
 
@@ -92,10 +90,7 @@ where
         Some((RUN_ONE, arguments)) => run_one(arguments),
         Some((name, arguments)) if name != LIST => {
             let suite = suite_named(name)?;
-            Ok(Request::Suite(plan(
-                suite,
-                SuiteArgs::from_arg_matches(arguments)?,
-            )))
+            Ok(Request::Suite(plan(suite, SuiteArgs::from_arg_matches(arguments)?)))
         }
         _ => Ok(Request::List),
     }
@@ -135,22 +130,10 @@ pub(crate) fn describe(suite: &Suite) -> String {
 fn run_one(arguments: &ArgMatches) -> Result<Request, clap::Error> {
     let arguments = RunOneArgs::from_arg_matches(arguments)?;
     let suite = suite_named(&arguments.suite)?;
-    let row = suite
-        .rows
-        .iter()
-        .find(|row| row.name == arguments.row)
-        .ok_or_else(|| {
-            unknown(format!(
-                "no row `{}` in suite `{}`; `list` names them",
-                arguments.row, suite.name
-            ))
-        })?;
-    Ok(Request::RunOne {
-        row,
-        load: Load {
-            operations: arguments.operations,
-        },
-    })
+    let row = suite.rows.iter().find(|row| row.name == arguments.row).ok_or_else(|| {
+        unknown(format!("no row `{}` in suite `{}`; `list` names them", arguments.row, suite.name))
+    })?;
+    Ok(Request::RunOne { row, load: Load { operations: arguments.operations } })
 }
 
 fn suite_named(name: &str) -> Result<&'static Suite, clap::Error> {
@@ -171,9 +154,7 @@ fn plan(suite: &'static Suite, arguments: SuiteArgs) -> Plan {
     Plan {
         suite,
         rows: suite.rows.iter().filter(is_wanted).collect(),
-        rounds: arguments
-            .rounds
-            .unwrap_or(if arguments.quick { QUICK_ROUNDS } else { ROUNDS }),
+        rounds: arguments.rounds.unwrap_or(if arguments.quick { QUICK_ROUNDS } else { ROUNDS }),
         quick: arguments.quick,
         with_peers: !arguments.no_peer,
         json: arguments.json,
@@ -206,10 +187,7 @@ mod tests {
     #[test]
     fn a_suite_alone_is_all_rows_at_full_size_for_five_rounds_with_peers() {
         let plan = suite_plan(&[]);
-        assert_eq!(
-            (plan.rows.len(), plan.rounds, plan.with_peers),
-            (plan.suite.rows.len(), 5, true)
-        );
+        assert_eq!((plan.rows.len(), plan.rounds, plan.with_peers), (plan.suite.rows.len(), 5, true));
         assert_eq!(plan.load(plan.rows[0]).operations, plan.rows[0].size.full);
     }
 
@@ -221,11 +199,7 @@ mod tests {
 
         let plan = suite_plan(&["--only", "duplicate,lockstep", "--operations", "9"]);
         let names: Vec<_> = plan.rows.iter().map(|row| row.name).collect();
-        assert_eq!(
-            names,
-            ["lockstep", "duplicate"],
-            "rows keep the order of the suite"
-        );
+        assert_eq!(names, ["lockstep", "duplicate"], "rows keep the order of the suite");
         assert_eq!(plan.load(plan.rows[0]).operations, 9);
     }
 

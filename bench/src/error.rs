@@ -14,34 +14,16 @@ pub(crate) enum BenchError {
     Start { program: String, cause: io::Error },
 
     #[error("building the {peer} peer in {} failed ({status}); `--no-peer` runs ours alone.\n{output}", directory.display())]
-    PeerBuild {
-        peer: &'static str,
-        directory: PathBuf,
-        status: String,
-        output: String,
-    },
+    PeerBuild { peer: &'static str, directory: PathBuf, status: String, output: String },
 
     #[error("{run} failed ({status}); the command was `{command}`.\n{output}")]
-    Run {
-        run: String,
-        status: String,
-        command: String,
-        output: String,
-    },
+    Run { run: String, status: String, command: String, output: String },
 
     #[error("{run} was still running after {} s and was ended; the command was `{command}`", limit.as_secs())]
-    TimeLimit {
-        run: String,
-        limit: Duration,
-        command: String,
-    },
+    TimeLimit { run: String, limit: Duration, command: String },
 
     #[error("{run} printed no result: {reason}; the command was `{command}`")]
-    NoResult {
-        run: String,
-        reason: String,
-        command: String,
-    },
+    NoResult { run: String, reason: String, command: String },
 
     #[error("{row}: {cause}")]
     Ours { row: &'static str, cause: RunFailure },

@@ -41,11 +41,7 @@ impl CpuTicks {
 /// added, being part of user time already.
 fn machine_ticks(stat: &str) -> Option<(u64, u64)> {
     let fields = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
-    let ticks: Vec<u64> = fields
-        .split_ascii_whitespace()
-        .map(str::parse)
-        .collect::<Result<_, _>>()
-        .ok()?;
+    let ticks: Vec<u64> = fields.split_ascii_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
     let [user, nice, system, idle, io_wait, irq, soft_irq, steal, ..] = *ticks else {
         return None;
     };
@@ -108,16 +104,8 @@ mod tests {
     #[test]
     fn process_time_includes_children_and_survives_odd_names() {
         let cases = [
-            (
-                "plain",
-                "7 (bench) R 1 7 7 0 -1 0 9 9 9 9 11 22 33 44 20 0",
-                Some(110),
-            ),
-            (
-                "parentheses and spaces",
-                "7 (a) R (b c) S 1 7 7 0 -1 0 9 9 9 9 1 2 3 4 20",
-                Some(10),
-            ),
+            ("plain", "7 (bench) R 1 7 7 0 -1 0 9 9 9 9 11 22 33 44 20 0", Some(110)),
+            ("parentheses and spaces", "7 (a) R (b c) S 1 7 7 0 -1 0 9 9 9 9 1 2 3 4 20", Some(10)),
             ("cut short", "7 (bench) R 1 7 7 0 -1 0 9 9 9 9 11 22", None),
             ("no name", "7 R 1", None),
         ];
@@ -128,49 +116,13 @@ mod tests {
 
     #[test]
     fn foreign_share_is_what_is_busy_and_not_ours() {
-        let start = CpuTicks {
-            total: 1000,
-            busy: 400,
-            own: 50,
-        };
+        let start = CpuTicks { total: 1000, busy: 400, own: 50 };
         let cases = [
-            (
-                "all ours",
-                CpuTicks {
-                    total: 1200,
-                    busy: 500,
-                    own: 150,
-                },
-                Some(0.0),
-            ),
-            (
-                "half of the machine to others",
-                CpuTicks {
-                    total: 1200,
-                    busy: 600,
-                    own: 150,
-                },
-                Some(0.5),
-            ),
-            (
-                "sampled less busy than our own time",
-                CpuTicks {
-                    total: 1200,
-                    busy: 500,
-                    own: 170,
-                },
-                Some(0.0),
-            ),
+            ("all ours", CpuTicks { total: 1200, busy: 500, own: 150 }, Some(0.0)),
+            ("half of the machine to others", CpuTicks { total: 1200, busy: 600, own: 150 }, Some(0.5)),
+            ("sampled less busy than our own time", CpuTicks { total: 1200, busy: 500, own: 170 }, Some(0.0)),
             ("no time passed", start, None),
-            (
-                "counters went back",
-                CpuTicks {
-                    total: 900,
-                    busy: 400,
-                    own: 50,
-                },
-                None,
-            ),
+            ("counters went back", CpuTicks { total: 900, busy: 400, own: 50 }, None),
         ];
         for (case, end, want) in cases {
             assert_eq!(end.foreign_share_since(start), want, "{case}");
@@ -180,11 +132,7 @@ mod tests {
     #[test]
     fn peak_memory_is_read_in_bytes() {
         let cases = [
-            (
-                "present",
-                "Name:\tx\nVmHWM:\t    1536 kB\nVmRSS:\t 1 kB\n",
-                Some(1536 * 1024),
-            ),
+            ("present", "Name:\tx\nVmHWM:\t    1536 kB\nVmRSS:\t 1 kB\n", Some(1536 * 1024)),
             ("absent", "Name:\tx\n", None),
             ("another unit", "VmHWM:\t 1 MB\n", None),
         ];

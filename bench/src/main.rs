@@ -78,10 +78,7 @@ fn run_suite(plan: &cli::Plan) -> Result<ExitCode, BenchError> {
     // Opened before anything runs: a name that cannot be written is told in the first second, not after minutes.
     let open = |path| match File::create(path) {
         Ok(file) => Ok((path, file)),
-        Err(cause) => Err(BenchError::Json {
-            file: PathBuf::clone(path),
-            cause,
-        }),
+        Err(cause) => Err(BenchError::Json { file: PathBuf::clone(path), cause }),
     };
     let json = plan.json.as_ref().map(open).transpose()?;
     let peers = peer::prepare(plan, &mut say)?;
@@ -90,16 +87,9 @@ fn run_suite(plan: &cli::Plan) -> Result<ExitCode, BenchError> {
     let runs = runner::run(plan, &peers)?;
     let report = Report::new(plan, &peers, runs)?;
     if let Some((path, file)) = json {
-        report.write_json(file).map_err(|cause| BenchError::Json {
-            file: path.clone(),
-            cause,
-        })?;
+        report.write_json(file).map_err(|cause| BenchError::Json { file: path.clone(), cause })?;
     }
     let mut out = io::stdout().lock();
     write!(out, "{report}").map_err(BenchError::Output)?;
-    Ok(if report.is_short() {
-        ExitCode::from(SHORT)
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(if report.is_short() { ExitCode::from(SHORT) } else { ExitCode::SUCCESS })
 }

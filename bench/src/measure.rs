@@ -57,11 +57,7 @@ pub(crate) struct Meter {
 impl Meter {
     /// The timed part begins.
     pub(crate) fn start() -> Self {
-        Self {
-            allocations: heap::allocations(),
-            cpu: clock::process_cpu(),
-            wall: clock::wall(),
-        }
+        Self { allocations: heap::allocations(), cpu: clock::process_cpu(), wall: clock::wall() }
     }
 
     /// The timed part is over, having done `operations`.
@@ -77,10 +73,7 @@ impl Meter {
             live_heap_bytes: None,
             figures: BTreeMap::new(),
         }
-        .with_figure(
-            "allocations_per_op",
-            machine::as_f64(allocations) / machine::as_f64(operations.max(1)),
-        )
+        .with_figure("allocations_per_op", machine::as_f64(allocations) / machine::as_f64(operations.max(1)))
     }
 }
 
@@ -105,12 +98,7 @@ mod tests {
             r#"{"operations":10,"wall_ns":200,"cpu_ns":100,"peak_rss_bytes":null,"live_heap_bytes":null}"#;
         let measured = Measurement::parse(&format!("{bare}\n\n")).unwrap();
         assert_eq!(
-            (
-                measured.operations,
-                measured.wall_ns,
-                measured.cpu_ns,
-                measured.peak_rss_bytes
-            ),
+            (measured.operations, measured.wall_ns, measured.cpu_ns, measured.peak_rss_bytes),
             (10, 200, 100, None)
         );
         assert!(measured.figures.is_empty());
@@ -123,28 +111,18 @@ mod tests {
             ("nothing", String::new()),
             ("not JSON", "ready\n".to_owned()),
             ("a field missing", r#"{"operations":1,"wall_ns":1}"#.to_owned()),
-            (
-                "a negative time",
-                r#"{"operations":1,"wall_ns":-1,"cpu_ns":1}"#.to_owned(),
-            ),
+            ("a negative time", r#"{"operations":1,"wall_ns":-1,"cpu_ns":1}"#.to_owned()),
             ("two lines", format!("{zero}\n{zero}\n").replace(":0,", ":1,")),
             ("no operations", zero.to_owned()),
         ];
         for (case, output) in cases {
-            assert!(
-                Measurement::parse(&output).is_err(),
-                "{case} was taken for a result"
-            );
+            assert!(Measurement::parse(&output).is_err(), "{case} was taken for a result");
         }
     }
 
     #[test]
     fn what_a_run_prints_is_what_the_harness_reads() {
-        let measured = Meter {
-            wall: clock::wall(),
-            cpu: clock::process_cpu(),
-            allocations: 0,
-        };
+        let measured = Meter { wall: clock::wall(), cpu: clock::process_cpu(), allocations: 0 };
         let mut measured = measured.stop(4);
         measured.figures = BTreeMap::new();
         let measured = measured.with_figure("late_max_ms", 0.25);

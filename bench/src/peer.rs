@@ -38,10 +38,7 @@ pub(crate) struct Prepared {
 const CLIENT_GO_PROGRAM: &str = "bin/client-go-peer";
 
 /// client-go, in the Go module under `peers/client-go`.
-pub(crate) static CLIENT_GO: Peer = Peer {
-    name: "client-go",
-    prepare: prepare_client_go,
-};
+pub(crate) static CLIENT_GO: Peer = Peer { name: "client-go", prepare: prepare_client_go };
 
 /// The peers of a plan that can be run.
 #[derive(Debug)]
@@ -96,10 +93,7 @@ fn prepare_client_go() -> Result<Availability, BenchError> {
             .args(arguments)
             .current_dir(&directory)
             .output()
-            .map_err(|cause| BenchError::Start {
-                program: "go".to_owned(),
-                cause,
-            })?;
+            .map_err(|cause| BenchError::Start { program: "go".to_owned(), cause })?;
         checked(&output, &directory)
     };
     go(&["build", "-trimpath", "-o", CLIENT_GO_PROGRAM, "."])?;

@@ -22,11 +22,7 @@ impl Progress {
             }
             bar
         });
-        Self {
-            bar,
-            total,
-            finished: 0,
-        }
+        Self { bar, total, finished: 0 }
     }
 
     /// A run starts.
@@ -44,12 +40,7 @@ impl Progress {
             Some(bar) => bar.inc(1),
             None => {
                 // A closed standard error loses the remark, not the measurement.
-                let _ = writeln!(
-                    io::stderr(),
-                    "[{}/{}] {run}: {outcome}",
-                    self.finished,
-                    self.total
-                );
+                let _ = writeln!(io::stderr(), "[{}/{}] {run}: {outcome}", self.finished, self.total);
             }
         }
     }

@@ -76,12 +76,10 @@ impl Figures {
             wall_ns_per_op: Spread::of(runs.iter().map(|run| per_op(run, run.measured.wall_ns))),
             cpu_ns_per_op: Spread::of(runs.iter().map(|run| per_op(run, run.measured.cpu_ns))),
             live_bytes_per_op: Spread::of_all(
-                runs.iter()
-                    .map(|run| run.measured.live_heap_bytes.map(|bytes| per_op(run, bytes))),
+                runs.iter().map(|run| run.measured.live_heap_bytes.map(|bytes| per_op(run, bytes))),
             ),
             peak_rss_mib: Spread::of_all(
-                runs.iter()
-                    .map(|run| run.measured.peak_rss_bytes.map(|bytes| as_f64(bytes) / MIB)),
+                runs.iter().map(|run| run.measured.peak_rss_bytes.map(|bytes| as_f64(bytes) / MIB)),
             ),
             foreign_share: Spread::of_all(runs.iter().map(|run| run.foreign_share)),
             further: further.collect(),
@@ -94,41 +92,22 @@ impl Figures {
             Figure::LiveBytesPerOperation => (self.live_bytes_per_op, "live heap bytes"),
             Figure::Named(name) => (self.further.get(name).copied(), name),
         };
-        spread
-            .map(|spread| spread.median)
-            .ok_or_else(|| format!("a run did not report {name}"))
+        spread.map(|spread| spread.median).ok_or_else(|| format!("a run did not report {name}"))
     }
 }
 
 impl Summary {
     fn of(suite: &str, row: &'static Row, peer: Option<&Prepared>, runs: &[Run]) -> Result<Self, String> {
         let side = |side| {
-            let runs: Vec<&Run> = runs
-                .iter()
-                .filter(|run| run.row == row.name && run.side == side)
-                .collect();
+            let runs: Vec<&Run> = runs.iter().filter(|run| run.row == row.name && run.side == side).collect();
             Figures::of(&runs)
         };
         let ours = side(Side::Ours);
-        let peer = peer.map(|peer| PeerFigures {
-            name: peer.name,
-            figures: side(Side::Peer),
-        });
-        let compared_peer = peer
-            .as_ref()
-            .map(|peer| peer.figures.compared(row.figure))
-            .transpose()?;
+        let peer = peer.map(|peer| PeerFigures { name: peer.name, figures: side(Side::Peer) });
+        let compared_peer = peer.as_ref().map(|peer| peer.figures.compared(row.figure)).transpose()?;
         let verdict = verdict::judge(row.target, ours.compared(row.figure)?, compared_peer)?;
         let line = verdict::line(suite, row.name, row.target, verdict);
-        Ok(Self {
-            row: row.name,
-            unit: row.unit,
-            target: row.target.to_string(),
-            verdict,
-            line,
-            ours,
-            peer,
-        })
+        Ok(Self { row: row.name, unit: row.unit, target: row.target.to_string(), verdict, line, ours, peer })
     }
 }
 
@@ -136,20 +115,15 @@ impl Report {
     /// Sums up and judges the runs of a plan.
     pub(crate) fn new(plan: &Plan, peers: &Peers, runs: Vec<Run>) -> Result<Self, BenchError> {
         let summary = |&row: &&'static Row| {
-            Summary::of(plan.suite.name, row, peers.of(row), &runs).map_err(|reason| BenchError::Unjudged {
-                row: row.name,
-                reason,
-            })
+            Summary::of(plan.suite.name, row, peers.of(row), &runs)
+                .map_err(|reason| BenchError::Unjudged { row: row.name, reason })
         };
         Ok(Self {
             suite: plan.suite.name,
             quick: plan.quick,
             rounds: plan.rounds,
             cpus: std::thread::available_parallelism().ok().map(usize::from),
-            peers: peers
-                .iter()
-                .map(|peer| (peer.name, peer.version.clone()))
-                .collect(),
+            peers: peers.iter().map(|peer| (peer.name, peer.version.clone())).collect(),
             rows: plan.rows.iter().map(summary).collect::<Result<_, _>>()?,
             runs,
         })
@@ -157,9 +131,7 @@ impl Report {
 
     /// Whether a target is missed.
     pub(crate) fn is_short(&self) -> bool {
-        self.rows
-            .iter()
-            .any(|row| matches!(row.verdict, Verdict::Short { .. }))
+        self.rows.iter().any(|row| matches!(row.verdict, Verdict::Short { .. }))
     }
 
     /// Writes everything, the single runs included.
@@ -187,11 +159,7 @@ impl Report {
             column.set_cell_alignment(CellAlignment::Right);
         }
         for row in &self.rows {
-            table.add_row(cells(
-                &format!("{} (op = {})", row.row, row.unit),
-                "ours",
-                &row.ours,
-            ));
+            table.add_row(cells(&format!("{} (op = {})", row.row, row.unit), "ours", &row.ours));
             if let Some(peer) = &row.peer {
                 table.add_row(cells("", peer.name, &peer.figures));
             }
@@ -203,11 +171,7 @@ impl Report {
 /// The table, a remark when the machine was busy, then exactly one line per row.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "suite {}, {} rounds: median (min-max)",
-            self.suite, self.rounds
-        )?;
+        writeln!(f, "suite {}, {} rounds: median (min-max)", self.suite, self.rounds)?;
         writeln!(f, "{}", self.table())?;
         let is_noisy = |run: &&Run| run.foreign_share.is_some_and(|share| share > NOISY_SHARE);
         let noisy = self.runs.iter().filter(is_noisy).count();
@@ -229,11 +193,8 @@ fn cells(row: &str, side: &str, figures: &Figures) -> Vec<String> {
         min: share.min * 100.0,
         max: share.max * 100.0,
     };
-    let further: Vec<String> = figures
-        .further
-        .iter()
-        .map(|(name, spread)| format!("{name} {}", shown(*spread)))
-        .collect();
+    let further: Vec<String> =
+        figures.further.iter().map(|(name, spread)| format!("{name} {}", shown(*spread))).collect();
     let optional = |spread: Option<Spread>| spread.map_or_else(|| "-".to_owned(), shown);
     vec![
         row.to_owned(),
@@ -248,12 +209,7 @@ fn cells(row: &str, side: &str, figures: &Figures) -> Vec<String> {
 }
 
 fn shown(spread: Spread) -> String {
-    format!(
-        "{} ({}-{})",
-        number(spread.median),
-        number(spread.min),
-        number(spread.max)
-    )
+    format!("{} ({}-{})", number(spread.median), number(spread.min), number(spread.max))
 }
 
 /// About three significant digits: more would claim a precision the runs do not have.
@@ -278,18 +234,9 @@ mod tests {
             cpu_ns,
             peak_rss_bytes: None,
             live_heap_bytes: Some(640),
-            figures: p99
-                .map(|value| ("late_p99_ms".to_owned(), value))
-                .into_iter()
-                .collect(),
+            figures: p99.map(|value| ("late_p99_ms".to_owned(), value)).into_iter().collect(),
         };
-        Run {
-            row: "row",
-            side,
-            round,
-            foreign_share,
-            measured,
-        }
+        Run { row: "row", side, round, foreign_share, measured }
     }
 
     #[test]
@@ -300,30 +247,9 @@ mod tests {
             run(Side::Ours, 3, 300, None, Some(2.0)),
         ];
         let figures = Figures::of(&runs.iter().collect::<Vec<_>>());
-        assert_eq!(
-            figures.cpu_ns_per_op,
-            Some(Spread {
-                median: 30.0,
-                min: 10.0,
-                max: 50.0
-            })
-        );
-        assert_eq!(
-            figures.wall_ns_per_op,
-            Some(Spread {
-                median: 60.0,
-                min: 20.0,
-                max: 100.0
-            })
-        );
-        assert_eq!(
-            figures.live_bytes_per_op,
-            Some(Spread {
-                median: 64.0,
-                min: 64.0,
-                max: 64.0
-            })
-        );
+        assert_eq!(figures.cpu_ns_per_op, Some(Spread { median: 30.0, min: 10.0, max: 50.0 }));
+        assert_eq!(figures.wall_ns_per_op, Some(Spread { median: 60.0, min: 20.0, max: 100.0 }));
+        assert_eq!(figures.live_bytes_per_op, Some(Spread { median: 64.0, min: 64.0, max: 64.0 }));
         assert_eq!(figures.foreign_share, None, "one run could not tell");
         assert_eq!(figures.compared(Figure::Named("late_p99_ms")), Ok(2.0));
         assert_eq!(figures.compared(Figure::CpuPerOperation), Ok(30.0));
@@ -332,10 +258,7 @@ mod tests {
 
     #[test]
     fn a_compared_figure_that_a_run_lacks_is_an_error() {
-        let runs = [
-            run(Side::Ours, 1, 1, None, Some(1.0)),
-            run(Side::Ours, 2, 1, None, None),
-        ];
+        let runs = [run(Side::Ours, 1, 1, None, Some(1.0)), run(Side::Ours, 2, 1, None, None)];
         let figures = Figures::of(&runs.iter().collect::<Vec<_>>());
         assert_eq!(
             figures.compared(Figure::Named("late_p99_ms")),
@@ -345,13 +268,7 @@ mod tests {
 
     #[test]
     fn numbers_keep_about_three_digits() {
-        let cases = [
-            (0.0, "0.00"),
-            (1.234, "1.23"),
-            (12.34, "12.3"),
-            (123.4, "123"),
-            (-12.34, "-12.3"),
-        ];
+        let cases = [(0.0, "0.00"), (1.234, "1.23"), (12.34, "12.3"), (123.4, "123"), (-12.34, "-12.3")];
         for (value, want) in cases {
             assert_eq!(number(value), want);
         }

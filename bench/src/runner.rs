@@ -64,14 +64,8 @@ struct Step {
 
 /// Does every run of the plan, in an order that gives neither side the better place.
 pub(crate) fn run(plan: &Plan, peers: &Peers) -> Result<Vec<Run>, BenchError> {
-    let start = |cause| BenchError::Start {
-        program: "the harness".to_owned(),
-        cause,
-    };
-    let runtime = Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(start)?;
+    let start = |cause| BenchError::Start { program: "the harness".to_owned(), cause };
+    let runtime = Builder::new_current_thread().enable_all().build().map_err(start)?;
     let own_program = std::env::current_exe().map_err(start)?;
 
     let steps = steps(plan, peers, &own_program);
@@ -92,27 +86,19 @@ fn steps(plan: &Plan, peers: &Peers, own_program: &std::path::Path) -> Vec<Step>
     let mut steps = Vec::new();
     for round in 1..=plan.rounds {
         for &row in &plan.rows {
-            let load: [String; 3] = [
-                plan.suite.name.to_owned(),
-                row.name.to_owned(),
-                plan.load(row).operations.to_string(),
-            ];
+            let load: [String; 3] =
+                [plan.suite.name.to_owned(), row.name.to_owned(), plan.load(row).operations.to_string()];
             let step = |side, whose: &str, program: PathBuf, prefix: Vec<String>| Step {
                 row,
                 side,
                 round,
                 name: format!("round {round} {}/{} {whose}", plan.suite.name, row.name),
                 program,
-                arguments: prefix
-                    .into_iter()
-                    .chain(load.clone())
-                    .map(OsString::from)
-                    .collect(),
+                arguments: prefix.into_iter().chain(load.clone()).map(OsString::from).collect(),
             };
             let ours = step(Side::Ours, "ours", own_program.to_owned(), cli::run_one_prefix());
-            let peer = peers
-                .of(row)
-                .map(|peer| step(Side::Peer, peer.name, peer.program.clone(), Vec::new()));
+            let peer =
+                peers.of(row).map(|peer| step(Side::Peer, peer.name, peer.program.clone(), Vec::new()));
             if round % 2 == 1 {
                 steps.push(ours);
                 steps.extend(peer);
@@ -127,10 +113,7 @@ fn steps(plan: &Plan, peers: &Peers, own_program: &std::path::Path) -> Vec<Step>
 
 fn command(step: &Step) -> Command {
     let mut command = Command::new(&step.program);
-    command
-        .args(&step.arguments)
-        .stdin(Stdio::null())
-        .kill_on_drop(true);
+    command.args(&step.arguments).stdin(Stdio::null()).kill_on_drop(true);
     for variable in TUNING {
         command.env_remove(variable);
     }
@@ -139,26 +122,15 @@ fn command(step: &Step) -> Command {
 
 async fn execute(step: &Step) -> Result<Run, BenchError> {
     let shown = || {
-        let arguments: Vec<_> = step
-            .arguments
-            .iter()
-            .map(|argument| argument.to_string_lossy())
-            .collect();
+        let arguments: Vec<_> = step.arguments.iter().map(|argument| argument.to_string_lossy()).collect();
         format!("{} {}", step.program.display(), arguments.join(" "))
     };
 
     let before = CpuTicks::now();
     let output = tokio::time::timeout(TIME_LIMIT, command(step).output())
         .await
-        .map_err(|_| BenchError::TimeLimit {
-            run: step.name.clone(),
-            limit: TIME_LIMIT,
-            command: shown(),
-        })?
-        .map_err(|cause| BenchError::Start {
-            program: step.program.display().to_string(),
-            cause,
-        })?;
+        .map_err(|_| BenchError::TimeLimit { run: step.name.clone(), limit: TIME_LIMIT, command: shown() })?
+        .map_err(|cause| BenchError::Start { program: step.program.display().to_string(), cause })?;
     let after = CpuTicks::now();
 
     let printed = String::from_utf8_lossy(&output.stdout);
@@ -179,18 +151,14 @@ async fn execute(step: &Step) -> Result<Run, BenchError> {
         row: step.row.name,
         side: step.side,
         round: step.round,
-        foreign_share: before
-            .zip(after)
-            .and_then(|(before, after)| after.foreign_share_since(before)),
+        foreign_share: before.zip(after).and_then(|(before, after)| after.foreign_share_since(before)),
         measured,
     })
 }
 
 fn outcome(run: &Run, row: &Row) -> String {
     let per_operation = |nanoseconds| as_f64(nanoseconds) / as_f64(run.measured.operations);
-    let foreign = run
-        .foreign_share
-        .map_or("unknown".to_owned(), |share| format!("{:.0}%", share * 100.0));
+    let foreign = run.foreign_share.map_or("unknown".to_owned(), |share| format!("{:.0}%", share * 100.0));
     format!(
         "{:.1} CPU ns and {:.1} wall ns per {}, others took {foreign}",
         per_operation(run.measured.cpu_ns),
@@ -225,22 +193,12 @@ mod tests {
 
     #[test]
     fn the_sides_take_turns_at_going_first() {
-        let arguments = [
-            "watchkeeper-bench",
-            "queue",
-            "--only",
-            "lockstep,lateness",
-            "--rounds",
-            "2",
-        ];
+        let arguments = ["watchkeeper-bench", "queue", "--only", "lockstep,lateness", "--rounds", "2"];
         let cli::Request::Suite(plan) = cli::parse_from(arguments).unwrap() else {
             panic!("a suite was asked for");
         };
-        let peers = Peers(vec![Prepared {
-            name: "client-go",
-            version: String::new(),
-            program: "/peer".into(),
-        }]);
+        let peers =
+            Peers(vec![Prepared { name: "client-go", version: String::new(), program: "/peer".into() }]);
         let order: Vec<String> = steps(&plan, &peers, "/ours".as_ref())
             .iter()
             .map(|step| {
@@ -265,13 +223,7 @@ mod tests {
     fn a_run_that_fails_is_an_error_with_what_it_said() {
         let error = execute_shell("echo half a result; echo out of memory >&2; exit 3").unwrap_err();
         let text = error.to_string();
-        for part in [
-            "a run failed",
-            "exit status: 3",
-            "half a result",
-            "out of memory",
-            "/bin/sh -c",
-        ] {
+        for part in ["a run failed", "exit status: 3", "half a result", "out of memory", "/bin/sh -c"] {
             assert!(text.contains(part), "{part:?} is missing from: {text}");
         }
     }
@@ -293,16 +245,9 @@ mod tests {
     #[test]
     fn runtime_tuning_of_the_caller_is_not_passed_on() {
         let command = command(&shell(""));
-        let removed: Vec<_> = command
-            .as_std()
-            .get_envs()
-            .filter(|(_, value)| value.is_none())
-            .collect();
+        let removed: Vec<_> = command.as_std().get_envs().filter(|(_, value)| value.is_none()).collect();
         for variable in ["GOGC", "GOMAXPROCS", "TOKIO_WORKER_THREADS"] {
-            assert!(
-                removed.iter().any(|(name, _)| *name == variable),
-                "{variable} is passed on"
-            );
+            assert!(removed.iter().any(|(name, _)| *name == variable), "{variable} is passed on");
         }
     }
 }

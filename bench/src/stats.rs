@@ -59,10 +59,7 @@ mod tests {
     #[test]
     fn a_figure_missing_from_one_run_is_missing_from_the_spread() {
         assert_eq!(Spread::of_all([Some(1.0), None]), None);
-        assert_eq!(
-            Spread::of_all([Some(1.0), Some(3.0)]).map(|spread| spread.median),
-            Some(2.0)
-        );
+        assert_eq!(Spread::of_all([Some(1.0), Some(3.0)]).map(|spread| spread.median), Some(2.0));
     }
 
     #[test]
@@ -77,12 +74,7 @@ mod tests {
             (&hundred, 100, Some(100)),
         ];
         for (sorted, percent, want) in cases {
-            assert_eq!(
-                percentile(sorted, percent),
-                want,
-                "p{percent} of {} values",
-                sorted.len()
-            );
+            assert_eq!(percentile(sorted, percent), want, "p{percent} of {} values", sorted.len());
         }
     }
 }

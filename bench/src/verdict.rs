@@ -24,9 +24,7 @@ pub(crate) fn judge(target: Target, ours: f64, peer: Option<f64>) -> Result<Verd
         if figure.is_finite() && figure > 0.0 {
             Ok(figure)
         } else {
-            Err(format!(
-                "{whose} figure is {figure}, too small to compare; run more operations"
-            ))
+            Err(format!("{whose} figure is {figure}, too small to compare; run more operations"))
         }
     };
     let (value, is_met) = match (target, peer) {
@@ -41,11 +39,7 @@ pub(crate) fn judge(target: Target, ours: f64, peer: Option<f64>) -> Result<Verd
             (ratio, ratio <= bound)
         }
     };
-    Ok(if is_met {
-        Verdict::Ok { value }
-    } else {
-        Verdict::Short { value }
-    })
+    Ok(if is_met { Verdict::Ok { value } } else { Verdict::Short { value } })
 }
 
 impl Target {
@@ -84,45 +78,17 @@ pub(crate) fn line(suite: &str, row: &str, target: Target, verdict: Verdict) -> 
 mod tests {
     use super::*;
 
-    const LATENESS: Target = Target::Absolute {
-        bound: 2.0,
-        unit: "ms",
-    };
+    const LATENESS: Target = Target::Absolute { bound: 2.0, unit: "ms" };
 
     #[test]
     fn a_row_is_one_line_that_names_ratio_target_and_judgement() {
         let cases = [
-            (
-                Target::TimesLess(3.0),
-                50.0,
-                Some(215.6),
-                "4.31x target >=3.00x ok",
-            ),
-            (
-                Target::TimesLess(3.0),
-                50.0,
-                Some(150.0),
-                "3.00x target >=3.00x ok",
-            ),
-            (
-                Target::TimesLess(3.0),
-                50.0,
-                Some(149.9),
-                "2.99x target >=3.00x short",
-            ),
+            (Target::TimesLess(3.0), 50.0, Some(215.6), "4.31x target >=3.00x ok"),
+            (Target::TimesLess(3.0), 50.0, Some(150.0), "3.00x target >=3.00x ok"),
+            (Target::TimesLess(3.0), 50.0, Some(149.9), "2.99x target >=3.00x short"),
             (Target::TimesLess(3.0), 50.0, None, "n/a target >=3.00x no-peer"),
-            (
-                Target::ShareOfPeer(0.5),
-                33.0,
-                Some(75.0),
-                "0.44x target <=0.50x ok",
-            ),
-            (
-                Target::ShareOfPeer(0.5),
-                50.1,
-                Some(100.0),
-                "0.51x target <=0.50x short",
-            ),
+            (Target::ShareOfPeer(0.5), 33.0, Some(75.0), "0.44x target <=0.50x ok"),
+            (Target::ShareOfPeer(0.5), 50.1, Some(100.0), "0.51x target <=0.50x short"),
             (Target::ShareOfPeer(0.5), 33.0, None, "n/a target <=0.50x no-peer"),
             (LATENESS, 1.52, Some(217.7), "1.52ms target <=2.00ms ok"),
             (LATENESS, 2.0001, Some(217.7), "2.01ms target <=2.00ms short"),
@@ -130,10 +96,7 @@ mod tests {
         ];
         for (target, ours, peer, want) in cases {
             let verdict = judge(target, ours, peer).unwrap();
-            assert_eq!(
-                line("queue", "row", target, verdict),
-                format!("ratio queue/row {want}")
-            );
+            assert_eq!(line("queue", "row", target, verdict), format!("ratio queue/row {want}"));
         }
     }
 
@@ -146,10 +109,7 @@ mod tests {
             (Target::ShareOfPeer(0.5), f64::NAN, Some(100.0)),
         ];
         for (target, ours, peer) in cases {
-            assert!(
-                judge(target, ours, peer).is_err(),
-                "{target} with {ours} and {peer:?}"
-            );
+            assert!(judge(target, ours, peer).is_err(), "{target} with {ours} and {peer:?}");
         }
     }
 }

@@ -11,15 +11,9 @@ mod throughput;
 use crate::peer::CLIENT_GO;
 use crate::suite::{Figure, Row, Size, Suite, Target};
 
-const MILLION: Size = Size {
-    full: 1_000_000,
-    quick: 200_000,
-};
+const MILLION: Size = Size { full: 1_000_000, quick: 200_000 };
 /// Bytes per key depend on where growth by doubling happens to stand, so quick runs keep the size.
-const SAME_MILLION: Size = Size {
-    full: 1_000_000,
-    quick: 1_000_000,
-};
+const SAME_MILLION: Size = Size { full: 1_000_000, quick: 1_000_000 };
 const THREE_TIMES: Target = Target::TimesLess(3.0);
 const HALF: Target = Target::ShareOfPeer(0.5);
 
@@ -115,10 +109,7 @@ pub(crate) static SUITE: Suite = Suite {
             ours: delay::lateness,
             peer: Some(&CLIENT_GO),
             figure: Figure::Named("late_p99_ms"),
-            target: Target::Absolute {
-                bound: 2.0,
-                unit: "ms",
-            },
+            target: Target::Absolute { bound: 2.0, unit: "ms" },
         },
     ],
 };

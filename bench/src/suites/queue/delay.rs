@@ -56,13 +56,10 @@ impl Schedule {
     /// How late a key comes now. Fails when it comes early.
     fn lateness_ns(&self, key: &str) -> Result<u64, RunFailure> {
         let now = self.now_ns();
-        let due = load::index_of(key)
-            .and_then(|index| self.due_ns.get(index))
-            .ok_or("a key nobody added")?;
+        let due = load::index_of(key).and_then(|index| self.due_ns.get(index)).ok_or("a key nobody added")?;
         // Relaxed is enough: the queue hands the key over, and with it everything written before the add.
         let due = due.load(Ordering::Relaxed);
-        now.checked_sub(due)
-            .ok_or_else(|| format!("{key} came {} ns before it was due", due - now).into())
+        now.checked_sub(due).ok_or_else(|| format!("{key} came {} ns before it was due", due - now).into())
     }
 }
 
@@ -97,14 +94,9 @@ pub(super) fn lateness(load: Load) -> Result<Measurement, RunFailure> {
         return Err(format!("{} keys delivered, want {}", late.len(), load.operations).into());
     }
     let milliseconds = |nanoseconds: u64| as_f64(nanoseconds) / 1e6;
-    let (p99, max) = percentile(&late, 99)
-        .zip(late.last().copied())
-        .ok_or("no key was delivered")?;
+    let (p99, max) = percentile(&late, 99).zip(late.last().copied()).ok_or("no key was delivered")?;
     Ok(measured
-        .with_figure(
-            "late_mean_ms",
-            milliseconds(late.iter().sum()) / as_f64(load.operations),
-        )
+        .with_figure("late_mean_ms", milliseconds(late.iter().sum()) / as_f64(load.operations))
         .with_figure("late_p99_ms", milliseconds(p99))
         .with_figure("late_max_ms", milliseconds(max)))
 }
@@ -152,9 +144,6 @@ mod tests {
         assert!(
             lateness("namespace-001/pod-name-00000001").is_err_and(|text| text.contains("before it was due"))
         );
-        assert_eq!(
-            lateness("namespace-002/pod-name-00000002"),
-            Err("a key nobody added".to_owned())
-        );
+        assert_eq!(lateness("namespace-002/pod-name-00000002"), Err("a key nobody added".to_owned()));
     }
 }

@@ -14,9 +14,7 @@ const HOUR: Duration = Duration::from_hours(1);
 
 /// The first `count` keys.
 pub(super) fn keys(count: u64) -> Vec<Key> {
-    (0..count)
-        .map(|index| format!("namespace-{:03}/pod-name-{index:08}", index % 1000).into())
-        .collect()
+    (0..count).map(|index| format!("namespace-{:03}/pod-name-{index:08}", index % 1000).into()).collect()
 }
 
 /// The index a key was made from.
@@ -47,10 +45,7 @@ pub(super) fn far_delay(index: u64) -> Duration {
 /// The runtime of the rows with several tasks: two workers, as the peer has two processors on the machines these
 /// rows were made for, and the same everywhere.
 pub(super) fn two_workers() -> io::Result<Runtime> {
-    Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_time()
-        .build()
+    Builder::new_multi_thread().worker_threads(2).enable_time().build()
 }
 
 /// The runtime of the rows with one task.

@@ -112,12 +112,7 @@ pub(super) fn duplicate(load: Load) -> Result<Measurement, RunFailure> {
     }
     let measured = meter.stop(load.operations);
     if queue.len() != again.len() {
-        return Err(format!(
-            "{} keys queued after adding duplicates of {}",
-            queue.len(),
-            again.len()
-        )
-        .into());
+        return Err(format!("{} keys queued after adding duplicates of {}", queue.len(), again.len()).into());
     }
     Ok(measured)
 }
