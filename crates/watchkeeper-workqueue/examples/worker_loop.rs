@@ -33,7 +33,7 @@ async fn main() {
         let options = AddOptions::new().priority(Priority::LOW).cause(Cause::InitialList);
         queue.add_with(format!("shop/{name}").into(), options);
     }
-    say("the cart changes ten times while that is worked on: one more hand-out covers them all");
+    say("the cart changes ten times at once: the next hand-out covers them all");
     for _ in 0..10 {
         queue.add_with("shop/cart".into(), AddOptions::new().cause(Cause::Event("Deployment".into())));
         tokio::task::yield_now().await;

@@ -22,7 +22,7 @@ impl Scrape {
 
     fn text(&self) -> String {
         let mut text = String::new();
-        encode(&mut text, &self.registry).unwrap();
+        encode(&mut text, &self.registry).expect("text");
         text
     }
 

@@ -60,7 +60,7 @@ fn keys_can_be_moved_up_from_the_front_the_middle_and_the_end_of_a_lane() {
 fn urgent_work_without_end_does_not_starve_the_rest() {
     let patience = 4;
     let queue = WorkQueue::builder("priority").patience(patience).build();
-    let low = 100;
+    let low = 100_u32;
     for key in 0..low {
         queue.add_with(key, at(Priority::LOW));
     }

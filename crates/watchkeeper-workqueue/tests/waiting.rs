@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use proptest::prelude::*;
-use tokio::{task::JoinSet, time::Instant};
-use watchkeeper_workqueue::{Drained, WorkQueue, limiter::ItemExponential};
+use tokio::task::JoinSet;
+use watchkeeper_workqueue::{Clock, Drained, TokioClock, WorkQueue, limiter::ItemExponential};
 
 fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -13,20 +13,20 @@ fn millis(millis: u64) -> Duration {
 #[tokio::test(start_paused = true)]
 async fn a_waiting_worker_gets_a_delayed_key_at_its_time() {
     let queue = WorkQueue::new("waiting");
-    let start = Instant::now();
+    let clock = TokioClock::new();
     queue.add_after("a", millis(700));
     let item = queue.get().await.unwrap();
-    assert_eq!((*item.key(), start.elapsed()), ("a", millis(700)));
+    assert_eq!((*item.key(), clock.now()), ("a", millis(700)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_earlier_delay_is_not_held_up_by_the_timer_of_a_later_one() {
     let queue = WorkQueue::new("waiting");
     queue.add_after("late", millis(5000));
-    let start = Instant::now();
+    let clock = TokioClock::new();
     let mut worker = JoinSet::new();
     let taken = queue.clone();
-    worker.spawn(async move { (*taken.get().await.unwrap().key(), start.elapsed()) });
+    worker.spawn(async move { (*taken.get().await.unwrap().key(), clock.now()) });
     tokio::time::sleep(millis(100)).await;
     queue.add_after("early", millis(10));
     assert_eq!(worker.join_next().await.unwrap().unwrap(), ("early", millis(110)));
@@ -36,10 +36,10 @@ async fn an_earlier_delay_is_not_held_up_by_the_timer_of_a_later_one() {
 async fn a_postponed_key_comes_at_its_new_time() {
     let queue = WorkQueue::new("waiting");
     queue.add_after("a", millis(10));
-    let start = Instant::now();
+    let clock = TokioClock::new();
     let mut worker = JoinSet::new();
     let taken = queue.clone();
-    worker.spawn(async move { (*taken.get().await.unwrap().key(), start.elapsed()) });
+    worker.spawn(async move { (*taken.get().await.unwrap().key(), clock.now()) });
     tokio::time::sleep(millis(5)).await;
     queue.postpone(&"a", millis(95));
     assert_eq!(worker.join_next().await.unwrap().unwrap(), ("a", millis(100)));
@@ -50,10 +50,10 @@ async fn a_key_that_fails_is_retried_with_growing_delays_and_then_works() {
     let limiter = ItemExponential::new(millis(10), Duration::from_secs(1));
     let queue = WorkQueue::builder("waiting").rate_limiter(limiter).build();
     queue.add("a");
-    let start = Instant::now();
+    let clock = TokioClock::new();
     let mut tries = Vec::new();
     while let Some(item) = queue.get().await {
-        tries.push(start.elapsed().as_millis());
+        tries.push(clock.now().as_millis());
         if item.failures() < 4 {
             item.retry();
         } else {
@@ -110,7 +110,7 @@ async fn a_worker_whose_queue_is_never_empty_lets_others_run() {
 #[tokio::test(start_paused = true)]
 async fn a_million_delays_all_come_due_and_none_is_early() {
     let queue = WorkQueue::new("waiting");
-    let start = Instant::now();
+    let clock = TokioClock::new();
     // A fixed scramble of 0..1,000,000 over 100 s.
     let delay = |key: u64| millis((key * 7919) % 100_000);
     for key in 0..1_000_000_u64 {
@@ -121,7 +121,7 @@ async fn a_million_delays_all_come_due_and_none_is_early() {
     while count < 1_000_000 {
         let item = queue.get().await.unwrap();
         let due = delay(*item.key()) + millis(1);
-        let now = start.elapsed();
+        let now = clock.now();
         assert!(now >= due && now <= due + millis(2), "due at {due:?}, handed out at {now:?}");
         count += 1;
         item.forget();
@@ -143,11 +143,11 @@ proptest! {
                 let known = earliest.entry(key).or_insert(delay);
                 *known = delay.min(*known);
             }
-            let start = Instant::now();
+            let clock = TokioClock::new();
             let mut seen = BTreeMap::new();
             while queue.waiting_len() + queue.len() > 0 {
                 let item = queue.get().await.unwrap();
-                let before = seen.insert(*item.key(), u64::try_from(start.elapsed().as_millis()).unwrap());
+                let before = seen.insert(*item.key(), u64::try_from(clock.now().as_millis()).unwrap());
                 prop_assert!(before.is_none(), "handed out twice");
                 item.forget();
             }
