@@ -215,6 +215,10 @@ async fn a_redirect_is_not_followed_and_only_its_host_is_told() {
     let error = configs(&server).get("a").await.unwrap_err();
     assert!(error.to_string().contains("pointed to the same host"), "{error}");
     assert!(elsewhere.received().is_empty());
+
+    let server = ScriptedServer::script([Reply::head(304, &[])]).await;
+    let error = configs(&server).get("a").await.unwrap_err();
+    assert!(matches!(error, Error::Protocol { .. }), "{error}");
 }
 
 #[tokio::test]

@@ -77,7 +77,7 @@ async fn an_answer_larger_than_allowed_is_not_read_to_its_end() {
 #[tokio::test]
 async fn depth_is_counted_in_structure_and_not_in_strings() {
     let brackets = json!({ "a": "[".repeat(500), "b": "\\\"{{{{" }).to_string();
-    let deep = format!("{}1{}", "[".repeat(127), "]".repeat(127));
+    let deep = format!("{}1{}", "[".repeat(128), "]".repeat(128));
     let server = ScriptedServer::script([Reply::json(200, brackets), Reply::json(200, deep)]).await;
     let rest = rest(&server);
     assert!(get_pod(&rest).send::<Value>().await.is_ok());

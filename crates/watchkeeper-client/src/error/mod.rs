@@ -26,7 +26,6 @@ pub enum Error {
         /// What was being tried, as far as it was known.
         attempted: String,
         /// Why it was refused.
-        #[source]
         reason: InvalidRequest,
     },
     /// The server answered that it did not do what was asked.

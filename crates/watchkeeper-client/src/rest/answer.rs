@@ -55,11 +55,18 @@ pub(super) async fn accept(
             body,
         });
     }
-    if head.status.is_redirection() || head.status.is_informational() {
+    if head.status.is_redirection() && head.headers.contains_key(LOCATION) {
         return Err(Error::Redirect {
             request: Box::new(request.clone()),
             code: head.status.as_u16(),
             host: target_host(&head.headers),
+        });
+    }
+    if !(head.status.is_client_error() || head.status.is_server_error()) {
+        let broken = "the server answered with a status that is neither a result nor an error";
+        return Err(Error::Protocol {
+            request: Box::new(request.clone()),
+            broken,
         });
     }
     // The code is known and worth more than the news that its explanation is late.
@@ -206,10 +213,19 @@ pub(super) fn decode<T: DeserializeOwned>(
         }
         return Err(api_error(request, status, headers));
     }
-    serde_json::from_slice(body).map_err(|error| Error::Decode {
+    read_json(body).map_err(|error| Error::Decode {
         request: Box::new(request.clone()),
         reason: Unreadable::from(&error),
     })
+}
+
+/// Reads a document whose depth was checked: the parser's own bound would make of [`Limits::json_depth`] a lower one.
+fn read_json<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_slice(json);
+    deserializer.disable_recursion_limit();
+    let value = T::deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(value)
 }
 
 /// Whether arrays and objects nest at most `limit` deep. Text that is not JSON passes: the parser says what is wrong

@@ -266,10 +266,9 @@ impl RequestBuilder {
 
     /// Sends the request and reads the answer as `T`.
     pub async fn send<T: DeserializeOwned>(self) -> Result<T, Error> {
-        let limits = self.rest.client().limits().clone();
         let ready = self.ready()?;
-        let (headers, body) = ready.whole_with_retries(&limits).await?;
-        answer::decode(&ready.info, &headers, &body, &limits)
+        let (headers, body) = ready.whole_with_retries().await?;
+        answer::decode(&ready.info, &headers, &body, ready.limits())
     }
 
     /// As [`send`](Self::send), with `None` for an object that does not exist.
@@ -284,21 +283,19 @@ impl RequestBuilder {
     }
 
     pub(super) async fn send_deletion<T: DeserializeOwned>(self) -> Result<Deletion<T>, Error> {
-        let limits = self.rest.client().limits().clone();
         let ready = self.ready()?;
-        let (headers, body) = ready.whole_with_retries(&limits).await?;
+        let (headers, body) = ready.whole_with_retries().await?;
         if answer::is_status(&body) {
-            answer::decode(&ready.info, &headers, &body, &limits).map(Deletion::Status)
+            answer::decode(&ready.info, &headers, &body, ready.limits()).map(Deletion::Status)
         } else {
-            answer::decode(&ready.info, &headers, &body, &limits).map(Deletion::Object)
+            answer::decode(&ready.info, &headers, &body, ready.limits()).map(Deletion::Object)
         }
     }
 
     /// Sends the request and reads the answer as text.
     pub async fn text(self) -> Result<String, Error> {
-        let limits = self.rest.client().limits().clone();
         let ready = self.ready()?;
-        let (_, body) = ready.whole_with_retries(&limits).await?;
+        let (_, body) = ready.whole_with_retries().await?;
         String::from_utf8(body.into()).map_err(|_| Error::Decode {
             request: Box::new(ready.info),
             reason: Unreadable::Utf8,
@@ -368,11 +365,11 @@ impl Ready {
     }
 
     /// One attempt at the whole answer; head and body share the deadline.
-    async fn whole(&self, limits: &Limits) -> Result<(HeaderMap, Bytes), Error> {
+    async fn whole(&self) -> Result<(HeaderMap, Bytes), Error> {
         let (name, allowed) = match (self.options.limit, self.info.verb) {
             (Some(allowed), _) => ("limit_bytes", allowed),
-            (None, Verb::List | Verb::DeleteCollection) => ("page_bytes", limits.page_bytes),
-            (None, _) => ("object_bytes", limits.object_bytes as u64),
+            (None, Verb::List | Verb::DeleteCollection) => ("page_bytes", self.limits().page_bytes),
+            (None, _) => ("object_bytes", self.limits().object_bytes as u64),
         };
         let mut deadline = Deadline::after(self.options.deadline);
         let answer = self.head(&mut deadline).await?;
@@ -384,14 +381,18 @@ impl Ready {
         Ok((headers, body))
     }
 
-    async fn whole_with_retries(&self, limits: &Limits) -> Result<(HeaderMap, Bytes), Error> {
+    async fn whole_with_retries(&self) -> Result<(HeaderMap, Bytes), Error> {
         let mut attempts = self.attempts();
         loop {
-            match self.whole(limits).await {
+            match self.whole().await {
                 Ok(whole) => return Ok(whole),
                 Err(error) => attempts.wait_or_fail(error).await?,
             }
         }
+    }
+
+    fn limits(&self) -> &Limits {
+        self.rest.client().limits()
     }
 
     fn attempts(&self) -> Attempts {

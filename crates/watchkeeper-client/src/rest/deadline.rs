@@ -1,6 +1,9 @@
 //! How long a request may take.
 
-use std::{pin::Pin, time::Duration};
+use std::{
+    pin::{Pin, pin},
+    time::Duration,
+};
 
 use futures_util::future::{Either, select};
 use tokio::time::Sleep;
@@ -46,7 +49,7 @@ impl Deadline {
 
     /// Runs a step in what is left of the time; the error is the whole span.
     pub(super) async fn run<F: Future>(&mut self, step: F) -> Result<F::Output, Duration> {
-        match select(Box::pin(step), &mut self.sleep).await {
+        match select(pin!(step), &mut self.sleep).await {
             Either::Left((output, _)) => Ok(output),
             Either::Right(((), _)) => Err(self.after),
         }

@@ -146,6 +146,7 @@ impl Attempts {
         let backoff = self.0.as_mut().filter(|_| is_transient(&error));
         match backoff.and_then(|backoff| backoff.next_wait(error.retry_after())) {
             Some(wait) => {
+                tracing::debug!(%error, ?wait, "a read failed and is tried again");
                 tokio::time::sleep(wait).await;
                 Ok(())
             }
@@ -185,7 +186,10 @@ where
             result => return result,
         };
         match backoff.next_wait(error.retry_after()) {
-            Some(wait) => tokio::time::sleep(wait).await,
+            Some(wait) => {
+                tracing::debug!(%error, ?wait, "a write met another one and is tried again");
+                tokio::time::sleep(wait).await;
+            }
             None => return Err(error),
         }
     }
