@@ -272,7 +272,6 @@ pub struct Verdict {
 /// Decides what to do about a failure.
 ///
 /// ```
-/// use std::time::Duration;
 /// use kube_core::Status;
 /// use watchkeeper_client::classify::{Decision, Failure, Next, Phase, Situation, classify};
 ///
