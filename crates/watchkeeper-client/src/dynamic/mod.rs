@@ -1,0 +1,5 @@
+//! Any resource by group, version and resource name.
+
+mod gvr;
+
+pub use gvr::{GroupVersionResource, ParseResourceError};
