@@ -45,7 +45,7 @@ fn group_row(group: &GroupVersion) -> String {
 
 fn resource_rows(group: &GroupVersion, block: &[&ResourceFacts]) -> Vec<String> {
     let mut lines = vec![format!(
-        "$visit! {{ {} {} k8s_openapi::{};",
+        "$visit! {{ {} {} (k8s_openapi::{})",
         group.type_name, group.accessor, group.module
     )];
     lines.extend(block.iter().map(|facts| format!("    {}", resource_row(facts))));
@@ -142,11 +142,11 @@ mod tests {
             .add(34, facts("Gadget", "gadgets", Scope::Cluster, true))
             .unwrap();
         let text = render(&model, "9.9.9");
-        let expected = "        $visit! { ExampleV1 example_v1 k8s_openapi::api::example::v1;
+        let expected = "        $visit! { ExampleV1 example_v1 (k8s_openapi::api::example::v1)
             cluster Widget widgets;
         }
         k8s_openapi::k8s_if_ge_1_34! { k8s_openapi::k8s_if_le_1_34! {
-            $visit! { ExampleV1 example_v1 k8s_openapi::api::example::v1;
+            $visit! { ExampleV1 example_v1 (k8s_openapi::api::example::v1)
                 cluster Gadget gadgets;
             }
         } }

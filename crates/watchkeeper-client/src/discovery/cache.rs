@@ -74,6 +74,11 @@ impl<T, E: Clone> Cache<T, E> {
         state.valid_from = state.started + 1;
     }
 
+    /// The cached value, if there is one to serve.
+    pub(super) fn peek(&self) -> Option<Arc<T>> {
+        self.state().valid().map(|value| Arc::clone(&value.value))
+    }
+
     /// How old the cached value is; `None` when there is none to serve.
     pub(super) fn age(&self) -> Option<Duration> {
         let at = self.state().valid()?.at;

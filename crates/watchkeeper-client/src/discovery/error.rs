@@ -55,6 +55,9 @@ pub enum MappingError {
         /// What it may be.
         candidates: Vec<RestMapping>,
     },
+    /// The object does not say what it is.
+    #[error("the object carries no apiVersion and kind to map; set both")]
+    Untyped,
     /// What the server serves could not be learnt.
     #[error(transparent)]
     Discovery(#[from] DiscoveryError),
