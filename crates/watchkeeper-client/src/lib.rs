@@ -11,6 +11,7 @@
 //! | [`list_watch`] | list and watch as streams of objects, and the [`list_watch::ListerWatcher`] seam |
 //! | [`decode`] | bytes to objects: splitting, probing, cutting, parsing |
 //! | [`classify`] | one table from errors to what to do next |
+//! | [`mod@error`] | what can go wrong between a request and its result |
 //! | [`limits`] | how much a server may make us hold |
 
 pub mod classify;
@@ -19,13 +20,13 @@ pub mod config;
 pub mod decode;
 pub mod discovery;
 pub mod dynamic;
+pub mod error;
 pub mod limits;
 pub mod list_watch;
 pub mod rest;
 pub mod transport;
 
 mod client;
-mod error;
 
 pub use client::Client;
 pub use error::Error;

@@ -1,0 +1,114 @@
+//! What became of a connection, told by the types of errors and not by their texts.
+
+use std::{error::Error as StdError, fmt, io};
+
+/// What became of the connection a request was sent on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TransportKind {
+    /// Nobody listens there.
+    Refused,
+    /// The connection was cut.
+    Reset,
+    /// The connection ended in the middle of an answer.
+    UnexpectedEof,
+    /// The operating system or the HTTP stack gave up waiting.
+    TimedOut,
+    /// No route, or the network is down.
+    Unreachable,
+    /// The peers do not trust each other.
+    Tls,
+    /// What arrived is not HTTP.
+    Malformed,
+    /// The credentials to send could not be obtained.
+    Credentials,
+    /// Anything else, name resolution included.
+    Other,
+}
+
+impl TransportKind {
+    /// Walks the chain of causes down to the first that says what happened.
+    pub fn of(error: &(dyn StdError + 'static)) -> Self {
+        let mut next = Some(error);
+        // What an outer layer can tell is kept in case nothing below is clearer: hyper reports "incomplete message"
+        // and has no cause for it, but for a broken body it has the cause one level down.
+        let mut outer = Self::Other;
+        while let Some(error) = next {
+            let kind = Self::of_one(error);
+            if kind == Self::Credentials || (kind != Self::Other && error.is::<io::Error>()) {
+                return kind;
+            }
+            if error.is::<rustls::Error>() {
+                return Self::Tls;
+            }
+            if outer == Self::Other {
+                outer = kind;
+            }
+            next = below(error);
+        }
+        outer
+    }
+
+    fn of_one(error: &(dyn StdError + 'static)) -> Self {
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            return match error.kind() {
+                io::ErrorKind::ConnectionRefused => Self::Refused,
+                io::ErrorKind::ConnectionReset
+                | io::ErrorKind::ConnectionAborted
+                | io::ErrorKind::BrokenPipe => Self::Reset,
+                io::ErrorKind::UnexpectedEof => Self::UnexpectedEof,
+                io::ErrorKind::TimedOut => Self::TimedOut,
+                io::ErrorKind::HostUnreachable
+                | io::ErrorKind::NetworkUnreachable
+                | io::ErrorKind::NetworkDown
+                | io::ErrorKind::AddrNotAvailable => Self::Unreachable,
+                _ => Self::Other,
+            };
+        }
+        if let Some(error) = error.downcast_ref::<hyper::Error>() {
+            return if error.is_incomplete_message() {
+                Self::UnexpectedEof
+            } else if error.is_timeout() {
+                Self::TimedOut
+            } else if error.is_closed() || error.is_canceled() || error.is_body_write_aborted() {
+                Self::Reset
+            } else if error.is_parse() {
+                Self::Malformed
+            } else {
+                Self::Other
+            };
+        }
+        match error.downcast_ref::<kube_client::Error>() {
+            Some(kube_client::Error::Auth(_)) => Self::Credentials,
+            _ if error.is::<kube_client::client::AuthError>() => Self::Credentials,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The next error in the chain. An `io::Error` made from another error hides that one: its `source` is the other's
+/// source, and the other is reached by `get_ref`.
+fn below<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 'static)> {
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(inner) => Some(inner),
+        None => error.source(),
+    }
+}
+
+impl fmt::Display for TransportKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Refused => "connection refused; check that the server runs and the address is right",
+            Self::Reset => "the connection was cut",
+            Self::UnexpectedEof => "the connection ended in the middle of the answer",
+            Self::TimedOut => "the connection timed out",
+            Self::Unreachable => "the server cannot be reached from here",
+            Self::Tls => {
+                "no trusted TLS connection; check the certificate authority and the client certificate"
+            }
+            Self::Malformed => "the answer is not HTTP",
+            Self::Credentials => "the credentials to send could not be obtained",
+            Self::Other => "the connection failed",
+        })
+    }
+}

@@ -1,0 +1,276 @@
+//! From a response's head and body to a result or an error.
+
+use std::{fmt, time::Duration};
+
+use bytes::{Bytes, BytesMut};
+use http::{
+    HeaderMap, Response, StatusCode, Uri,
+    header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION},
+};
+use http_body::Body as _;
+use http_body_util::BodyExt as _;
+use kube_client::client::Body;
+use kube_core::{Status, response::StatusSummary};
+use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+
+use super::{info::RequestInfo, retry_after::retry_after};
+use crate::{
+    Error,
+    error::{ApiReason, Printable, TransportKind, Unreadable},
+    limits::Limits,
+};
+
+/// How much of an error's body is read. A `Status` with a cause for every field of a large object is far below.
+const ERROR_BODY_BYTES: usize = 1 << 20;
+/// How much of an error in plain text is quoted.
+const EXCERPT_CHARS: usize = 200;
+
+/// An answer that is not an error by its status code, its body still to be read.
+pub(super) struct Answer {
+    pub(super) headers: HeaderMap,
+    pub(super) body: Body,
+}
+
+pub(super) fn transport(request: &RequestInfo, error: kube_client::Error) -> Error {
+    let kind = TransportKind::of(&error);
+    // The text of a failed credential plugin repeats its command line and environment.
+    let source = (kind != TransportKind::Credentials).then_some(error);
+    Error::Transport {
+        request: Box::new(request.clone()),
+        kind,
+        source,
+    }
+}
+
+/// Sorts answers by their status code, reading the body of those that are errors.
+pub(super) async fn accept(request: &RequestInfo, response: Response<Body>) -> Result<Answer, Error> {
+    let (head, body) = response.into_parts();
+    if head.status.is_success() {
+        return Ok(Answer {
+            headers: head.headers,
+            body,
+        });
+    }
+    if head.status.is_redirection() || head.status.is_informational() {
+        return Err(Error::Redirect {
+            request: Box::new(request.clone()),
+            code: head.status.as_u16(),
+            host: target_host(&head.headers),
+        });
+    }
+    let body = read_at_most(body, ERROR_BODY_BYTES).await;
+    let status = status_of(head.status, &head.headers, &body);
+    Err(api_error(request, status, &head.headers))
+}
+
+fn api_error(request: &RequestInfo, status: Status, headers: &HeaderMap) -> Error {
+    let retry_after: Option<Duration> = retry_after(headers, Some(&status));
+    Error::Api {
+        request: Box::new(request.clone()),
+        status: Box::new(status),
+        retry_after,
+    }
+}
+
+/// The host alone: the rest of the target may carry a token in its query.
+fn target_host(headers: &HeaderMap) -> Option<String> {
+    let target: Uri = headers.get(LOCATION)?.to_str().ok()?.parse().ok()?;
+    target.host().map(str::to_owned)
+}
+
+/// What there is of a body, up to `limit`. The status code is known and matters more than why the text is cut short.
+async fn read_at_most(mut body: Body, limit: usize) -> Bytes {
+    let mut read = BytesMut::new();
+    while let Some(Ok(frame)) = body.frame().await {
+        if let Ok(data) = frame.into_data() {
+            let room = limit - read.len();
+            read.extend_from_slice(&data[..data.len().min(room)]);
+            if read.len() == limit {
+                break;
+            }
+        }
+    }
+    read.freeze()
+}
+
+/// The status in an error's body, or one made from the code where the body is something else.
+fn status_of(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Status {
+    let sent = is_status(body)
+        .then(|| serde_json::from_slice::<Status>(body).ok())
+        .flatten();
+    let mut status = sent.unwrap_or_else(|| Status {
+        message: message_for(code, headers, body),
+        reason: ApiReason::wire_reason_of_code(code.as_u16()).to_owned(),
+        ..Status::default()
+    });
+    status.status = Some(StatusSummary::Failure);
+    if status.code == 0 {
+        status.code = code.as_u16();
+    }
+    status
+}
+
+/// Plain text is a server's or a proxy's one line and worth quoting. Markup and unknown types are not.
+fn message_for(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> String {
+    let is_text = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|value| {
+            value
+                .split(';')
+                .next()
+                .is_some_and(|t| t.trim().eq_ignore_ascii_case("text/plain"))
+        });
+    let text = String::from_utf8_lossy(body);
+    if is_text && !text.trim().is_empty() {
+        return Printable {
+            text: &text,
+            chars: EXCERPT_CHARS,
+        }
+        .to_string();
+    }
+    let phrase = code.canonical_reason().unwrap_or("no reason given");
+    format!("{phrase}; the answer did not come from the API server's own error handling")
+}
+
+/// Reads a whole body, no longer than `allowed` bytes of the limit called `limit`.
+pub(super) async fn collect(
+    request: &RequestInfo,
+    answer: Answer,
+    limit: &'static str,
+    allowed: u64,
+) -> Result<Bytes, Error> {
+    let too_large = || Error::Limit {
+        request: Box::new(request.clone()),
+        limit,
+        allowed,
+    };
+    if is_compressed(&answer.headers) {
+        return Err(Error::Decode {
+            request: Box::new(request.clone()),
+            reason: Unreadable::Encoding,
+        });
+    }
+    let mut body = answer.body;
+    // A length announced is refused before the first byte, and not believed for allocating.
+    if body.size_hint().lower() > allowed {
+        return Err(too_large());
+    }
+    let mut read = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|error| transport(request, error))?.into_data() else {
+            continue;
+        };
+        if (read.len() + data.len()) as u64 > allowed {
+            return Err(too_large());
+        }
+        read.extend_from_slice(&data);
+    }
+    Ok(read.freeze())
+}
+
+pub(super) fn is_compressed(headers: &HeaderMap) -> bool {
+    headers
+        .get(CONTENT_ENCODING)
+        .is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
+}
+
+/// Reads `body` as `T`, unless it is a `Status` that reports a failure.
+pub(super) fn decode<T: DeserializeOwned>(
+    request: &RequestInfo,
+    headers: &HeaderMap,
+    body: &[u8],
+    limits: &Limits,
+) -> Result<T, Error> {
+    if !depth_is_within(body, limits.json_depth) {
+        return Err(Error::Limit {
+            request: Box::new(request.clone()),
+            limit: "json_depth",
+            allowed: limits.json_depth as u64,
+        });
+    }
+    if is_status(body)
+        && let Ok(mut status) = serde_json::from_slice::<Status>(body)
+        && (status.is_failure() || (!status.is_success() && status.code >= 400))
+    {
+        if status.code == 0 {
+            status.code = StatusCode::INTERNAL_SERVER_ERROR.as_u16();
+        }
+        return Err(api_error(request, status, headers));
+    }
+    serde_json::from_slice(body).map_err(|error| Error::Decode {
+        request: Box::new(request.clone()),
+        reason: Unreadable::from(&error),
+    })
+}
+
+/// Whether arrays and objects nest at most `limit` deep. Text that is not JSON passes: the parser says what is wrong
+/// with it.
+fn depth_is_within(json: &[u8], limit: usize) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for &byte in json {
+        if in_string {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > limit {
+                    return false;
+                }
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    true
+}
+
+/// Whether a JSON document is a `Status`.
+pub(super) fn is_status(json: &[u8]) -> bool {
+    kind_of(json).as_deref() == Some("Status")
+}
+
+/// The `kind` of a JSON document, reading no further than there: servers write it first.
+fn kind_of(json: &[u8]) -> Option<String> {
+    struct Kind<'a>(&'a mut Option<String>);
+
+    impl<'de> DeserializeSeed<'de> for Kind<'_> {
+        type Value = ();
+
+        fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+            deserializer.deserialize_map(self)
+        }
+    }
+
+    impl<'de> Visitor<'de> for Kind<'_> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+            while let Some(key) = map.next_key::<String>()? {
+                if key == "kind" {
+                    *self.0 = Some(map.next_value()?);
+                    return Ok(());
+                }
+                map.next_value::<IgnoredAny>()?;
+            }
+            Ok(())
+        }
+    }
+
+    let mut kind = None;
+    // Leaving in the middle of the object makes the parser complain; what was found is found.
+    let _ = Kind(&mut kind).deserialize(&mut serde_json::Deserializer::from_slice(json));
+    kind
+}

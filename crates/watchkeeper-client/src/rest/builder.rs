@@ -1,0 +1,411 @@
+//! A request put together word by word.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue};
+use kube_client::client::Body;
+use kube_core::params::Patch;
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{
+    Deletion, RestClient,
+    answer::{self, Answer},
+    deadline::{Deadline, Deadlines},
+    info::{RequestInfo, Target, Verb},
+    params::QueryParams,
+    path::{AbsolutePath, PathError, ResourcePath, Segment},
+    request::{InvalidRequest, Request},
+    retry::{Attempts, Retry},
+    stream::{ByteLimit, ByteStream},
+};
+use crate::{
+    Error,
+    error::{Awaited, Printable, Unreadable},
+    limits::Limits,
+};
+
+/// A request being put together, and then sent.
+///
+/// Parts may be given in any order; whatever is wrong with one is remembered and reported when the request is built
+/// or sent, so that the calls chain. Without an [`api`](Self::api) the resource is looked for in the core group's `v1`.
+#[derive(Debug, Clone)]
+#[must_use = "a request does nothing until it is sent"]
+pub struct RequestBuilder {
+    rest: RestClient,
+    verb: Verb,
+    place: Place,
+    /// The rest of it, or the first thing that was wrong.
+    request: Result<Request, InvalidRequest>,
+    options: Options,
+}
+
+/// How the request is sent and its answer read.
+#[derive(Debug, Clone)]
+struct Options {
+    deadline: Duration,
+    idle: Option<Duration>,
+    limit: Option<u64>,
+    retry: Option<Retry>,
+}
+
+/// Where the request goes, as far as it was said.
+#[derive(Debug, Clone, Default)]
+struct Place {
+    api: Option<(String, String)>,
+    resource: Option<String>,
+    namespace: Option<String>,
+    name: Option<String>,
+    subresource: Vec<String>,
+    /// Takes the place of all the others.
+    whole: Option<Target>,
+}
+
+impl Place {
+    fn target(&self) -> Result<Target, PathError> {
+        if let Some(whole) = &self.whole {
+            return Ok(whole.clone());
+        }
+        let (group, version) = self
+            .api
+            .clone()
+            .unwrap_or_else(|| (String::new(), "v1".to_owned()));
+        let resource = self
+            .resource
+            .clone()
+            .ok_or(PathError::Missing(Segment::Resource))?;
+        let mut path = ResourcePath::new(group, version, resource)?;
+        if let Some(namespace) = &self.namespace {
+            path = path.in_namespace(namespace)?;
+        }
+        if let Some(name) = &self.name {
+            path = path.named(name)?;
+        }
+        for subresource in &self.subresource {
+            path = path.subresource(subresource)?;
+        }
+        Ok(Target::Resource(path))
+    }
+}
+
+impl RequestBuilder {
+    pub(super) fn new(rest: RestClient, verb: Verb) -> Self {
+        let nowhere = Target::Path(AbsolutePath::default());
+        Self::over(rest, Request::new(verb, nowhere), Place::default())
+    }
+
+    pub(super) fn of(rest: RestClient, request: Request) -> Self {
+        let place = Place {
+            whole: Some(request.info().target.clone()),
+            ..Place::default()
+        };
+        Self::over(rest, request, place)
+    }
+
+    fn over(rest: RestClient, request: Request, place: Place) -> Self {
+        let Deadlines {
+            request: deadline,
+            idle,
+        } = *rest.deadlines();
+        let options = Options {
+            deadline,
+            idle,
+            limit: None,
+            retry: None,
+        };
+        Self {
+            rest,
+            verb: request.info().verb,
+            place,
+            request: Ok(request),
+            options,
+        }
+    }
+
+    fn change(mut self, change: impl FnOnce(Request) -> Result<Request, InvalidRequest>) -> Self {
+        self.request = self.request.and_then(change);
+        self
+    }
+
+    fn refuse(self, reason: impl Into<InvalidRequest>) -> Self {
+        self.change(|_| Err(reason.into()))
+    }
+
+    /// The API the resource is in, as `apiVersion` spells it: `v1`, `apps/v1`.
+    pub fn api(mut self, api_version: &str) -> Self {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        if group.is_empty() && api_version.contains('/') {
+            return self.refuse(PathError::Empty(Segment::Group));
+        }
+        self.place.api = Some((group.to_owned(), version.to_owned()));
+        self
+    }
+
+    /// The plural name of the resource.
+    pub fn resource(mut self, resource: impl Into<String>) -> Self {
+        self.place.resource = Some(resource.into());
+        self
+    }
+
+    /// The namespace; left out, the request is for the whole cluster.
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.place.namespace = Some(namespace.into());
+        self
+    }
+
+    /// The object's name. `get` and `delete` without one mean the collection.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.place.name = Some(name.into());
+        self
+    }
+
+    /// A subresource of the object; called again it goes one segment deeper.
+    pub fn subresource(mut self, subresource: impl Into<String>) -> Self {
+        self.place.subresource.push(subresource.into());
+        self
+    }
+
+    /// A path outside the resources, in place of all the parts above.
+    pub fn absolute_path(mut self, path: &str) -> Self {
+        match AbsolutePath::new(path) {
+            Ok(path) => {
+                self.place.whole = Some(Target::Path(path));
+                self
+            }
+            Err(error) => self.refuse(error),
+        }
+    }
+
+    /// Adds a parameter to the query.
+    pub fn query(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.change(|request| Ok(request.with_query(name, value)))
+    }
+
+    /// Adds kube's parameters to the query.
+    pub fn params(self, params: &impl QueryParams) -> Self {
+        self.change(|request| request.with_params(params))
+    }
+
+    /// Sets a header.
+    pub fn header(self, name: &str, value: &str) -> Self {
+        self.change(|request| request.with_header(name, value))
+    }
+
+    /// Sets the body to `object` as JSON.
+    pub fn body(self, object: &impl Serialize) -> Self {
+        self.change(|request| request.with_json(object))
+    }
+
+    pub(super) fn patch_body<P: Serialize>(self, patch: &Patch<P>) -> Self {
+        self.change(|request| request.with_patch(patch))
+    }
+
+    /// Sets the body as it is, with its content type.
+    pub fn raw_body(self, content_type: &str, body: Vec<u8>) -> Self {
+        let content_type = HeaderValue::from_str(content_type)
+            .map_err(|_| InvalidRequest::Header(http::header::CONTENT_TYPE.to_string()));
+        self.change(|request| Ok(request.with_body(content_type?, body)))
+    }
+
+    /// How long the request may take; see [`Deadlines::request`](super::Deadlines::request). With
+    /// [`retry`](Self::retry), how long each attempt may take.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.options.deadline = deadline;
+        self
+    }
+
+    /// How long a stream may be silent; `None` for ever. See [`Deadlines::idle`](super::Deadlines::idle).
+    pub fn idle_deadline(mut self, idle: impl Into<Option<Duration>>) -> Self {
+        self.options.idle = idle.into();
+        self
+    }
+
+    /// How many bytes the answer may have, in place of the limit for its kind. A stream has none unless it is set here.
+    pub fn limit_bytes(mut self, limit: u64) -> Self {
+        self.options.limit = Some(limit);
+        self
+    }
+
+    /// Tries a read again when it fails in a way that passes: no connection, cut off, out of time, 429, 500, 502, 503,
+    /// 504. For verbs that write the request is refused.
+    pub fn retry(mut self, policy: Retry) -> Self {
+        self.options.retry = Some(policy);
+        self
+    }
+
+    /// The request as a value, not sent.
+    pub fn build(self) -> Result<Request, InvalidRequest> {
+        let request = self.request?;
+        if self.options.retry.is_some() && !self.verb.is_read() {
+            return Err(InvalidRequest::RetryOfWrite(self.verb));
+        }
+        let target = self.place.target()?;
+        let verb = match (self.verb, &target) {
+            (Verb::Get, Target::Resource(path)) if path.name().is_none() => Verb::List,
+            (Verb::Delete, Target::Resource(path)) if path.name().is_none() => Verb::DeleteCollection,
+            (verb, _) => verb,
+        };
+        Ok(request.aimed(verb, target))
+    }
+
+    /// What the request is about, as far as it was said, for the error that says it could not be built.
+    fn attempted(&self) -> String {
+        let verb = self.verb;
+        match (&self.place.resource, &self.place.whole) {
+            (_, Some(target)) => RequestInfo::new(verb, target.clone()).to_string(),
+            (Some(resource), None) => format!(
+                "{verb} {}",
+                Printable {
+                    text: resource,
+                    chars: 64
+                }
+            ),
+            (None, None) => format!("{verb} request"),
+        }
+    }
+
+    /// Sends the request and reads the answer as `T`.
+    pub async fn send<T: DeserializeOwned>(self) -> Result<T, Error> {
+        let limits = self.rest.client().limits().clone();
+        let ready = self.ready()?;
+        let (headers, body) = ready.whole_with_retries(&limits).await?;
+        answer::decode(&ready.info, &headers, &body, &limits)
+    }
+
+    /// As [`send`](Self::send), with `None` for an object that does not exist.
+    ///
+    /// Only the server's word that this very object is missing counts; see [`Error::is_object_not_found`].
+    pub async fn send_optional<T: DeserializeOwned>(self) -> Result<Option<T>, Error> {
+        match self.send().await {
+            Ok(object) => Ok(Some(object)),
+            Err(error) if error.is_object_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) async fn send_deletion<T: DeserializeOwned>(self) -> Result<Deletion<T>, Error> {
+        let limits = self.rest.client().limits().clone();
+        let ready = self.ready()?;
+        let (headers, body) = ready.whole_with_retries(&limits).await?;
+        if answer::is_status(&body) {
+            answer::decode(&ready.info, &headers, &body, &limits).map(Deletion::Status)
+        } else {
+            answer::decode(&ready.info, &headers, &body, &limits).map(Deletion::Object)
+        }
+    }
+
+    /// Sends the request and reads the answer as text.
+    pub async fn text(self) -> Result<String, Error> {
+        let limits = self.rest.client().limits().clone();
+        let ready = self.ready()?;
+        let (_, body) = ready.whole_with_retries(&limits).await?;
+        String::from_utf8(body.into()).map_err(|_| Error::Decode {
+            request: Box::new(ready.info),
+            reason: Unreadable::Utf8,
+        })
+    }
+
+    /// Sends the request and returns the answer as it arrives.
+    ///
+    /// The deadline is for the head of the answer, the idle deadline for each wait after it.
+    pub async fn stream(self) -> Result<ByteStream, Error> {
+        let ready = self.ready()?;
+        let mut attempts = ready.attempts();
+        let answer = loop {
+            let mut deadline = Deadline::after(ready.options.deadline);
+            match ready.head(&mut deadline).await {
+                Ok(answer) => break answer,
+                Err(error) => attempts.wait_or_fail(error).await?,
+            }
+        };
+        let limit = ready.options.limit.map(|allowed| ByteLimit {
+            name: "limit_bytes",
+            allowed,
+            left: allowed,
+        });
+        Ok(ByteStream::new(ready.info, answer, ready.options.idle, limit))
+    }
+
+    fn ready(self) -> Result<Ready, Error> {
+        let attempted = self.attempted();
+        let (rest, options) = (self.rest.clone(), self.options.clone());
+        let refused = |reason| Error::Invalid {
+            attempted: attempted.clone(),
+            reason,
+        };
+        let request = self.build().map_err(refused)?;
+        let info = request.info().clone();
+        let (head, body) = request.into_http().map_err(refused)?.into_parts();
+        Ok(Ready {
+            rest,
+            info,
+            head,
+            body: body.into(),
+            options,
+        })
+    }
+}
+
+/// A request that can be sent, more than once if need be.
+struct Ready {
+    rest: RestClient,
+    info: RequestInfo,
+    head: http::request::Parts,
+    body: Bytes,
+    options: Options,
+}
+
+impl Ready {
+    async fn head(&self, deadline: &mut Deadline) -> Result<Answer, Error> {
+        let request = http::Request::from_parts(self.head.clone(), Body::from(self.body.clone()));
+        let client = self.rest.client().kube();
+        let response = deadline
+            .run(client.send(request))
+            .await
+            .map_err(|after| self.late(Awaited::Head, after))?
+            .map_err(|error| answer::transport(&self.info, error))?;
+        deadline
+            .run(answer::accept(&self.info, response))
+            .await
+            .map_err(|after| self.late(Awaited::Body, after))?
+    }
+
+    /// One attempt at the whole answer; head and body share the deadline.
+    async fn whole(&self, limits: &Limits) -> Result<(HeaderMap, Bytes), Error> {
+        let (name, allowed) = match (self.options.limit, self.info.verb) {
+            (Some(allowed), _) => ("limit_bytes", allowed),
+            (None, Verb::List | Verb::DeleteCollection) => ("page_bytes", limits.page_bytes),
+            (None, _) => ("object_bytes", limits.object_bytes as u64),
+        };
+        let mut deadline = Deadline::after(self.options.deadline);
+        let answer = self.head(&mut deadline).await?;
+        let headers = answer.headers.clone();
+        let body = deadline
+            .run(answer::collect(&self.info, answer, name, allowed))
+            .await
+            .map_err(|after| self.late(Awaited::Body, after))??;
+        Ok((headers, body))
+    }
+
+    async fn whole_with_retries(&self, limits: &Limits) -> Result<(HeaderMap, Bytes), Error> {
+        let mut attempts = self.attempts();
+        loop {
+            match self.whole(limits).await {
+                Ok(whole) => return Ok(whole),
+                Err(error) => attempts.wait_or_fail(error).await?,
+            }
+        }
+    }
+
+    fn attempts(&self) -> Attempts {
+        Attempts(self.options.retry.as_ref().map(Retry::backoff))
+    }
+
+    fn late(&self, part: Awaited, after: Duration) -> Error {
+        Error::Deadline {
+            request: Box::new(self.info.clone()),
+            part,
+            after,
+        }
+    }
+}

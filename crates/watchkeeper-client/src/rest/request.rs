@@ -1,0 +1,301 @@
+//! Requests as values: built and compared without a socket.
+
+use std::fmt;
+
+use http::{
+    HeaderMap, HeaderName, HeaderValue,
+    header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE},
+};
+use kube_core::params::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
+use serde::Serialize;
+
+use super::{
+    info::{RequestInfo, Target, Verb},
+    params::{Query, QueryParams, delete_body, patch_body},
+    path::{AbsolutePath, PathError, ResourcePath},
+};
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const METADATA: HeaderValue =
+    HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
+const METADATA_LIST: HeaderValue =
+    HeaderValue::from_static("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1");
+const IDENTITY: HeaderValue = HeaderValue::from_static("identity");
+
+/// Why a request was refused before it was sent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidRequest {
+    /// The path cannot be sent.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// The parameters contradict each other or the verb.
+    #[error("{0}")]
+    Params(&'static str),
+    /// A header's name or value cannot be sent. The value is not repeated, it may be a credential.
+    #[error("header {0:?} has a name or a value that cannot be sent")]
+    Header(String),
+    /// The body could not be written as JSON.
+    #[error("the body could not be written as JSON")]
+    Body,
+    /// The URI the parts make is too long or otherwise not one.
+    #[error("the path and query do not make a valid URI")]
+    Uri,
+    /// Asked to repeat a request that is not a plain read.
+    #[error(
+        "{0} requests are not retried: a lost answer does not mean a lost write; use retry_on_conflict or decide per call"
+    )]
+    RetryOfWrite(Verb),
+    /// The object and the request disagree, or the object has no name yet.
+    #[error("{0}")]
+    Object(&'static str),
+    /// The resource lives in namespaces and none was chosen, or the other way round.
+    #[error("{0}")]
+    Scope(&'static str),
+}
+
+/// One request to an API server, complete, not sent.
+///
+/// A plain value: two equal requests put the same bytes on the wire. Built for a verb by the constructors, sent by
+/// [`RestClient::request`](super::RestClient::request), or turned into an `http` request with
+/// [`Request::into_http`] and sent by whatever you like.
+#[derive(Clone, PartialEq, Eq)]
+#[must_use = "a request does nothing until it is sent"]
+pub struct Request {
+    info: RequestInfo,
+    query: Query,
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+impl Request {
+    /// A request with no parameters, headers or body yet.
+    pub fn new(verb: Verb, target: Target) -> Self {
+        Self {
+            info: RequestInfo::new(verb, target),
+            query: Query::default(),
+            headers: HeaderMap::new(),
+            body: Vec::new(),
+        }
+    }
+
+    fn on(verb: Verb, path: ResourcePath) -> Self {
+        Self::new(verb, Target::Resource(path))
+    }
+
+    fn on_object(verb: Verb, path: ResourcePath) -> Result<Self, InvalidRequest> {
+        if path.name().is_none() {
+            return Err(PathError::Missing(super::path::Segment::Name).into());
+        }
+        Ok(Self::on(verb, path))
+    }
+
+    fn on_collection(verb: Verb, path: ResourcePath) -> Result<Self, InvalidRequest> {
+        if path.name().is_some() {
+            return Err(InvalidRequest::Params(
+                "the verb is for a collection, and the path names one object",
+            ));
+        }
+        Ok(Self::on(verb, path))
+    }
+
+    /// Reads one object or subresource.
+    pub fn get(path: ResourcePath, params: &GetParams) -> Result<Self, InvalidRequest> {
+        Self::on_object(Verb::Get, path)?.with_params(params)
+    }
+
+    /// Reads a collection, or one page of it.
+    pub fn list(path: ResourcePath, params: &ListParams) -> Result<Self, InvalidRequest> {
+        Self::on_collection(Verb::List, path)?.with_params(params)
+    }
+
+    /// Follows a collection from `resource_version` on; `""` lets the server choose.
+    pub fn watch(
+        path: ResourcePath,
+        params: &WatchParams,
+        resource_version: &str,
+    ) -> Result<Self, InvalidRequest> {
+        let mut request = Self::on_collection(Verb::Watch, path)?.with_params(params)?;
+        if !resource_version.is_empty() {
+            request.query.push("resourceVersion", resource_version);
+        }
+        Ok(request)
+    }
+
+    /// Creates an object in a collection, or a subresource of an object (an eviction, a binding, a token).
+    pub fn create(
+        path: ResourcePath,
+        params: &PostParams,
+        object: &impl Serialize,
+    ) -> Result<Self, InvalidRequest> {
+        if path.name().is_some() && path.subresources().next().is_none() {
+            return Err(InvalidRequest::Params(
+                "an object is created in its collection, without its name in the path",
+            ));
+        }
+        Self::on(Verb::Create, path)
+            .with_params(params)?
+            .with_json(object)
+    }
+
+    /// Replaces an object or a subresource.
+    pub fn update(
+        path: ResourcePath,
+        params: &PostParams,
+        object: &impl Serialize,
+    ) -> Result<Self, InvalidRequest> {
+        Self::on_object(Verb::Update, path)?
+            .with_params(params)?
+            .with_json(object)
+    }
+
+    /// Changes an object or a subresource in part.
+    pub fn patch<P: Serialize>(
+        object: ResourcePath,
+        params: &PatchParams,
+        patch: &Patch<P>,
+    ) -> Result<Self, InvalidRequest> {
+        let is_apply = matches!(patch, Patch::Apply(_));
+        if is_apply && params.field_manager.is_none() {
+            return Err(InvalidRequest::Params(
+                "an apply needs a field_manager, the name its fields are owned under",
+            ));
+        }
+        if params.force && !is_apply {
+            return Err(InvalidRequest::Params(
+                "force takes fields over from other appliers; only an apply can",
+            ));
+        }
+        Self::on_object(Verb::Patch, object)?
+            .with_params(params)?
+            .with_patch(patch)
+    }
+
+    /// Deletes an object.
+    pub fn delete(path: ResourcePath, params: &DeleteParams) -> Result<Self, InvalidRequest> {
+        Ok(Self::on_object(Verb::Delete, path)?.with_delete_options(delete_body(params)?))
+    }
+
+    /// Deletes what `list` selects of a collection.
+    pub fn delete_collection(
+        path: ResourcePath,
+        params: &DeleteParams,
+        list: &ListParams,
+    ) -> Result<Self, InvalidRequest> {
+        let request = Self::on_collection(Verb::DeleteCollection, path)?.with_params(list)?;
+        Ok(request.with_delete_options(delete_body(params)?))
+    }
+
+    /// Reads a path outside the resources.
+    pub fn raw(path: AbsolutePath) -> Self {
+        Self::new(Verb::Get, Target::Path(path))
+    }
+
+    /// Asks for the metadata of objects in place of the objects.
+    pub fn metadata_only(mut self) -> Self {
+        let accept = if self.info.verb == Verb::List {
+            METADATA_LIST
+        } else {
+            METADATA
+        };
+        self.headers.insert(ACCEPT, accept);
+        self
+    }
+
+    /// Adds parameters to the query.
+    pub fn with_params(mut self, params: &impl QueryParams) -> Result<Self, InvalidRequest> {
+        params.append_to(&mut self.query)?;
+        Ok(self)
+    }
+
+    /// Adds one parameter to the query.
+    pub fn with_query(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.query.push(name, value);
+        self
+    }
+
+    /// Sets a header, over the one a constructor chose if there is one.
+    pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, InvalidRequest> {
+        let invalid = || InvalidRequest::Header(name.chars().filter(|c| !c.is_control()).collect());
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
+        let value = HeaderValue::from_str(value).map_err(|_| invalid())?;
+        self.headers.insert(name, value);
+        Ok(self)
+    }
+
+    /// Sets the body to `object` as JSON.
+    pub fn with_json(self, object: &impl Serialize) -> Result<Self, InvalidRequest> {
+        let body = serde_json::to_vec(object).map_err(|_| InvalidRequest::Body)?;
+        Ok(self.with_body(JSON, body))
+    }
+
+    /// Sets the body to a patch.
+    pub fn with_patch<P: Serialize>(self, patch: &Patch<P>) -> Result<Self, InvalidRequest> {
+        let (content_type, body) = patch_body(patch)?;
+        Ok(self.with_body(content_type, body))
+    }
+
+    /// Sets the body as it is.
+    pub fn with_body(mut self, content_type: HeaderValue, body: Vec<u8>) -> Self {
+        self.headers.insert(CONTENT_TYPE, content_type);
+        self.body = body;
+        self
+    }
+
+    fn with_delete_options(self, body: Option<Vec<u8>>) -> Self {
+        match body {
+            Some(body) => self.with_body(JSON, body),
+            None => self,
+        }
+    }
+
+    /// The same request for another target.
+    pub(super) fn aimed(mut self, verb: Verb, target: Target) -> Self {
+        self.info = RequestInfo::new(verb, target);
+        self
+    }
+
+    /// What the request is about.
+    pub fn info(&self) -> &RequestInfo {
+        &self.info
+    }
+
+    /// The request as `http` knows it, with a path and query for a URI.
+    ///
+    /// Answers are asked for as JSON and uncompressed unless a header says otherwise: an inflated body has to be
+    /// bounded while it inflates, which is the business of the reader that asks for compression.
+    pub fn into_http(self) -> Result<http::Request<Vec<u8>>, InvalidRequest> {
+        let mut uri = match &self.info.target {
+            Target::Resource(path) => {
+                path.unambiguous()?;
+                path.to_string()
+            }
+            Target::Path(path) => path.to_string(),
+        };
+        if !self.query.is_empty() {
+            uri.push('?');
+            uri.push_str(&self.query.encoded());
+        }
+        let mut request = http::Request::builder()
+            .method(self.info.verb.method())
+            .uri(uri)
+            .body(self.body)
+            .map_err(|_| InvalidRequest::Uri)?;
+        *request.headers_mut() = self.headers;
+        request.headers_mut().entry(ACCEPT).or_insert(JSON);
+        request.headers_mut().entry(ACCEPT_ENCODING).or_insert(IDENTITY);
+        Ok(request)
+    }
+}
+
+impl fmt::Debug for Request {
+    /// Names what is asked; headers and bodies can be secrets and are counted only.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("info", &self.info)
+            .field("query", &self.query)
+            .field("headers", &self.headers.len())
+            .field("body_bytes", &self.body.len())
+            .finish()
+    }
+}

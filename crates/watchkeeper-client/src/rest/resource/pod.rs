@@ -1,0 +1,45 @@
+//! What only pods have.
+
+use k8s_openapi::api::core::v1::Pod;
+use kube_core::{
+    Status,
+    params::GetParams,
+    subresource::{EvictParams, LogParams},
+};
+use serde_json::json;
+
+use super::ResourceClient;
+use crate::{
+    Error,
+    rest::{ByteStream, Request, Verb},
+};
+
+impl ResourceClient<Pod> {
+    /// Asks for a pod to be deleted within what its disruption budgets allow. A budget that does not allow it now is a
+    /// 429, with a wait in [`Error::retry_after`] if the server gave one.
+    pub async fn evict(&self, name: &str, params: &EvictParams) -> Result<Status, Error> {
+        let eviction = json!({
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": { "name": name },
+            "deleteOptions": params.delete_options,
+        });
+        self.create_subresource(name, "eviction", &params.post_options, &eviction)
+            .await
+    }
+
+    /// A pod's log, as it arrives. When it is followed, silence is not taken for a dead connection.
+    pub async fn log(&self, name: &str, params: &LogParams) -> Result<ByteStream, Error> {
+        let request = self
+            .object_path(name)
+            .and_then(|path| Ok(path.subresource("log")?))
+            .and_then(|path| Request::get(path, &GetParams::default()))
+            .and_then(|request| request.with_params(params))
+            .and_then(|request| request.with_header("accept", "*/*"));
+        let mut sending = self.sending(Verb::Get, request)?;
+        if params.follow {
+            sending = sending.idle_deadline(None);
+        }
+        sending.stream().await
+    }
+}

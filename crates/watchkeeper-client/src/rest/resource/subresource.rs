@@ -1,0 +1,107 @@
+//! Reading and writing parts of objects that have a path of their own.
+
+use k8s_openapi::api::autoscaling::v1::Scale;
+use kube_core::{
+    Resource,
+    params::{GetParams, Patch, PatchParams, PostParams},
+};
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::ResourceClient;
+use crate::{
+    Error,
+    rest::{InvalidRequest, Request, ResourcePath, Verb},
+};
+
+/// Any subresource, of any type: `T` is what it is read as.
+impl<K: Resource> ResourceClient<K> {
+    fn subresource_path(&self, name: &str, subresource: &str) -> Result<ResourcePath, InvalidRequest> {
+        Ok(self.object_path(name)?.subresource(subresource)?)
+    }
+
+    /// Reads a subresource.
+    pub async fn get_subresource<T: DeserializeOwned>(
+        &self,
+        name: &str,
+        subresource: &str,
+    ) -> Result<T, Error> {
+        let request = self
+            .subresource_path(name, subresource)
+            .and_then(|path| Request::get(path, &GetParams::default()));
+        self.send(Verb::Get, request).await
+    }
+
+    /// Creates a subresource: an eviction, a binding, a token.
+    pub async fn create_subresource<T: DeserializeOwned>(
+        &self,
+        name: &str,
+        subresource: &str,
+        params: &PostParams,
+        body: &impl Serialize,
+    ) -> Result<T, Error> {
+        let request = self
+            .subresource_path(name, subresource)
+            .and_then(|path| Request::create(path, params, body));
+        self.send(Verb::Create, request).await
+    }
+
+    /// Replaces a subresource.
+    pub async fn update_subresource<T: DeserializeOwned>(
+        &self,
+        name: &str,
+        subresource: &str,
+        params: &PostParams,
+        body: &impl Serialize,
+    ) -> Result<T, Error> {
+        let request = self
+            .subresource_path(name, subresource)
+            .and_then(|path| Request::update(path, params, body));
+        self.send(Verb::Update, request).await
+    }
+
+    /// Changes a subresource in part.
+    pub async fn patch_subresource<T: DeserializeOwned, P: Serialize>(
+        &self,
+        name: &str,
+        subresource: &str,
+        params: &PatchParams,
+        patch: &Patch<P>,
+    ) -> Result<T, Error> {
+        let request = self
+            .subresource_path(name, subresource)
+            .and_then(|path| Request::patch(path, params, patch));
+        self.send(Verb::Patch, request).await
+    }
+
+    /// Reads how many replicas an object has and should have.
+    pub async fn scale(&self, name: &str) -> Result<Scale, Error> {
+        self.get_subresource(name, "scale").await
+    }
+
+    /// Says how many replicas an object should have.
+    pub async fn update_scale(&self, name: &str, params: &PostParams, scale: &Scale) -> Result<Scale, Error> {
+        self.update_subresource(name, "scale", params, scale).await
+    }
+
+    /// Changes how many replicas an object should have.
+    pub async fn patch_scale<P: Serialize>(
+        &self,
+        name: &str,
+        params: &PatchParams,
+        patch: &Patch<P>,
+    ) -> Result<Scale, Error> {
+        self.patch_subresource(name, "scale", params, patch).await
+    }
+}
+
+impl<K: Resource + DeserializeOwned> ResourceClient<K> {
+    /// Changes the status of an object in part and returns the object as it is then.
+    pub async fn patch_status<P: Serialize>(
+        &self,
+        name: &str,
+        params: &PatchParams,
+        patch: &Patch<P>,
+    ) -> Result<K, Error> {
+        self.patch_subresource(name, "status", params, patch).await
+    }
+}

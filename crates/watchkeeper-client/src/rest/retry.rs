@@ -1,0 +1,192 @@
+//! Trying again, on purpose.
+
+use std::time::Duration;
+
+use super::retry_after::MAX_RETRY_AFTER;
+use crate::{
+    Error,
+    error::{ApiReason, TransportKind},
+};
+
+/// When and how often to try again.
+///
+/// A plain value. Nothing is retried unless a policy is handed to the call that should retry; there is no retrying
+/// layer underneath that multiplies with it. Waits grow from `base` by `factor` up to `cap`; each is lengthened
+/// at random by up to `jitter` times itself, so that clients that failed together do not return together; and a wait
+/// the server asks for is the least that is waited.
+///
+/// ```
+/// use std::time::Duration;
+/// use watchkeeper_client::rest::Retry;
+///
+/// let mut waits = Retry::reads().seeded(7).backoff();
+/// let first = waits.next_wait(None).unwrap();
+/// assert!(first >= Duration::from_millis(100) && first <= Duration::from_millis(150));
+/// assert!(waits.next_wait(Some(Duration::from_secs(2))).unwrap() >= Duration::from_secs(2));
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Retry {
+    /// How often the operation is tried, the first time included. 1 never retries.
+    pub max_attempts: u32,
+    /// The first wait.
+    pub base: Duration,
+    /// What each wait is multiplied by for the next one.
+    pub factor: f64,
+    /// The longest wait before jitter.
+    pub cap: Duration,
+    /// The part of a wait that is added at random, between 0 and 1.
+    pub jitter: f64,
+    /// Where the randomness starts; `None` takes it from the operating system.
+    pub seed: Option<u64>,
+}
+
+impl Retry {
+    /// For reads: five attempts over about two seconds.
+    pub fn reads() -> Self {
+        Self {
+            max_attempts: 5,
+            base: Duration::from_millis(100),
+            factor: 2.0,
+            cap: Duration::from_secs(10),
+            jitter: 0.5,
+            seed: None,
+        }
+    }
+
+    /// For read-change-write that meets other writers: five attempts, 10 ms apart, as client-go's default.
+    pub fn conflicts() -> Self {
+        Self {
+            max_attempts: 5,
+            base: Duration::from_millis(10),
+            factor: 1.0,
+            cap: Duration::from_secs(1),
+            jitter: 0.1,
+            seed: None,
+        }
+    }
+
+    /// The same policy with another number of attempts.
+    #[must_use]
+    pub fn attempts(mut self, max_attempts: u32) -> Self {
+        self.max_attempts = max_attempts;
+        self
+    }
+
+    /// The same policy with waits that come out the same each time.
+    #[must_use]
+    pub fn seeded(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// The waits of one operation.
+    pub fn backoff(&self) -> Backoff {
+        Backoff {
+            attempts_left: self.max_attempts.saturating_sub(1),
+            wait: self.base.min(self.cap),
+            rng: self
+                .seed
+                .map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed),
+            policy: self.clone(),
+        }
+    }
+}
+
+/// The waits of one operation, in order. Reads no clock: the caller waits.
+#[derive(Debug, Clone)]
+pub struct Backoff {
+    policy: Retry,
+    attempts_left: u32,
+    wait: Duration,
+    rng: fastrand::Rng,
+}
+
+impl Backoff {
+    /// How long to wait before the next attempt, at least `retry_after`; `None` when there is to be none.
+    pub fn next_wait(&mut self, retry_after: Option<Duration>) -> Option<Duration> {
+        self.attempts_left = self.attempts_left.checked_sub(1)?;
+        let jitter = self.policy.jitter.clamp(0.0, 1.0) * self.rng.f64();
+        let wait = scaled(self.wait, 1.0 + jitter);
+        self.wait = scaled(self.wait, self.policy.factor.max(1.0)).min(self.policy.cap);
+        // The server's wait is jittered too: it tells the same number to everyone it turns away.
+        let asked = retry_after.map_or(Duration::ZERO, |asked| scaled(asked, 1.0 + jitter / 2.0));
+        Some(wait.max(asked))
+    }
+}
+
+/// Saturates where the product would not be a duration.
+fn scaled(wait: Duration, factor: f64) -> Duration {
+    Duration::try_from_secs_f64(wait.as_secs_f64() * factor).unwrap_or(2 * MAX_RETRY_AFTER)
+}
+
+/// Whether a read that failed like this may well succeed when it is sent again.
+fn is_transient(error: &Error) -> bool {
+    match error {
+        Error::Api { status, .. } => matches!(
+            ApiReason::of(status),
+            ApiReason::TooManyRequests
+                | ApiReason::Timeout
+                | ApiReason::Internal
+                | ApiReason::BadGateway
+                | ApiReason::Unavailable
+        ),
+        Error::Transport { kind, .. } => !matches!(kind, TransportKind::Tls | TransportKind::Credentials),
+        Error::Deadline { .. } => true,
+        _ => false,
+    }
+}
+
+/// The attempts of one read.
+pub(super) struct Attempts(pub(super) Option<Backoff>);
+
+impl Attempts {
+    /// Waits until the next attempt, or returns the error that is the last one.
+    pub(super) async fn wait_or_fail(&mut self, error: Error) -> Result<(), Error> {
+        let backoff = self.0.as_mut().filter(|_| is_transient(&error));
+        match backoff.and_then(|backoff| backoff.next_wait(error.retry_after())) {
+            Some(wait) => {
+                tokio::time::sleep(wait).await;
+                Ok(())
+            }
+            None => Err(error),
+        }
+    }
+}
+
+/// Runs `operation` again as long as it fails because someone else wrote first.
+///
+/// The operation has to read the object anew each time, change that, and write it; repeating the same write would
+/// meet the same conflict. Other errors, and the conflict of the last attempt, are returned as they are.
+///
+/// ```no_run
+/// # use watchkeeper_client::{Error, rest::{ResourceClient, Retry, retry_on_conflict}};
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use kube_core::params::PostParams;
+/// # async fn example(configs: ResourceClient<ConfigMap>) -> Result<(), Error> {
+/// retry_on_conflict(&Retry::conflicts(), || async {
+///     let mut config = configs.get("settings").await?;
+///     config.data.get_or_insert_default().insert("mode".into(), "fast".into());
+///     configs.update(&PostParams::default(), &config).await
+/// })
+/// .await?;
+/// # Ok(())
+/// # }
+/// ```
+pub async fn retry_on_conflict<T, F, Fut>(policy: &Retry, mut operation: F) -> Result<T, Error>
+where
+    F: FnMut() -> Fut,
+    Fut: Future<Output = Result<T, Error>>,
+{
+    let mut backoff = policy.backoff();
+    loop {
+        let error = match operation().await {
+            Err(error) if error.is_conflict() => error,
+            result => return result,
+        };
+        match backoff.next_wait(error.retry_after()) {
+            Some(wait) => tokio::time::sleep(wait).await,
+            None => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! An answer as it arrives.
+
+use std::{
+    fmt,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures_core::Stream;
+use http::HeaderMap;
+use http_body::Body as _;
+use kube_client::client::Body;
+use tokio::time::Sleep;
+
+use super::{answer::Answer, answer::transport, info::RequestInfo};
+use crate::{Error, error::Awaited};
+
+/// The bytes of an answer as they arrive: a log, a list, a watch.
+///
+/// Ends where the server ends it. Otherwise its last item is an error: the connection failed, nothing came for
+/// as long as the idle deadline, or the whole exceeds its limit. After an error it is over. Chunks are cut
+/// anywhere; dropping the stream closes the connection it was using.
+#[must_use = "nothing is read from a stream that is not polled"]
+pub struct ByteStream {
+    request: Box<RequestInfo>,
+    headers: HeaderMap,
+    /// `None` once it is over.
+    body: Option<Body>,
+    idle: Option<Duration>,
+    /// Runs from the first poll that had to wait. Time spent by the reader on a chunk is not the server's silence.
+    silence: Option<Pin<Box<Sleep>>>,
+    limit: Option<ByteLimit>,
+}
+
+/// A bound on the whole of a stream.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ByteLimit {
+    pub(super) name: &'static str,
+    pub(super) allowed: u64,
+    pub(super) left: u64,
+}
+
+impl ByteStream {
+    pub(super) fn new(
+        request: RequestInfo,
+        answer: Answer,
+        idle: Option<Duration>,
+        limit: Option<ByteLimit>,
+    ) -> Self {
+        Self {
+            request: Box::new(request),
+            headers: answer.headers,
+            body: Some(answer.body),
+            idle,
+            silence: None,
+            limit,
+        }
+    }
+
+    /// What the stream answers.
+    pub fn request(&self) -> &RequestInfo {
+        &self.request
+    }
+
+    /// The headers of the answer; `content-encoding` among them, if compression was asked for.
+    pub fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    fn over(&mut self, error: Error) -> Poll<Option<Result<Bytes, Error>>> {
+        self.body = None;
+        self.silence = None;
+        Poll::Ready(Some(Err(error)))
+    }
+
+    fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Error>>> {
+        let Some(after) = self.idle else {
+            return Poll::Pending;
+        };
+        let silence = self
+            .silence
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(after)));
+        match silence.as_mut().poll(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(()) => {
+                let request = self.request.clone();
+                self.over(Error::Deadline {
+                    request,
+                    part: Awaited::Chunk,
+                    after,
+                })
+            }
+        }
+    }
+}
+
+impl Stream for ByteStream {
+    type Item = Result<Bytes, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        loop {
+            let Some(body) = &mut this.body else {
+                return Poll::Ready(None);
+            };
+            match Pin::new(body).poll_frame(cx) {
+                Poll::Pending => return this.poll_silence(cx),
+                Poll::Ready(None) => {
+                    this.body = None;
+                    this.silence = None;
+                    return Poll::Ready(None);
+                }
+                Poll::Ready(Some(Err(error))) => {
+                    let error = transport(&this.request, error);
+                    return this.over(error);
+                }
+                Poll::Ready(Some(Ok(frame))) => {
+                    this.silence = None;
+                    let Ok(data) = frame.into_data() else { continue };
+                    if data.is_empty() {
+                        continue;
+                    }
+                    if let Some(limit) = &mut this.limit {
+                        let Some(left) = limit.left.checked_sub(data.len() as u64) else {
+                            let ByteLimit { name, allowed, .. } = *limit;
+                            let request = this.request.clone();
+                            return this.over(Error::Limit {
+                                request,
+                                limit: name,
+                                allowed,
+                            });
+                        };
+                        limit.left = left;
+                    }
+                    return Poll::Ready(Some(Ok(data)));
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for ByteStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ByteStream")
+            .field("request", &self.request)
+            .field("idle", &self.idle)
+            .field("limit", &self.limit)
+            .field("over", &self.body.is_none())
+            .finish_non_exhaustive()
+    }
+}
