@@ -135,7 +135,10 @@ mod tests {
         }
         macro_rules! paths {
             (namespaced $group:ident $method:ident $in_all:ident) => {
-                vec![path(&$group.$method("some-namespace")), path(&$group.$in_all())]
+                vec![
+                    path(&$group.$method("some-namespace")),
+                    path(&$group.$in_all()),
+                ]
             };
             (cluster $group:ident $method:ident) => {
                 vec![path(&$group.$method())]
@@ -167,8 +170,16 @@ mod tests {
         let accessors = paths_of_all_accessors(&clientset());
         assert_eq!(accessors.len(), built_in_resources().len());
         for (row, paths) in accessors {
-            let GroupVersionResource { group, version, resource } = &row.resource;
-            let api = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+            let GroupVersionResource {
+                group,
+                version,
+                resource,
+            } = &row.resource;
+            let api = if group.is_empty() {
+                format!("/api/{version}")
+            } else {
+                format!("/apis/{group}/{version}")
+            };
             let everywhere = format!("{api}/{resource}");
             let in_namespace = format!("{api}/namespaces/some-namespace/{resource}");
             let expected = match (row.is_namespaced, row.is_create_only) {
@@ -188,49 +199,74 @@ mod tests {
     }
 
     /// Facts of a real API server of Kubernetes 1.37, from its discovery.
+    const SERVED: &str = "
+        v1/pods Pod namespaced
+        v1/nodes Node cluster
+        v1/namespaces Namespace cluster
+        v1/endpoints Endpoints namespaced
+        v1/componentstatuses ComponentStatus cluster
+        v1/persistentvolumeclaims PersistentVolumeClaim namespaced
+        apps/v1/deployments Deployment namespaced
+        batch/v1/cronjobs CronJob namespaced
+        autoscaling/v2/horizontalpodautoscalers HorizontalPodAutoscaler namespaced
+        authentication.k8s.io/v1/tokenreviews TokenReview cluster_create_only
+        authorization.k8s.io/v1/localsubjectaccessreviews LocalSubjectAccessReview namespaced_create_only
+        authorization.k8s.io/v1/selfsubjectaccessreviews SelfSubjectAccessReview cluster_create_only
+        networking.k8s.io/v1/ingressclasses IngressClass cluster
+        networking.k8s.io/v1/networkpolicies NetworkPolicy namespaced
+        policy/v1/poddisruptionbudgets PodDisruptionBudget namespaced
+        rbac.authorization.k8s.io/v1/clusterroles ClusterRole cluster
+        storage.k8s.io/v1/csistoragecapacities CSIStorageCapacity namespaced
+        apiextensions.k8s.io/v1/customresourcedefinitions CustomResourceDefinition cluster
+        apiregistration.k8s.io/v1/apiservices APIService cluster
+        coordination.k8s.io/v1/leases Lease namespaced
+        discovery.k8s.io/v1/endpointslices EndpointSlice namespaced
+        resource.k8s.io/v1/resourceslices ResourceSlice cluster
+        flowcontrol.apiserver.k8s.io/v1/flowschemas FlowSchema cluster
+        storagemigration.k8s.io/v1/storageversionmigrations StorageVersionMigration cluster
+        certificates.k8s.io/v1/podcertificaterequests PodCertificateRequest namespaced
+    ";
+
     #[test]
     fn the_table_agrees_with_a_real_server() {
         let all = built_in_resources();
-        for (name, kind, is_namespaced, is_create_only) in [
-            ("v1/pods", "Pod", true, false),
-            ("v1/nodes", "Node", false, false),
-            ("v1/namespaces", "Namespace", false, false),
-            ("v1/endpoints", "Endpoints", true, false),
-            ("v1/componentstatuses", "ComponentStatus", false, false),
-            ("v1/persistentvolumeclaims", "PersistentVolumeClaim", true, false),
-            ("apps/v1/deployments", "Deployment", true, false),
-            ("batch/v1/cronjobs", "CronJob", true, false),
-            ("autoscaling/v2/horizontalpodautoscalers", "HorizontalPodAutoscaler", true, false),
-            ("authentication.k8s.io/v1/tokenreviews", "TokenReview", false, true),
-            ("authorization.k8s.io/v1/localsubjectaccessreviews", "LocalSubjectAccessReview", true, true),
-            ("authorization.k8s.io/v1/selfsubjectaccessreviews", "SelfSubjectAccessReview", false, true),
-            ("networking.k8s.io/v1/ingressclasses", "IngressClass", false, false),
-            ("networking.k8s.io/v1/networkpolicies", "NetworkPolicy", true, false),
-            ("policy/v1/poddisruptionbudgets", "PodDisruptionBudget", true, false),
-            ("rbac.authorization.k8s.io/v1/clusterroles", "ClusterRole", false, false),
-            ("storage.k8s.io/v1/csistoragecapacities", "CSIStorageCapacity", true, false),
-            ("apiextensions.k8s.io/v1/customresourcedefinitions", "CustomResourceDefinition", false, false),
-            ("apiregistration.k8s.io/v1/apiservices", "APIService", false, false),
-            ("coordination.k8s.io/v1/leases", "Lease", true, false),
-            ("discovery.k8s.io/v1/endpointslices", "EndpointSlice", true, false),
-            ("resource.k8s.io/v1/resourceslices", "ResourceSlice", false, false),
-            ("flowcontrol.apiserver.k8s.io/v1/flowschemas", "FlowSchema", false, false),
-            ("storagemigration.k8s.io/v1/storageversionmigrations", "StorageVersionMigration", false, false),
-            ("certificates.k8s.io/v1/podcertificaterequests", "PodCertificateRequest", true, false),
-        ] {
-            let expected = BuiltInResource { resource: name.parse().unwrap(), kind, is_namespaced, is_create_only };
-            assert!(all.contains(&expected), "{expected:?}");
+        for line in SERVED.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let [name, kind, shape] = line.split(' ').collect::<Vec<_>>()[..] else {
+                panic!("{line}")
+            };
+            let resource: GroupVersionResource = name.parse().unwrap();
+            let row = all.iter().find(|row| row.resource == resource).expect(line);
+            let scope = if row.is_namespaced {
+                "namespaced"
+            } else {
+                "cluster"
+            };
+            let verbs = if row.is_create_only { "_create_only" } else { "" };
+            assert_eq!(
+                (row.kind, format!("{scope}{verbs}")),
+                (kind, shape.to_owned()),
+                "{line}"
+            );
         }
         // That server has 72 resources in its stable versions, `bindings` among them, which here is `pods.bind`.
         let is_stable = |version: &str| version[1..].bytes().all(|byte| byte.is_ascii_digit());
-        assert_eq!(all.iter().filter(|row| is_stable(&row.resource.version)).count(), 71);
+        assert_eq!(
+            all.iter().filter(|row| is_stable(&row.resource.version)).count(),
+            71
+        );
     }
 
     #[test]
     fn commands_to_an_object_are_not_resources() {
         let all = built_in_resources();
-        for (group, resource) in [("", "bindings"), ("policy", "evictions"), ("autoscaling", "scales")] {
-            let found = all.iter().any(|row| row.resource.group == group && row.resource.resource == resource);
+        for (group, resource) in [
+            ("", "bindings"),
+            ("policy", "evictions"),
+            ("autoscaling", "scales"),
+        ] {
+            let found = all
+                .iter()
+                .any(|row| row.resource.group == group && row.resource.resource == resource);
             assert!(!found, "{group}/{resource}");
         }
     }

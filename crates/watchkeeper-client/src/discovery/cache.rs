@@ -200,12 +200,12 @@ mod tests {
             counted(&count).await
         }));
         assert!((&mut early).now_or_never().is_none());
-        let refreshes = join_all((0..3).map(|_| cache.refresh(async || counted(&count).await)));
+        let later = join_all((0..3).map(|_| cache.refresh(async || counted(&count).await)));
         release.send(()).unwrap();
-        let (early, refreshed) = tokio::join!(early, refreshes);
+        let (early, later) = tokio::join!(early, later);
         assert_eq!(*early.unwrap(), 1);
         assert!(
-            refreshed.into_iter().all(|value| *value.unwrap() == 2),
+            later.into_iter().all(|value| *value.unwrap() == 2),
             "three refreshes, one fetch"
         );
     }

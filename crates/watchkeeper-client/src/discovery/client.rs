@@ -42,7 +42,10 @@ pub struct DiscoveryClient {
 impl DiscoveryClient {
     /// A discovery client that has asked for nothing yet.
     pub fn new(rest: impl Into<RestClient>) -> Self {
-        Self { rest: rest.into(), cache: Arc::new(Cache::new()) }
+        Self {
+            rest: rest.into(),
+            cache: Arc::new(Cache::new()),
+        }
     }
 
     /// What the server serves, from memory if it is there.
@@ -51,7 +54,9 @@ impl DiscoveryClient {
     /// When nothing could be learnt. What could be learnt only in part is no error: see
     /// [`ServerResources::failures`].
     pub async fn server_resources(&self) -> Result<Arc<ServerResources>, DiscoveryError> {
-        self.cache.get(async || fetch::server_resources(&self.rest).await).await
+        self.cache
+            .get(async || fetch::server_resources(&self.rest).await)
+            .await
     }
 
     /// What the server serves now, asked for after this call. When that fails, what was known stays.
@@ -59,7 +64,9 @@ impl DiscoveryClient {
     /// # Errors
     /// As [`server_resources`](Self::server_resources).
     pub async fn refresh(&self) -> Result<Arc<ServerResources>, DiscoveryError> {
-        self.cache.refresh(async || fetch::server_resources(&self.rest).await).await
+        self.cache
+            .refresh(async || fetch::server_resources(&self.rest).await)
+            .await
     }
 
     /// Forgets what was known; the next call that needs it asks again.
@@ -85,7 +92,7 @@ impl DiscoveryClient {
         self.rest.get().absolute_path("/version").send().await
     }
 
-    /// The group-versions the server has OpenAPI v3 documents for, `apis/apps/v1` for example, each with the
+    /// The group-versions the server has `OpenAPI` v3 documents for, `apis/apps/v1` for example, each with the
     /// path and query its document is at. The query names the content, so it changes when the document does.
     ///
     /// # Errors
@@ -102,15 +109,23 @@ impl DiscoveryClient {
             server_relative_url: String,
         }
         let index: Index = self.rest.get().absolute_path("/openapi/v3").send().await?;
-        Ok(index.paths.into_iter().map(|(path, document)| (path, document.server_relative_url)).collect())
+        Ok(index
+            .paths
+            .into_iter()
+            .map(|(path, document)| (path, document.server_relative_url))
+            .collect())
     }
 
-    /// The OpenAPI v3 document of a group-version, as it is.
+    /// The `OpenAPI` v3 document of a group-version, as it is.
     ///
     /// # Errors
     /// When the request fails.
     pub async fn openapi_v3(&self, group_version: &GroupVersion) -> Result<serde_json::Value, Error> {
-        let root = if group_version.group.is_empty() { "api" } else { "apis" };
+        let root = if group_version.group.is_empty() {
+            "api"
+        } else {
+            "apis"
+        };
         let path = format!("/openapi/v3/{root}/{}", group_version.api_version());
         self.rest.get().absolute_path(&path).send().await
     }
@@ -118,6 +133,8 @@ impl DiscoveryClient {
 
 impl fmt::Debug for DiscoveryClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DiscoveryClient").field("age", &self.age()).finish_non_exhaustive()
+        f.debug_struct("DiscoveryClient")
+            .field("age", &self.age())
+            .finish_non_exhaustive()
     }
 }

@@ -51,7 +51,10 @@ async fn look(rest: &RestClient) -> Result<ServerResources, DiscoveryError> {
             Root::Legacy(mut groups) => {
                 let versions = groups.iter_mut().flat_map(|group| {
                     let name = &group.name;
-                    group.versions.iter_mut().map(move |version| (GroupVersion::gv(name, &version.version), version))
+                    group
+                        .versions
+                        .iter_mut()
+                        .map(move |version| (GroupVersion::gv(name, &version.version), version))
                 });
                 found.failures.extend(fill(rest, versions).await);
                 found.groups.extend(groups);
@@ -72,7 +75,10 @@ async fn root(rest: &RestClient, endpoint: Endpoint) -> Result<Option<Root>, Dis
     match answer {
         Ok((content_type, body)) => parse::root(endpoint, content_type.as_deref(), &body)
             .map(Some)
-            .map_err(|reason| DiscoveryError::Document { path: path.to_owned(), reason }),
+            .map_err(|reason| DiscoveryError::Document {
+                path: path.to_owned(),
+                reason,
+            }),
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(DiscoveryError::Request(Arc::new(error))),
     }
@@ -84,7 +90,11 @@ async fn fill<'a>(
     versions: impl Iterator<Item = (GroupVersion, &'a mut ApiVersion)>,
 ) -> Vec<GroupVersionFailure> {
     let requests = versions.map(async |(group_version, version)| {
-        let root = if group_version.group.is_empty() { "api" } else { "apis" };
+        let root = if group_version.group.is_empty() {
+            "api"
+        } else {
+            "apis"
+        };
         let path = format!("/{root}/{}", group_version.api_version());
         let resources = match document(rest, &path, JSON).await {
             Ok((_, body)) => parse::resource_list(&group_version, &body).map_err(FailureReason::Document),
@@ -95,7 +105,10 @@ async fn fill<'a>(
                 version.resources = resources;
                 None
             }
-            Err(reason) => Some(GroupVersionFailure { group_version, reason }),
+            Err(reason) => Some(GroupVersionFailure {
+                group_version,
+                reason,
+            }),
         }
     });
     let failures = stream::iter(requests).buffered(LEGACY_REQUESTS_AT_ONCE);
@@ -103,9 +116,14 @@ async fn fill<'a>(
 }
 
 async fn document(rest: &RestClient, path: &str, accept: &str) -> Result<(Option<String>, Bytes), Error> {
-    let request = rest.get().absolute_path(path).header(header::ACCEPT.as_str(), accept);
+    let request = rest
+        .get()
+        .absolute_path(path)
+        .header(header::ACCEPT.as_str(), accept);
     let (headers, body) = request.head_and_body().await?;
-    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let content_type = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
     Ok((content_type.map(str::to_owned), body))
 }
 

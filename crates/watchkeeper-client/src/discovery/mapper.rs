@@ -2,12 +2,7 @@
 
 use kube_core::{DynamicObject, GroupVersionKind};
 
-use super::{
-    client::DiscoveryClient,
-    error::MappingError,
-    mapping::RestMapping,
-    model::ServerResources,
-};
+use super::{client::DiscoveryClient, error::MappingError, mapping::RestMapping, model::ServerResources};
 use crate::dynamic::GroupVersionResource;
 
 /// Maps kinds to resources and back, by what the server says it serves.
@@ -64,7 +59,10 @@ impl RestMapper {
     ///
     /// # Errors
     /// [`MappingError`], also when discovery fails.
-    pub async fn mapping_of_resource(&self, name: &GroupVersionResource) -> Result<RestMapping, MappingError> {
+    pub async fn mapping_of_resource(
+        &self,
+        name: &GroupVersionResource,
+    ) -> Result<RestMapping, MappingError> {
         self.look_up(|served| served.mapping_of_resource(name)).await
     }
 

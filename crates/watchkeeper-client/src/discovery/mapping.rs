@@ -225,16 +225,30 @@ struct Question<'a> {
 /// What a name may mean, the most specific reading first: `a.b.c` is resource, version and group, or else
 /// resource and a group with a dot in it.
 fn questions(text: &str) -> Vec<Question<'_>> {
-    let (name, rest) = text.split_once('.').map_or((text, None), |(name, rest)| (name, Some(rest)));
+    let (name, rest) = text
+        .split_once('.')
+        .map_or((text, None), |(name, rest)| (name, Some(rest)));
     // Nothing goes by the empty name, though a server may leave a singular name empty.
     if name.is_empty() {
         return Vec::new();
     }
-    let Some(rest) = rest else { return vec![Question { name, version: None, group: Group::Any }] };
-    let versioned = rest
-        .split_once('.')
-        .map(|(version, group)| Question { name, version: Some(version), group: Group::written(group) });
-    let plain = Question { name, version: None, group: Group::written(rest) };
+    let Some(rest) = rest else {
+        return vec![Question {
+            name,
+            version: None,
+            group: Group::Any,
+        }];
+    };
+    let versioned = rest.split_once('.').map(|(version, group)| Question {
+        name,
+        version: Some(version),
+        group: Group::written(group),
+    });
+    let plain = Question {
+        name,
+        version: None,
+        group: Group::written(rest),
+    };
     versioned.into_iter().chain([plain]).collect()
 }
 

@@ -9,6 +9,7 @@ use super::{
     model::{ApiGroup, ApiVersion, FailureReason, GroupVersionFailure, ResourceInfo, SubresourceInfo},
     wire,
 };
+use crate::error::Unreadable;
 
 /// The media type of the aggregated form, with plain JSON (the legacy form) as what we take otherwise.
 pub(super) const ACCEPT_AGGREGATED: &str =
@@ -302,14 +303,7 @@ fn scope(namespaced: bool) -> Scope {
 
 /// Parses JSON; the error says where it broke, and quotes nothing.
 fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
-    serde_json::from_slice(body).map_err(|error| {
-        let what = match error.classify() {
-            serde_json::error::Category::Data => "unexpected type of a value",
-            serde_json::error::Category::Eof => "it ends too early",
-            serde_json::error::Category::Syntax | serde_json::error::Category::Io => "not JSON",
-        };
-        format!("{what} at line {} column {}", error.line(), error.column())
-    })
+    serde_json::from_slice(body).map_err(|error| Unreadable::from(&error).to_string())
 }
 
 /// A name from the wire, made safe to print.

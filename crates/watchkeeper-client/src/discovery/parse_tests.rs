@@ -223,7 +223,7 @@ fn garbage_is_an_error_that_says_where_and_quotes_nothing() {
         (format!("<html>{secret}</html>"), "not JSON at line 1 column 1"),
         (
             format!("{{\"kind\":\"APIGroupList\",\"groups\":\"{secret}\"}}"),
-            "unexpected type",
+            "another type than expected",
         ),
         (String::new(), "ends too early"),
         (
