@@ -101,7 +101,7 @@ pub enum PathError {
     #[error("subresource {0:?} was asked for without the name of the object it belongs to")]
     SubresourceWithoutName(String),
     /// The request says which resource is meant only in part.
-    #[error("the request names no {0}")]
+    #[error("the {0} is missing")]
     Missing(Segment),
 }
 

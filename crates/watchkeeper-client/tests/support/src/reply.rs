@@ -1,0 +1,183 @@
+//! What to write.
+
+use std::{fmt::Write as _, io, io::Write as _};
+
+use flate2::{Compression, write::GzEncoder};
+use tokio::{io::AsyncWriteExt as _, net::TcpStream};
+
+use crate::Gate;
+
+/// An answer as the list of things the server does.
+///
+/// The constructors make well-behaved answers; the steps after them are carried out in order and may be anything.
+#[derive(Debug, Clone, Default)]
+#[must_use = "a reply is sent by a ScriptedServer"]
+pub struct Reply {
+    steps: Vec<Step>,
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Send(Vec<u8>),
+    Drip { bytes: Vec<u8>, at_a_time: usize },
+    Repeat { unit: Vec<u8>, times: usize },
+    Pass(Gate),
+    Close,
+    Reset,
+}
+
+/// What becomes of the connection after a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Connection {
+    KeptAlive,
+    Over,
+}
+
+impl Reply {
+    /// No bytes at all yet.
+    pub fn nothing() -> Self {
+        Self::default()
+    }
+
+    /// A status line and these headers, and no more.
+    pub fn head(status: u16, headers: &[(&str, &str)]) -> Self {
+        let mut head = format!("HTTP/1.1 {status} Scripted\r\n");
+        for (name, value) in headers {
+            // Writing to a string does not fail.
+            let _ = write!(head, "{name}: {value}\r\n");
+        }
+        head.push_str("\r\n");
+        Self::nothing().send(head)
+    }
+
+    /// A whole answer with these headers, its length announced.
+    pub fn whole(status: u16, headers: &[(&str, &str)], body: impl Into<Vec<u8>>) -> Self {
+        let body = body.into();
+        let length = body.len().to_string();
+        let headers: Vec<_> = headers
+            .iter()
+            .copied()
+            .chain([("content-length", length.as_str())])
+            .collect();
+        Self::head(status, &headers).send(body)
+    }
+
+    /// A whole answer of JSON.
+    pub fn json(status: u16, body: impl Into<Vec<u8>>) -> Self {
+        Self::whole(status, &[("content-type", "application/json")], body)
+    }
+
+    /// A whole answer of plain text.
+    pub fn text(status: u16, body: impl Into<Vec<u8>>) -> Self {
+        Self::whole(status, &[("content-type", "text/plain; charset=utf-8")], body)
+    }
+
+    /// A whole answer of JSON, compressed whether or not that was asked for.
+    ///
+    /// # Panics
+    /// Never: compressing into memory does not fail.
+    pub fn gzip_json(status: u16, body: &[u8]) -> Self {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        let compressed = encoder
+            .write_all(body)
+            .and_then(|()| encoder.finish())
+            .expect("memory takes all");
+        let headers = [("content-type", "application/json"), ("content-encoding", "gzip")];
+        Self::whole(status, &headers, compressed)
+    }
+
+    /// The head of an answer whose body follows in chunks; see [`chunk`](Self::chunk).
+    pub fn chunked(status: u16, headers: &[(&str, &str)]) -> Self {
+        let headers: Vec<_> = headers
+            .iter()
+            .copied()
+            .chain([("transfer-encoding", "chunked")])
+            .collect();
+        Self::head(status, &headers)
+    }
+
+    /// Writes bytes as they are.
+    pub fn send(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.steps.push(Step::Send(bytes.into()));
+        self
+    }
+
+    /// Writes bytes as one chunk of a chunked body.
+    pub fn chunk(self, bytes: impl Into<Vec<u8>>) -> Self {
+        let bytes = bytes.into();
+        self.send(format!("{:x}\r\n", bytes.len()))
+            .send(bytes)
+            .send("\r\n")
+    }
+
+    /// Ends a chunked body.
+    pub fn last_chunk(self) -> Self {
+        self.send("0\r\n\r\n")
+    }
+
+    /// Writes bytes a few at a time, each few a packet of its own.
+    pub fn drip(mut self, bytes: impl Into<Vec<u8>>, at_a_time: usize) -> Self {
+        self.steps.push(Step::Drip {
+            bytes: bytes.into(),
+            at_a_time: at_a_time.max(1),
+        });
+        self
+    }
+
+    /// Writes the same bytes again and again, without ever holding more than one of them.
+    pub fn repeat(mut self, unit: impl Into<Vec<u8>>, times: usize) -> Self {
+        self.steps.push(Step::Repeat {
+            unit: unit.into(),
+            times,
+        });
+        self
+    }
+
+    /// Stops here until the gate is open.
+    pub fn wait_for(mut self, gate: &Gate) -> Self {
+        self.steps.push(Step::Pass(gate.clone()));
+        self
+    }
+
+    /// Closes the connection in good order.
+    pub fn close(mut self) -> Self {
+        self.steps.push(Step::Close);
+        self
+    }
+
+    /// Cuts the connection: the peer gets a reset and not an end.
+    pub fn reset(mut self) -> Self {
+        self.steps.push(Step::Reset);
+        self
+    }
+
+    pub(crate) async fn carry_out(self, stream: &mut TcpStream) -> io::Result<Connection> {
+        for step in self.steps {
+            match step {
+                Step::Send(bytes) => stream.write_all(&bytes).await?,
+                Step::Drip { bytes, at_a_time } => {
+                    for piece in bytes.chunks(at_a_time) {
+                        stream.write_all(piece).await?;
+                        // Lets the reader have it before the next.
+                        tokio::task::yield_now().await;
+                    }
+                }
+                Step::Repeat { unit, times } => {
+                    for _ in 0..times {
+                        stream.write_all(&unit).await?;
+                    }
+                }
+                Step::Pass(gate) => gate.pass().await,
+                Step::Close => {
+                    stream.shutdown().await?;
+                    return Ok(Connection::Over);
+                }
+                Step::Reset => {
+                    stream.set_zero_linger()?;
+                    return Ok(Connection::Over);
+                }
+            }
+        }
+        Ok(Connection::KeptAlive)
+    }
+}
