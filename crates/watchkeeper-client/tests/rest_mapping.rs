@@ -23,7 +23,8 @@ impl Cluster {
     async fn start() -> Self {
         let has_widgets = Arc::new(AtomicBool::new(false));
         let defined = Arc::clone(&has_widgets);
-        let server = ScriptedServer::handler(move |request| answer(request, defined.load(Ordering::Relaxed))).await;
+        let server =
+            ScriptedServer::handler(move |request| answer(request, defined.load(Ordering::Relaxed))).await;
         Self { server, has_widgets }
     }
 
@@ -36,7 +37,11 @@ impl Cluster {
     }
 
     fn fetches(&self) -> usize {
-        self.server.received().iter().filter(|request| request.target() == "/apis").count()
+        self.server
+            .received()
+            .iter()
+            .filter(|request| request.target() == "/apis")
+            .count()
     }
 }
 
@@ -55,7 +60,8 @@ fn answer(request: &Received, has_widgets: bool) -> Reply {
         "/apis" => json!([]),
         _ => return Reply::text(404, "404 page not found"),
     };
-    let document = json!({ "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": items });
+    let document =
+        json!({ "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": items });
     Reply::json(200, document.to_string())
 }
 
@@ -63,18 +69,27 @@ fn answer(request: &Received, has_widgets: bool) -> Reply {
 async fn a_resource_defined_after_the_start_is_found() {
     let cluster = Cluster::start().await;
     let mapper = cluster.mapper();
-    assert_eq!(mapper.find_resource("po").await.unwrap().resource.to_string(), "v1/pods");
+    assert_eq!(
+        mapper.find_resource("po").await.unwrap().resource.to_string(),
+        "v1/pods"
+    );
     assert_eq!(cluster.fetches(), 1);
 
     cluster.define_widgets();
     let widgets = mapper.find_kind("Widget").await.unwrap();
-    assert_eq!(widgets.resource, GroupVersionResource::new("example.com", "v1", "widgets"));
+    assert_eq!(
+        widgets.resource,
+        GroupVersionResource::new("example.com", "v1", "widgets")
+    );
     assert!(!widgets.is_namespaced());
     assert_eq!(cluster.fetches(), 2);
 
     for _ in 0..3 {
         mapper.find_resource("widgets.example.com").await.unwrap();
-        mapper.mapping_of_kind(&GroupVersionKind::gvk("example.com", "v1", "Widget")).await.unwrap();
+        mapper
+            .mapping_of_kind(&GroupVersionKind::gvk("example.com", "v1", "Widget"))
+            .await
+            .unwrap();
         mapper.mapping_of_resource(&widgets.resource).await.unwrap();
     }
     assert_eq!(cluster.fetches(), 2, "what is known is not asked for");
@@ -97,10 +112,22 @@ async fn an_object_is_mapped_by_what_it_says_it_is() {
     cluster.define_widgets();
     let mapper = cluster.mapper();
     let widget: DynamicObject =
-        serde_json::from_value(json!({ "apiVersion": "example.com/v1", "kind": "Widget", "metadata": {} })).unwrap();
-    assert_eq!(mapper.mapping_of_object(&widget).await.unwrap().resource.to_string(), "example.com/v1/widgets");
+        serde_json::from_value(json!({ "apiVersion": "example.com/v1", "kind": "Widget", "metadata": {} }))
+            .unwrap();
+    assert_eq!(
+        mapper
+            .mapping_of_object(&widget)
+            .await
+            .unwrap()
+            .resource
+            .to_string(),
+        "example.com/v1/widgets"
+    );
     let untyped: DynamicObject = serde_json::from_value(json!({ "metadata": {} })).unwrap();
-    assert!(matches!(mapper.mapping_of_object(&untyped).await, Err(MappingError::Untyped)));
+    assert!(matches!(
+        mapper.mapping_of_object(&untyped).await,
+        Err(MappingError::Untyped)
+    ));
 }
 
 #[tokio::test]
