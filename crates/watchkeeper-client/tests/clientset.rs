@@ -4,7 +4,7 @@ use k8s_openapi::api::{
     authentication::v1::TokenRequest,
     authorization::v1::{LocalSubjectAccessReview, SelfSubjectAccessReview},
     certificates::v1::CertificateSigningRequest,
-    core::v1::{Binding, Namespace},
+    core::v1::{Binding, Namespace, Pod},
 };
 use kube_derive::CustomResource;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,10 @@ use serde_json::{Value, json};
 use watchkeeper_client::{
     Client,
     clientset::Clientset,
-    kube_core::params::{ListParams, PostParams},
+    kube_core::{
+        PartialObjectMeta,
+        params::{ListParams, PostParams},
+    },
 };
 use watchkeeper_test_support::{Reply, ScriptedServer};
 
@@ -126,6 +129,21 @@ async fn custom_types_get_the_same_with_one_call() {
             "GET /apis/example.com/v1beta1/factories HTTP/1.1",
         ]
     );
+}
+
+#[tokio::test]
+async fn only_the_metadata_of_any_type_can_be_asked_for() {
+    let (server, clientset) = answering(json!({ "metadata": { "name": "p" } })).await;
+    let pod = clientset
+        .resource::<PartialObjectMeta<Pod>>("shop")
+        .get("p")
+        .await
+        .unwrap();
+    assert_eq!(pod.metadata.name.as_deref(), Some("p"));
+    let request = &server.received()[0];
+    assert_eq!(request.line, "GET /api/v1/namespaces/shop/pods/p HTTP/1.1");
+    let accept = request.header("accept").unwrap();
+    assert!(accept.contains("as=PartialObjectMetadata"), "{accept}");
 }
 
 #[tokio::test]

@@ -5,8 +5,8 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use futures_util::future::join_all;
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 use watchkeeper_client::{
     Client,
     discovery::{DiscoveryClient, DiscoveryError, FailureReason},
@@ -94,9 +94,9 @@ fn lines(server: &ScriptedServer) -> Vec<String> {
 #[tokio::test]
 async fn the_aggregated_form_takes_two_requests() {
     let server = ScriptedServer::handler(aggregated_server).await;
-    let served = client(&server).server_resources().await.unwrap();
-    assert_eq!(served.api_versions(), ["apps/v1", "v1"]);
-    assert!(served.failures.is_empty());
+    let found = client(&server).server_resources().await.unwrap();
+    assert_eq!(found.api_versions(), ["apps/v1", "v1"]);
+    assert!(found.failures.is_empty());
     assert_eq!(lines(&server), ["/api", "/apis"]);
     for request in server.received() {
         assert_eq!(
@@ -110,11 +110,11 @@ async fn the_aggregated_form_takes_two_requests() {
 async fn both_forms_say_the_same() {
     let new = ScriptedServer::handler(aggregated_server).await;
     let old = ScriptedServer::handler(legacy_server).await;
-    let (new, old_served) = (
+    let (new, of_old) = (
         client(&new).server_resources().await.unwrap(),
         client(&old).server_resources().await.unwrap(),
     );
-    assert_eq!(new.groups, old_served.groups);
+    assert_eq!(new.groups, of_old.groups);
     assert_eq!(lines(&old), ["/api", "/api/v1", "/apis", "/apis/apps/v1"]);
 }
 
@@ -125,10 +125,10 @@ async fn each_root_may_speak_its_own_form() {
         _ => legacy_server(request),
     })
     .await;
-    let served = client(&server).server_resources().await.unwrap();
+    let found = client(&server).server_resources().await.unwrap();
     let whole = ScriptedServer::handler(aggregated_server).await;
     assert_eq!(
-        served.groups,
+        found.groups,
         client(&whole).server_resources().await.unwrap().groups
     );
     assert_eq!(lines(&server), ["/api", "/apis", "/apis/apps/v1"]);
@@ -144,8 +144,8 @@ async fn a_server_that_refuses_the_aggregated_form_is_asked_for_plain_json() {
         ),
     })
     .await;
-    let served = client(&server).server_resources().await.unwrap();
-    assert_eq!(served.api_versions(), ["apps/v1", "v1"]);
+    let found = client(&server).server_resources().await.unwrap();
+    assert_eq!(found.api_versions(), ["apps/v1", "v1"]);
     assert_eq!(
         lines(&server),
         ["/api", "/api", "/api/v1", "/apis", "/apis", "/apis/apps/v1"]
@@ -182,20 +182,20 @@ async fn what_is_known_comes_with_what_is_not() {
         _ => legacy_server(request),
     })
     .await;
-    let served = client(&server).server_resources().await.unwrap();
-    assert!(served.resource(&"apps/v1/deployments".parse().unwrap()).is_some());
-    let metrics = served
+    let found = client(&server).server_resources().await.unwrap();
+    assert!(found.resource(&"apps/v1/deployments".parse().unwrap()).is_some());
+    let metrics = found
         .failure(&GroupVersion::gv("metrics.k8s.io", "v1beta1"))
         .unwrap();
     let FailureReason::Request(error) = metrics else {
         panic!("{metrics}")
     };
     assert_eq!(error.status().unwrap().code, 503);
-    let broken = served.failure(&GroupVersion::gv("broken.io", "v1")).unwrap();
+    let broken = found.failure(&GroupVersion::gv("broken.io", "v1")).unwrap();
     assert!(matches!(broken, FailureReason::Document(_)), "{broken}");
-    assert_eq!(served.failures.len(), 2);
+    assert_eq!(found.failures.len(), 2);
     assert_eq!(
-        served.api_versions(),
+        found.api_versions(),
         ["apps/v1", "broken.io/v1", "metrics.k8s.io/v1beta1", "v1"]
     );
     assert_eq!(
@@ -214,9 +214,9 @@ async fn stale_versions_of_the_aggregated_form_are_reported() {
         _ => aggregated_server(request),
     })
     .await;
-    let served = client(&server).server_resources().await.unwrap();
-    assert_eq!(served.api_versions(), ["v1"]);
-    let reason = served
+    let found = client(&server).server_resources().await.unwrap();
+    assert_eq!(found.api_versions(), ["v1"]);
+    let reason = found
         .failure(&GroupVersion::gv("metrics.k8s.io", "v1beta1"))
         .unwrap();
     assert!(matches!(reason, FailureReason::Stale));
@@ -241,9 +241,9 @@ async fn server_without_gone_io(listed: usize) -> ScriptedServer {
 async fn a_group_that_vanishes_meanwhile_is_no_failure() {
     for listed in [1, 2] {
         let server = server_without_gone_io(listed).await;
-        let served = client(&server).server_resources().await.unwrap();
-        assert!(served.failures.is_empty());
-        assert!(served.group("gone.io").is_none());
+        let found = client(&server).server_resources().await.unwrap();
+        assert!(found.failures.is_empty());
+        assert!(found.group("gone.io").is_none());
         assert_eq!(
             lines(&server).iter().filter(|line| *line == "/apis").count(),
             listed + 1
@@ -254,9 +254,9 @@ async fn a_group_that_vanishes_meanwhile_is_no_failure() {
 #[tokio::test]
 async fn a_group_that_is_listed_and_never_there_is_reported_after_two_more_looks() {
     let server = server_without_gone_io(usize::MAX).await;
-    let served = client(&server).server_resources().await.unwrap();
-    assert!(served.failure(&GroupVersion::gv("gone.io", "v1")).is_some());
-    assert!(served.resource(&"apps/v1/deployments".parse().unwrap()).is_some());
+    let found = client(&server).server_resources().await.unwrap();
+    assert!(found.failure(&GroupVersion::gv("gone.io", "v1")).is_some());
+    assert!(found.resource(&"apps/v1/deployments".parse().unwrap()).is_some());
     assert_eq!(
         lines(&server)
             .iter()
@@ -275,8 +275,8 @@ async fn a_group_whose_name_is_no_path_is_reported_and_never_asked_for() {
         _ => legacy_server(request),
     })
     .await;
-    let served = client(&server).server_resources().await.unwrap();
-    assert_eq!(served.failures.len(), 1);
+    let found = client(&server).server_resources().await.unwrap();
+    assert_eq!(found.failures.len(), 1);
     assert_eq!(lines(&server), ["/api", "/api/v1", "/apis"]);
 }
 
@@ -320,19 +320,20 @@ async fn clones_and_concurrent_callers_share_one_fetch() {
     let server = ScriptedServer::handler(move |_| {
         let document = aggregated_document(&json!([]));
         let length = document.len().to_string();
-        let head = Reply::head(200, &[("content-type", AGGREGATED), ("content-length", &length)]);
-        head.wait_for(&held).send(document)
+        Reply::head(200, &[("content-type", AGGREGATED), ("content-length", &length)])
+            .wait_for(&held)
+            .send(document)
     })
     .await;
     let discovery = client(&server);
-    let callers = (0..8).map(|_| {
-        let clone = discovery.clone();
-        async move { clone.server_resources().await.unwrap() }
-    });
-    let (answers, ()) = tokio::join!(join_all(callers), async {
-        gate.reached().await;
-        gate.open();
-    });
+    let mut callers = JoinSet::new();
+    for _ in 0..8 {
+        let shared = discovery.clone();
+        callers.spawn(async move { shared.server_resources().await.unwrap() });
+    }
+    gate.reached().await;
+    gate.open();
+    let answers = callers.join_all().await;
     assert!(answers.iter().all(|answer| Arc::ptr_eq(answer, &answers[0])));
     assert_eq!(server.received().len(), 2);
     assert!(discovery.age().is_some());

@@ -5,7 +5,7 @@ use watchkeeper_client::{
     Client, Error,
     dynamic::{DynamicClient, DynamicResourceClient, GroupVersionResource},
     kube_core::{
-        DynamicObject,
+        DynamicObject, TypeMeta,
         params::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams},
     },
 };
@@ -16,7 +16,7 @@ fn widget() -> DynamicObject {
         "apiVersion": "example.com/v1", "kind": "Widget",
         "metadata": { "name": "w1", "namespace": "shop" }, "spec": { "size": 3 },
     }))
-    .unwrap()
+    .expect("a widget")
 }
 
 fn widgets(server: &ScriptedServer) -> DynamicResourceClient {
@@ -33,7 +33,7 @@ fn answer(request: &Received) -> Reply {
     } else if path.ends_with("/scale") {
         json!({ "apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {}, "spec": { "replicas": 2 } })
     } else {
-        serde_json::to_value(widget()).unwrap()
+        serde_json::to_value(widget()).expect("a widget is JSON")
     };
     Reply::json(200, document.to_string())
 }
@@ -154,7 +154,7 @@ async fn an_object_that_does_not_say_what_it_is_is_not_sent() {
     let server = ScriptedServer::handler(answer).await;
     let shop = widgets(&server).namespace("shop");
     let mut object = widget();
-    for types in [None, Some(Default::default())] {
+    for types in [None, Some(TypeMeta::default())] {
         object.types = types;
         for refused in [
             shop.create(&PostParams::default(), &object).await,

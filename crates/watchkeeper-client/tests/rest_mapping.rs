@@ -6,6 +6,7 @@ use std::sync::{
 };
 
 use serde_json::json;
+use tokio::task::JoinSet;
 use watchkeeper_client::{
     Client,
     discovery::{DiscoveryClient, MappingError, RestMapper},
@@ -100,7 +101,12 @@ async fn a_miss_asks_once_more_unless_it_just_asked() {
     let cluster = Cluster::start().await;
     let mapper = cluster.mapper();
     for fetches in [1, 2, 3] {
-        let error = mapper.find_resource("widgets").await.unwrap_err();
+        // In a task, as programs do it: what the mapper returns can be sent to another thread.
+        let in_task = mapper.clone();
+        let looked_up = JoinSet::from_iter([async move { in_task.find_resource("widgets").await }])
+            .join_all()
+            .await;
+        let error = looked_up.into_iter().next().unwrap().unwrap_err();
         assert!(matches!(error, MappingError::NoMatch { .. }), "{error}");
         assert_eq!(cluster.fetches(), fetches);
     }

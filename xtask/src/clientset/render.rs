@@ -27,12 +27,12 @@ pub(super) fn render(model: &Model, crate_version: &str) -> String {
          //! Written by `cargo xtask clientset` from the sources of k8s-openapi {crate_version}; do not edit.\n\
          \n\
          /// Hands every group-version to the macro `$visit`.\n\
-         macro_rules! built_in_group_versions {{\n    ($visit:ident) => {{\n{groups}    }};\n}}\n\
+         macro_rules! for_each_group_version {{\n    ($visit:ident) => {{\n{groups}    }};\n}}\n\
          \n\
          /// Hands every resource, by group-version, to the macro `$visit`.\n\
-         macro_rules! built_in_resources {{\n    ($visit:ident) => {{\n{resources}    }};\n}}\n\
+         macro_rules! for_each_resource {{\n    ($visit:ident) => {{\n{resources}    }};\n}}\n\
          \n\
-         pub(super) use {{built_in_group_versions, built_in_resources}};\n"
+         pub(super) use {{for_each_group_version, for_each_resource}};\n"
     )
 }
 

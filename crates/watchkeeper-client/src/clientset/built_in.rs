@@ -2,7 +2,7 @@
 
 use super::{
     Clientset, CreateOnlyClient,
-    generated::{built_in_group_versions, built_in_resources},
+    generated::{for_each_group_version, for_each_resource},
 };
 use crate::{
     dynamic::GroupVersionResource,
@@ -66,8 +66,8 @@ macro_rules! resource {
     };
 }
 
-built_in_group_versions!(group_version);
-built_in_resources!(resources);
+for_each_group_version!(group_version);
+for_each_resource!(resources);
 
 /// A resource this build has a type and an accessor for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,7 +99,7 @@ pub fn built_in_resources() -> Vec<BuiltInResource> {
             built_in::<$($module)::+::$Kind>(stringify!($shape))
         };
     }
-    built_in_resources!(rows);
+    for_each_resource!(rows);
     all
 }
 
@@ -150,7 +150,7 @@ mod tests {
                 vec![path($group.$method().resource_client())]
             };
         }
-        built_in_resources!(rows);
+        for_each_resource!(rows);
         all
     }
 

@@ -3,7 +3,7 @@
 //! Written by `cargo xtask clientset` from the sources of k8s-openapi 0.29.0; do not edit.
 
 /// Hands every group-version to the macro `$visit`.
-macro_rules! built_in_group_versions {
+macro_rules! for_each_group_version {
     ($visit:ident) => {
         $visit! { AdmissionregistrationV1 admissionregistration_v1 "admissionregistration.k8s.io/v1" }
         $visit! { AdmissionregistrationV1alpha1 admissionregistration_v1alpha1 "admissionregistration.k8s.io/v1alpha1" }
@@ -78,7 +78,7 @@ macro_rules! built_in_group_versions {
 }
 
 /// Hands every resource, by group-version, to the macro `$visit`.
-macro_rules! built_in_resources {
+macro_rules! for_each_resource {
     ($visit:ident) => {
         $visit! { AdmissionregistrationV1 admissionregistration_v1 (k8s_openapi::api::admissionregistration::v1)
             cluster MutatingWebhookConfiguration mutating_webhook_configurations;
@@ -352,4 +352,4 @@ macro_rules! built_in_resources {
     };
 }
 
-pub(super) use {built_in_group_versions, built_in_resources};
+pub(super) use {for_each_group_version, for_each_resource};

@@ -71,7 +71,8 @@ impl Clientset {
         &self.rest
     }
 
-    /// The objects of any namespaced type, in one namespace.
+    /// The objects of any namespaced type, in one namespace: of a `#[derive(CustomResource)]` type, or only their
+    /// metadata with kube's `PartialObjectMeta<K>`.
     pub fn resource<K>(&self, namespace: &str) -> ResourceClient<K>
     where
         K: Resource<Scope = NamespaceResourceScope>,

@@ -9,7 +9,7 @@ use kube_core::GroupVersion;
 
 use super::{
     error::DiscoveryError,
-    model::{ApiVersion, FailureReason, GroupVersionFailure, ServerResources},
+    model::{ApiGroup, FailureReason, GroupVersionFailure, ResourceInfo, ServerResources},
     parse::{self, Endpoint, Root},
 };
 use crate::{Error, rest::RestClient};
@@ -48,17 +48,7 @@ async fn look(rest: &RestClient) -> Result<ServerResources, DiscoveryError> {
                 found.groups.extend(groups);
                 found.failures.extend(failures);
             }
-            Root::Legacy(mut groups) => {
-                let versions = groups.iter_mut().flat_map(|group| {
-                    let name = &group.name;
-                    group
-                        .versions
-                        .iter_mut()
-                        .map(move |version| (GroupVersion::gv(name, &version.version), version))
-                });
-                found.failures.extend(fill(rest, versions).await);
-                found.groups.extend(groups);
-            }
+            Root::Legacy(groups) => legacy(rest, groups, &mut found).await,
         }
     }
     Ok(found)
@@ -84,35 +74,53 @@ async fn root(rest: &RestClient, endpoint: Endpoint) -> Result<Option<Root>, Dis
     }
 }
 
-/// Asks for the resources of each version, and returns those that could not be had.
-async fn fill<'a>(
-    rest: &RestClient,
-    versions: impl Iterator<Item = (GroupVersion, &'a mut ApiVersion)>,
-) -> Vec<GroupVersionFailure> {
-    let requests = versions.map(async |(group_version, version)| {
-        let root = if group_version.group.is_empty() {
-            "api"
-        } else {
-            "apis"
-        };
-        let path = format!("/{root}/{}", group_version.api_version());
-        let resources = match document(rest, &path, JSON).await {
-            Ok((_, body)) => parse::resource_list(&group_version, &body).map_err(FailureReason::Document),
-            Err(error) => Err(FailureReason::Request(Arc::new(error))),
-        };
-        match resources {
-            Ok(resources) => {
-                version.resources = resources;
-                None
-            }
-            Err(reason) => Some(GroupVersionFailure {
-                group_version,
-                reason,
-            }),
+/// Asks for the resources of each version of `groups`, a document each, and adds what comes to `found`.
+async fn legacy(rest: &RestClient, mut groups: Vec<ApiGroup>, found: &mut ServerResources) {
+    let group_versions: Vec<GroupVersion> = groups
+        .iter()
+        .flat_map(|group| {
+            group
+                .versions
+                .iter()
+                .map(|version| GroupVersion::gv(&group.name, &version.version))
+        })
+        .collect();
+    let requests = group_versions
+        .into_iter()
+        .map(|group_version| resource_list(rest.clone(), group_version));
+    // In the order they were asked for, which is the order of the versions they belong to.
+    let answers: Vec<_> = stream::iter(requests)
+        .buffered(LEGACY_REQUESTS_AT_ONCE)
+        .collect()
+        .await;
+    let versions = groups.iter_mut().flat_map(|group| &mut group.versions);
+    for (version, answer) in versions.zip(answers) {
+        match answer {
+            Ok(resources) => version.resources = resources,
+            Err(failure) => found.failures.push(failure),
         }
-    });
-    let failures = stream::iter(requests).buffered(LEGACY_REQUESTS_AT_ONCE);
-    failures.filter_map(future::ready).collect().await
+    }
+    found.groups.extend(groups);
+}
+
+async fn resource_list(
+    rest: RestClient,
+    group_version: GroupVersion,
+) -> Result<Vec<ResourceInfo>, GroupVersionFailure> {
+    let root = if group_version.group.is_empty() {
+        "api"
+    } else {
+        "apis"
+    };
+    let path = format!("/{root}/{}", group_version.api_version());
+    let resources = match document(&rest, &path, JSON).await {
+        Ok((_, body)) => parse::resource_list(&group_version, &body).map_err(FailureReason::Document),
+        Err(error) => Err(FailureReason::Request(Arc::new(error))),
+    };
+    resources.map_err(|reason| GroupVersionFailure {
+        group_version,
+        reason,
+    })
 }
 
 async fn document(rest: &RestClient, path: &str, accept: &str) -> Result<(Option<String>, Bytes), Error> {

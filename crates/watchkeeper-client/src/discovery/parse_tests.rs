@@ -1,3 +1,4 @@
+use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde_json::{Value, json};
 
 use super::*;
@@ -245,4 +246,124 @@ fn garbage_is_an_error_that_says_where_and_quotes_nothing() {
     }
     let error = resource_list(&GroupVersion::gv("", "v1"), b"{\"kind\":\"PodList\"}").unwrap_err();
     assert_eq!(error, "expected APIResourceList, got \"PodList\"");
+}
+
+/// Servers of all kinds, as far as both forms can tell them.
+fn servers() -> impl Strategy<Value = Vec<ApiGroup>> {
+    let words = |count| vec("[a-z]{1,6}", 0..count);
+    let subresource = (
+        "[a-z]{1,6}",
+        "[A-Z][a-z]{1,6}",
+        option::of(("[a-z]{1,4}\\.io", "v[1-9]")),
+        words(3),
+    )
+        .prop_map(|(name, kind, home, verbs)| {
+            let (group, version) = home.unwrap_or_default();
+            SubresourceInfo {
+                name,
+                kind: GroupVersionKind::gvk(&group, &version, &kind),
+                verbs,
+            }
+        });
+    let resource = (
+        ("[a-z]{1,6}", "[a-z]{1,6}", "[A-Z][a-z]{1,6}"),
+        select(&[Scope::Cluster, Scope::Namespaced][..]),
+        (words(4), words(2), words(2)),
+        vec(subresource, 0..3),
+    )
+        .prop_map(
+            |((name, singular_name, kind), scope, (verbs, short_names, categories), subresources)| {
+                ResourceInfo {
+                    name,
+                    singular_name,
+                    kind,
+                    scope,
+                    verbs,
+                    short_names,
+                    categories,
+                    subresources,
+                }
+            },
+        );
+    let version = ("v[1-9]", vec(resource, 0..4)).prop_map(|(version, resources)| ApiVersion {
+        version,
+        resources: distinct(resources, |r| &r.name),
+    });
+    let group = ("[a-z]{1,6}\\.io", vec(version, 1..3))
+        .prop_filter_map("without a version", |(name, versions)| {
+            group(name, String::new(), versions)
+        });
+    vec(group, 0..4)
+        .prop_map(first_of_each_name)
+        .prop_map(|mut groups| {
+            // A subresource that names no group-version is of the one it is in.
+            for group in &mut groups {
+                for version in &mut group.versions {
+                    let around = GroupVersion::gv(&group.name, &version.version);
+                    for subresource in version
+                        .resources
+                        .iter_mut()
+                        .flat_map(|resource| &mut resource.subresources)
+                    {
+                        let GroupVersionKind { group, version, kind } = &subresource.kind;
+                        subresource.kind = kind_in(&around, group, version, kind);
+                    }
+                }
+            }
+            groups
+        })
+}
+
+fn in_aggregated_form(groups: &[ApiGroup]) -> Value {
+    let subresource = |sub: &SubresourceInfo| json!({ "subresource": sub.name, "responseKind": sub.kind, "verbs": sub.verbs });
+    let resource = |info: &ResourceInfo| {
+        json!({
+            "resource": info.name, "singularResource": info.singular_name, "responseKind": { "kind": info.kind },
+            "scope": if info.is_namespaced() { "Namespaced" } else { "Cluster" }, "verbs": info.verbs,
+            "shortNames": info.short_names, "categories": info.categories,
+            "subresources": info.subresources.iter().map(subresource).collect::<Vec<_>>(),
+        })
+    };
+    let version = |version: &ApiVersion| json!({ "version": version.version, "resources": version.resources.iter().map(resource).collect::<Vec<_>>() });
+    let group = |group: &ApiGroup| json!({ "metadata": { "name": group.name }, "versions": group.versions.iter().map(version).collect::<Vec<_>>() });
+    list(&groups.iter().map(group).collect())
+}
+
+fn in_legacy_form(version: &ApiVersion) -> Value {
+    let mut resources = Vec::new();
+    for info in &version.resources {
+        resources.push(json!({
+            "name": info.name, "singularName": info.singular_name, "kind": info.kind, "verbs": info.verbs,
+            "namespaced": info.is_namespaced(), "shortNames": info.short_names, "categories": info.categories,
+        }));
+        resources.extend(info.subresources.iter().map(|sub| {
+            json!({ "name": format!("{}/{}", info.name, sub.name), "namespaced": info.is_namespaced(), "verbs": sub.verbs,
+                "group": sub.kind.group, "version": sub.kind.version, "kind": sub.kind.kind })
+        }));
+    }
+    json!({ "kind": "APIResourceList", "resources": resources })
+}
+
+proptest! {
+    #[test]
+    fn what_a_server_serves_survives_either_form(groups in servers()) {
+        let (from_aggregated, failures) = aggregated_groups(&in_aggregated_form(&groups));
+        prop_assert_eq!(&from_aggregated, &groups);
+        prop_assert!(failures.is_empty());
+        for group in &groups {
+            for version in &group.versions {
+                let body = in_legacy_form(version).to_string();
+                let group_version = GroupVersion::gv(&group.name, &version.version);
+                prop_assert_eq!(&resource_list(&group_version, body.as_bytes()).unwrap(), &version.resources);
+            }
+        }
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic(bytes in vec(any::<u8>(), 0..200), text in "\\PC{0,80}") {
+        for body in [&bytes[..], text.as_bytes()] {
+            let _ = root(Endpoint::Groups, None, body);
+            let _ = resource_list(&GroupVersion::gv("", "v1"), body);
+        }
+    }
 }
