@@ -106,9 +106,20 @@ fn the_refusal_names_the_segment_and_the_reason() {
     );
 }
 
+/// Group, version, resource, namespace, name, subresource, and the path they make.
+type Row<'a> = (
+    &'a str,
+    &'a str,
+    &'a str,
+    Option<&'a str>,
+    Option<&'a str>,
+    &'a [&'a str],
+    &'a str,
+);
+
 #[test]
 fn real_names_are_written_as_people_expect_them() {
-    let table: &[(&str, &str, &str, Option<&str>, Option<&str>, &[&str], &str)] = &[
+    let table: &[Row] = &[
         ("", "v1", "pods", None, None, &[], "/api/v1/pods"),
         (
             "",

@@ -13,7 +13,7 @@ use kube_client::client::Body;
 use kube_core::{Status, response::StatusSummary};
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use super::{info::RequestInfo, retry_after::retry_after};
+use super::{deadline::Deadline, info::RequestInfo, retry_after::retry_after};
 use crate::{
     Error,
     error::{ApiReason, Printable, TransportKind, Unreadable},
@@ -42,8 +42,12 @@ pub(super) fn transport(request: &RequestInfo, error: kube_client::Error) -> Err
     }
 }
 
-/// Sorts answers by their status code, reading the body of those that are errors.
-pub(super) async fn accept(request: &RequestInfo, response: Response<Body>) -> Result<Answer, Error> {
+/// Sorts answers by their status code, reading the body of those that are errors in what is left of the time.
+pub(super) async fn accept(
+    request: &RequestInfo,
+    response: Response<Body>,
+    deadline: &mut Deadline,
+) -> Result<Answer, Error> {
     let (head, body) = response.into_parts();
     if head.status.is_success() {
         return Ok(Answer {
@@ -58,7 +62,11 @@ pub(super) async fn accept(request: &RequestInfo, response: Response<Body>) -> R
             host: target_host(&head.headers),
         });
     }
-    let body = read_at_most(body, ERROR_BODY_BYTES).await;
+    // The code is known and worth more than the news that its explanation is late.
+    let body = deadline
+        .run(read_at_most(body, ERROR_BODY_BYTES))
+        .await
+        .unwrap_or_default();
     let status = status_of(head.status, &head.headers, &body);
     Err(api_error(request, status, &head.headers))
 }

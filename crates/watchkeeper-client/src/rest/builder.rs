@@ -370,10 +370,7 @@ impl Ready {
             .await
             .map_err(|after| self.late(Awaited::Head, after))?
             .map_err(|error| answer::transport(&self.info, error))?;
-        deadline
-            .run(answer::accept(&self.info, response))
-            .await
-            .map_err(|after| self.late(Awaited::Body, after))?
+        answer::accept(&self.info, response, deadline).await
     }
 
     /// One attempt at the whole answer; head and body share the deadline.
