@@ -302,6 +302,12 @@ impl RequestBuilder {
         })
     }
 
+    /// Sends the request and gives the answer as it is, for those who read its headers too.
+    pub(crate) async fn head_and_body(self) -> Result<(HeaderMap, Bytes), Error> {
+        let limits = self.rest.client().limits().clone();
+        self.ready()?.whole_with_retries(&limits).await
+    }
+
     /// Sends the request and returns the answer as it arrives.
     ///
     /// The deadline is for the head of the answer, the idle deadline for each wait after it.
