@@ -157,9 +157,9 @@ impl ClientConfig {
     }
 
     /// Sends this token, in place of any other token, password or plugin.
-    pub fn bearer_token(mut self, token: impl Into<SecretString>) -> Self {
+    pub fn bearer_token(mut self, token: impl Into<String>) -> Self {
         self = self.anonymous();
-        self.token = Some(token.into());
+        self.token = Some(SecretString::from(token.into()));
         self
     }
 
@@ -172,9 +172,9 @@ impl ClientConfig {
     }
 
     /// Sends this name and password, in place of any token or plugin.
-    pub fn basic_auth(mut self, user: impl Into<String>, password: impl Into<SecretString>) -> Self {
+    pub fn basic_auth(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
         self = self.anonymous();
-        self.login = Some((user.into(), password.into()));
+        self.login = Some((user.into(), SecretString::from(password.into())));
         self
     }
 
@@ -325,7 +325,11 @@ fn parse_server(url: &str) -> Result<Uri, &'static str> {
     if authority.as_str().contains('@') {
         return Err("has a user name in it; put credentials under users");
     }
-    if authority.as_str().ends_with(':') || (authority.port().is_some() && authority.port_u16().is_none()) {
+    let port = authority
+        .as_str()
+        .strip_prefix(authority.host())
+        .unwrap_or_default();
+    if !port.is_empty() && authority.port_u16().is_none() {
         return Err("has a port that is not a number below 65536");
     }
     if uri.query().is_some() {

@@ -1,9 +1,6 @@
 //! Where a configuration comes from.
 
-use std::{
-    fmt,
-    path::{Path, PathBuf},
-};
+use std::{fmt, path::PathBuf};
 
 use super::{ClientConfig, ConfigError, Environment, Kubeconfig, in_cluster, select};
 
@@ -124,18 +121,16 @@ impl Loader {
         let home = self
             .environment
             .home()
-            .unwrap_or(Path::new("~"))
-            .join(".kube")
-            .join("config");
-        match Kubeconfig::from_file(&home) {
-            Err(ConfigError::Missing { .. }) => match in_cluster::check(&self.environment) {
-                Ok(()) => Ok(None),
-                Err(error) => Err(ConfigError::NothingFound {
-                    home,
+            .map(|home| home.join(".kube").join("config"));
+        match home.as_deref().map(Kubeconfig::from_file) {
+            None | Some(Err(ConfigError::Missing { .. })) => {
+                in_cluster::check(&self.environment).map_err(|error| ConfigError::NothingFound {
+                    home: home.unwrap_or_else(|| "~/.kube/config".into()),
                     in_cluster: Box::new(error),
-                }),
-            },
-            found => found.map(Some),
+                })?;
+                Ok(None)
+            }
+            Some(found) => found.map(Some),
         }
     }
 }

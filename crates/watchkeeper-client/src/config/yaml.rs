@@ -13,6 +13,8 @@ const DEPTH: usize = 64;
 /// Scalars, sequences and mappings, aliases counted as often as they are used.
 const NODES: usize = 200_000;
 const ALIASES: usize = 1_000;
+/// Characters a mapping key may take.
+const LOOKAHEAD: usize = 1_024;
 
 /// The documents of `text`; null ones are left out.
 pub(crate) fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<Vec<T>, ConfigError> {
@@ -37,7 +39,10 @@ fn bounds() -> Options {
     options! {
         budget: budget! {
             max_depth: DEPTH,
-            flow_nesting_limit: DEPTH,
+            // The scanner reads this far ahead of the depth that is counted; its own limit would end in an error
+            // that cannot be told from a mistake in the text.
+            flow_nesting_limit: 2 * LOOKAHEAD,
+            simple_key_max_lookahead: LOOKAHEAD,
             max_nodes: NODES,
             max_events: 4 * NODES,
             max_aliases: ALIASES,

@@ -82,7 +82,8 @@ impl Inner {
         self.headers.add_to(request.headers_mut());
         let brings_own = request.headers().contains_key(AUTHORIZATION);
 
-        let spare = if brings_own { None } else { copy(&request) };
+        let may_change = !brings_own && self.credentials.can_change();
+        let spare = if may_change { copy(&request) } else { None };
         let session = self.session().await?;
         let mut response = self.send(request, &session, brings_own).await?;
         if response.status() == StatusCode::UNAUTHORIZED

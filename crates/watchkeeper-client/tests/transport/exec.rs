@@ -201,13 +201,20 @@ async fn what_goes_wrong_is_said_without_repeating_arguments_environment_or_outp
             "failed (exit status: 1); run it by hand to see its message",
         ),
         (format!("{fail} kill -9 $$"), "failed (signal: 9"),
-        (format!("{fail} true"), "its output is not of kind ExecCredential"),
+        (
+            format!("{fail} true"),
+            "its output is not an object in JSON or YAML",
+        ),
+        (
+            "echo '{\"kind\":\"Status\"}'".to_owned(),
+            "its output is not of kind ExecCredential",
+        ),
         (
             "echo \"{ $PLUGIN_SECRET\"".to_owned(),
-            "its output is neither JSON nor YAML",
+            "its output is not an object in JSON or YAML",
         ),
         ("printf '\\377\\376'".to_owned(), "its output is not text"),
-        ("true".to_owned(), "its output is neither JSON nor YAML"),
+        ("true".to_owned(), "it printed nothing"),
         (
             "head -c 2000000 /dev/zero".to_owned(),
             "printed more than 1048576 bytes, which no credential is",
@@ -235,7 +242,7 @@ async fn what_goes_wrong_is_said_without_repeating_arguments_environment_or_outp
         ),
         (
             object(r#","status":{"token":"canary-9b3e\nX: y"}"#),
-            "exec plugin /bin/sh: the token holds characters other than printable ASCII",
+            "exec plugin /bin/sh: the token holds spaces or characters other than printable ASCII",
         ),
         (
             r#"echo '{"apiVersion":"client.authentication.k8s.io/v1beta1","kind":"ExecCredential"}'"#

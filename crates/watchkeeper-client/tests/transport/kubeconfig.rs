@@ -1,7 +1,11 @@
 //! Which configuration is found, how files are merged, what comes out of a context.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
 
+use proptest::prelude::*;
 use tempfile::TempDir;
 use watchkeeper_client::config::{ClientConfig, ConfigError, Environment, Kubeconfig, Loader};
 
@@ -407,4 +411,72 @@ fn outside_a_pod_the_missing_variable_is_named() {
         error.to_string(),
         "not in a pod (KUBERNETES_SERVICE_PORT is not set)"
     );
+}
+
+/// What one file says about the clusters `a` to `d`: its own server for each it has, and maybe a choice.
+fn file() -> impl Strategy<Value = (BTreeSet<char>, Option<char>)> {
+    let cluster = || prop::char::range('a', 'd');
+    (
+        prop::collection::btree_set(cluster(), 0..4),
+        prop::option::of(cluster()),
+    )
+}
+
+fn file_text(number: usize, clusters: &BTreeSet<char>, choice: Option<char>) -> String {
+    let entries = |kind: &str, body: &dyn Fn(char) -> String| -> String {
+        let entries = clusters
+            .iter()
+            .map(|name| format!("{{name: {name}, {kind}: {{{}}}}}", body(*name)));
+        entries.collect::<Vec<_>>().join(", ")
+    };
+    format!(
+        "clusters: [{}]\ncontexts: [{}]\ncurrent-context: '{}'\n",
+        entries("cluster", &|name| format!("server: 'https://{name}.{number}'")),
+        entries("context", &|name| format!(
+            "cluster: {name}, namespace: n{number}"
+        )),
+        choice.map(String::from).unwrap_or_default(),
+    )
+}
+
+proptest! {
+    #[test]
+    fn merging_any_files_keeps_the_first_of_everything(files in prop::collection::vec(file(), 1..6)) {
+        let directory = Files::new();
+        let mut first: BTreeMap<char, usize> = BTreeMap::new();
+        let mut current = None;
+        let names: Vec<_> = (0..files.len()).map(|number| number.to_string()).collect();
+        for (number, (clusters, choice)) in files.iter().enumerate() {
+            directory.write(&names[number], file_text(number, clusters, *choice));
+            for name in clusters {
+                first.entry(*name).or_insert(number);
+            }
+            current = current.or(*choice);
+        }
+        let names: Vec<_> = names.iter().map(String::as_str).collect();
+        let loader = Loader::new().environment(directory.listed(&names));
+        for name in 'a'..='d' {
+            let loaded = loader.clone().context(name).load();
+            match first.get(&name) {
+                None => {
+                    let is_unknown = matches!(loaded, Err(ConfigError::UnknownContext { .. }));
+                    prop_assert!(is_unknown);
+                }
+                Some(number) => {
+                    let config = loaded.unwrap();
+                    prop_assert_eq!(server_of(&config), format!("https://{name}.{number}/"));
+                    prop_assert_eq!(config.default_namespace(), format!("n{number}"));
+                }
+            }
+        }
+        let kubeconfig = loader.read().unwrap().unwrap();
+        let chosen = kubeconfig.contexts().into_iter().find(|context| context.is_current);
+        let expected = current.filter(|name| first.contains_key(name)).map(String::from);
+        prop_assert_eq!(chosen.map(|context| context.name), expected);
+    }
+
+    #[test]
+    fn no_text_makes_the_reader_panic(text in "[-a-z:{}\\[\\]&*!|>'\"%@`#, \n\t]{0,200}") {
+        drop(Kubeconfig::from_text(&text));
+    }
 }

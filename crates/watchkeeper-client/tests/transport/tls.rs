@@ -105,6 +105,53 @@ async fn a_client_certificate_is_shown_to_a_server_that_asks() {
     assert_eq!(server.seen().len(), 1);
 }
 
+/// Holds the directory of certificates in the process that plays the machine trusting them.
+const MACHINE: &str = "TEST_MACHINE_DIRECTORY";
+
+#[tokio::test]
+async fn a_configured_authority_takes_the_place_of_those_the_machine_trusts() {
+    let Some(directory) = std::env::var_os(MACHINE).map(std::path::PathBuf::from) else {
+        // What a machine trusts is fixed when a process starts, so this test starts itself again on a machine
+        // that trusts an authority of ours.
+        let authority = Authority::new("machine");
+        let leaf = authority.server(&["127.0.0.1"]);
+        let directory = tempfile::tempdir().unwrap();
+        for (name, text) in [
+            ("ca", authority.pem()),
+            ("crt", leaf.certificate),
+            ("key", leaf.key),
+        ] {
+            std::fs::write(directory.path().join(name), text).unwrap();
+        }
+        let name = "tls::a_configured_authority_takes_the_place_of_those_the_machine_trusts";
+        let run = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name])
+            .env(MACHINE, directory.path())
+            .env("SSL_CERT_FILE", directory.path().join("ca"))
+            .env_remove("SSL_CERT_DIR")
+            .output()
+            .unwrap();
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stdout));
+        return;
+    };
+    let read = |name| std::fs::read_to_string(directory.join(name)).unwrap();
+    let leaf = Leaf {
+        certificate: read("crt"),
+        key: read("key"),
+    };
+    let server = Server::tls(leaf.serve(None)).await;
+    assert_eq!(status(&server.config().into_client().unwrap()).await, 200);
+
+    let other = Authority::new("configured");
+    let client = server
+        .config()
+        .certificate_authority_pem(other.pem())
+        .into_client()
+        .unwrap();
+    let error = failure(&client).await;
+    assert!(error.contains("UnknownIssuer"), "{error}");
+}
+
 #[tokio::test]
 async fn a_new_authority_in_the_file_is_believed_within_a_minute() {
     let (old, new) = (Authority::new("old"), Authority::new("new"));

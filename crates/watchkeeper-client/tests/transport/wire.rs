@@ -126,6 +126,7 @@ async fn an_endless_response_head_ends_in_an_error_that_names_the_bound() {
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
         let (mut socket, _) = listener.accept().await.unwrap();
+        assert_ne!(socket.read(&mut [0; 1024]).await.unwrap(), 0);
         socket.write_all(b"HTTP/1.1 200 OK\r\nx: ").await.unwrap();
         let filler = [b'a'; 4096];
         while socket.write_all(&filler).await.is_ok() {}

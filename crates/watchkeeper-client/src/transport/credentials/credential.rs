@@ -28,7 +28,7 @@ impl Credential {
     /// A bearer token. Whitespace around it is dropped, since token files end in a newline as often as not.
     ///
     /// # Errors
-    /// If nothing is left, or if it holds anything but printable ASCII. `origin` is what the error names.
+    /// If nothing is left, or if it holds anything but printable ASCII without spaces. `origin` is what the error names.
     pub fn bearer(token: &str, origin: &str) -> Result<Self, CredentialError> {
         let token = token.trim();
         if token.is_empty() {
@@ -36,7 +36,7 @@ impl Credential {
                 origin: origin.to_owned(),
             });
         }
-        let is_printable = token.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+        let is_printable = token.bytes().all(|byte| byte.is_ascii_graphic());
         let header = HeaderValue::try_from(format!("Bearer {token}"))
             .ok()
             .filter(|_| is_printable);

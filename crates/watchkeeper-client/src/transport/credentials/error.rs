@@ -34,7 +34,7 @@ pub enum CredentialError {
     },
     /// A token holds something that cannot be part of one.
     #[error(
-        "{origin}: the token holds characters other than printable ASCII; check that it is a token and not, for example, a certificate"
+        "{origin}: the token holds spaces or characters other than printable ASCII; check that it is a token and not, for example, a certificate"
     )]
     BadToken {
         /// The file, field or program it came from.

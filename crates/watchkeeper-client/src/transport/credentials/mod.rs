@@ -42,6 +42,11 @@ impl Credentials {
         Self { fixed, rotating }
     }
 
+    /// Whether a rejected request may be worth another try.
+    pub(crate) fn can_change(&self) -> bool {
+        !self.rotating.is_empty()
+    }
+
     /// What to send the next request with.
     pub(crate) async fn session(&self) -> Result<Session, Arc<CredentialError>> {
         let mut credential = self.fixed.clone();

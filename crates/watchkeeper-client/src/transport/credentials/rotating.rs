@@ -86,18 +86,15 @@ impl Rotating {
 
     /// After a server rejected `version`: whether there is now another value to try.
     pub(crate) async fn replace(&self, version: u64) -> bool {
+        // Of many requests rejected at once the first one loads; the others wait here for what it finds.
+        let _loading = self.loading.lock().await;
         let verdict = self.state().rejected(clock::now(), version);
         match verdict {
             Rejected::AlreadyReplaced => true,
             Rejected::TooSoon => false,
-            Rejected::Load => {
-                let _loading = self.loading.lock().await;
-                if self.state().version() != version {
-                    return true;
-                }
-                self.record(self.source.load().await)
-                    .is_ok_and(|fresh| fresh.version != version)
-            }
+            Rejected::Load => self
+                .record(self.source.load().await)
+                .is_ok_and(|fresh| fresh.version != version),
         }
     }
 

@@ -46,8 +46,8 @@ pub enum ExecError {
         /// What the kubeconfig says about installing it.
         install_hint: Option<String>,
     },
-    /// The program could not be started.
-    #[error("exec plugin {command}: cannot be started ({kind})")]
+    /// The program could not be started or waited for.
+    #[error("exec plugin {command}: cannot be run ({kind})")]
     NotStarted {
         /// The program.
         command: String,

@@ -33,10 +33,13 @@ pub(super) fn parse(plugin: &ExecPlugin, stdout: &[u8]) -> Result<Credential, Cr
         problem,
     };
     let text = std::str::from_utf8(stdout).map_err(|_| bad("its output is not text"))?;
+    if text.trim().is_empty() {
+        return Err(bad("it printed nothing").into());
+    }
     // What parsers say quotes what they read, so it goes no further.
     let printed: ExecCredential = match serde_json::from_str(text) {
         Ok(printed) => printed,
-        Err(_) => yaml::parse_one(text).ok_or_else(|| bad("its output is neither JSON nor YAML"))?,
+        Err(_) => yaml::parse_one(text).ok_or_else(|| bad("its output is not an object in JSON or YAML"))?,
     };
     if printed.kind.as_deref() != Some("ExecCredential") {
         return Err(bad("its output is not of kind ExecCredential").into());
