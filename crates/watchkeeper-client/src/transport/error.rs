@@ -47,14 +47,17 @@ pub enum TransportError {
         #[source]
         source: Box<dyn StdError + Send + Sync>,
     },
-    /// The response head was larger than [`Limits::header_bytes`](crate::limits::Limits::header_bytes).
+    /// The response head was malformed, had more than 100 headers, or was larger than
+    /// [`Limits::header_bytes`](crate::limits::Limits::header_bytes).
     #[error(
-        "response head from {server} is larger than {limit_bytes} bytes; the server or a proxy before it is broken, or Limits::header_bytes is too small"
+        "response head from {server} was not accepted: {reason} (its bound is {limit_bytes} bytes); the server or a proxy before it is broken, or Limits::header_bytes is too small"
     )]
-    HeadTooLarge {
+    BadHead {
         /// The API server.
         server: String,
-        /// The bound.
+        /// What is wrong with it.
+        reason: String,
+        /// The bound on its size.
         limit_bytes: usize,
     },
     /// Path and query do not fit behind the address of the server.
@@ -83,7 +86,7 @@ impl TransportError {
             | Self::TlsSetup { .. }
             | Self::Connect { .. }
             | Self::BadTarget { .. } => true,
-            Self::Interrupted { .. } | Self::HeadTooLarge { .. } => false,
+            Self::Interrupted { .. } | Self::BadHead { .. } => false,
         }
     }
 
@@ -92,8 +95,13 @@ impl TransportError {
         limit_bytes: usize,
         error: hyper_util::client::legacy::Error,
     ) -> Self {
-        if causes(&error).any(is_head_too_large) {
-            return Self::HeadTooLarge { server, limit_bytes };
+        // hyper tells clients only that a head could not be parsed; why is in its words.
+        if let Some(parse) = causes(&error).find(|cause| is_parse(*cause)) {
+            return Self::BadHead {
+                server,
+                reason: parse.to_string(),
+                limit_bytes,
+            };
         }
         let reason = causes(&error)
             .map(ToString::to_string)
@@ -124,8 +132,8 @@ fn causes<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (
     std::iter::successors(Some(error), |&error| error.source())
 }
 
-fn is_head_too_large(error: &(dyn StdError + 'static)) -> bool {
+fn is_parse(error: &(dyn StdError + 'static)) -> bool {
     error
         .downcast_ref::<hyper::Error>()
-        .is_some_and(hyper::Error::is_parse_too_large)
+        .is_some_and(hyper::Error::is_parse)
 }

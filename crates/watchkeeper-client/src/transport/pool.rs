@@ -80,6 +80,21 @@ struct Connections {
 impl Pool {
     /// A pool, with its first connector made to find out now whether that is possible.
     pub(crate) fn new(settings: PoolSettings, material: TlsMaterial) -> Result<Self, TransportError> {
+        let PoolSettings {
+            server,
+            proxy,
+            tls,
+            http2,
+            ..
+        } = &settings;
+        tracing::debug!(
+            %server,
+            proxy = proxy.as_ref().map(|proxy| proxy.address.to_string()),
+            tls_server_name = ?tls.server_name,
+            accept_invalid_certs = tls.accept_invalid_certs,
+            http2_ping = ?http2.map(|ping| (ping.interval, ping.timeout)),
+            "connections configured",
+        );
         let pool = Self {
             settings,
             current: Mutex::default(),
@@ -143,9 +158,13 @@ impl Pool {
                     self.secure(through::socks5(proxy, tcp()), material, http2)
                 }
             },
-            // Without the feature no proxy is ever accepted into a configuration.
+            // No configuration has a proxy in such a build, and if one had, it must not be passed by.
             #[cfg(not(feature = "proxy"))]
-            Some(_) => self.secure(tcp(), material, http2),
+            Some(_) => Err(TransportError::Connect {
+                server: self.settings.server.to_string(),
+                reason: super::ProxyError::NotCompiledIn.to_string(),
+                source: super::ProxyError::NotCompiledIn.into(),
+            }),
         }
     }
 

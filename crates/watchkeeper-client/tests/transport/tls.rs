@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::Method;
+use watchkeeper_client::config::{ClientConfig, Environment, Kubeconfig, Loader};
 
 use crate::{
     authority::{Authority, Leaf},
@@ -69,6 +70,23 @@ async fn only_the_danger_switch_accepts_any_certificate() {
         .into_client()
         .unwrap();
     assert_eq!(status(&client).await, 200);
+}
+
+#[tokio::test]
+async fn a_trusted_kubeconfig_that_asks_for_no_verification_gets_none() {
+    let server = Server::tls(Leaf::self_signed(&["elsewhere.example"]).serve(None)).await;
+    let text = format!(
+        "{{current-context: x, contexts: [{{name: x, context: {{cluster: c}}}}], \
+         clusters: [{{name: c, cluster: {{server: '{}', insecure-skip-tls-verify: true}}}}]}}",
+        server.url()
+    );
+    let kubeconfig = Kubeconfig::from_text(&text).unwrap();
+    let config = Loader::new()
+        .environment(Environment::empty())
+        .kubeconfig(kubeconfig)
+        .load()
+        .unwrap();
+    assert_eq!(status(&config.into_client().unwrap()).await, 200);
 }
 
 #[tokio::test]
@@ -236,7 +254,7 @@ async fn a_renewed_client_certificate_is_shown_within_a_minute_and_a_torn_pair_n
 async fn a_stalled_handshake_ends_with_the_connect_timeout() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}", listener.local_addr().unwrap());
-    let config = watchkeeper_client::config::ClientConfig::new(&url).unwrap();
+    let config = ClientConfig::new(&url).unwrap();
     let config = config.certificate_authority_pem(Authority::new("a").pem());
     let client = config
         .connect_timeout(Duration::from_millis(50))

@@ -140,7 +140,10 @@ async fn an_endless_response_head_ends_in_an_error_that_names_the_bound() {
         .unwrap();
     assert_eq!(client.limits().header_bytes, 16 << 10);
     let error = failure(&client).await;
-    assert!(error.contains("is larger than 16384 bytes"), "{error}");
+    assert!(
+        error.contains("message head is too large (its bound is 16384 bytes)"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -208,6 +211,34 @@ async fn an_http_proxy_is_asked_to_connect_and_sees_nothing_of_what_passes() {
         "{head}"
     );
     assert!(!head.contains("secret"), "{head}");
+}
+
+#[tokio::test]
+async fn a_socks_proxy_is_asked_for_the_server() {
+    let server = Server::plain().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("socks5://{}", listener.local_addr().unwrap());
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        let (mut client, _) = listener.accept().await.unwrap();
+        let mut greeting = [0; 3];
+        client.read_exact(&mut greeting).await.unwrap();
+        assert_eq!(greeting, [5, 1, 0], "version 5, one method: none");
+        client.write_all(&[5, 0]).await.unwrap();
+        let mut request = [0; 10];
+        client.read_exact(&mut request).await.unwrap();
+        assert_eq!(request[..4], [5, 1, 0, 1], "connect to an IPv4 address");
+        let [.., a, b, c, d, high, low] = request;
+        let target = std::net::SocketAddr::from(([a, b, c, d], u16::from_be_bytes([high, low])));
+        let mut server = TcpStream::connect(target).await.unwrap();
+        client.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).await.unwrap();
+        drop(copy_bidirectional(&mut client, &mut server).await);
+        target
+    });
+    let client = server.config().proxy(Some(&url)).unwrap().into_client().unwrap();
+    assert_eq!(status(&client).await, 200);
+    drop(client);
+    assert_eq!(tasks.join_next().await.unwrap().unwrap(), server.address);
 }
 
 #[tokio::test]

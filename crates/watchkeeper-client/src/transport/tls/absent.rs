@@ -41,10 +41,12 @@ pub(crate) fn server_name(_name: &str) -> Option<ServerName> {
 }
 
 pub(crate) fn wrap<C>(
-    tcp: C,
+    _tcp: C,
     _settings: &TlsSettings,
     _material: &TlsMaterial,
     _is_http2: bool,
 ) -> Result<C, TransportError> {
-    Ok(tcp)
+    Err(TransportError::TlsSetup {
+        reason: "TLS is not compiled in".to_owned(),
+    })
 }
