@@ -203,10 +203,7 @@ fn every_verb_is_the_request_the_api_documents() {
 fn what_every_server_refuses_is_refused_before_it_is_sent() {
     let long_manager = "m".repeat(129);
     let table: Vec<(Built, &str)> = vec![
-        (
-            Request::get(pods(), &GetParams::default()),
-            "the name is missing",
-        ),
+        (Request::get(pods(), &GetParams::default()), "the name is missing"),
         (
             Request::delete(pods(), &DeleteParams::default()),
             "the name is missing",

@@ -8,9 +8,9 @@ use crate::limits::Limits;
 /// Cuts the body of a watch into its frames, fed chunk by chunk.
 ///
 /// A frame is a line: blank lines are passed over, and the end of a line may be `\r\n`. A frame that lies in one
-/// chunk is a slice of it, not a copy; only a frame that spans chunks is put together in a buffer, which is used
-/// again for the next one. No more than [`Limits::event_bytes`] are ever buffered: a longer line is an error as
-/// soon as it is known to be longer, whether or not its end ever comes.
+/// chunk is a slice of it, not a copy; only a frame that spans chunks is put together in a buffer of its own. No
+/// more than [`Limits::event_bytes`] are ever buffered: a longer line is an error as soon as it is known to be
+/// longer, whether or not its end ever comes.
 ///
 /// ```
 /// use bytes::Bytes;

@@ -159,19 +159,29 @@ mod tests {
 
     use super::*;
 
-    #[derive(Debug, Deserialize)]
+    #[derive(Debug, Deserialize, PartialEq)]
     #[serde(deny_unknown_fields)]
-    #[expect(dead_code, reason = "only its refusals are looked at")]
     struct Strict {
         number: u8,
         choice: Option<Choice>,
         pair: Option<(u8, u8)>,
     }
 
-    #[derive(Debug, Deserialize)]
+    #[derive(Debug, Deserialize, PartialEq)]
     enum Choice {
         Left,
         Right,
+    }
+
+    #[test]
+    fn what_fits_is_not_refused() {
+        let fits = br#"{"number":1,"choice":"Right","pair":[1,2]}"#;
+        let expected = Strict {
+            number: 1,
+            choice: Some(Choice::Right),
+            pair: Some((1, 2)),
+        };
+        assert_eq!(Decode::<Strict>::decode(&Json::new(), fits).unwrap(), expected);
     }
 
     #[test]

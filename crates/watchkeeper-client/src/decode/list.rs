@@ -15,7 +15,7 @@ use crate::limits::Limits;
 /// Splits the body of a list into its items, fed chunk by chunk.
 ///
 /// Each element of the top-level `items` array is handed out as the exact bytes the server sent for it: as a slice
-/// of the chunk when it lies in one, else from a buffer that holds that one item and is used again for the next.
+/// of the chunk when it lies in one, else put together in a buffer that holds that one item.
 /// Everything beside the items is collected for [`ListSplitter::finish`]. The order of the members, pretty
 /// printing, escapes in keys and nested fields of the same names do not matter.
 ///
