@@ -1,0 +1,135 @@
+//! Keys that wait for a time.
+
+use super::slots::{SlotId, Slots};
+
+/// One waiting key. Sixteen bytes, so four children of a heap node lie in one cache line.
+#[derive(Debug, Clone, Copy)]
+struct Delay {
+    at: u64,
+    /// Order of arrival, to keep equal times in order. Wraps: it only ever decides between equal times.
+    arrival: u32,
+    slot: SlotId,
+}
+
+impl Delay {
+    fn is_before(&self, other: &Self) -> bool {
+        self.at < other.at
+            || (self.at == other.at && (self.arrival.wrapping_sub(other.arrival).cast_signed()) < 0)
+    }
+}
+
+/// Waiting keys, earliest first.
+///
+/// A four-way heap in which every slot knows its own place (in its link), so that a delay is moved or taken
+/// out exactly: there are no stale entries to skip, count or clean up, however often a key is rescheduled.
+#[derive(Debug, Default)]
+pub(super) struct Delays {
+    heap: Vec<Delay>,
+    arrivals: u32,
+}
+
+const CHILDREN: usize = 4;
+
+impl Delays {
+    pub(super) fn len(&self) -> usize {
+        self.heap.len()
+    }
+
+    pub(super) fn next_at(&self) -> Option<u64> {
+        self.heap.first().map(|delay| delay.at)
+    }
+
+    pub(super) fn at<K>(&self, slots: &Slots<K>, slot: SlotId) -> u64 {
+        self.heap[slots[slot].link as usize].at
+    }
+
+    pub(super) fn insert<K>(&mut self, slots: &mut Slots<K>, slot: SlotId, at: u64) {
+        let arrival = self.next_arrival();
+        self.heap.push(Delay { at, arrival, slot });
+        self.sift_up(slots, self.heap.len() - 1);
+    }
+
+    /// Gives a waiting slot another time.
+    pub(super) fn reschedule<K>(&mut self, slots: &mut Slots<K>, slot: SlotId, at: u64) {
+        let place = slots[slot].link as usize;
+        let arrival = self.next_arrival();
+        self.heap[place] = Delay { at, arrival, slot };
+        self.settle(slots, place);
+    }
+
+    pub(super) fn remove<K>(&mut self, slots: &mut Slots<K>, slot: SlotId) {
+        let place = slots[slot].link as usize;
+        self.heap.swap_remove(place);
+        if place < self.heap.len() {
+            self.settle(slots, place);
+        }
+    }
+
+    /// Takes out the earliest slot if its time has come.
+    pub(super) fn pop_due<K>(&mut self, slots: &mut Slots<K>, now: u64) -> Option<SlotId> {
+        let first = self.heap.first().filter(|delay| delay.at <= now)?.slot;
+        self.remove(slots, first);
+        Some(first)
+    }
+
+    /// Empties the heap; in no particular order.
+    pub(super) fn take_all(&mut self) -> impl Iterator<Item = SlotId> + use<> {
+        std::mem::take(&mut self.heap).into_iter().map(|delay| delay.slot)
+    }
+
+    pub(super) fn shrink(&mut self) {
+        self.heap.shrink_to_fit();
+    }
+
+    fn next_arrival(&mut self) -> u32 {
+        self.arrivals = self.arrivals.wrapping_add(1);
+        self.arrivals
+    }
+
+    fn settle<K>(&mut self, slots: &mut Slots<K>, place: usize) {
+        let place = self.sift_up(slots, place);
+        self.sift_down(slots, place);
+    }
+
+    fn sift_up<K>(&mut self, slots: &mut Slots<K>, mut place: usize) -> usize {
+        let moving = self.heap[place];
+        while place > 0 {
+            let parent = (place - 1) / CHILDREN;
+            if !moving.is_before(&self.heap[parent]) {
+                break;
+            }
+            self.put(slots, place, self.heap[parent]);
+            place = parent;
+        }
+        self.put(slots, place, moving);
+        place
+    }
+
+    fn sift_down<K>(&mut self, slots: &mut Slots<K>, mut place: usize) {
+        let moving = self.heap[place];
+        loop {
+            let first_child = place * CHILDREN + 1;
+            let children = first_child..(first_child + CHILDREN).min(self.heap.len());
+            let Some(earliest) =
+                children.reduce(|a, b| if self.heap[b].is_before(&self.heap[a]) { b } else { a })
+            else {
+                break;
+            };
+            if !self.heap[earliest].is_before(&moving) {
+                break;
+            }
+            self.put(slots, place, self.heap[earliest]);
+            place = earliest;
+        }
+        self.put(slots, place, moving);
+    }
+
+    fn put<K>(&mut self, slots: &mut Slots<K>, place: usize, delay: Delay) {
+        self.heap[place] = delay;
+        // A heap never outgrows the slots, and slots are numbered by u32.
+        #[expect(clippy::cast_possible_truncation, reason = "places are fewer than slots, whose ids are u32")]
+        {
+            slots[delay.slot].link = place as u32;
+        }
+    }
+}

@@ -1,0 +1,496 @@
+//! The queue as a state machine: an input and the time go in, an answer comes out.
+//!
+//! Nothing in here waits, locks, spawns or reads a clock. Times are nanoseconds since the clock's origin.
+//!
+//! ```text
+//!              add                      pop
+//!   (absent) ───────▶ Queued ─────────────────────▶ Processing ──add──▶ Dirty
+//!       │               ▲  ▲                          │    ▲              │
+//!       │ add_after     │  │ time comes               │    └─ finish ─────┤ (its rerun decides)
+//!       ▼               │  │                          ▼                   ▼
+//!   Scheduled ──add─────┘  └── BackingOff ◀──retry── finish ──▶ (absent) or Queued or Scheduled
+//! ```
+
+mod delays;
+mod ready;
+mod slots;
+mod times;
+
+use std::hash::Hash;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+
+pub(crate) use self::times::RunningNanos;
+use self::{
+    delays::Delays,
+    ready::Ready,
+    slots::{SlotId, Slots, State},
+    times::Times,
+};
+use crate::{Admission, Cause, Causes, Priority};
+
+/// At most this many waiting keys are moved into line in one step, so that a million delays that end together
+/// hold the lock for about a millisecond at a time.
+const PROMOTE_AT_ONCE: usize = 1024;
+
+/// When a key is to be handed out next.
+///
+/// A key has one pending hand-out at a time. Two of them merge into the lesser, and the order of the variants is
+/// the rule: the upper one wins, and between two times of the same kind the earlier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Pending {
+    /// Now, and no backoff may hold it.
+    Immediate,
+    /// After a failure, not before this time. An ordinary add neither shortens nor lengthens it.
+    Backoff(u64),
+    /// Now. Takes a scheduled copy with it, because the work done now covers what was planned for later.
+    Now,
+    /// At this time.
+    Scheduled(u64),
+}
+
+impl Pending {
+    fn at(self) -> Option<u64> {
+        match self {
+            Self::Immediate | Self::Now => None,
+            Self::Backoff(at) | Self::Scheduled(at) => Some(at),
+        }
+    }
+}
+
+/// Permission to finish the work on a key, once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Token {
+    slot: SlotId,
+    generation: u32,
+}
+
+/// What becomes of a key when its work ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Nothing said: finished, failures stay counted while the key stays in the queue.
+    Done,
+    /// Success: failures are forgotten.
+    Forget,
+    /// Failure: again, not before this time, with the causes it had.
+    Retry(u64),
+    /// Success, and again at this time.
+    RequeueAt(u64),
+}
+
+/// A key that is handed out.
+#[derive(Debug)]
+pub(crate) struct Popped<K> {
+    pub(crate) key: K,
+    pub(crate) token: Token,
+    pub(crate) causes: Causes,
+    pub(crate) priority: Priority,
+    pub(crate) failures: u32,
+    pub(crate) queued_nanos: Option<u64>,
+}
+
+/// What finishing a key came to.
+#[derive(Debug)]
+pub(crate) struct Finished<K> {
+    /// Where the key is now. `None` when it left the queue.
+    pub(crate) admission: Option<Admission>,
+    pub(crate) work_nanos: Option<u64>,
+    /// The key, if it left, to be dropped where no lock is held.
+    pub(crate) released: Option<K>,
+}
+
+/// An add, all but its key.
+#[derive(Debug)]
+pub(crate) struct Add {
+    pub(crate) pending: Pending,
+    pub(crate) priority: Priority,
+    pub(crate) cause: Option<Cause>,
+    pub(crate) is_failure: bool,
+}
+
+/// What was added to a key while it was processed.
+#[derive(Debug, Clone, Copy)]
+struct Rerun {
+    pending: Pending,
+    priority: Priority,
+    since: u64,
+}
+
+/// The whole state of a queue.
+///
+/// Invariants: a key has at most one slot; a slot is in line, in the heap of delays, or handed out, never two
+/// of them; a rerun exists exactly for `Dirty` slots; a token finishes a slot only while its generation is the
+/// slot's link.
+#[derive(Debug)]
+pub(crate) struct Core<K> {
+    slots: Slots<K>,
+    ready: Ready,
+    delays: Delays,
+    reruns: HashMap<SlotId, Rerun, RandomState>,
+    causes: Vec<Option<Box<Causes>>>,
+    times: Option<Times>,
+    processing: usize,
+    /// Keys that became due for work since last asked; what `adds_total` counts.
+    newly_due: u64,
+    generation: u32,
+    is_shut_down: bool,
+}
+
+impl<K: Hash + Eq + Clone> Core<K> {
+    pub(crate) fn new(hasher: RandomState, patience: u32, keeps_times: bool) -> Self {
+        Self {
+            slots: Slots::new(hasher.clone()),
+            ready: Ready::new(patience),
+            delays: Delays::default(),
+            reruns: HashMap::with_hasher(hasher),
+            causes: Vec::new(),
+            times: keeps_times.then(Times::default),
+            processing: 0,
+            newly_due: 0,
+            generation: 0,
+            is_shut_down: false,
+        }
+    }
+
+    /// True when the next call needs the real time; otherwise any value will do, and reading a clock is saved.
+    pub(crate) fn needs_time(&self) -> bool {
+        self.times.is_some() || self.delays.len() > 0
+    }
+
+    /// Adds a key. Takes it out of `key` when it is new to the queue; otherwise the caller still holds it.
+    pub(crate) fn add(&mut self, hash: u64, key: &mut Option<K>, add: Add, now: u64) -> Admission {
+        if self.is_shut_down {
+            return Admission::Refused;
+        }
+        let Some(wanted) = key.as_ref() else {
+            return Admission::Refused;
+        };
+        let Some(id) = self.slots.find(hash, wanted) else {
+            let inserted = key.take().and_then(|key| self.slots.insert(hash, key, add.priority));
+            let Some(id) = inserted else {
+                return Admission::Refused;
+            };
+            self.note(id, add.cause, add.is_failure);
+            return self.place(id, add.pending, now, now);
+        };
+        self.note(id, add.cause, add.is_failure);
+        match self.slots[id].state {
+            // Freed slots are not in the table.
+            State::Free | State::Queued => {
+                self.ready.raise(&mut self.slots, id, add.priority);
+                Admission::Merged
+            }
+            State::Scheduled | State::BackingOff => {
+                let current = self.waiting(id);
+                self.slots[id].priority = self.slots[id].priority.max(add.priority);
+                let merged = current.min(add.pending);
+                if merged == current {
+                    return self.waiting_admission(id);
+                }
+                self.delays.remove(&mut self.slots, id);
+                self.place(id, merged, now, now)
+            }
+            State::Processing | State::Dirty => {
+                self.slots[id].state = State::Dirty;
+                self.rerun(id, Rerun { pending: add.pending, priority: add.priority, since: now });
+                Admission::Deferred
+            }
+        }
+    }
+
+    /// Moves keys whose time has come into line. Returns how many.
+    pub(crate) fn promote(&mut self, now: u64) -> usize {
+        let mut promoted = 0;
+        while promoted < PROMOTE_AT_ONCE
+            && let Some(id) = self.delays.pop_due(&mut self.slots, now)
+        {
+            self.enqueue(id, now);
+            self.newly_due += 1;
+            promoted += 1;
+        }
+        promoted
+    }
+
+    /// Hands out the next key, if there is one.
+    pub(crate) fn pop(&mut self, now: u64) -> Option<Popped<K>> {
+        let id = self.ready.pop(&mut self.slots)?;
+        let key = self.slots.key(id)?.clone();
+        self.generation = self.generation.wrapping_add(1);
+        let slot = &mut self.slots[id];
+        slot.state = State::Processing;
+        slot.link = self.generation;
+        let (priority, failures) = (slot.priority, u32::from(slot.failures));
+        self.processing += 1;
+        Some(Popped {
+            key,
+            token: Token { slot: id, generation: self.generation },
+            causes: self.take_causes(id),
+            priority,
+            failures,
+            queued_nanos: self.times.as_mut().map(|times| times.start(id, now)),
+        })
+    }
+
+    /// Ends the work on a key. `None` when the token is stale: that work was finished before.
+    pub(crate) fn finish(
+        &mut self,
+        token: Token,
+        verdict: Verdict,
+        causes: Causes,
+        now: u64,
+    ) -> Option<Finished<K>> {
+        let id = token.slot;
+        if !self.is_current(token) {
+            return None;
+        }
+        let work_nanos = self.times.as_mut().map(|times| times.finish(id, now));
+        self.processing -= 1;
+        let rerun = self.reruns.remove(&id);
+
+        let asked = match verdict {
+            Verdict::Done => None,
+            Verdict::Forget => {
+                self.slots[id].failures = 0;
+                None
+            }
+            Verdict::Retry(at) => {
+                let failures = self.slots[id].failures.saturating_add(1);
+                self.slots[id].failures = failures;
+                if !self.is_shut_down {
+                    let mut all = causes;
+                    all.push(Cause::Retry(u32::from(failures)));
+                    all.append(self.take_causes(id));
+                    self.set_causes(id, all);
+                }
+                Some(Pending::Backoff(at))
+            }
+            Verdict::RequeueAt(at) => {
+                self.slots[id].failures = 0;
+                if !self.is_shut_down {
+                    self.note(id, Some(Cause::Requeue), false);
+                }
+                Some(Pending::Scheduled(at))
+            }
+        }
+        // Work that asks for more after shutdown would keep the queue from ever draining.
+        .filter(|_| !self.is_shut_down);
+
+        let own_priority = self.slots[id].priority;
+        let (pending, priority, since) = match (rerun, asked) {
+            (None, None) => {
+                let released = self.release(id);
+                return Some(Finished { admission: None, work_nanos, released });
+            }
+            (Some(rerun), None) => (rerun.pending, rerun.priority, rerun.since),
+            (None, Some(asked)) => (asked, own_priority, now),
+            (Some(rerun), Some(asked)) => {
+                (rerun.pending.min(asked), rerun.priority.max(own_priority), rerun.since)
+            }
+        };
+        self.slots[id].priority = priority;
+        // What was due before was counted when it was added.
+        let was_counted = rerun.is_some_and(|rerun| rerun.pending.at().is_none());
+        let due_before = self.newly_due;
+        let admission = self.place(id, pending, since, now);
+        if was_counted {
+            self.newly_due = due_before;
+        }
+        Some(Finished { admission: Some(admission), work_nanos, released: None })
+    }
+
+    /// Drops a waiting add. A key that is in line or being processed is not touched.
+    pub(crate) fn cancel(&mut self, hash: u64, key: &K) -> Option<K> {
+        let id = self.find_waiting(hash, key)?;
+        self.delays.remove(&mut self.slots, id);
+        self.release(id)
+    }
+
+    /// Moves a waiting add to a later time. False when there is none; an earlier time changes nothing.
+    pub(crate) fn postpone(&mut self, hash: u64, key: &K, at: u64) -> bool {
+        let Some(id) = self.find_waiting(hash, key) else {
+            return false;
+        };
+        if self.delays.at(&self.slots, id) < at {
+            self.delays.reschedule(&mut self.slots, id, at);
+        }
+        true
+    }
+
+    /// Forgets the failures of a key.
+    pub(crate) fn forget(&mut self, hash: u64, key: &K) {
+        if let Some(id) = self.slots.find(hash, key) {
+            self.slots[id].failures = 0;
+        }
+    }
+
+    /// Failures of a key since its last success.
+    pub(crate) fn failures(&self, hash: u64, key: &K) -> u32 {
+        self.slots.find(hash, key).map_or(0, |id| u32::from(self.slots[id].failures))
+    }
+
+    /// Failures of the key a token stands for.
+    pub(crate) fn failures_of(&self, token: Token) -> u32 {
+        if self.is_current(token) { u32::from(self.slots[token.slot].failures) } else { 0 }
+    }
+
+    /// Refuses adds from now on and drops what still waits for its time; returns those keys.
+    pub(crate) fn shut_down(&mut self) -> Vec<K> {
+        self.is_shut_down = true;
+        let slots = &mut self.slots;
+        self.reruns.retain(|&id, rerun| {
+            let is_due = rerun.pending.at().is_none();
+            if !is_due {
+                slots[id].state = State::Processing;
+            }
+            is_due
+        });
+        let waiting: Vec<SlotId> = self.delays.take_all().collect();
+        waiting.into_iter().filter_map(|id| self.release(id)).collect()
+    }
+
+    /// True when shut down and nothing will ever be handed out again.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.is_shut_down && self.ready.len() == 0 && self.reruns.is_empty()
+    }
+
+    /// True when nothing is queued, dirty or being processed.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.ready.len() == 0 && self.processing == 0
+    }
+
+    pub(crate) fn next_at(&self) -> Option<u64> {
+        self.delays.next_at()
+    }
+
+    pub(crate) fn queued(&self) -> usize {
+        self.ready.len()
+    }
+
+    pub(crate) fn waiting_count(&self) -> usize {
+        self.delays.len()
+    }
+
+    pub(crate) fn processing(&self) -> usize {
+        self.processing
+    }
+
+    pub(crate) fn is_shut_down(&self) -> bool {
+        self.is_shut_down
+    }
+
+    /// Keys that need work now: in line, or added again while processed.
+    pub(crate) fn depth(&self) -> usize {
+        self.ready.len() + self.reruns.values().filter(|rerun| rerun.pending.at().is_none()).count()
+    }
+
+    pub(crate) fn take_newly_due(&mut self) -> u64 {
+        std::mem::take(&mut self.newly_due)
+    }
+
+    pub(crate) fn running(&self, now: u64) -> RunningNanos {
+        self.times.as_ref().map_or_else(RunningNanos::default, |times| times.running(now))
+    }
+
+    /// Notes that a key is wanted again once its present work ends.
+    fn rerun(&mut self, id: SlotId, new: Rerun) {
+        let earlier = self.reruns.get(&id).copied();
+        let merged = earlier.map_or(new, |old| Rerun {
+            pending: old.pending.min(new.pending),
+            priority: old.priority.max(new.priority),
+            since: old.since,
+        });
+        let was_due = earlier.is_some_and(|old| old.pending.at().is_none());
+        self.newly_due += u64::from(!was_due && merged.pending.at().is_none());
+        self.reruns.insert(id, merged);
+    }
+
+    fn is_current(&self, token: Token) -> bool {
+        (token.slot as usize) < self.slots.capacity()
+            && matches!(self.slots[token.slot].state, State::Processing | State::Dirty)
+            && self.slots[token.slot].link == token.generation
+    }
+
+    fn find_waiting(&self, hash: u64, key: &K) -> Option<SlotId> {
+        let id = self.slots.find(hash, key)?;
+        matches!(self.slots[id].state, State::Scheduled | State::BackingOff).then_some(id)
+    }
+
+    fn waiting(&self, id: SlotId) -> Pending {
+        let at = self.delays.at(&self.slots, id);
+        match self.slots[id].state {
+            State::BackingOff => Pending::Backoff(at),
+            _ => Pending::Scheduled(at),
+        }
+    }
+
+    fn waiting_admission(&self, id: SlotId) -> Admission {
+        match self.slots[id].state {
+            State::BackingOff => Admission::BackingOff,
+            _ => Admission::Scheduled,
+        }
+    }
+
+    /// Puts a slot that is nowhere into line or into the heap of delays.
+    fn place(&mut self, id: SlotId, pending: Pending, since: u64, now: u64) -> Admission {
+        let (state, at) = match pending {
+            Pending::Backoff(at) if at > now => (State::BackingOff, at),
+            Pending::Scheduled(at) if at > now => (State::Scheduled, at),
+            _ => {
+                self.enqueue(id, since);
+                self.newly_due += 1;
+                return Admission::Queued;
+            }
+        };
+        self.slots[id].state = state;
+        self.delays.insert(&mut self.slots, id, at);
+        self.waiting_admission(id)
+    }
+
+    fn enqueue(&mut self, id: SlotId, since: u64) {
+        self.slots[id].state = State::Queued;
+        self.ready.push(&mut self.slots, id);
+        if let Some(times) = &mut self.times {
+            times.queue(id, since);
+        }
+    }
+
+    fn release(&mut self, id: SlotId) -> Option<K> {
+        self.take_causes(id);
+        let key = self.slots.remove(id);
+        if self.slots.live() == 0 && self.slots.shrink_after_burst() {
+            self.causes = Vec::new();
+            self.ready.reset();
+            self.delays.shrink();
+            self.times.iter_mut().for_each(Times::reset);
+        }
+        key
+    }
+
+    fn note(&mut self, id: SlotId, cause: Option<Cause>, is_failure: bool) {
+        if is_failure {
+            self.slots[id].failures = self.slots[id].failures.saturating_add(1);
+        }
+        if let Some(cause) = cause {
+            self.causes_of(id).push(cause);
+        }
+    }
+
+    fn causes_of(&mut self, id: SlotId) -> &mut Causes {
+        let index = id as usize;
+        if self.causes.len() <= index {
+            self.causes.resize_with(index + 1, || None);
+        }
+        self.causes[index].get_or_insert_default()
+    }
+
+    fn set_causes(&mut self, id: SlotId, causes: Causes) {
+        if !causes.is_empty() {
+            *self.causes_of(id) = causes;
+        }
+    }
+
+    fn take_causes(&mut self, id: SlotId) -> Causes {
+        self.causes.get_mut(id as usize).and_then(Option::take).map_or_else(Causes::default, |causes| *causes)
+    }
+}

@@ -1,0 +1,28 @@
+//! The one lock the queue uses, and its stand-in when Shuttle explores interleavings.
+
+#[cfg(not(shuttle))]
+pub(crate) use parking_lot::Mutex;
+
+#[cfg(shuttle)]
+pub(crate) use explored::Mutex;
+
+#[cfg(shuttle)]
+mod explored {
+    use std::sync::PoisonError;
+
+    type MutexGuard<'a, T> = shuttle::sync::MutexGuard<'a, T>;
+
+    /// Shuttle's mutex with `parking_lot`'s signature.
+    #[derive(Debug, Default)]
+    pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(shuttle::sync::Mutex::new(value))
+        }
+
+        pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+    }
+}

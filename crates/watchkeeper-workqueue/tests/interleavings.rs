@@ -1,0 +1,242 @@
+//! The async shell under Shuttle: thousands of schedules of a few tasks, each checked for what must never happen.
+//! A lost wake-up shows as a deadlock, which Shuttle reports with the schedule that replays it.
+//!
+//! `RUSTFLAGS="--cfg shuttle" cargo test -p watchkeeper-workqueue --test interleavings --release`
+#![cfg(shuttle)]
+
+use std::{
+    future::Future,
+    pin::pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use shuttle::{
+    future::{self, JoinHandle},
+    sync::Mutex,
+    thread,
+};
+use watchkeeper_workqueue::{Admission, Drained, ManualClock, WorkQueue, limiter::ItemFastSlow};
+
+const SCHEDULES: usize = 10_000;
+const STEP: Duration = Duration::from_millis(10);
+
+/// Both of Shuttle's searches: uniformly random, and few preemptions at the worst places.
+fn explore(body: impl Fn() + Send + Sync + 'static) {
+    let body = Arc::new(body);
+    let again = Arc::clone(&body);
+    shuttle::check_random(move || body(), SCHEDULES);
+    shuttle::check_pct(move || again(), SCHEDULES, 3);
+}
+
+fn queue(clock: &ManualClock) -> WorkQueue<usize> {
+    let limiter = ItemFastSlow::new(STEP, STEP, 0);
+    WorkQueue::builder("interleavings").clock(clock.clone()).rate_limiter(limiter).build()
+}
+
+/// What was asked for and what was done, key by key.
+#[derive(Default)]
+struct Ledger {
+    wanted: [u32; 2],
+    seen: [u32; 2],
+    hand_outs: [u32; 2],
+    in_hand: [bool; 2],
+}
+
+fn worker(queue: &WorkQueue<usize>, ledger: &Arc<Mutex<Ledger>>) -> JoinHandle<()> {
+    let (queue, ledger) = (queue.clone(), Arc::clone(ledger));
+    future::spawn(async move {
+        while let Some(item) = queue.get().await {
+            let key = *item.key();
+            {
+                let mut ledger = ledger.lock().unwrap();
+                assert!(!std::mem::replace(&mut ledger.in_hand[key], true), "one key in two hands");
+                ledger.seen[key] = ledger.wanted[key];
+                ledger.hand_outs[key] += 1;
+            }
+            thread::yield_now();
+            ledger.lock().unwrap().in_hand[key] = false;
+            item.forget();
+        }
+    })
+}
+
+fn producer(
+    queue: &WorkQueue<usize>,
+    ledger: &Arc<Mutex<Ledger>>,
+    keys: &'static [usize],
+) -> thread::JoinHandle<()> {
+    let (queue, ledger) = (queue.clone(), Arc::clone(ledger));
+    thread::spawn(move || {
+        for &key in keys {
+            ledger.lock().unwrap().wanted[key] += 1;
+            assert_ne!(queue.add(key), Admission::Refused);
+        }
+    })
+}
+
+#[test]
+fn no_key_is_in_two_hands_and_no_add_is_lost() {
+    explore(|| {
+        let queue = queue(&ManualClock::new());
+        let ledger = Arc::new(Mutex::new(Ledger::default()));
+        let workers = [worker(&queue, &ledger), worker(&queue, &ledger)];
+        let producers = [producer(&queue, &ledger, &[0, 1, 0]), producer(&queue, &ledger, &[1, 0])];
+        producers.into_iter().for_each(|producer| producer.join().unwrap());
+        assert_eq!(future::block_on(queue.drain(Duration::MAX)), Drained::Complete);
+        workers.into_iter().for_each(|worker| future::block_on(worker).unwrap());
+        let ledger = ledger.lock().unwrap();
+        assert_eq!(ledger.seen, ledger.wanted, "the last add of each key was seen by a hand-out after it");
+        assert!(
+            ledger.hand_outs.iter().zip(ledger.wanted).all(|(&outs, adds)| outs <= adds),
+            "none was invented"
+        );
+    });
+}
+
+#[test]
+fn adds_during_the_work_on_a_key_lead_to_exactly_one_more_hand_out() {
+    explore(|| {
+        let queue = queue(&ManualClock::new());
+        queue.add(0);
+        let held = queue.try_get().unwrap();
+        let adders: Vec<_> = (0..2)
+            .map(|_| {
+                let queue = queue.clone();
+                thread::spawn(move || assert_eq!(queue.add(0), Admission::Deferred))
+            })
+            .collect();
+        adders.into_iter().for_each(|adder| adder.join().unwrap());
+        let taker = {
+            let queue = queue.clone();
+            future::spawn(async move { queue.get().await.map(|item| *item.key()) })
+        };
+        thread::yield_now();
+        held.done();
+        assert_eq!(future::block_on(taker).unwrap(), Some(0));
+        assert!(queue.try_get().is_none());
+    });
+}
+
+#[test]
+fn shutdown_returns_to_every_waiter_and_a_drain_ends_only_when_nothing_is_left() {
+    explore(|| {
+        let queue = queue(&ManualClock::new());
+        let ledger = Arc::new(Mutex::new(Ledger::default()));
+        let workers = [worker(&queue, &ledger), worker(&queue, &ledger), worker(&queue, &ledger)];
+        ledger.lock().unwrap().wanted = [1, 1];
+        queue.add(0);
+        queue.add(1);
+        let shutter = {
+            let queue = queue.clone();
+            thread::spawn(move || drop(queue.shutdown()))
+        };
+        assert_eq!(future::block_on(queue.drain(Duration::MAX)), Drained::Complete);
+        assert_eq!((queue.len(), queue.processing_len()), (0, 0));
+        assert_eq!(queue.add(0), Admission::Refused);
+        shutter.join().unwrap();
+        workers.into_iter().for_each(|worker| future::block_on(worker).unwrap());
+        assert_eq!(ledger.lock().unwrap().hand_outs, [1, 1]);
+    });
+}
+
+#[test]
+fn a_delayed_key_reaches_a_waiter_even_when_the_one_that_watches_the_clock_gives_up() {
+    explore(|| {
+        let clock = ManualClock::new();
+        let queue = queue(&clock);
+        queue.add_after(0, STEP);
+        let quitter = {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                let mut get = pin!(queue.get());
+                let mut context = Context::from_waker(Waker::noop());
+                match get.as_mut().poll(&mut context) {
+                    Poll::Ready(Some(item)) => _ = item.requeue_after(Duration::ZERO),
+                    Poll::Ready(None) | Poll::Pending => {}
+                }
+            })
+        };
+        let waiter = {
+            let queue = queue.clone();
+            future::spawn(async move { queue.get().await.map(|item| *item.key()) })
+        };
+        let ticker = thread::spawn(move || clock.advance(STEP));
+        assert_eq!(future::block_on(waiter).unwrap(), Some(0));
+        quitter.join().unwrap();
+        ticker.join().unwrap();
+    });
+}
+
+#[test]
+fn an_earlier_delay_wakes_the_waiter_that_sleeps_for_a_later_one() {
+    explore(|| {
+        let clock = ManualClock::new();
+        let queue = queue(&clock);
+        queue.add_after(0, STEP * 100);
+        let waiter = {
+            let queue = queue.clone();
+            future::spawn(async move { queue.get().await.map(|item| *item.key()) })
+        };
+        let adder = {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                queue.add_after(1, STEP);
+                clock.advance(STEP * 2);
+            })
+        };
+        assert_eq!(future::block_on(waiter).unwrap(), Some(1));
+        adder.join().unwrap();
+    });
+}
+
+#[test]
+fn two_waiters_share_two_keys_that_become_due_together() {
+    explore(|| {
+        let clock = ManualClock::new();
+        let queue = queue(&clock);
+        queue.add_after(0, STEP);
+        queue.add_after(1, STEP);
+        let waiters: Vec<_> = (0..2)
+            .map(|_| {
+                let queue = queue.clone();
+                // Holds on to its key until both are out, so that one waiter cannot serve both.
+                future::spawn(async move { queue.get().await.map(|item| (*item.key(), item.into_token())) })
+            })
+            .collect();
+        let ticker = thread::spawn(move || clock.advance(STEP));
+        let mut keys: Vec<usize> =
+            waiters.into_iter().map(|waiter| future::block_on(waiter).unwrap().unwrap().0).collect();
+        keys.sort_unstable();
+        assert_eq!(keys, [0, 1]);
+        ticker.join().unwrap();
+    });
+}
+
+#[test]
+fn a_waiter_that_is_dropped_after_it_was_woken_passes_the_wake_up_on() {
+    explore(|| {
+        let queue = queue(&ManualClock::new());
+        let waiter = {
+            let queue = queue.clone();
+            future::spawn(async move { queue.get().await.map(|item| *item.key()) })
+        };
+        let quitter = {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                let mut get = Box::pin(queue.get());
+                let polled = get.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+                thread::yield_now();
+                drop(get);
+                polled.is_ready()
+            })
+        };
+        queue.add(0);
+        // If the quitter got the key itself, dropping it finished it, and the waiter needs another.
+        if quitter.join().unwrap() {
+            queue.add(1);
+        }
+        assert!(future::block_on(waiter).unwrap().is_some());
+    });
+}
