@@ -219,7 +219,7 @@ impl From<&Error> for Failure {
             } => Reason::Idle,
             Error::Deadline { .. } => Reason::Deadline,
             Error::Limit { .. } => Reason::Limit,
-            Error::Decode { .. } => Reason::Decode,
+            Error::Decode { .. } | Error::Body { .. } => Reason::Decode,
             Error::Protocol { .. } => Reason::Protocol,
             Error::Invalid { .. } => Reason::InvalidRequest,
         };

@@ -10,7 +10,10 @@ use kube_core::Status;
 pub use reason::ApiReason;
 pub use transport::TransportKind;
 
-use crate::rest::{InvalidRequest, RequestInfo};
+use crate::{
+    decode::DecodeError,
+    rest::{InvalidRequest, RequestInfo},
+};
 
 /// Why a request did not give a result.
 ///
@@ -88,6 +91,14 @@ pub enum Error {
         request: Box<RequestInfo>,
         /// What is wrong with it.
         reason: Unreadable,
+    },
+    /// The answer is not the list or watch it should be, as far as it was read.
+    #[error("{request}: the answer could not be read: {source}")]
+    Body {
+        /// What was tried.
+        request: Box<RequestInfo>,
+        /// What is wrong with it, and where.
+        source: DecodeError,
     },
     /// The server answered in a way the API does not allow.
     #[error("{request}: {broken}")]
@@ -203,6 +214,7 @@ impl Error {
             | Self::Deadline { request, .. }
             | Self::Limit { request, .. }
             | Self::Decode { request, .. }
+            | Self::Body { request, .. }
             | Self::Protocol { request, .. } => Some(request),
         }
     }

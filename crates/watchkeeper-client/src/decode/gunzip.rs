@@ -1,0 +1,134 @@
+//! Compressed bodies, a block at a time.
+
+use std::io::{self, BufRead, ErrorKind, Read};
+
+use bytes::{Buf, Bytes};
+use flate2::bufread::MultiGzDecoder;
+
+use super::DecodeError;
+use crate::limits::Limits;
+
+/// Decompressed bytes handed out at a time.
+const BLOCK: usize = 64 << 10;
+
+/// Decompresses a gzip body (of one member or several), fed chunk by chunk.
+///
+/// Holds one block of output and the decompressor's window, whatever the body grows to. The body is refused when it
+/// grows past [`Limits::page_bytes`], or past [`Limits::decompression_ratio`] times what came in.
+#[derive(Debug)]
+pub struct Gunzip {
+    decoder: MultiGzDecoder<Feed>,
+    produced: u64,
+    page_bytes: u64,
+    ratio: u32,
+    floor_bytes: u64,
+}
+
+/// What the decompressor reads from: one chunk, then "not now", until the body ends.
+#[derive(Debug, Default)]
+struct Feed {
+    chunk: Bytes,
+    consumed: u64,
+    ended: bool,
+}
+
+impl Gunzip {
+    /// A decompressor for one body.
+    pub fn new(limits: &Limits) -> Self {
+        Self {
+            decoder: MultiGzDecoder::new(Feed::default()),
+            produced: 0,
+            page_bytes: limits.page_bytes,
+            ratio: limits.decompression_ratio,
+            floor_bytes: limits.decompression_floor_bytes,
+        }
+    }
+
+    /// The next block of the body, from the front of `chunk`. None means that `chunk` is used up and the next is
+    /// needed.
+    ///
+    /// # Errors
+    /// When the bytes are not gzip, or a limit is exceeded.
+    pub fn next_block(&mut self, chunk: &mut Bytes) -> Result<Option<Bytes>, DecodeError> {
+        std::mem::swap(&mut self.decoder.get_mut().chunk, chunk);
+        let block = self.read();
+        std::mem::swap(&mut self.decoder.get_mut().chunk, chunk);
+        block
+    }
+
+    /// What is left once the last chunk has been used up: to be called until it gives none.
+    ///
+    /// # Errors
+    /// [`DecodeError::Truncated`] when the compressed body is not complete, and as [`Gunzip::next_block`].
+    pub fn finish(&mut self) -> Result<Option<Bytes>, DecodeError> {
+        self.decoder.get_mut().ended = true;
+        self.read()
+    }
+
+    fn read(&mut self) -> Result<Option<Bytes>, DecodeError> {
+        let mut block = vec![0; BLOCK];
+        let read = match self.decoder.read(&mut block) {
+            Ok(0) => return Ok(None),
+            Ok(read) => read,
+            Err(error) => {
+                let offset = self.decoder.get_ref().consumed;
+                return match error.kind() {
+                    ErrorKind::WouldBlock => Ok(None),
+                    ErrorKind::UnexpectedEof => Err(DecodeError::Truncated {
+                        inside: "a gzip body",
+                        offset,
+                    }),
+                    _ => Err(DecodeError::Gzip { offset }),
+                };
+            }
+        };
+        self.produced += read as u64;
+        self.check()?;
+        block.truncate(read);
+        Ok(Some(Bytes::from(block)))
+    }
+
+    fn check(&self) -> Result<(), DecodeError> {
+        if self.produced > self.page_bytes {
+            return Err(DecodeError::TooLarge {
+                part: "a decompressed list page",
+                limit: "page_bytes",
+                bytes: self.page_bytes,
+                offset: self.page_bytes,
+            });
+        }
+        let consumed = self.decoder.get_ref().consumed;
+        if self.produced > self.floor_bytes && self.produced > consumed.saturating_mul(u64::from(self.ratio))
+        {
+            return Err(DecodeError::DecompressionRatio {
+                ratio: self.ratio,
+                compressed: consumed,
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Read for Feed {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let available = self.fill_buf()?;
+        let len = available.len().min(into.len());
+        into[..len].copy_from_slice(&available[..len]);
+        self.consume(len);
+        Ok(len)
+    }
+}
+
+impl BufRead for Feed {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.chunk.is_empty() && !self.ended {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        Ok(&self.chunk)
+    }
+
+    fn consume(&mut self, len: usize) {
+        self.chunk.advance(len);
+        self.consumed += len as u64;
+    }
+}

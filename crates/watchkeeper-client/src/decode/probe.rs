@@ -1,0 +1,189 @@
+//! Which object is this, and which version of it: known before the object is decoded.
+
+use std::{borrow::Cow, fmt};
+
+use super::{DecodeError, walk::Walk};
+
+/// Which object, and which version of it: what can be said before (and without) decoding it.
+///
+/// Owned, in one allocation. Empty strings count as absent, as the Kubernetes API has it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// `namespace/name` or `name`, then uid, then resourceVersion.
+    text: Box<str>,
+    name_start: usize,
+    key_end: usize,
+    uid_end: usize,
+}
+
+impl Identity {
+    /// An identity of its parts; empty parts are absent ones.
+    pub fn new(namespace: &str, name: &str, uid: &str, resource_version: &str) -> Self {
+        let name_start = if namespace.is_empty() {
+            0
+        } else {
+            namespace.len() + 1
+        };
+        let key_end = name_start + name.len();
+        let uid_end = key_end + uid.len();
+        let mut text = String::with_capacity(uid_end + resource_version.len());
+        if !namespace.is_empty() {
+            text.push_str(namespace);
+            text.push('/');
+        }
+        text.push_str(name);
+        text.push_str(uid);
+        text.push_str(resource_version);
+        Self {
+            text: text.into_boxed_str(),
+            name_start,
+            key_end,
+            uid_end,
+        }
+    }
+
+    /// The key caches use: `namespace/name`, or `name` alone for cluster-scoped objects.
+    pub fn key(&self) -> &str {
+        &self.text[..self.key_end]
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.text[self.name_start..self.key_end]
+    }
+
+    /// The namespace; none for cluster-scoped objects.
+    pub fn namespace(&self) -> Option<&str> {
+        (self.name_start > 0).then(|| &self.text[..self.name_start - 1])
+    }
+
+    /// The uid, which tells an object from an earlier one of the same name.
+    pub fn uid(&self) -> Option<&str> {
+        Some(&self.text[self.key_end..self.uid_end]).filter(|uid| !uid.is_empty())
+    }
+
+    /// The resourceVersion. Opaque: equal or not is all it says by itself.
+    pub fn resource_version(&self) -> Option<&str> {
+        Some(&self.text[self.uid_end..]).filter(|version| !version.is_empty())
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity")
+            .field("key", &self.key())
+            .field("uid", &self.uid())
+            .field("resource_version", &self.resource_version())
+            .finish()
+    }
+}
+
+/// Reads `metadata.{name, namespace, uid, resourceVersion}` of one object and nothing else.
+///
+/// Stops as soon as it has all four, which for what API servers send is within the first few hundred bytes; with
+/// another order of members it looks further, to the end of `metadata`. Of a member that occurs twice the first
+/// counts. What is not looked at is not validated.
+///
+/// ```
+/// let pod = br#"{"metadata":{"name":"web-0","namespace":"shop","uid":"u","resourceVersion":"7"},"spec":{}}"#;
+/// let identity = watchkeeper_client::decode::probe(pod)?;
+/// assert_eq!((identity.key(), identity.resource_version()), ("shop/web-0", Some("7")));
+/// # Ok::<_, watchkeeper_client::decode::DecodeError>(())
+/// ```
+///
+/// # Errors
+/// When the object has no `metadata.name`, when one of the four is not a string, or when the bytes are not JSON
+/// as far as they were looked at.
+pub fn probe(object: &[u8]) -> Result<Identity, DecodeError> {
+    identity(object, None)
+}
+
+/// As [`probe`], of an object that must be a `kind`. One that does not say before its metadata what it is passes:
+/// items of a list need not, and servers that do say it say it first.
+pub(crate) fn probe_kind(object: &[u8], kind: &str) -> Result<Identity, DecodeError> {
+    identity(object, Some(kind))
+}
+
+fn identity(object: &[u8], kind: Option<&str>) -> Result<Identity, DecodeError> {
+    let mut walk = Walk::new(object);
+    if !walk.enter()? {
+        return Err(walk.expected("an object"));
+    }
+    let mut first = true;
+    while let Some(key) = walk.key(first)? {
+        first = false;
+        if let Some(expected) = kind
+            && key.is("kind")
+        {
+            check_kind(&mut walk, expected)?;
+            continue;
+        }
+        if !key.is("metadata") {
+            walk.skip(usize::MAX)?;
+            continue;
+        }
+        let offset = walk.at() as u64;
+        if walk.enter()? {
+            return metadata(&mut walk);
+        }
+        return Err(DecodeError::WrongType {
+            field: "metadata",
+            expected: "an object",
+            offset,
+        });
+    }
+    Err(DecodeError::Missing { field: "metadata" })
+}
+
+fn check_kind(walk: &mut Walk<'_>, expected: &str) -> Result<(), DecodeError> {
+    match walk.string()?.as_deref() {
+        None | Some("") => Ok(()),
+        Some(found) if found == expected => Ok(()),
+        Some("Table") => Err(DecodeError::Table {
+            instead_of: "an object",
+        }),
+        Some(_) => Err(DecodeError::WrongKind {
+            expected: expected.to_owned(),
+        }),
+    }
+}
+
+fn metadata(walk: &mut Walk<'_>) -> Result<Identity, DecodeError> {
+    const FIELDS: [(&str, &str); 4] = [
+        ("name", "metadata.name"),
+        ("namespace", "metadata.namespace"),
+        ("uid", "metadata.uid"),
+        ("resourceVersion", "metadata.resourceVersion"),
+    ];
+    let mut found: [Option<Cow<'_, str>>; 4] = [const { None }; 4];
+    let mut first = true;
+    while found.iter().any(Option::is_none) {
+        let Some(key) = walk.key(first)? else { break };
+        first = false;
+        let Some(index) = FIELDS.iter().position(|(name, _)| key.is(name)) else {
+            walk.skip(usize::MAX)?;
+            continue;
+        };
+        let offset = walk.at() as u64;
+        let is_null = walk.peek("metadata")? == b'n';
+        let text = match walk.string()? {
+            Some(text) => text,
+            None if is_null => Cow::Borrowed(""),
+            None => {
+                return Err(DecodeError::WrongType {
+                    field: FIELDS[index].1,
+                    expected: "a string",
+                    offset,
+                });
+            }
+        };
+        found[index].get_or_insert(text);
+    }
+    let [name, namespace, uid, version] = found.map(Option::unwrap_or_default);
+    if name.is_empty() {
+        return Err(DecodeError::Missing {
+            field: "metadata.name",
+        });
+    }
+    Ok(Identity::new(&namespace, &name, &uid, &version))
+}

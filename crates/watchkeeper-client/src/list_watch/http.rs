@@ -1,0 +1,313 @@
+//! Lists and watches over HTTP.
+
+use std::{
+    borrow::Cow,
+    fmt,
+    future::ready,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use kube_core::{
+    Resource,
+    params::{ListParams, WatchParams},
+};
+use serde::de::DeserializeOwned;
+
+use super::{
+    ListRequest, ListStream, ListerWatcher, Opening, Timeouts, WatchRequest, WatchStream,
+    events::EventStream, page::PageStream,
+};
+use crate::{
+    Error,
+    decode::{Decode, DecodeError, Json},
+    error::Unreadable,
+    rest::{
+        InvalidRequest, Request, RequestInfo, ResourceClient, ResourcePath, RestClient, retry_after_of_status,
+    },
+};
+
+/// What objects are called whose metadata alone was asked for.
+const METADATA_KIND: &str = "PartialObjectMetadata";
+
+/// A collection on an API server, as a source of lists and watches.
+///
+/// Lists are asked for compressed and read as they arrive, one item at a time; watches are read frame by frame. All
+/// of the client's [`Limits`](crate::limits::Limits) and the [`Timeouts`] set here apply. Requests are not
+/// repeated: what to do about a failure is for the owner of the watch, who asks [`classify`](crate::classify).
+///
+/// ```no_run
+/// # use watchkeeper_client::{Client, Error, list_watch::{ListRequest, ListPart, ListWatch, ListerWatcher}, rest::ResourceClient};
+/// # use k8s_openapi::api::core::v1::Pod;
+/// # use futures_util::StreamExt;
+/// # async fn example(client: Client) -> Result<(), Error> {
+/// let pods = ListWatch::new(&ResourceClient::<Pod>::namespaced(client, "default")).labels("app=web");
+/// let mut page = pods.list(ListRequest::new()).await?;
+/// while let Some(part) = page.next().await {
+///     match part? {
+///         ListPart::Item(item) => println!("{:?}", item.decode()),
+///         ListPart::End(end) => println!("as of {:?}", end.resource_version),
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct ListWatch<K> {
+    rest: RestClient,
+    path: Result<ResourcePath, InvalidRequest>,
+    /// What each object must say it is, if it says so at all.
+    kind: Arc<str>,
+    metadata_only: bool,
+    labels: Option<String>,
+    fields: Option<String>,
+    decoder: Arc<dyn Decode<K>>,
+    timeouts: Timeouts,
+    random: Mutex<fastrand::Rng>,
+}
+
+impl<K: Resource + DeserializeOwned> ListWatch<K> {
+    /// The collection of a type known when the program was compiled.
+    pub fn new(resource: &ResourceClient<K>) -> Self
+    where
+        K::DynamicType: Default,
+    {
+        Self::new_with(resource, &K::DynamicType::default())
+    }
+
+    /// The collection of a type known when the program runs: a `DynamicObject`, or an
+    /// [`ObjectMetadata`](crate::decode::ObjectMetadata), for which the server sends metadata alone.
+    pub fn new_with(resource: &ResourceClient<K>, dynamic_type: &K::DynamicType) -> Self {
+        let metadata_only = K::metadata_api();
+        let kind = if metadata_only {
+            Cow::Borrowed(METADATA_KIND)
+        } else {
+            K::kind(dynamic_type)
+        };
+        Self::over(resource.rest().clone(), resource.path(), &kind, metadata_only)
+    }
+}
+
+impl<K: DeserializeOwned> ListWatch<K> {
+    /// The collection at `path`, of objects called `kind`, read as any type at all: the way to read what a built-in type
+    /// has too much of into a narrow type of your own.
+    pub fn at(rest: impl Into<RestClient>, path: ResourcePath, kind: &str) -> Self {
+        Self::over(rest.into(), Ok(path), kind, false)
+    }
+
+    fn over(
+        rest: RestClient,
+        path: Result<ResourcePath, InvalidRequest>,
+        kind: &str,
+        metadata_only: bool,
+    ) -> Self {
+        Self {
+            rest,
+            path,
+            kind: kind.into(),
+            metadata_only,
+            labels: None,
+            fields: None,
+            decoder: Arc::new(Json::new()),
+            timeouts: Timeouts::default(),
+            random: Mutex::new(fastrand::Rng::new()),
+        }
+    }
+}
+
+impl<K> ListWatch<K> {
+    /// Only objects with these labels.
+    #[must_use]
+    pub fn labels(mut self, selector: impl Into<String>) -> Self {
+        self.labels = Some(selector.into());
+        self
+    }
+
+    /// Only objects with these fields.
+    #[must_use]
+    pub fn fields(mut self, selector: impl Into<String>) -> Self {
+        self.fields = Some(selector.into());
+        self
+    }
+
+    /// Decodes objects with something else than [`Json`] as it comes.
+    #[must_use]
+    pub fn decoder(mut self, decoder: impl Decode<K> + 'static) -> Self {
+        self.decoder = Arc::new(decoder);
+        self
+    }
+
+    /// Sets how long the server may take.
+    #[must_use]
+    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
+        self
+    }
+
+    /// Chooses the times watches stay open from this seed, for runs that can be repeated.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Self {
+        Self {
+            random: Mutex::new(fastrand::Rng::with_seed(seed)),
+            ..self
+        }
+    }
+
+    fn list_request(&self, request: ListRequest) -> Result<Request, InvalidRequest> {
+        let ListRequest {
+            resource_version,
+            version_match,
+            limit,
+            continue_token,
+        } = request;
+        let params = ListParams {
+            label_selector: self.labels.clone(),
+            field_selector: self.fields.clone(),
+            limit,
+            continue_token,
+            version_match,
+            resource_version,
+            ..ListParams::default()
+        };
+        let request = Request::list(self.path.clone()?, &params)?;
+        self.in_form(request).with_header("accept-encoding", "gzip")
+    }
+
+    fn watch_request(&self, request: &WatchRequest, seconds: u32) -> Result<Request, InvalidRequest> {
+        let params = WatchParams {
+            label_selector: self.labels.clone(),
+            field_selector: self.fields.clone(),
+            timeout: Some(seconds),
+            bookmarks: request.bookmarks,
+            send_initial_events: request.send_initial_events,
+        };
+        let version = request.resource_version.as_deref().unwrap_or_default();
+        let request = Request::watch(self.path.clone()?, &params, version)?;
+        // Compressed, an event would wait in the compressor's buffer for the next.
+        self.in_form(request).with_header("accept-encoding", "identity")
+    }
+
+    fn in_form(&self, request: Request) -> Request {
+        if self.metadata_only {
+            request.metadata_only()
+        } else {
+            request
+        }
+    }
+
+    fn watch_seconds(&self, asked: Option<Duration>) -> u32 {
+        let seconds = |duration: Duration| u32::try_from(duration.as_secs()).unwrap_or(u32::MAX).max(1);
+        if let Some(asked) = asked {
+            return seconds(asked);
+        }
+        let least = seconds(self.timeouts.watch);
+        let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
+        random.u32(least..=least.saturating_mul(2))
+    }
+
+    fn refused(&self, verb: &str, reason: InvalidRequest) -> Error {
+        let resource = self.path.as_ref().map_or("objects", ResourcePath::resource);
+        Error::Invalid {
+            attempted: format!("{verb} {resource}"),
+            reason,
+        }
+    }
+}
+
+impl<K: Send + Sync + 'static> ListerWatcher<K> for ListWatch<K> {
+    fn list(&self, request: ListRequest) -> Opening<ListStream<K>> {
+        let request = match self.list_request(request) {
+            Ok(request) => request,
+            Err(reason) => return Box::pin(ready(Err(self.refused("list", reason)))),
+        };
+        let sending = self
+            .rest
+            .request(request)
+            .deadline(self.timeouts.head.min(self.timeouts.list))
+            .idle_deadline(self.timeouts.list_idle);
+        let (kind, decoder) = (self.kind.clone(), self.decoder.clone());
+        let limits = self.rest.client().limits().clone();
+        let within = self.timeouts.list;
+        Box::pin(async move {
+            let deadline = Box::pin(tokio::time::sleep(within));
+            let bytes = sending.stream().await?;
+            let page = PageStream::new(bytes, &limits, kind, decoder, (deadline, within))?;
+            Ok(Box::pin(page) as ListStream<K>)
+        })
+    }
+
+    fn watch(&self, request: WatchRequest) -> Opening<WatchStream<K>> {
+        let seconds = self.watch_seconds(request.timeout);
+        let request = match self.watch_request(&request, seconds) {
+            Ok(request) => request,
+            Err(reason) => return Box::pin(ready(Err(self.refused("watch", reason)))),
+        };
+        // Silence has no bound of its own: it is the end of the watch that must come in time.
+        let sending = self
+            .rest
+            .request(request)
+            .deadline(self.timeouts.head)
+            .idle_deadline(None);
+        let (kind, decoder) = (self.kind.clone(), self.decoder.clone());
+        let limits = self.rest.client().limits().clone();
+        let within = Duration::from_secs(seconds.into()) + self.timeouts.watch_grace;
+        Box::pin(async move {
+            let bytes = sending.stream().await?;
+            let deadline = Box::pin(tokio::time::sleep(within));
+            let events = EventStream::new(bytes, &limits, kind, decoder, (deadline, within))?;
+            Ok(Box::pin(events) as WatchStream<K>)
+        })
+    }
+}
+
+impl<K> fmt::Debug for ListWatch<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ListWatch")
+            .field("path", &self.path)
+            .field("labels", &self.labels)
+            .field("fields", &self.fields)
+            .field("timeouts", &self.timeouts)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a fault in a body is to whoever sent the request.
+pub(super) fn unreadable(request: &RequestInfo, fault: DecodeError) -> Error {
+    let request = Box::new(request.clone());
+    match fault {
+        DecodeError::Status { mut status, .. } => {
+            // Sent with success for a code, it has to bring its own.
+            if status.code == 0 {
+                status.code = 500;
+            }
+            Error::Api {
+                request,
+                retry_after: retry_after_of_status(&status),
+                status,
+            }
+        }
+        DecodeError::TooLarge { limit, bytes, .. } => Error::Limit {
+            request,
+            limit,
+            allowed: bytes,
+        },
+        DecodeError::TooDeep { limit, .. } => Error::Limit {
+            request,
+            limit: "json_depth",
+            allowed: limit as u64,
+        },
+        DecodeError::DecompressionRatio { ratio, .. } => Error::Limit {
+            request,
+            limit: "decompression_ratio",
+            allowed: ratio.into(),
+        },
+        source => Error::Body { request, source },
+    }
+}
+
+/// Compressed in a way that was not asked for.
+pub(super) fn wrong_encoding(request: &RequestInfo) -> Error {
+    Error::Decode {
+        request: Box::new(request.clone()),
+        reason: Unreadable::Encoding,
+    }
+}

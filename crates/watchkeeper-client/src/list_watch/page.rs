@@ -1,0 +1,171 @@
+//! A page of a list, as it arrives.
+
+use std::{
+    mem,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures_core::Stream;
+use http::header::CONTENT_ENCODING;
+use tokio::time::Sleep;
+
+use super::{
+    Item, ListPart,
+    http::{unreadable, wrong_encoding},
+};
+use crate::{
+    Error,
+    decode::{Decode, DecodeError, Gunzip, ListSplitter},
+    error::Awaited,
+    limits::Limits,
+    rest::ByteStream,
+};
+
+/// The parts of one page, read from the connection only as fast as they are taken.
+pub(super) struct PageStream<K> {
+    bytes: ByteStream,
+    /// `None` once it is over.
+    page: Option<Page>,
+    kind: Arc<str>,
+    decoder: Arc<dyn Decode<K>>,
+    deadline: (Pin<Box<Sleep>>, Duration),
+}
+
+impl<K> PageStream<K> {
+    pub(super) fn new(
+        bytes: ByteStream,
+        limits: &Limits,
+        kind: Arc<str>,
+        decoder: Arc<dyn Decode<K>>,
+        deadline: (Pin<Box<Sleep>>, Duration),
+    ) -> Result<Self, Error> {
+        let encoding = bytes
+            .headers()
+            .get(CONTENT_ENCODING)
+            .map(|value| value.as_bytes().to_ascii_lowercase());
+        let gunzip = match encoding.as_deref() {
+            None | Some(b"identity") => None,
+            Some(b"gzip" | b"x-gzip") => Some(Gunzip::new(limits)),
+            Some(_) => return Err(wrong_encoding(bytes.request())),
+        };
+        let page = Some(Page::new(ListSplitter::new(limits), gunzip));
+        Ok(Self {
+            bytes,
+            page,
+            kind,
+            decoder,
+            deadline,
+        })
+    }
+
+    fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<ListPart<K>>, Error>> {
+        let refuse = |bytes: &ByteStream, fault| unreadable(bytes.request(), fault);
+        loop {
+            let Some(page) = &mut self.page else {
+                return Poll::Ready(Ok(None));
+            };
+            match page.step().map_err(|fault| refuse(&self.bytes, fault))? {
+                Step::Item(bytes) => {
+                    let item = Item::new(bytes, &self.kind, self.decoder.clone());
+                    return Poll::Ready(
+                        item.map(|item| Some(ListPart::Item(item)))
+                            .map_err(|f| refuse(&self.bytes, f)),
+                    );
+                }
+                Step::End => {
+                    let end = self.page.take().map(|page| page.splitter.finish()).transpose();
+                    let end = end.map_err(|fault| refuse(&self.bytes, fault))?;
+                    return Poll::Ready(Ok(end.map(|envelope| ListPart::End(envelope.into()))));
+                }
+                Step::More => {}
+            }
+            let (deadline, after) = &mut self.deadline;
+            if deadline.as_mut().poll(cx).is_ready() {
+                let request = Box::new(self.bytes.request().clone());
+                return Poll::Ready(Err(Error::Deadline {
+                    request,
+                    part: Awaited::Body,
+                    after: *after,
+                }));
+            }
+            match ready!(Pin::new(&mut self.bytes).poll_next(cx)) {
+                Some(chunk) => page.received = chunk?,
+                None => page.ended = true,
+            }
+        }
+    }
+}
+
+impl<K> Stream for PageStream<K> {
+    type Item = Result<ListPart<K>, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let part = ready!(self.poll_part(cx));
+        if part.is_err() {
+            self.page = None;
+        }
+        Poll::Ready(part.transpose())
+    }
+}
+
+/// The page without the waiting: bytes in, items out.
+struct Page {
+    /// As it came, not yet decompressed.
+    received: Bytes,
+    /// Decompressed, not yet split.
+    plain: Bytes,
+    gunzip: Option<Gunzip>,
+    splitter: ListSplitter,
+    /// Whether everything has been received.
+    ended: bool,
+}
+
+enum Step {
+    Item(Bytes),
+    /// The body has been read to its end.
+    End,
+    /// Nothing without the next chunk, or the end, of the body.
+    More,
+}
+
+impl Page {
+    fn new(splitter: ListSplitter, gunzip: Option<Gunzip>) -> Self {
+        Self {
+            received: Bytes::new(),
+            plain: Bytes::new(),
+            gunzip,
+            splitter,
+            ended: false,
+        }
+    }
+
+    fn step(&mut self) -> Result<Step, DecodeError> {
+        loop {
+            if let Some(item) = self.splitter.next_item(&mut self.plain)? {
+                return Ok(Step::Item(item));
+            }
+            match self.next_plain()? {
+                Some(plain) => self.plain = plain,
+                None if self.ended => return Ok(Step::End),
+                None => return Ok(Step::More),
+            }
+        }
+    }
+
+    fn next_plain(&mut self) -> Result<Option<Bytes>, DecodeError> {
+        let Some(gunzip) = &mut self.gunzip else {
+            let plain = mem::take(&mut self.received);
+            return Ok((!plain.is_empty()).then_some(plain));
+        };
+        if !self.received.is_empty()
+            && let Some(block) = gunzip.next_block(&mut self.received)?
+        {
+            return Ok(Some(block));
+        }
+        if self.ended { gunzip.finish() } else { Ok(None) }
+    }
+}

@@ -1,0 +1,110 @@
+//! What a scripted list answers.
+
+use std::{sync::Arc, time::Duration};
+
+use kube_core::{Resource, Status};
+
+use super::{Fault, identity_of};
+use crate::{
+    decode::{DecodeError, Identity},
+    error::TransportKind,
+    list_watch::{Item, ListPart, PageEnd},
+};
+
+/// The answer to one list request, step by step.
+#[derive(Debug)]
+#[must_use = "a script does nothing until a source has it"]
+pub struct ListScript<K> {
+    pub(super) refusal: Option<Fault>,
+    pub(super) steps: Vec<Step<K>>,
+    pub(super) end: PageEnd,
+}
+
+#[derive(Debug)]
+pub(super) enum Step<K> {
+    Part(ListPart<K>),
+    Wait(Duration),
+    Stall,
+    Fail(Fault),
+}
+
+impl<K> ListScript<K> {
+    /// A page that is true for `resource_version`, with no items yet.
+    pub fn at(resource_version: impl Into<String>) -> Self {
+        let resource_version = Some(resource_version.into());
+        Self {
+            refusal: None,
+            steps: Vec::new(),
+            end: PageEnd {
+                resource_version,
+                ..PageEnd::default()
+            },
+        }
+    }
+
+    /// The server says no, as an HTTP status.
+    pub fn refused(status: Status) -> Self {
+        Self {
+            refusal: Some(Fault::Status(Box::new(status))),
+            steps: Vec::new(),
+            end: PageEnd::default(),
+        }
+    }
+
+    /// No answer comes: the connection fails.
+    pub fn unreachable(kind: TransportKind) -> Self {
+        Self {
+            refusal: Some(Fault::Transport(kind)),
+            steps: Vec::new(),
+            end: PageEnd::default(),
+        }
+    }
+
+    /// An object.
+    pub fn item(self, object: impl Into<Arc<K>>) -> Self
+    where
+        K: Resource,
+    {
+        let object = object.into();
+        self.step(Step::Part(ListPart::Item(Item::decoded(
+            identity_of(&*object),
+            object,
+        ))))
+    }
+
+    /// An object that cannot be decoded.
+    pub fn undecodable(self, identity: Identity) -> Self {
+        let fault = DecodeError::Mismatch {
+            reason: "scripted to be undecodable".to_owned(),
+            offset: 0,
+        };
+        self.step(Step::Part(ListPart::Item(Item::broken(identity, fault))))
+    }
+
+    /// Nothing for a while.
+    pub fn wait(self, duration: Duration) -> Self {
+        self.step(Step::Wait(duration))
+    }
+
+    /// Nothing ever again.
+    pub fn stall(self) -> Self {
+        self.step(Step::Stall)
+    }
+
+    /// The connection breaks before the end of the page.
+    pub fn broken(self, kind: TransportKind) -> Self {
+        self.step(Step::Fail(Fault::Transport(kind)))
+    }
+
+    /// There is more behind this page.
+    pub fn continued(mut self, token: impl Into<String>, remaining_item_count: Option<i64>) -> Self {
+        self.end.continue_token = Some(token.into());
+        self.end.remaining_item_count = remaining_item_count;
+        self
+    }
+
+    fn step(mut self, step: Step<K>) -> Self {
+        self.steps.push(step);
+        self
+    }
+}

@@ -1,0 +1,55 @@
+//! A source in memory that does what a test tells it to.
+
+mod list;
+mod source;
+mod watch;
+
+use kube_core::Resource;
+
+pub use list::ListScript;
+pub use source::{RecordedRequest, ScriptedSource};
+pub use watch::{WatchHandle, WatchScript};
+
+use crate::{
+    Error,
+    decode::Identity,
+    error::TransportKind,
+    rest::{AbsolutePath, RequestInfo, Target, Verb, retry_after_of_status},
+};
+
+/// How a scripted request fails.
+#[derive(Debug)]
+enum Fault {
+    Status(Box<kube_core::Status>),
+    Transport(TransportKind),
+}
+
+impl Fault {
+    fn into_error(self, verb: Verb) -> Error {
+        let path = AbsolutePath::new("/scripted").unwrap_or_default();
+        let request = Box::new(RequestInfo::new(verb, Target::Path(path)));
+        match self {
+            Self::Status(status) => Error::Api {
+                request,
+                retry_after: retry_after_of_status(&status),
+                status,
+            },
+            Self::Transport(kind) => Error::Transport {
+                request,
+                kind,
+                source: None,
+            },
+        }
+    }
+}
+
+fn identity_of<K: Resource>(object: &K) -> Identity {
+    let meta = object.meta();
+    let text = |part: &Option<String>| part.clone().unwrap_or_default();
+    Identity::new(
+        &text(&meta.namespace),
+        &text(&meta.name),
+        &text(&meta.uid),
+        &text(&meta.resource_version),
+    )
+}
