@@ -33,10 +33,7 @@ fn main() -> ExitCode {
     }
 }
 
-#[expect(
-    clippy::print_stderr,
-    reason = "a program that talks to the person who ran it"
-)]
+#[expect(clippy::print_stderr, reason = "a program that talks to the person who ran it")]
 fn tell(text: &str) {
     eprintln!("{text}");
 }

@@ -20,7 +20,7 @@ use watchkeeper_client::{
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let client = Client::from(kube_client::Client::try_default().await?);
+    let client = Client::try_default().await?;
     let names: Vec<String> = env::args().skip(1).collect();
     run(DiscoveryClient::new(&client), &names, &mut io::stdout()).await
 }
@@ -30,11 +30,7 @@ async fn run(
     names: &[String],
     out: &mut impl Write,
 ) -> Result<(), Box<dyn Error>> {
-    writeln!(
-        out,
-        "Kubernetes {}",
-        discovery.server_version().await?.git_version
-    )?;
+    writeln!(out, "Kubernetes {}", discovery.server_version().await?.git_version)?;
 
     // Asked for once; everything below is answered from memory.
     let served = discovery.server_resources().await?;
@@ -42,17 +38,9 @@ async fn run(
         writeln!(out, "{}", served.api_versions().join(" "))?;
         for row in served.api_resources() {
             let short_names = row.resource.short_names.join(",");
-            let scope = if row.resource.is_namespaced() {
-                "namespaced"
-            } else {
-                "cluster"
-            };
+            let scope = if row.resource.is_namespaced() { "namespaced" } else { "cluster" };
             let (name, kind) = (&row.resource.name, &row.resource.kind);
-            writeln!(
-                out,
-                "{name:40} {short_names:12} {:36} {scope:10} {kind}",
-                row.api_version()
-            )?;
+            writeln!(out, "{name:40} {short_names:12} {:36} {scope:10} {kind}", row.api_version())?;
         }
     }
 
@@ -65,11 +53,7 @@ async fn run(
     for name in names {
         // A kind is written with a capital, a resource is not.
         let is_kind = name.starts_with(char::is_uppercase);
-        let found = if is_kind {
-            mapper.find_kind(name).await
-        } else {
-            mapper.find_resource(name).await
-        };
+        let found = if is_kind { mapper.find_kind(name).await } else { mapper.find_resource(name).await };
         match found {
             Ok(mapping) => writeln!(out, "{name}: {mapping}")?,
             Err(error) => writeln!(out, "{error}")?,

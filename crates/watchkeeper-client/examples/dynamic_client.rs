@@ -27,7 +27,7 @@ use watchkeeper_client::{
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let client = Client::from(kube_client::Client::try_default().await?);
+    let client = Client::try_default().await?;
     let mut arguments = env::args().skip(1);
     let resource = arguments.next().unwrap_or_else(|| "pods".to_owned());
     run(&client, &resource, arguments.next().as_deref(), &mut io::stdout()).await
@@ -40,9 +40,7 @@ async fn run(
     out: &mut impl Write,
 ) -> Result<(), Box<dyn Error>> {
     // The server knows which group, version and plural the name means, and whether it is namespaced.
-    let mapping = RestMapper::new(DiscoveryClient::new(client))
-        .find_resource(name)
-        .await?;
+    let mapping = RestMapper::new(DiscoveryClient::new(client)).find_resource(name).await?;
     writeln!(out, "{name} is {mapping}")?;
 
     let everywhere = DynamicClient::new(client).resource(&mapping.resource);
@@ -52,16 +50,8 @@ async fn run(
     };
     let objects = chosen.list_all(&ListParams::default()).await?;
     for object in &objects.items {
-        let place = object
-            .namespace()
-            .map(|namespace| format!("{namespace}/"))
-            .unwrap_or_default();
-        writeln!(
-            out,
-            "{place}{}: {} fields in its spec",
-            object.name_any(),
-            fields(&object.data["spec"])
-        )?;
+        let place = object.namespace().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+        writeln!(out, "{place}{}: {} fields in its spec", object.name_any(), fields(&object.data["spec"]))?;
     }
 
     // Writing needs the namespace of the object itself.
@@ -71,17 +61,9 @@ async fn run(
             None => everywhere,
         };
         let label = Patch::Merge(json!({ "metadata": { "labels": { "seen": "yes" } } }));
-        let dry_run = PatchParams {
-            dry_run: true,
-            ..PatchParams::default()
-        };
+        let dry_run = PatchParams { dry_run: true, ..PatchParams::default() };
         let labelled = its_place.patch(&first.name_any(), &dry_run, &label).await?;
-        writeln!(
-            out,
-            "{} would have {} labels",
-            labelled.name_any(),
-            labelled.labels().len()
-        )?;
+        writeln!(out, "{} would have {} labels", labelled.name_any(), labelled.labels().len())?;
     }
     Ok(())
 }

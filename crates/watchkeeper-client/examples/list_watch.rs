@@ -20,7 +20,7 @@ use watchkeeper_client::{
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let client = Client::from(kube_client::Client::try_default().await?);
+    let client = Client::try_default().await?;
     let source = ListWatch::new(&ResourceClient::<ConfigMap>::default_namespaced(client));
 
     let version = list(&source).await?;

@@ -10,7 +10,6 @@
 use std::{env, error::Error as StdError, io, io::Write};
 
 use k8s_openapi::api::core::v1::Pod;
-use kube_client::{Client as KubeClient, Config};
 use kube_core::{ObjectList, ResourceExt as _, params::ListParams};
 use watchkeeper_client::{
     Client, Error,
@@ -19,12 +18,9 @@ use watchkeeper_client::{
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn StdError>> {
-    let mut config = Config::infer().await?;
-    config.default_retry = false; // retries are asked for per request, below
-    let namespace = env::args()
-        .nth(1)
-        .unwrap_or_else(|| config.default_namespace.clone());
-    let rest = RestClient::new(Client::from(KubeClient::try_from(config)?));
+    let client = Client::try_default().await?;
+    let namespace = env::args().nth(1).unwrap_or_else(|| client.default_namespace().to_owned());
+    let rest = RestClient::new(client);
     print_pods(&rest, &namespace, &mut io::stdout()).await
 }
 
@@ -35,11 +31,7 @@ async fn print_pods(
 ) -> Result<(), Box<dyn StdError>> {
     let pods = pods(rest, namespace).await?;
     for pod in &pods {
-        let phase = pod
-            .status
-            .as_ref()
-            .and_then(|status| status.phase.as_deref())
-            .unwrap_or("Unknown");
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or("Unknown");
         writeln!(out, "{:<40} {phase}", pod.name_any())?;
     }
     writeln!(out, "{} pods in namespace {namespace:?}", pods.items.len())?;
@@ -74,23 +66,10 @@ mod tests {
         let rest = RestClient::new(Client::from(server.client()));
         let mut out = Vec::new();
         print_pods(&rest, "web", &mut out).await.unwrap();
-        let lines: Vec<String> = String::from_utf8(out)
-            .unwrap()
-            .lines()
-            .map(str::to_owned)
-            .collect();
-        assert_eq!(
-            lines[0].split_whitespace().collect::<Vec<_>>(),
-            ["front", "Running"]
-        );
-        assert_eq!(
-            lines[1].split_whitespace().collect::<Vec<_>>(),
-            ["back", "Unknown"]
-        );
+        let lines: Vec<String> = String::from_utf8(out).unwrap().lines().map(str::to_owned).collect();
+        assert_eq!(lines[0].split_whitespace().collect::<Vec<_>>(), ["front", "Running"]);
+        assert_eq!(lines[1].split_whitespace().collect::<Vec<_>>(), ["back", "Unknown"]);
         assert_eq!(lines[2], "2 pods in namespace \"web\"");
-        assert_eq!(
-            server.lines(),
-            ["GET /api/v1/namespaces/web/pods?limit=500 HTTP/1.1"]
-        );
+        assert_eq!(server.lines(), ["GET /api/v1/namespaces/web/pods?limit=500 HTTP/1.1"]);
     }
 }

@@ -99,21 +99,14 @@ impl Client {
     /// How often credentials were loaded, and how often that failed. Zero for a client that was not made from a
     /// [`ClientConfig`].
     pub fn credential_counts(&self) -> CredentialCounts {
-        let (loads, failures) = self
-            .credentials
-            .as_ref()
-            .map_or((0, 0), |credentials| credentials.counts());
+        let (loads, failures) = self.credentials.as_ref().map_or((0, 0), |credentials| credentials.counts());
         CredentialCounts { loads, failures }
     }
 }
 
 impl From<kube_client::Client> for Client {
     fn from(kube: kube_client::Client) -> Self {
-        Self {
-            kube,
-            limits: Arc::new(Limits::default()),
-            credentials: None,
-        }
+        Self { kube, limits: Arc::new(Limits::default()), credentials: None }
     }
 }
 

@@ -18,17 +18,11 @@ const RELIST: Decision = Decision::Relist;
 const SCRATCH: Decision = Decision::RelistFromScratch;
 
 const fn back_off(then: Next) -> Decision {
-    Decision::BackOff {
-        retry_after: None,
-        then,
-    }
+    Decision::BackOff { retry_after: None, then }
 }
 
 const fn wait(seconds: u64, then: Next) -> Decision {
-    Decision::BackOff {
-        retry_after: Some(Duration::from_secs(seconds)),
-        then,
-    }
+    Decision::BackOff { retry_after: Some(Duration::from_secs(seconds)), then }
 }
 
 const fn give_up(then: Next) -> Decision {
@@ -46,11 +40,7 @@ fn status(value: Value) -> Status {
 /// A status as it comes in an HTTP answer, and as it comes in an event.
 fn both_forms(status: Status) -> [(&'static str, Failure); 2] {
     let request = Request::raw(AbsolutePath::default());
-    let retry_after = status
-        .details
-        .as_ref()
-        .map(|d| d.retry_after_seconds)
-        .filter(|s| *s > 0);
+    let retry_after = status.details.as_ref().map(|d| d.retry_after_seconds).filter(|s| *s > 0);
     let in_event = Failure::of_event(&status);
     let as_http = Error::Api {
         request: Box::new(request.info().clone()),
@@ -190,11 +180,7 @@ fn what_was_tried_in_vain_is_followed_by_something_dearer_or_slower() {
         ("a list of the newest that is cut stays one",           List,        RelistFromScratch, eof,         BACK_OFF_SCRATCH),
     ];
     for (what, phase, tried, failure, decision) in table {
-        assert_eq!(
-            classify(Situation::at(phase).after(tried), failure).decision,
-            decision,
-            "{what}"
-        );
+        assert_eq!(classify(Situation::at(phase).after(tried), failure).decision, decision, "{what}");
     }
 }
 
@@ -245,26 +231,15 @@ fn transport_errors_are_told_by_type_however_deep_they_are() {
         // The text says something else on purpose.
         let bare = || io::Error::new(kind, "connection refused unexpected EOF timeout");
         assert_eq!(TransportKind::of(&bare()), expected, "{kind:?} bare");
-        assert_eq!(
-            TransportKind::of(&io::Error::other(bare())),
-            expected,
-            "{kind:?} in another io error"
-        );
+        assert_eq!(TransportKind::of(&io::Error::other(bare())), expected, "{kind:?} in another io error");
         let deep = kube_client_error(io::Error::other(io::Error::other(bare())));
         assert_eq!(TransportKind::of(&deep), expected, "{kind:?} in a service error");
     }
     let untrusted = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
     let handshake = io::Error::other(io::Error::new(Kind::InvalidData, untrusted));
-    assert_eq!(
-        TransportKind::of(&kube_client_error(handshake)),
-        TransportKind::Tls
-    );
+    assert_eq!(TransportKind::of(&kube_client_error(handshake)), TransportKind::Tls);
     let plain = kube_client_error(io::Error::other("unexpected EOF"));
-    assert_eq!(
-        TransportKind::of(&plain),
-        TransportKind::Other,
-        "texts do not decide"
-    );
+    assert_eq!(TransportKind::of(&plain), TransportKind::Other, "texts do not decide");
 }
 
 fn kube_client_error(inner: io::Error) -> kube_client::Error {

@@ -57,33 +57,13 @@ async fn accessors_of_built_in_types_send_to_their_paths() {
     let (server, clientset) = answering(json!({ "metadata": {}, "items": [] })).await;
     let all = ListParams::default();
     clientset.core_v1().pods("shop").list(&all).await.unwrap();
-    clientset
-        .core_v1()
-        .pods_in_all_namespaces()
-        .list(&all)
-        .await
-        .unwrap();
+    clientset.core_v1().pods_in_all_namespaces().list(&all).await.unwrap();
     clientset.core_v1().nodes().list(&all).await.unwrap();
     clientset.apps_v1().deployments("shop").list(&all).await.unwrap();
-    clientset
-        .apps_v1()
-        .deployments_in_all_namespaces()
-        .list(&all)
-        .await
-        .unwrap();
+    clientset.apps_v1().deployments_in_all_namespaces().list(&all).await.unwrap();
     clientset.rbac_v1().cluster_roles().list(&all).await.unwrap();
-    clientset
-        .networking_v1()
-        .network_policies("shop")
-        .list(&all)
-        .await
-        .unwrap();
-    clientset
-        .apiextensions_v1()
-        .custom_resource_definitions()
-        .list(&all)
-        .await
-        .unwrap();
+    clientset.networking_v1().network_policies("shop").list(&all).await.unwrap();
+    clientset.apiextensions_v1().custom_resource_definitions().list(&all).await.unwrap();
     assert_eq!(
         server.lines(),
         [
@@ -107,38 +87,20 @@ async fn custom_types_get_the_same_with_one_call() {
     assert_eq!(widget.spec.size, 3);
 
     let (lists, clientset_of_lists) = answering(json!({ "items": [] })).await;
-    clientset_of_lists
-        .resource_in_all_namespaces::<Widget>()
-        .list(&ListParams::default())
-        .await
-        .unwrap();
-    clientset_of_lists
-        .cluster_resource::<Factory>()
-        .list(&ListParams::default())
-        .await
-        .unwrap();
+    clientset_of_lists.resource_in_all_namespaces::<Widget>().list(&ListParams::default()).await.unwrap();
+    clientset_of_lists.cluster_resource::<Factory>().list(&ListParams::default()).await.unwrap();
 
-    assert_eq!(
-        server.lines(),
-        ["GET /apis/example.com/v1/namespaces/shop/widgetry/w1 HTTP/1.1"]
-    );
+    assert_eq!(server.lines(), ["GET /apis/example.com/v1/namespaces/shop/widgetry/w1 HTTP/1.1"]);
     assert_eq!(
         lists.lines(),
-        [
-            "GET /apis/example.com/v1/widgetry HTTP/1.1",
-            "GET /apis/example.com/v1beta1/factories HTTP/1.1",
-        ]
+        ["GET /apis/example.com/v1/widgetry HTTP/1.1", "GET /apis/example.com/v1beta1/factories HTTP/1.1",]
     );
 }
 
 #[tokio::test]
 async fn only_the_metadata_of_any_type_can_be_asked_for() {
     let (server, clientset) = answering(json!({ "metadata": { "name": "p" } })).await;
-    let pod = clientset
-        .resource::<PartialObjectMeta<Pod>>("shop")
-        .get("p")
-        .await
-        .unwrap();
+    let pod = clientset.resource::<PartialObjectMeta<Pod>>("shop").get("p").await.unwrap();
     assert_eq!(pod.metadata.name.as_deref(), Some("p"));
     let request = &server.received()[0];
     assert_eq!(request.line, "GET /api/v1/namespaces/shop/pods/p HTTP/1.1");
@@ -158,10 +120,7 @@ async fn a_review_is_created_and_comes_back_answered() {
         .unwrap();
     assert!(review.status.unwrap().allowed);
     let reviews = authorization.local_subject_access_reviews("shop");
-    reviews
-        .create_with(&PostParams::default(), &LocalSubjectAccessReview::default())
-        .await
-        .unwrap();
+    reviews.create_with(&PostParams::default(), &LocalSubjectAccessReview::default()).await.unwrap();
     assert_eq!(
         server.lines(),
         [
@@ -176,43 +135,23 @@ async fn commands_to_an_object_are_methods_of_its_client() {
     let post = PostParams::default();
 
     let (server, clientset) = answering(json!({ "kind": "Status", "status": "Success", "code": 201 })).await;
-    clientset
-        .core_v1()
-        .pods("shop")
-        .bind("p", &post, &Binding::default())
-        .await
-        .unwrap();
-    assert_eq!(
-        server.lines(),
-        ["POST /api/v1/namespaces/shop/pods/p/binding HTTP/1.1"]
-    );
+    clientset.core_v1().pods("shop").bind("p", &post, &Binding::default()).await.unwrap();
+    assert_eq!(server.lines(), ["POST /api/v1/namespaces/shop/pods/p/binding HTTP/1.1"]);
 
     let token = json!({ "metadata": {}, "spec": { "audiences": [] },
         "status": { "token": "t0k3n", "expirationTimestamp": "2030-01-01T00:00:00Z" } });
     let (server, clientset) = answering(token).await;
     let accounts = clientset.core_v1().service_accounts("shop");
-    let token = accounts
-        .create_token("robot", &post, &TokenRequest::default())
-        .await
-        .unwrap();
+    let token = accounts.create_token("robot", &post, &TokenRequest::default()).await.unwrap();
     assert_eq!(token.status.unwrap().token.as_deref(), Some("t0k3n"));
-    assert_eq!(
-        server.lines(),
-        ["POST /api/v1/namespaces/shop/serviceaccounts/robot/token HTTP/1.1"]
-    );
+    assert_eq!(server.lines(), ["POST /api/v1/namespaces/shop/serviceaccounts/robot/token HTTP/1.1"]);
 
     let (server, clientset) =
         answering(json!({ "metadata": {}, "spec": { "request": "", "signerName": "" } })).await;
     let requests = clientset.certificates_v1().certificate_signing_requests();
-    requests
-        .update_approval("csr", &post, &CertificateSigningRequest::default())
-        .await
-        .unwrap();
+    requests.update_approval("csr", &post, &CertificateSigningRequest::default()).await.unwrap();
     let namespaces = clientset.core_v1().namespaces();
-    namespaces
-        .finalize("shop", &post, &Namespace::default())
-        .await
-        .unwrap();
+    namespaces.finalize("shop", &post, &Namespace::default()).await.unwrap();
     assert_eq!(
         server.lines(),
         [

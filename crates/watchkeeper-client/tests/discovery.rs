@@ -41,12 +41,12 @@ fn not_found() -> Reply {
 /// The same server in both forms: pods in the core group, deployments with a scale in `apps`.
 fn aggregated_server(request: &Received) -> Reply {
     match request.target() {
-        "/api" => aggregated(
-            &json!([{ "metadata": { "name": "" }, "versions": [{ "version": "v1", "resources": [
+        "/api" => {
+            aggregated(&json!([{ "metadata": { "name": "" }, "versions": [{ "version": "v1", "resources": [
             { "resource": "pods", "responseKind": { "kind": "Pod" }, "scope": "Namespaced",
               "singularResource": "pod", "verbs": ["get", "list"], "shortNames": ["po"], "categories": ["all"] },
-        ] }] }]),
-        ),
+        ] }] }]))
+        }
         "/apis" => aggregated(
             &json!([{ "metadata": { "name": "apps" }, "versions": [{ "version": "v1", "resources": [
             { "resource": "deployments", "responseKind": { "kind": "Deployment" }, "scope": "Namespaced",
@@ -82,11 +82,8 @@ fn legacy_server(request: &Received) -> Reply {
 }
 
 fn lines(server: &ScriptedServer) -> Vec<String> {
-    let mut targets: Vec<String> = server
-        .received()
-        .iter()
-        .map(|request| request.target().to_owned())
-        .collect();
+    let mut targets: Vec<String> =
+        server.received().iter().map(|request| request.target().to_owned()).collect();
     targets.sort();
     targets
 }
@@ -99,10 +96,7 @@ async fn the_aggregated_form_takes_two_requests() {
     assert!(found.failures.is_empty());
     assert_eq!(lines(&server), ["/api", "/apis"]);
     for request in server.received() {
-        assert_eq!(
-            request.header("accept").unwrap(),
-            format!("{AGGREGATED},application/json")
-        );
+        assert_eq!(request.header("accept").unwrap(), format!("{AGGREGATED},application/json"));
     }
 }
 
@@ -110,10 +104,8 @@ async fn the_aggregated_form_takes_two_requests() {
 async fn both_forms_say_the_same() {
     let new = ScriptedServer::handler(aggregated_server).await;
     let old = ScriptedServer::handler(legacy_server).await;
-    let (new, of_old) = (
-        client(&new).server_resources().await.unwrap(),
-        client(&old).server_resources().await.unwrap(),
-    );
+    let (new, of_old) =
+        (client(&new).server_resources().await.unwrap(), client(&old).server_resources().await.unwrap());
     assert_eq!(new.groups, of_old.groups);
     assert_eq!(lines(&old), ["/api", "/api/v1", "/apis", "/apis/apps/v1"]);
 }
@@ -127,10 +119,7 @@ async fn each_root_may_speak_its_own_form() {
     .await;
     let found = client(&server).server_resources().await.unwrap();
     let whole = ScriptedServer::handler(aggregated_server).await;
-    assert_eq!(
-        found.groups,
-        client(&whole).server_resources().await.unwrap().groups
-    );
+    assert_eq!(found.groups, client(&whole).server_resources().await.unwrap().groups);
     assert_eq!(lines(&server), ["/api", "/apis", "/apis/apps/v1"]);
 }
 
@@ -138,18 +127,12 @@ async fn each_root_may_speak_its_own_form() {
 async fn a_server_that_refuses_the_aggregated_form_is_asked_for_plain_json() {
     let server = ScriptedServer::handler(|request| match request.header("accept") {
         Some("application/json") => legacy_server(request),
-        _ => Reply::json(
-            406,
-            json!({ "kind": "Status", "status": "Failure", "code": 406 }).to_string(),
-        ),
+        _ => Reply::json(406, json!({ "kind": "Status", "status": "Failure", "code": 406 }).to_string()),
     })
     .await;
     let found = client(&server).server_resources().await.unwrap();
     assert_eq!(found.api_versions(), ["apps/v1", "v1"]);
-    assert_eq!(
-        lines(&server),
-        ["/api", "/api", "/api/v1", "/apis", "/apis", "/apis/apps/v1"]
-    );
+    assert_eq!(lines(&server), ["/api", "/api", "/api/v1", "/apis", "/apis", "/apis/apps/v1"]);
 }
 
 #[tokio::test]
@@ -159,10 +142,7 @@ async fn one_root_may_be_missing_but_not_both() {
         _ => aggregated_server(request),
     })
     .await;
-    assert_eq!(
-        client(&server).server_resources().await.unwrap().api_versions(),
-        ["apps/v1"]
-    );
+    assert_eq!(client(&server).server_resources().await.unwrap().api_versions(), ["apps/v1"]);
 
     let server = ScriptedServer::handler(|_| Reply::text(404, "404 page not found")).await;
     let error = client(&server).server_resources().await.unwrap_err();
@@ -184,25 +164,14 @@ async fn what_is_known_comes_with_what_is_not() {
     .await;
     let found = client(&server).server_resources().await.unwrap();
     assert!(found.resource(&"apps/v1/deployments".parse().unwrap()).is_some());
-    let metrics = found
-        .failure(&GroupVersion::gv("metrics.k8s.io", "v1beta1"))
-        .unwrap();
-    let FailureReason::Request(error) = metrics else {
-        panic!("{metrics}")
-    };
+    let metrics = found.failure(&GroupVersion::gv("metrics.k8s.io", "v1beta1")).unwrap();
+    let FailureReason::Request(error) = metrics else { panic!("{metrics}") };
     assert_eq!(error.status().unwrap().code, 503);
     let broken = found.failure(&GroupVersion::gv("broken.io", "v1")).unwrap();
     assert!(matches!(broken, FailureReason::Document(_)), "{broken}");
     assert_eq!(found.failures.len(), 2);
-    assert_eq!(
-        found.api_versions(),
-        ["apps/v1", "broken.io/v1", "metrics.k8s.io/v1beta1", "v1"]
-    );
-    assert_eq!(
-        server.received().len(),
-        6,
-        "a server that is down is not asked again"
-    );
+    assert_eq!(found.api_versions(), ["apps/v1", "broken.io/v1", "metrics.k8s.io/v1beta1", "v1"]);
+    assert_eq!(server.received().len(), 6, "a server that is down is not asked again");
 }
 
 #[tokio::test]
@@ -216,9 +185,7 @@ async fn stale_versions_of_the_aggregated_form_are_reported() {
     .await;
     let found = client(&server).server_resources().await.unwrap();
     assert_eq!(found.api_versions(), ["v1"]);
-    let reason = found
-        .failure(&GroupVersion::gv("metrics.k8s.io", "v1beta1"))
-        .unwrap();
+    let reason = found.failure(&GroupVersion::gv("metrics.k8s.io", "v1beta1")).unwrap();
     assert!(matches!(reason, FailureReason::Stale));
 }
 
@@ -244,10 +211,7 @@ async fn a_group_that_vanishes_meanwhile_is_no_failure() {
         let found = client(&server).server_resources().await.unwrap();
         assert!(found.failures.is_empty());
         assert!(found.group("gone.io").is_none());
-        assert_eq!(
-            lines(&server).iter().filter(|line| *line == "/apis").count(),
-            listed + 1
-        );
+        assert_eq!(lines(&server).iter().filter(|line| *line == "/apis").count(), listed + 1);
     }
 }
 
@@ -257,13 +221,7 @@ async fn a_group_that_is_listed_and_never_there_is_reported_after_two_more_looks
     let found = client(&server).server_resources().await.unwrap();
     assert!(found.failure(&GroupVersion::gv("gone.io", "v1")).is_some());
     assert!(found.resource(&"apps/v1/deployments".parse().unwrap()).is_some());
-    assert_eq!(
-        lines(&server)
-            .iter()
-            .filter(|line| *line == "/apis/gone.io/v1")
-            .count(),
-        3
-    );
+    assert_eq!(lines(&server).iter().filter(|line| *line == "/apis/gone.io/v1").count(), 3);
 }
 
 #[tokio::test]
@@ -288,10 +246,7 @@ async fn an_answer_that_is_no_document_is_an_error_that_says_so() {
     .await;
     let error = client(&server).server_resources().await.unwrap_err();
     assert!(matches!(&error, DiscoveryError::Document { .. }), "{error}");
-    assert!(
-        error.to_string().ends_with("is this a Kubernetes API server?"),
-        "{error}"
-    );
+    assert!(error.to_string().ends_with("is this a Kubernetes API server?"), "{error}");
     assert!(!error.to_string().contains("sign in"), "{error}");
 }
 
@@ -305,9 +260,7 @@ async fn a_refused_request_is_an_error_and_the_next_call_asks_again() {
     .await;
     let discovery = client(&server);
     let error = discovery.server_resources().await.unwrap_err();
-    let DiscoveryError::Request(cause) = &error else {
-        panic!("{error}")
-    };
+    let DiscoveryError::Request(cause) = &error else { panic!("{error}") };
     assert_eq!(cause.status().unwrap().code, 401);
     assert!(error.to_string().contains("/apis"), "{error}");
     assert!(discovery.server_resources().await.is_ok());
@@ -376,18 +329,6 @@ async fn the_server_tells_its_version_and_its_openapi_documents() {
     assert_eq!(discovery.server_version().await.unwrap().git_version, "v1.37.0");
     let paths = discovery.openapi_v3_paths().await.unwrap();
     assert_eq!(paths["apis/apps/v1"], "/openapi/v3/apis/apps/v1?hash=CD");
-    assert_eq!(
-        discovery
-            .openapi_v3(&GroupVersion::gv("apps", "v1"))
-            .await
-            .unwrap()["openapi"],
-        "3.0.0"
-    );
-    assert!(
-        discovery
-            .openapi_v3(&GroupVersion::gv("", "v1"))
-            .await
-            .unwrap_err()
-            .is_not_found()
-    );
+    assert_eq!(discovery.openapi_v3(&GroupVersion::gv("apps", "v1")).await.unwrap()["openapi"], "3.0.0");
+    assert!(discovery.openapi_v3(&GroupVersion::gv("", "v1")).await.unwrap_err().is_not_found());
 }

@@ -61,15 +61,9 @@ async fn every_verb_goes_to_its_path() {
     shop.delete("w1", &delete).await.unwrap();
     shop.delete_collection(&delete, &list).await.unwrap();
     shop.get_subresource::<Value>("w1", "scale").await.unwrap();
-    shop.create_subresource::<Value>("w1", "start", &post, &json!({}))
-        .await
-        .unwrap();
-    shop.update_subresource::<Value>("w1", "scale", &post, &json!({}))
-        .await
-        .unwrap();
-    shop.patch_subresource::<Value, _>("w1", "scale", &PatchParams::default(), &patch)
-        .await
-        .unwrap();
+    shop.create_subresource::<Value>("w1", "start", &post, &json!({})).await.unwrap();
+    shop.update_subresource::<Value>("w1", "scale", &post, &json!({})).await.unwrap();
+    shop.patch_subresource::<Value, _>("w1", "scale", &PatchParams::default(), &patch).await.unwrap();
 
     let collection = "/apis/example.com/v1/namespaces/shop/widgets";
     let expected: Vec<String> = [
@@ -100,11 +94,7 @@ async fn every_verb_goes_to_its_path() {
 #[tokio::test]
 async fn objects_are_sent_as_they_are() {
     let server = ScriptedServer::handler(answer).await;
-    widgets(&server)
-        .namespace("shop")
-        .create(&PostParams::default(), &widget())
-        .await
-        .unwrap();
+    widgets(&server).namespace("shop").create(&PostParams::default(), &widget()).await.unwrap();
     let sent: Value = serde_json::from_slice(&server.received()[0].body).unwrap();
     assert_eq!(sent, serde_json::to_value(widget()).unwrap());
 }
@@ -140,10 +130,7 @@ async fn items_of_a_list_say_what_they_are() {
         widgets(&server).list_all(&ListParams::default()).await.unwrap(),
     ] {
         let types = |at: usize| list.items[at].types.clone().unwrap();
-        assert_eq!(
-            (types(0).api_version.as_str(), types(0).kind.as_str()),
-            ("example.com/v1", "Widget")
-        );
+        assert_eq!((types(0).api_version.as_str(), types(0).kind.as_str()), ("example.com/v1", "Widget"));
         assert_eq!(types(1).kind, "Odd", "what an item says itself is kept");
         assert_eq!(list.metadata.resource_version.as_deref(), Some("7"));
     }
@@ -181,21 +168,11 @@ async fn a_name_that_is_no_path_segment_is_refused_and_not_sent() {
         GroupVersionResource::new("example.com", "v1", ""),
         GroupVersionResource::new("a?b", "v1", "widgets"),
     ] {
-        let error = dynamic
-            .resource(&resource)
-            .namespace("shop")
-            .get("w1")
-            .await
-            .unwrap_err();
+        let error = dynamic.resource(&resource).namespace("shop").get("w1").await.unwrap_err();
         assert!(matches!(error, Error::Invalid { .. }), "{error}");
     }
     assert!(
-        dynamic
-            .resource(&GroupVersionResource::new("", "v1", "pods"))
-            .namespace("")
-            .get("p")
-            .await
-            .is_err()
+        dynamic.resource(&GroupVersionResource::new("", "v1", "pods")).namespace("").get("p").await.is_err()
     );
     assert!(server.lines().is_empty());
 }

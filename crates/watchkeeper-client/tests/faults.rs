@@ -34,9 +34,7 @@ async fn start_watch(configs: &ResourceClient<ConfigMap>) -> Result<ByteStream, 
 
 async fn decision_at_watch_start(reply: Reply) -> (Decision, &'static str) {
     let server = ScriptedServer::script([reply]).await;
-    let error = start_watch(&configs(&server))
-        .await
-        .expect_err("the watch is refused");
+    let error = start_watch(&configs(&server)).await.expect_err("the watch is refused");
     // Told once and at once: nothing underneath hides it by trying again.
     assert_eq!(server.lines().len(), 1);
     let verdict = classify(Situation::at(Phase::WatchStart), Failure::from(&error));
@@ -65,39 +63,21 @@ async fn http_504_with_a_version_from_the_future_means_relist_from_scratch() {
             "Timeout: x",
             &json!({"causes": [{"reason": "ResourceVersionTooLarge", "message": text}]}),
         ),
-        status(
-            504,
-            "Timeout",
-            "Timeout: x",
-            &json!({"causes": [{"message": "Too large resource version"}]}),
-        ),
+        status(504, "Timeout", "Timeout: x", &json!({"causes": [{"message": "Too large resource version"}]})),
         status(504, "Timeout", text, &Value::Null),
     ];
     for dialect in dialects {
         let decision = decision_at_watch_start(Reply::json(504, dialect.clone())).await;
-        assert_eq!(
-            decision,
-            (Decision::RelistFromScratch, "resource_version_too_large"),
-            "{dialect}"
-        );
+        assert_eq!(decision, (Decision::RelistFromScratch, "resource_version_too_large"), "{dialect}");
     }
     let busy = decision_at_watch_start(Reply::json(504, status(504, "Timeout", "busy", &Value::Null))).await;
-    assert_eq!(
-        busy.0,
-        Decision::BackOff {
-            retry_after: None,
-            then: Next::Resume
-        }
-    );
+    assert_eq!(busy.0, Decision::BackOff { retry_after: None, then: Next::Resume });
 }
 
 #[tokio::test]
 async fn when_the_second_page_has_always_expired_the_list_is_read_whole_once() {
     let list = |token: &str, names: &[&str]| {
-        let items: Vec<_> = names
-            .iter()
-            .map(|name| json!({"metadata": {"name": name}}))
-            .collect();
+        let items: Vec<_> = names.iter().map(|name| json!({"metadata": {"name": name}})).collect();
         let metadata = json!({"resourceVersion": "7", "continue": token});
         json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": metadata, "items": items}).to_string()
     };
@@ -106,12 +86,7 @@ async fn when_the_second_page_has_always_expired_the_list_is_read_whole_once() {
         if target.contains("continue=") {
             Reply::json(
                 410,
-                status(
-                    410,
-                    "Expired",
-                    "The provided continue parameter is too old",
-                    &Value::Null,
-                ),
+                status(410, "Expired", "The provided continue parameter is too old", &Value::Null),
             )
         } else if target.contains("limit=") {
             Reply::json(200, list("t1", &["a", "b"]))
@@ -120,10 +95,7 @@ async fn when_the_second_page_has_always_expired_the_list_is_read_whole_once() {
         }
     })
     .await;
-    let all = configs(&server)
-        .list_all(&ListParams::default().limit(2).labels("x"))
-        .await
-        .unwrap();
+    let all = configs(&server).list_all(&ListParams::default().limit(2).labels("x")).await.unwrap();
     // Not a, b, a, b, c: what the first page brought is not part of the second reading.
     assert_eq!(all.items.len(), 3);
     assert_eq!(
@@ -140,10 +112,7 @@ async fn when_the_second_page_has_always_expired_the_list_is_read_whole_once() {
 async fn a_first_page_that_has_expired_is_for_the_caller_to_decide() {
     let gone = || Reply::json(410, status(410, "Expired", "too old", &Value::Null));
     let server = ScriptedServer::handler(move |_| gone()).await;
-    let error = configs(&server)
-        .list_all(&ListParams::default().at("3"))
-        .await
-        .unwrap_err();
+    let error = configs(&server).list_all(&ListParams::default().at("3")).await.unwrap_err();
     assert_eq!(server.lines().len(), 1);
     let verdict = classify(Situation::at(Phase::List), Failure::from(&error));
     assert_eq!(verdict.decision, Decision::RelistFromScratch);
@@ -153,42 +122,21 @@ async fn a_first_page_that_has_expired_is_for_the_caller_to_decide() {
 async fn no_name_reaches_another_path_on_the_wire() {
     let server = ScriptedServer::handler(|_| Reply::json(200, "{}")).await;
     let here = configs(&server);
-    let injected = [
-        "../secrets/admin-token",
-        "a?x=y",
-        "a#f",
-        "a%2fb",
-        "..",
-        "",
-        "a/b",
-        "a\r\nhost: x",
-    ];
+    let injected = ["../secrets/admin-token", "a?x=y", "a#f", "a%2fb", "..", "", "a/b", "a\r\nhost: x"];
     for name in injected {
-        assert!(
-            matches!(here.get(name).await, Err(Error::Invalid { .. })),
-            "get {name:?}"
-        );
+        assert!(matches!(here.get(name).await, Err(Error::Invalid { .. })), "get {name:?}");
         let deleted = here.delete(name, &DeleteParams::default()).await;
         assert!(matches!(deleted, Err(Error::Invalid { .. })), "delete {name:?}");
         let elsewhere = ResourceClient::<ConfigMap>::namespaced(Client::from(server.client()), name);
-        assert!(
-            matches!(elsewhere.get("a").await, Err(Error::Invalid { .. })),
-            "namespace {name:?}"
-        );
+        assert!(matches!(elsewhere.get("a").await, Err(Error::Invalid { .. })), "namespace {name:?}");
         let scale = here.get_subresource::<Value>("a", name).await;
-        assert!(
-            matches!(scale, Err(Error::Invalid { .. })),
-            "subresource {name:?}"
-        );
+        assert!(matches!(scale, Err(Error::Invalid { .. })), "subresource {name:?}");
     }
     assert_eq!(server.lines(), Vec::<String>::new());
 
     // What may be a name and not be written as it is arrives encoded.
     let _: Value = here.get_subresource("ä b", "c").await.unwrap();
-    assert_eq!(
-        server.lines(),
-        ["GET /api/v1/namespaces/web/configmaps/%C3%A4%20b/c HTTP/1.1"]
-    );
+    assert_eq!(server.lines(), ["GET /api/v1/namespaces/web/configmaps/%C3%A4%20b/c HTTP/1.1"]);
 }
 
 #[tokio::test]
@@ -226,14 +174,8 @@ async fn http_429_carries_how_long_to_wait_from_the_header_or_the_status() {
     let too_many = |details: &Value| status(429, "TooManyRequests", "slow down", details);
     let json_type = ("content-type", "application/json");
     let table = [
-        (
-            Reply::whole(429, &[("retry-after", "2"), json_type], too_many(&Value::Null)),
-            Some(2),
-        ),
-        (
-            Reply::json(429, too_many(&json!({"retryAfterSeconds": 3}))),
-            Some(3),
-        ),
+        (Reply::whole(429, &[("retry-after", "2"), json_type], too_many(&Value::Null)), Some(2)),
+        (Reply::json(429, too_many(&json!({"retryAfterSeconds": 3}))), Some(3)),
         (Reply::whole(429, &[("retry-after", "0")], ""), Some(0)),
         (Reply::whole(429, &[("retry-after", "soon")], ""), None),
         (Reply::text(429, "slow down"), None),
@@ -244,13 +186,7 @@ async fn http_429_carries_how_long_to_wait_from_the_header_or_the_status() {
         let retry_after = seconds.map(Duration::from_secs);
         assert_eq!(error.retry_after(), retry_after);
         let verdict = classify(Situation::at(Phase::WatchStart), Failure::from(&error));
-        assert_eq!(
-            verdict.decision,
-            Decision::BackOff {
-                retry_after,
-                then: Next::Resume
-            }
-        );
+        assert_eq!(verdict.decision, Decision::BackOff { retry_after, then: Next::Resume });
         assert_eq!(server.lines().len(), 1, "no retry underneath");
     }
 }
@@ -259,10 +195,7 @@ async fn http_429_carries_how_long_to_wait_from_the_header_or_the_status() {
 async fn a_write_whose_answer_is_lost_is_sent_once() {
     let server = ScriptedServer::handler(|_| Reply::nothing().reset()).await;
     let pods = ResourceClient::<Pod>::namespaced(Client::from(server.client()), "web");
-    let error = pods
-        .create(&kube_core::params::PostParams::default(), &Pod::default())
-        .await
-        .unwrap_err();
+    let error = pods.create(&kube_core::params::PostParams::default(), &Pod::default()).await.unwrap_err();
     assert!(matches!(error, Error::Transport { .. }), "{error}");
     assert_eq!(server.lines().len(), 1);
 }

@@ -17,9 +17,7 @@ type Built = Result<Request, InvalidRequest>;
 
 /// The request as text: its line, its headers sorted by name, its body.
 fn wire(request: Built) -> String {
-    let request = request
-        .and_then(Request::into_http)
-        .expect("a request that can be sent");
+    let request = request.and_then(Request::into_http).expect("a request that can be sent");
     let mut headers: Vec<String> = request
         .headers()
         .iter()
@@ -27,16 +25,8 @@ fn wire(request: Built) -> String {
         .collect();
     headers.sort();
     let body = String::from_utf8(request.body().clone()).expect("text");
-    let parts = [
-        format!("{} {}", request.method(), request.uri()),
-        headers.join("; "),
-        body,
-    ];
-    parts
-        .into_iter()
-        .filter(|part| !part.is_empty())
-        .collect::<Vec<_>>()
-        .join(" | ")
+    let parts = [format!("{} {}", request.method(), request.uri()), headers.join("; "), body];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" | ")
 }
 
 fn pods() -> ResourcePath {
@@ -65,25 +55,16 @@ fn every_read_is_the_request_the_api_documents() {
             Request::get(pod(), &GetParams::at("7")),
             format!("GET /api/v1/namespaces/web/pods/front?resourceVersion=7 | {READ}"),
         ),
-        (
-            Request::get(pod(), &GetParams::at("")),
-            format!("GET /api/v1/namespaces/web/pods/front | {READ}"),
-        ),
+        (Request::get(pod(), &GetParams::at("")), format!("GET /api/v1/namespaces/web/pods/front | {READ}")),
         (
             Request::get(nodes().named("n").unwrap(), &GetParams::any()),
             format!("GET /api/v1/nodes/n?resourceVersion=0 | {READ}"),
         ),
-        (
-            Request::list(all_pods(), &list()),
-            format!("GET /api/v1/pods | {READ}"),
-        ),
+        (Request::list(all_pods(), &list()), format!("GET /api/v1/pods | {READ}")),
         (
             Request::list(
                 pods(),
-                &list()
-                    .labels("app=a,tier in (b, c)")
-                    .fields("spec.nodeName=n")
-                    .limit(500),
+                &list().labels("app=a,tier in (b, c)").fields("spec.nodeName=n").limit(500),
             ),
             format!(
                 "GET /api/v1/namespaces/web/pods?labelSelector=app%3Da%2Ctier+in+%28b%2C+c%29\
@@ -134,14 +115,7 @@ fn every_watch_and_every_other_path_is_the_request_the_api_documents() {
             ),
         ),
         (
-            Request::watch(
-                pods(),
-                &WatchParams::default()
-                    .timeout(30)
-                    .labels("a=b")
-                    .disable_bookmarks(),
-                "",
-            ),
+            Request::watch(pods(), &WatchParams::default().timeout(30).labels("a=b").disable_bookmarks(), ""),
             format!(
                 "GET /api/v1/namespaces/web/pods?watch=true&timeoutSeconds=30&labelSelector=a%3Db | {READ}"
             ),
@@ -153,10 +127,7 @@ fn every_watch_and_every_other_path_is_the_request_the_api_documents() {
                  &sendInitialEvents=true&resourceVersionMatch=NotOlderThan | {READ}"
             ),
         ),
-        (
-            Ok(Request::raw(AbsolutePath::new("/version").unwrap())),
-            format!("GET /version | {READ}"),
-        ),
+        (Ok(Request::raw(AbsolutePath::new("/version").unwrap())), format!("GET /version | {READ}")),
         (
             Request::raw(AbsolutePath::new("/openapi/v3/api/v1").unwrap())
                 .with_query("hash", "a b&c")
@@ -251,10 +222,7 @@ fn what_every_server_refuses_is_refused_before_it_is_sent() {
     let long_manager = "m".repeat(129);
     let table: Vec<(Built, &str)> = vec![
         (Request::get(pods(), &GetParams::default()), "the name is missing"),
-        (
-            Request::delete(pods(), &DeleteParams::default()),
-            "the name is missing",
-        ),
+        (Request::delete(pods(), &DeleteParams::default()), "the name is missing"),
         (
             Request::list(pod(), &ListParams::default()),
             "the verb is for a collection, and the path names one object",
@@ -272,10 +240,7 @@ fn what_every_server_refuses_is_refused_before_it_is_sent() {
             "version_match needs a resource_version to match",
         ),
         (
-            Request::list(
-                pods(),
-                &ListParams::default().at("0").matching(VersionMatch::Exact),
-            ),
+            Request::list(pods(), &ListParams::default().at("0").matching(VersionMatch::Exact)),
             "an exact version_match needs a resource_version other than 0",
         ),
         (
@@ -291,11 +256,7 @@ fn what_every_server_refuses_is_refused_before_it_is_sent() {
             "force takes fields over from other appliers; only an apply can",
         ),
         (
-            Request::patch(
-                pod(),
-                &PatchParams::apply(&long_manager),
-                &Patch::Apply(json!({})),
-            ),
+            Request::patch(pod(), &PatchParams::apply(&long_manager), &Patch::Apply(json!({}))),
             "a field manager has at most 128 bytes",
         ),
         (

@@ -29,24 +29,13 @@ fn status(code: u16, reason: &str, message: &str, details: &Value) -> String {
 
 #[tokio::test]
 async fn a_request_goes_out_as_it_was_built_and_its_answer_is_read() {
-    let server = ScriptedServer::script([
-        Reply::json(200, POD),
-        Reply::json(201, POD),
-        Reply::json(200, POD),
-    ])
-    .await;
+    let server =
+        ScriptedServer::script([Reply::json(200, POD), Reply::json(201, POD), Reply::json(200, POD)]).await;
     let rest = rest(&server);
     let pod: Pod = get_pod(&rest).send().await.unwrap();
     assert_eq!(pod.metadata.name.as_deref(), Some("front"));
-    let _: Pod = rest
-        .post()
-        .namespace("web")
-        .resource("pods")
-        .header("x-trace", "7")
-        .body(&pod)
-        .send()
-        .await
-        .unwrap();
+    let _: Pod =
+        rest.post().namespace("web").resource("pods").header("x-trace", "7").body(&pod).send().await.unwrap();
     let patch = Patch::Merge(json!({"metadata": {"labels": null}}));
     let _: Pod = rest
         .patch(&patch)
@@ -64,14 +53,8 @@ async fn a_request_goes_out_as_it_was_built_and_its_answer_is_read() {
     assert_eq!(received[1].line, "POST /api/v1/namespaces/web/pods HTTP/1.1");
     assert_eq!(received[1].header("x-trace"), Some("7"));
     assert_eq!(serde_json::from_slice::<Pod>(&received[1].body).unwrap(), pod);
-    assert_eq!(
-        received[2].line,
-        "PATCH /api/v1/namespaces/web/pods/front?a=b+c HTTP/1.1"
-    );
-    assert_eq!(
-        received[2].header("content-type"),
-        Some("application/merge-patch+json")
-    );
+    assert_eq!(received[2].line, "PATCH /api/v1/namespaces/web/pods/front?a=b+c HTTP/1.1");
+    assert_eq!(received[2].header("content-type"), Some("application/merge-patch+json"));
     assert_eq!(received[2].body, br#"{"metadata":{"labels":null}}"#);
 }
 
@@ -80,16 +63,9 @@ async fn named_groups_collections_and_paths_outside_the_resources_are_reached() 
     let server = ScriptedServer::handler(|_| Reply::json(200, "{}")).await;
     let rest = rest(&server);
     let requests = [
-        rest.get()
-            .api("apps/v1")
-            .resource("deployments")
-            .params(&ListParams::default().limit(2)),
+        rest.get().api("apps/v1").resource("deployments").params(&ListParams::default().limit(2)),
         rest.delete().api("batch/v1").namespace("a").resource("jobs"),
-        rest.put()
-            .resource("nodes")
-            .name("n")
-            .subresource("status")
-            .body(&json!({})),
+        rest.put().resource("nodes").name("n").subresource("status").body(&json!({})),
         rest.get().absolute_path("/version"),
         rest.verb(Verb::Watch).resource("pods").query("watch", "1"),
     ];
@@ -113,19 +89,13 @@ async fn what_cannot_be_asked_is_not_sent_and_the_error_says_what_was_tried() {
     let server = ScriptedServer::script([]).await;
     let rest = rest(&server);
     let table = [
-        (
-            get_pod(&rest).name("../x"),
-            "get pods: not sent: the name may not contain '/': \"../x\"",
-        ),
+        (get_pod(&rest).name("../x"), "get pods: not sent: the name may not contain '/': \"../x\""),
         (rest.get(), "get request: not sent: the resource is missing"),
         (
             rest.get().absolute_path("/a?b"),
             "get request: not sent: the path segment may not contain '?': \"a?b\"",
         ),
-        (
-            rest.get().api("/v1").resource("pods"),
-            "get pods: not sent: the group is empty",
-        ),
+        (rest.get().api("/v1").resource("pods"), "get pods: not sent: the group is empty"),
         (
             rest.get().api("a/b/c").resource("pods"),
             "get pods: not sent: the version may not contain '/': \"b/c\"",
@@ -149,10 +119,7 @@ async fn what_cannot_be_asked_is_not_sent_and_the_error_says_what_was_tried() {
 #[tokio::test]
 async fn a_refusal_says_what_was_tried_what_the_server_said_and_what_to_do() {
     let pods = |code, reason: &str, message: &str| {
-        Reply::json(
-            code,
-            status(code, reason, message, &json!({"name": "front", "kind": "pods"})),
-        )
+        Reply::json(code, status(code, reason, message, &json!({"name": "front", "kind": "pods"})))
     };
     let long = "x".repeat(5000);
     let table = [
@@ -188,10 +155,7 @@ async fn a_refusal_says_what_was_tried_what_the_server_said_and_what_to_do() {
             "too many requests (429 TooManyRequests): slow down \
              [wait as long as retry_after says and send fewer requests]",
         ),
-        (
-            pods(500, "InternalError", "a\u{1b}[31m\nb"),
-            "internal server error (500 InternalError): a [31m b",
-        ),
+        (pods(500, "InternalError", "a\u{1b}[31m\nb"), "internal server error (500 InternalError): a [31m b"),
         (
             Reply::text(404, "404 page not found\n"),
             "not found (404 NotFound): 404 page not found \
@@ -207,12 +171,9 @@ async fn a_refusal_says_what_was_tried_what_the_server_said_and_what_to_do() {
              the answer did not come from the API server's own error handling",
         ),
         (
-            Reply::head(
-                500,
-                &[("content-length", "100"), ("content-type", "application/json")],
-            )
-            .send("{\"cut")
-            .close(),
+            Reply::head(500, &[("content-length", "100"), ("content-type", "application/json")])
+                .send("{\"cut")
+                .close(),
             "internal server error (500 InternalError): Internal Server Error; \
              the answer did not come from the API server's own error handling",
         ),
@@ -234,19 +195,13 @@ async fn a_refusal_says_what_was_tried_what_the_server_said_and_what_to_do() {
     let rest = rest(&server);
     for (_, message) in table {
         let error = get_pod(&rest).send::<Pod>().await.unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            format!("get pods \"front\" in namespace \"web\": {message}")
-        );
+        assert_eq!(error.to_string(), format!("get pods \"front\" in namespace \"web\": {message}"));
         assert!(!format!("{error:?}").contains("canary"), "{error:?}");
     }
 
     let server = ScriptedServer::script([Reply::text(500, long.clone())]).await;
     let error = get_pod(&self::rest(&server)).send::<Pod>().await.unwrap_err();
-    assert!(
-        error.to_string().len() < 500 && error.to_string().ends_with("..."),
-        "{error}"
-    );
+    assert!(error.to_string().len() < 500 && error.to_string().ends_with("..."), "{error}");
 }
 
 #[tokio::test]
@@ -254,44 +209,14 @@ async fn only_the_servers_word_about_this_very_object_makes_it_absent() {
     let not_found =
         |message: &str, details: &Value| Reply::json(404, status(404, "NotFound", message, details));
     let table = [
-        (
-            not_found(
-                "pods \"front\" not found",
-                &json!({"name": "front", "kind": "pods"}),
-            ),
-            true,
-        ),
-        (
-            not_found("the server could not find the requested resource", &json!({})),
-            false,
-        ),
-        (
-            not_found("the server could not find the requested resource", &Value::Null),
-            false,
-        ),
-        (
-            not_found(
-                "namespaces \"front\" not found",
-                &json!({"name": "front", "kind": "namespaces"}),
-            ),
-            false,
-        ),
-        (
-            not_found(
-                "pods \"other\" not found",
-                &json!({"name": "other", "kind": "pods"}),
-            ),
-            false,
-        ),
+        (not_found("pods \"front\" not found", &json!({"name": "front", "kind": "pods"})), true),
+        (not_found("the server could not find the requested resource", &json!({})), false),
+        (not_found("the server could not find the requested resource", &Value::Null), false),
+        (not_found("namespaces \"front\" not found", &json!({"name": "front", "kind": "namespaces"})), false),
+        (not_found("pods \"other\" not found", &json!({"name": "other", "kind": "pods"})), false),
         (Reply::text(404, "404 page not found"), false),
         (Reply::json(404, "{}"), false),
-        (
-            Reply::json(
-                410,
-                status(410, "Gone", "gone", &json!({"name": "front", "kind": "pods"})),
-            ),
-            false,
-        ),
+        (Reply::json(410, status(410, "Gone", "gone", &json!({"name": "front", "kind": "pods"}))), false),
     ];
     for (reply, is_absent) in table {
         let server = ScriptedServer::script([reply.clone()]).await;

@@ -24,21 +24,15 @@ const POD: &str = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"front",
 
 #[tokio::test]
 async fn an_answer_larger_than_allowed_is_not_read_to_its_end() {
-    let seventeen_mebibytes = Reply::chunked(200, &[]).repeat(
-        [b"10000\r\n".as_slice(), &vec![b' '; 0x10000], b"\r\n"].concat(),
-        17 * 16,
-    );
+    let seventeen_mebibytes = Reply::chunked(200, &[])
+        .repeat([b"10000\r\n".as_slice(), &vec![b' '; 0x10000], b"\r\n"].concat(), 17 * 16);
     let announced = |length: &str| Reply::head(200, &[("content-length", length)]);
     let unlimited: Option<u64> = None;
     let table = [
         (seventeen_mebibytes, unlimited, "object_bytes = 16777216"),
         (announced("16777217"), unlimited, "object_bytes = 16777216"),
         (Reply::json(200, POD), Some(20), "limit_bytes = 20"),
-        (
-            Reply::json(200, format!("{}{}", "[".repeat(129), "]".repeat(129))),
-            unlimited,
-            "json_depth = 128",
-        ),
+        (Reply::json(200, format!("{}{}", "[".repeat(129), "]".repeat(129))), unlimited, "json_depth = 128"),
     ];
     for (reply, limit, name) in table {
         let server = ScriptedServer::script([reply.close()]).await;
@@ -56,22 +50,8 @@ async fn an_answer_larger_than_allowed_is_not_read_to_its_end() {
         );
     }
     let server = ScriptedServer::script([announced("268435457")]).await;
-    let error = rest(&server)
-        .get()
-        .resource("pods")
-        .send::<ObjectList<Pod>>()
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(
-            error,
-            Error::Limit {
-                limit: "page_bytes",
-                ..
-            }
-        ),
-        "{error}"
-    );
+    let error = rest(&server).get().resource("pods").send::<ObjectList<Pod>>().await.unwrap_err();
+    assert!(matches!(error, Error::Limit { limit: "page_bytes", .. }), "{error}");
 }
 
 #[tokio::test]
@@ -89,22 +69,10 @@ async fn an_unreadable_answer_is_described_without_repeating_it() {
     let secret =
         |data: &str| format!(r#"{{"kind":"Secret","apiVersion":"v1","metadata":{{}},"data":{data}}}"#);
     let table = [
-        (
-            Reply::json(200, secret(r#""canary""#)),
-            Unreadable::Shape { line: 0, column: 0 },
-        ),
-        (
-            Reply::json(200, secret(r#"{"a":"canary!!"}"#)),
-            Unreadable::Shape { line: 0, column: 0 },
-        ),
-        (
-            Reply::json(200, "canary"),
-            Unreadable::Syntax { line: 0, column: 0 },
-        ),
-        (
-            Reply::json(200, r#"{"kind":"Secret","apiVersion":"v1","#),
-            Unreadable::Truncated,
-        ),
+        (Reply::json(200, secret(r#""canary""#)), Unreadable::Shape { line: 0, column: 0 }),
+        (Reply::json(200, secret(r#"{"a":"canary!!"}"#)), Unreadable::Shape { line: 0, column: 0 }),
+        (Reply::json(200, "canary"), Unreadable::Syntax { line: 0, column: 0 }),
+        (Reply::json(200, r#"{"kind":"Secret","apiVersion":"v1","#), Unreadable::Truncated),
         (Reply::json(200, ""), Unreadable::Truncated),
         (Reply::gzip_json(200, POD.as_bytes()), Unreadable::Encoding),
     ];
@@ -121,9 +89,7 @@ async fn an_unreadable_answer_is_described_without_repeating_it() {
         for text in [error.to_string(), format!("{error:?}")] {
             assert!(!text.contains("canary"), "{text}");
         }
-        let Error::Decode { reason, .. } = error else {
-            panic!("{error}")
-        };
+        let Error::Decode { reason, .. } = error else { panic!("{error}") };
         assert_eq!(discriminant(&reason), discriminant(&expected), "{reason:?}");
     }
 }
@@ -139,41 +105,17 @@ async fn each_way_a_connection_fails_has_its_name() {
     };
     let half_head = "HTTP/1.1 200 OK\r\ncontent-le";
     let table = [
-        (
-            "closed before the answer",
-            Reply::nothing().close(),
-            TransportKind::UnexpectedEof,
-        ),
-        (
-            "closed in the head",
-            Reply::nothing().send(half_head).close(),
-            TransportKind::UnexpectedEof,
-        ),
+        ("closed before the answer", Reply::nothing().close(), TransportKind::UnexpectedEof),
+        ("closed in the head", Reply::nothing().send(half_head).close(), TransportKind::UnexpectedEof),
         (
             "closed in a body of known length",
             Reply::head(200, &[("content-length", "100")]).send("{").close(),
             TransportKind::UnexpectedEof,
         ),
-        (
-            "closed in a chunk",
-            Reply::chunked(200, &[]).send("10\r\n{").close(),
-            TransportKind::UnexpectedEof,
-        ),
-        (
-            "closed between chunks",
-            Reply::chunked(200, &[]).chunk("{").close(),
-            TransportKind::UnexpectedEof,
-        ),
-        (
-            "reset before the answer",
-            Reply::nothing().reset(),
-            TransportKind::Reset,
-        ),
-        (
-            "not HTTP",
-            Reply::nothing().send("SSH-2.0-x\r\n\r\n").close(),
-            TransportKind::Malformed,
-        ),
+        ("closed in a chunk", Reply::chunked(200, &[]).send("10\r\n{").close(), TransportKind::UnexpectedEof),
+        ("closed between chunks", Reply::chunked(200, &[]).chunk("{").close(), TransportKind::UnexpectedEof),
+        ("reset before the answer", Reply::nothing().reset(), TransportKind::Reset),
+        ("not HTTP", Reply::nothing().send("SSH-2.0-x\r\n\r\n").close(), TransportKind::Malformed),
     ];
     for (what, reply, expected) in table {
         assert_eq!(cut(reply).await, expected, "{what}");
@@ -183,16 +125,7 @@ async fn each_way_a_connection_fails_has_its_name() {
     let nobody = rest(&server);
     drop(server);
     let error = get_pod(&nobody).send::<Pod>().await.unwrap_err();
-    assert!(
-        matches!(
-            error,
-            Error::Transport {
-                kind: TransportKind::Refused,
-                ..
-            }
-        ),
-        "{error:?}"
-    );
+    assert!(matches!(error, Error::Transport { kind: TransportKind::Refused, .. }), "{error:?}");
     assert_eq!(
         error.to_string(),
         "get pods \"front\" in namespace \"web\": connection refused; \
@@ -210,21 +143,11 @@ async fn a_body_cut_into_single_bytes_is_the_same_body() {
 
 #[tokio::test]
 async fn text_is_text_and_not_json() {
-    let replies = [
-        Reply::text(200, "ok\n"),
-        Reply::text(200, b"\xff".to_vec()),
-        Reply::text(500, "not ok"),
-    ];
+    let replies = [Reply::text(200, "ok\n"), Reply::text(200, b"\xff".to_vec()), Reply::text(500, "not ok")];
     let server = ScriptedServer::script(replies).await;
     let livez = || rest(&server).get().absolute_path("/livez");
     assert_eq!(livez().text().await.unwrap(), "ok\n");
-    assert!(matches!(
-        livez().text().await,
-        Err(Error::Decode {
-            reason: Unreadable::Utf8,
-            ..
-        })
-    ));
+    assert!(matches!(livez().text().await, Err(Error::Decode { reason: Unreadable::Utf8, .. })));
     assert_eq!(
         livez().text().await.unwrap_err().to_string(),
         "get /livez: internal server error (500 InternalError): not ok"

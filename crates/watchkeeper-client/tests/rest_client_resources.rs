@@ -87,10 +87,7 @@ fn config(name: Option<&str>, namespace: Option<&str>) -> ConfigMap {
         namespace: namespace.map(Into::into),
         ..ObjectMeta::default()
     };
-    ConfigMap {
-        metadata,
-        ..ConfigMap::default()
-    }
+    ConfigMap { metadata, ..ConfigMap::default() }
 }
 
 #[tokio::test]
@@ -98,60 +95,29 @@ async fn every_verb_of_a_namespaced_type_is_the_request_it_should_be() {
     let (server, client) = echo().await;
     let configs = ResourceClient::<ConfigMap>::namespaced(&client, "web");
     let object = config(Some("a"), Some("web"));
-    let (post, patch, delete) = (
-        PostParams::default(),
-        PatchParams::apply("me"),
-        DeleteParams::default(),
-    );
+    let (post, patch, delete) = (PostParams::default(), PatchParams::apply("me"), DeleteParams::default());
     let merge = Patch::Merge(json!({}));
 
     configs.get("a").await.unwrap();
     configs.get_with("a", &GetParams::any()).await.unwrap();
     assert!(configs.get_opt("a").await.unwrap().is_some());
     assert_eq!(
-        configs
-            .list(&ListParams::default())
-            .await
-            .unwrap()
-            .metadata
-            .resource_version
-            .as_deref(),
+        configs.list(&ListParams::default()).await.unwrap().metadata.resource_version.as_deref(),
         Some("7")
     );
     configs.create(&post, &object).await.unwrap();
     configs.update(&post, &object).await.unwrap();
     configs.update_status(&post, &object).await.unwrap();
     configs.patch("a", &PatchParams::default(), &merge).await.unwrap();
-    configs
-        .patch_status("a", &PatchParams::default(), &merge)
-        .await
-        .unwrap();
+    configs.patch_status("a", &PatchParams::default(), &merge).await.unwrap();
     configs.apply(&patch, &object).await.unwrap();
-    configs
-        .apply_status(&patch.clone().force(), &object)
-        .await
-        .unwrap();
-    assert!(matches!(
-        configs.delete("a", &delete).await.unwrap(),
-        Deletion::Status(_)
-    ));
-    configs
-        .delete_collection(&delete, &ListParams::default().labels("x"))
-        .await
-        .unwrap();
+    configs.apply_status(&patch.clone().force(), &object).await.unwrap();
+    assert!(matches!(configs.delete("a", &delete).await.unwrap(), Deletion::Status(_)));
+    configs.delete_collection(&delete, &ListParams::default().labels("x")).await.unwrap();
     let _: ConfigMap = configs.get_subresource("a", "part").await.unwrap();
-    let _: ConfigMap = configs
-        .update_subresource("a", "part", &post, &object)
-        .await
-        .unwrap();
-    let _: ConfigMap = configs
-        .create_subresource("a", "part", &post, &object)
-        .await
-        .unwrap();
-    let _: ConfigMap = configs
-        .patch_subresource("a", "part", &PatchParams::default(), &merge)
-        .await
-        .unwrap();
+    let _: ConfigMap = configs.update_subresource("a", "part", &post, &object).await.unwrap();
+    let _: ConfigMap = configs.create_subresource("a", "part", &post, &object).await.unwrap();
+    let _: ConfigMap = configs.patch_subresource("a", "part", &PatchParams::default(), &merge).await.unwrap();
 
     let base = "/api/v1/namespaces/web/configmaps";
     let expected = [
@@ -173,16 +139,10 @@ async fn every_verb_of_a_namespaced_type_is_the_request_it_should_be() {
         format!("POST {base}/a/part"),
         format!("PATCH {base}/a/part"),
     ];
-    let sent: Vec<String> = server
-        .lines()
-        .iter()
-        .map(|line| line.trim_end_matches(" HTTP/1.1").to_owned())
-        .collect();
+    let sent: Vec<String> =
+        server.lines().iter().map(|line| line.trim_end_matches(" HTTP/1.1").to_owned()).collect();
     assert_eq!(sent, expected);
-    assert_eq!(
-        server.received()[9].header("content-type"),
-        Some("application/apply-patch+yaml")
-    );
+    assert_eq!(server.received()[9].header("content-type"), Some("application/apply-patch+yaml"));
 }
 
 #[tokio::test]
@@ -190,28 +150,15 @@ async fn scale_eviction_and_logs_are_subresources_with_types() {
     let (server, client) = echo().await;
     let deployments = ResourceClient::<Deployment>::namespaced(&client, "web");
     deployments.scale("a").await.unwrap();
-    deployments
-        .update_scale("a", &PostParams::default(), &Scale::default())
-        .await
-        .unwrap();
+    deployments.update_scale("a", &PostParams::default(), &Scale::default()).await.unwrap();
     let two = Patch::Merge(json!({"spec": {"replicas": 2}}));
-    deployments
-        .patch_scale("a", &PatchParams::default(), &two)
-        .await
-        .unwrap();
+    deployments.patch_scale("a", &PatchParams::default(), &two).await.unwrap();
 
     let pods = ResourceClient::<Pod>::namespaced(&client, "web");
-    let gently = EvictParams {
-        delete_options: Some(DeleteParams::background()),
-        ..EvictParams::default()
-    };
+    let gently = EvictParams { delete_options: Some(DeleteParams::background()), ..EvictParams::default() };
     assert!(pods.evict("a", &gently).await.unwrap().is_success());
-    let params = LogParams {
-        container: Some("c".into()),
-        tail_lines: Some(3),
-        follow: true,
-        ..LogParams::default()
-    };
+    let params =
+        LogParams { container: Some("c".into()), tail_lines: Some(3), follow: true, ..LogParams::default() };
     let log: Vec<_> = pods.log("a", &params).await.unwrap().try_collect().await.unwrap();
     assert_eq!(log.concat(), b"\"a log\"");
 
@@ -238,27 +185,12 @@ async fn scale_eviction_and_logs_are_subresources_with_types() {
 async fn cluster_wide_custom_dynamic_and_metadata_types_are_served_alike() {
     let (server, client) = echo().await;
     ResourceClient::<Node>::cluster(&client).get("a").await.unwrap();
-    ResourceClient::<Gadget>::namespaced(&client, "web")
-        .get("a")
-        .await
-        .unwrap();
-    ResourceClient::<Gadget>::default_namespaced(&client)
-        .list(&ListParams::default())
-        .await
-        .unwrap();
+    ResourceClient::<Gadget>::namespaced(&client, "web").get("a").await.unwrap();
+    ResourceClient::<Gadget>::default_namespaced(&client).list(&ListParams::default()).await.unwrap();
     let gadgets = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Gadget"));
-    ResourceClient::<DynamicObject>::namespaced_with(&client, "web", &gadgets)
-        .get("a")
-        .await
-        .unwrap();
-    ResourceClient::<DynamicObject>::cluster_with(&client, &gadgets)
-        .get("a")
-        .await
-        .unwrap();
-    ResourceClient::<DynamicObject>::all_with(&client, &gadgets)
-        .list(&ListParams::default())
-        .await
-        .unwrap();
+    ResourceClient::<DynamicObject>::namespaced_with(&client, "web", &gadgets).get("a").await.unwrap();
+    ResourceClient::<DynamicObject>::cluster_with(&client, &gadgets).get("a").await.unwrap();
+    ResourceClient::<DynamicObject>::all_with(&client, &gadgets).list(&ListParams::default()).await.unwrap();
     let metadata = ResourceClient::<PartialObjectMeta<Pod>>::namespaced(&client, "web");
     metadata.get("a").await.unwrap();
     metadata.list(&ListParams::default()).await.unwrap();
@@ -276,10 +208,8 @@ async fn cluster_wide_custom_dynamic_and_metadata_types_are_served_alike() {
             "GET /api/v1/namespaces/web/pods HTTP/1.1",
         ]
     );
-    let accepted: Vec<_> = server.received()[6..]
-        .iter()
-        .map(|r| r.header("accept").map(str::to_owned))
-        .collect();
+    let accepted: Vec<_> =
+        server.received()[6..].iter().map(|r| r.header("accept").map(str::to_owned)).collect();
     assert_eq!(
         accepted.iter().flatten().collect::<Vec<_>>(),
         [
@@ -293,10 +223,7 @@ async fn cluster_wide_custom_dynamic_and_metadata_types_are_served_alike() {
 async fn a_client_for_all_namespaces_writes_where_the_object_says_and_refuses_bare_names() {
     let (server, client) = echo().await;
     let configs = ResourceClient::<ConfigMap>::all(&client);
-    configs
-        .update(&PostParams::default(), &config(Some("a"), Some("b")))
-        .await
-        .unwrap();
+    configs.update(&PostParams::default(), &config(Some("a"), Some("b"))).await.unwrap();
     assert_eq!(server.lines(), ["PUT /api/v1/namespaces/b/configmaps/a HTTP/1.1"]);
     let error = configs.get("a").await.unwrap_err();
     assert_eq!(
@@ -335,9 +262,7 @@ async fn an_object_that_does_not_fit_the_request_is_not_sent() {
              apply the fields you mean, not what was read",
         ),
         (
-            ResourceClient::<ConfigMap>::namespaced(&client, "../x")
-                .get("a")
-                .await,
+            ResourceClient::<ConfigMap>::namespaced(&client, "../x").get("a").await,
             "get objects: not sent: the namespace may not contain '/': \"../x\"",
         ),
     ];
@@ -359,10 +284,7 @@ async fn a_deletion_that_takes_time_returns_the_object() {
 }
 
 fn page(version: &str, token: &str, names: &[&str]) -> Reply {
-    let items: Vec<_> = names
-        .iter()
-        .map(|name| json!({"metadata": {"name": name}}))
-        .collect();
+    let items: Vec<_> = names.iter().map(|name| json!({"metadata": {"name": name}})).collect();
     let metadata = json!({"resourceVersion": version, "continue": token, "remainingItemCount": 1});
     Reply::json(
         200,
@@ -372,28 +294,15 @@ fn page(version: &str, token: &str, names: &[&str]) -> Reply {
 
 #[tokio::test]
 async fn a_list_is_read_to_its_end_page_by_page() {
-    let replies = [
-        page("7", "t1", &["a", "b"]),
-        page("7", "t2", &[]),
-        page("7", "", &["c"]),
-    ];
+    let replies = [page("7", "t1", &["a", "b"]), page("7", "t2", &[]), page("7", "", &["c"])];
     let server = ScriptedServer::script(replies).await;
     let pods = ResourceClient::<Pod>::all(Client::from(server.client()));
-    let all = pods
-        .list_all(&ListParams::default().at("5").labels("x"))
-        .await
-        .unwrap();
-    let names: Vec<_> = all
-        .iter()
-        .filter_map(|pod| pod.metadata.name.as_deref())
-        .collect();
+    let all = pods.list_all(&ListParams::default().at("5").labels("x")).await.unwrap();
+    let names: Vec<_> = all.iter().filter_map(|pod| pod.metadata.name.as_deref()).collect();
     assert_eq!(names, ["a", "b", "c"]);
     assert_eq!(all.types.kind, "PodList");
     assert_eq!(all.metadata.resource_version.as_deref(), Some("7"));
-    assert_eq!(
-        (all.metadata.continue_, all.metadata.remaining_item_count),
-        (None, None)
-    );
+    assert_eq!((all.metadata.continue_, all.metadata.remaining_item_count), (None, None));
     assert_eq!(
         server.lines(),
         [
@@ -407,43 +316,27 @@ async fn a_list_is_read_to_its_end_page_by_page() {
 #[tokio::test]
 async fn pages_that_go_in_circles_are_an_error_and_not_an_endless_list() {
     let server = ScriptedServer::handler(|request| {
-        page(
-            "7",
-            if request.target().contains("t1") {
-                "t2"
-            } else {
-                "t1"
-            },
-            &["a"],
-        )
+        page("7", if request.target().contains("t1") { "t2" } else { "t1" }, &["a"])
     })
     .await;
     let pods = ResourceClient::<Pod>::all(Client::from(server.client()));
     let error = pods.list_all(&ListParams::default()).await.unwrap_err();
     assert!(matches!(error, Error::Protocol { .. }));
-    assert_eq!(
-        error.to_string(),
-        "list pods: the server gave the same continue token twice"
-    );
+    assert_eq!(error.to_string(), "list pods: the server gave the same continue token twice");
     assert_eq!(server.lines().len(), 3);
 }
 
 #[tokio::test]
 async fn a_list_of_null_is_empty_and_an_answer_without_items_is_not_a_list() {
     let list = |rest: &str| {
-        Reply::json(
-            200,
-            format!(r#"{{"kind":"PodList","apiVersion":"v1","metadata":{{}}{rest}}}"#),
-        )
+        Reply::json(200, format!(r#"{{"kind":"PodList","apiVersion":"v1","metadata":{{}}{rest}}}"#))
     };
     let server = ScriptedServer::script([list(r#","items":null"#), list("")]).await;
     let pods = ResourceClient::<Pod>::all(Client::from(server.client()));
     assert!(pods.list(&ListParams::default()).await.unwrap().items.is_empty());
     let error = pods.list(&ListParams::default()).await.unwrap_err();
     assert!(
-        error
-            .to_string()
-            .starts_with("list pods: the answer could not be read: missing field `items`"),
+        error.to_string().starts_with("list pods: the answer could not be read: missing field `items`"),
         "{error}"
     );
 }
@@ -452,26 +345,12 @@ async fn a_list_of_null_is_empty_and_an_answer_without_items_is_not_a_list() {
 async fn the_requests_of_lists_and_watches_can_be_had_unsent() {
     let (_server, client) = echo().await;
     let pods = ResourceClient::<PartialObjectMeta<Pod>>::namespaced(&client, "web");
-    let watch = pods
-        .watch_request(&WatchParams::default(), "7")
-        .unwrap()
-        .into_http()
-        .unwrap();
+    let watch = pods.watch_request(&WatchParams::default(), "7").unwrap().into_http().unwrap();
     assert_eq!(
         watch.uri(),
         "/api/v1/namespaces/web/pods?watch=true&timeoutSeconds=290&allowWatchBookmarks=true&resourceVersion=7"
     );
-    assert_eq!(
-        watch.headers()["accept"],
-        "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-    );
-    let list = pods
-        .list_request(&ListParams::default())
-        .unwrap()
-        .into_http()
-        .unwrap();
-    assert_eq!(
-        list.headers()["accept"],
-        "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-    );
+    assert_eq!(watch.headers()["accept"], "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
+    let list = pods.list_request(&ListParams::default()).unwrap().into_http().unwrap();
+    assert_eq!(list.headers()["accept"], "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1");
 }

@@ -67,10 +67,7 @@ fn get(rest: &RestClient) -> RequestBuilder {
     rest.get().resource("nodes").name("n")
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "virtual time, read to see how much of it has passed"
-)]
+#[expect(clippy::disallowed_methods, reason = "virtual time, read to see how much of it has passed")]
 fn now() -> Instant {
     Instant::now()
 }
@@ -104,10 +101,7 @@ async fn head_and_body_share_one_deadline() {
     let start = now();
     let error = get(&rest).send::<Value>().await.unwrap_err();
     assert_eq!(start.elapsed(), 65 * SECOND);
-    assert_eq!(
-        error.to_string(),
-        "get nodes \"n\": no complete answer within 65s"
-    );
+    assert_eq!(error.to_string(), "get nodes \"n\": no complete answer within 65s");
     assert!(is_late(&error, Awaited::Body));
 }
 
@@ -120,10 +114,7 @@ async fn a_body_that_drips_does_not_outlive_the_deadline() {
         })))
     });
     let start = now();
-    assert!(is_late(
-        &get(&rest).send::<Value>().await.unwrap_err(),
-        Awaited::Body
-    ));
+    assert!(is_late(&get(&rest).send::<Value>().await.unwrap_err(), Awaited::Body));
     assert_eq!(start.elapsed(), 65 * SECOND);
 }
 
@@ -153,10 +144,7 @@ async fn a_stream_lives_as_long_as_it_is_not_silent() {
     let items: Vec<_> = get(&rest).stream().await.unwrap().collect().await;
     assert_eq!(items.len(), 101);
     let error = items.into_iter().next_back().unwrap().unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "get nodes \"n\": nothing more was received within 300s"
-    );
+    assert_eq!(error.to_string(), "get nodes \"n\": nothing more was received within 300s");
     assert_eq!(start.elapsed(), 100 * minutes_4 + 300 * SECOND);
 }
 
@@ -199,28 +187,17 @@ async fn a_read_is_retried_over_what_passes_and_waits_as_long_as_the_server_asks
         _ => whole(200, &[], "{}"),
     });
     let start = now();
-    get(&rest)
-        .retry(Retry::reads().seeded(1))
-        .send::<Value>()
-        .await
-        .unwrap();
+    get(&rest).retry(Retry::reads().seeded(1)).send::<Value>().await.unwrap();
     assert_eq!(count.load(Ordering::Relaxed), 4);
     let waited = start.elapsed();
     // 0.1 to 0.15, 0.2 to 0.3, 20 to 25.
-    assert!(
-        waited >= Duration::from_millis(20_300) && waited <= Duration::from_millis(25_450),
-        "{waited:?}"
-    );
+    assert!(waited >= Duration::from_millis(20_300) && waited <= Duration::from_millis(25_450), "{waited:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn retries_end_with_the_last_error() {
     let (rest, count) = scripted(|n| whole(if n < 2 { 500 } else { 503 }, &[], ""));
-    let error = get(&rest)
-        .retry(Retry::reads().attempts(3))
-        .send::<Value>()
-        .await
-        .unwrap_err();
+    let error = get(&rest).retry(Retry::reads().attempts(3)).send::<Value>().await.unwrap_err();
     assert_eq!(error.status().unwrap().code, 503);
     assert_eq!(count.load(Ordering::Relaxed), 3);
 }
@@ -239,13 +216,7 @@ async fn what_does_not_pass_by_itself_is_not_retried() {
 
 #[tokio::test(start_paused = true)]
 async fn the_start_of_a_stream_is_retried_like_a_read() {
-    let (rest, count) = scripted(|n| {
-        if n == 0 {
-            whole(503, &[], "")
-        } else {
-            whole(200, &[], "log")
-        }
-    });
+    let (rest, count) = scripted(|n| if n == 0 { whole(503, &[], "") } else { whole(200, &[], "log") });
     let mut stream = get(&rest).retry(Retry::reads()).stream().await.unwrap();
     assert_eq!(stream.next().await.unwrap().unwrap(), "log");
     assert_eq!(count.load(Ordering::Relaxed), 2);
@@ -255,21 +226,11 @@ async fn the_start_of_a_stream_is_retried_like_a_read() {
 async fn an_error_about_credentials_repeats_nothing_of_them() {
     let auth = || AuthError::AuthExec("plugin --token=canary failed".into());
     let (rest, _) = scripted(move |n| {
-        Err(if n == 0 {
-            kube_client::Error::Auth(auth()).into()
-        } else {
-            io::Error::other(auth()).into()
-        })
+        Err(if n == 0 { kube_client::Error::Auth(auth()).into() } else { io::Error::other(auth()).into() })
     });
     for _ in 0..2 {
         let error = get(&rest).send::<Value>().await.unwrap_err();
-        assert!(matches!(
-            error,
-            Error::Transport {
-                kind: TransportKind::Credentials,
-                ..
-            }
-        ));
+        assert!(matches!(error, Error::Transport { kind: TransportKind::Credentials, .. }));
         let mut texts = vec![format!("{error:?}")];
         let mut next: Option<&dyn StdError> = Some(&error);
         while let Some(error) = next {
@@ -292,13 +253,7 @@ fn conflict() -> Answer {
 async fn a_conflict_is_met_by_reading_and_writing_again() {
     let (rest, count) = scripted(|n| if n < 2 { conflict() } else { whole(200, &[], "{}") });
     let start = now();
-    let update = || {
-        rest.put()
-            .resource("nodes")
-            .name("n")
-            .body(&json!({}))
-            .send::<Value>()
-    };
+    let update = || rest.put().resource("nodes").name("n").body(&json!({})).send::<Value>();
     retry_on_conflict(&Retry::conflicts(), update).await.unwrap();
     assert_eq!(count.load(Ordering::Relaxed), 3);
     assert!(start.elapsed() >= Duration::from_millis(20) && start.elapsed() <= Duration::from_millis(24));
@@ -308,33 +263,11 @@ async fn a_conflict_is_met_by_reading_and_writing_again() {
 async fn only_conflicts_are_met_that_way_and_not_for_ever() {
     let exists =
         r#"{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"AlreadyExists","code":409}"#;
-    let (rest, count) = scripted(move |n| {
-        if n == 0 {
-            whole(409, &[], exists)
-        } else {
-            conflict()
-        }
-    });
-    let update = || {
-        rest.put()
-            .resource("nodes")
-            .name("n")
-            .body(&json!({}))
-            .send::<Pod>()
-    };
-    assert!(
-        retry_on_conflict(&Retry::conflicts(), update)
-            .await
-            .unwrap_err()
-            .is_already_exists()
-    );
+    let (rest, count) = scripted(move |n| if n == 0 { whole(409, &[], exists) } else { conflict() });
+    let update = || rest.put().resource("nodes").name("n").body(&json!({})).send::<Pod>();
+    assert!(retry_on_conflict(&Retry::conflicts(), update).await.unwrap_err().is_already_exists());
     assert_eq!(count.load(Ordering::Relaxed), 1);
-    assert!(
-        retry_on_conflict(&Retry::conflicts(), update)
-            .await
-            .unwrap_err()
-            .is_conflict()
-    );
+    assert!(retry_on_conflict(&Retry::conflicts(), update).await.unwrap_err().is_conflict());
     assert_eq!(count.load(Ordering::Relaxed), 1 + 5);
 }
 
@@ -350,10 +283,7 @@ fn waits_grow_to_the_cap_within_their_jitter_and_repeat_with_the_seed() {
     assert_eq!(first.len(), 11);
     for (n, wait) in first.iter().enumerate() {
         let base = Duration::from_millis(100 << n.min(10)).min(policy.cap);
-        assert!(
-            *wait >= base && *wait <= base.mul_f64(1.5),
-            "wait {n} is {wait:?}"
-        );
+        assert!(*wait >= base && *wait <= base.mul_f64(1.5), "wait {n} is {wait:?}");
     }
     assert_eq!(first, waits(&policy));
     assert_ne!(first, waits(&policy.clone().seeded(4)));
@@ -361,9 +291,5 @@ fn waits_grow_to_the_cap_within_their_jitter_and_repeat_with_the_seed() {
     assert!(waits(&policy.clone().attempts(0)).is_empty());
     policy.base = Duration::MAX;
     policy.cap = Duration::MAX;
-    assert_eq!(
-        waits(&policy).len(),
-        11,
-        "absurd policies wait long and do not panic"
-    );
+    assert_eq!(waits(&policy).len(), 11, "absurd policies wait long and do not panic");
 }

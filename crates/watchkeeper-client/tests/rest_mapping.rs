@@ -38,11 +38,7 @@ impl Cluster {
     }
 
     fn fetches(&self) -> usize {
-        self.server
-            .received()
-            .iter()
-            .filter(|request| request.target() == "/apis")
-            .count()
+        self.server.received().iter().filter(|request| request.target() == "/apis").count()
     }
 }
 
@@ -70,27 +66,18 @@ fn answer(request: &Received, has_widgets: bool) -> Reply {
 async fn a_resource_defined_after_the_start_is_found() {
     let cluster = Cluster::start().await;
     let mapper = cluster.mapper();
-    assert_eq!(
-        mapper.find_resource("po").await.unwrap().resource.to_string(),
-        "v1/pods"
-    );
+    assert_eq!(mapper.find_resource("po").await.unwrap().resource.to_string(), "v1/pods");
     assert_eq!(cluster.fetches(), 1);
 
     cluster.define_widgets();
     let widgets = mapper.find_kind("Widget").await.unwrap();
-    assert_eq!(
-        widgets.resource,
-        GroupVersionResource::new("example.com", "v1", "widgets")
-    );
+    assert_eq!(widgets.resource, GroupVersionResource::new("example.com", "v1", "widgets"));
     assert!(!widgets.is_namespaced());
     assert_eq!(cluster.fetches(), 2);
 
     for _ in 0..3 {
         mapper.find_resource("widgets.example.com").await.unwrap();
-        mapper
-            .mapping_of_kind(&GroupVersionKind::gvk("example.com", "v1", "Widget"))
-            .await
-            .unwrap();
+        mapper.mapping_of_kind(&GroupVersionKind::gvk("example.com", "v1", "Widget")).await.unwrap();
         mapper.mapping_of_resource(&widgets.resource).await.unwrap();
     }
     assert_eq!(cluster.fetches(), 2, "what is known is not asked for");
@@ -103,9 +90,8 @@ async fn a_miss_asks_once_more_unless_it_just_asked() {
     for fetches in [1, 2, 3] {
         // In a task, as programs do it: what the mapper returns can be sent to another thread.
         let in_task = mapper.clone();
-        let looked_up = JoinSet::from_iter([async move { in_task.find_resource("widgets").await }])
-            .join_all()
-            .await;
+        let looked_up =
+            JoinSet::from_iter([async move { in_task.find_resource("widgets").await }]).join_all().await;
         let error = looked_up.into_iter().next().unwrap().unwrap_err();
         assert!(matches!(error, MappingError::NoMatch { .. }), "{error}");
         assert_eq!(cluster.fetches(), fetches);
@@ -121,19 +107,11 @@ async fn an_object_is_mapped_by_what_it_says_it_is() {
         serde_json::from_value(json!({ "apiVersion": "example.com/v1", "kind": "Widget", "metadata": {} }))
             .unwrap();
     assert_eq!(
-        mapper
-            .mapping_of_object(&widget)
-            .await
-            .unwrap()
-            .resource
-            .to_string(),
+        mapper.mapping_of_object(&widget).await.unwrap().resource.to_string(),
         "example.com/v1/widgets"
     );
     let untyped: DynamicObject = serde_json::from_value(json!({ "metadata": {} })).unwrap();
-    assert!(matches!(
-        mapper.mapping_of_object(&untyped).await,
-        Err(MappingError::Untyped)
-    ));
+    assert!(matches!(mapper.mapping_of_object(&untyped).await, Err(MappingError::Untyped)));
 }
 
 #[tokio::test]

@@ -23,11 +23,7 @@ pub(crate) enum Error {
     #[error("parsing {path}: {source}")]
     Parse { path: PathBuf, source: syn::Error },
     #[error("{path}: the Resource impl of {kind} has no {what} this program can read")]
-    Incomplete {
-        path: PathBuf,
-        kind: String,
-        what: &'static str,
-    },
+    Incomplete { path: PathBuf, kind: String, what: &'static str },
     #[error(
         "{group}/{kind} is a subresource nobody has placed yet: give it a method on its parent in the \
          clientset, then add it to ON_PARENT in {file}",
@@ -52,20 +48,14 @@ const ON_PARENT: [(&str, &str); 5] = [
 /// Writes the table where the clientset includes it.
 pub(crate) fn write() -> Result<String, Error> {
     let (path, text) = generate()?;
-    fs::write(&path, text).map_err(|source| Error::Write {
-        path: path.clone(),
-        source,
-    })?;
+    fs::write(&path, text).map_err(|source| Error::Write { path: path.clone(), source })?;
     Ok(format!("wrote {}", path.display()))
 }
 
 /// Compares the committed table with what would be written.
 pub(crate) fn check() -> Result<String, Error> {
     let (path, text) = generate()?;
-    let committed = fs::read_to_string(&path).map_err(|source| Error::Read {
-        path: path.clone(),
-        source,
-    })?;
+    let committed = fs::read_to_string(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
     if committed == text {
         Ok(format!("{} is up to date", path.display()))
     } else {
@@ -84,8 +74,6 @@ fn generate() -> Result<(PathBuf, String), Error> {
             model.add(minor, resource)?;
         }
     }
-    let path = sources
-        .workspace_root
-        .join("crates/watchkeeper-client/src/clientset/generated.rs");
+    let path = sources.workspace_root.join("crates/watchkeeper-client/src/clientset/generated.rs");
     Ok((path, render::render(&model, &sources.crate_version)))
 }

@@ -35,18 +35,12 @@ pub(super) struct Model {
 
 impl Model {
     pub(super) fn new(minors: &[u32]) -> Self {
-        Self {
-            minors: minors.to_vec(),
-            groups: BTreeMap::new(),
-        }
+        Self { minors: minors.to_vec(), groups: BTreeMap::new() }
     }
 
     pub(super) fn add(&mut self, minor: u32, facts: ResourceFacts) -> Result<(), Error> {
         if facts.scope == Scope::SubResource {
-            return Err(Error::UnplacedSubresource {
-                group: facts.group,
-                kind: facts.kind,
-            });
+            return Err(Error::UnplacedSubresource { group: facts.group, kind: facts.kind });
         }
         let resources = self.groups.entry(group_version(&facts)).or_default();
         resources.entry(facts).or_default().insert(minor);
@@ -77,9 +71,7 @@ impl Model {
 
     fn ranges(&self, present: &BTreeSet<u32>) -> Vec<Range> {
         let (first, last) = (self.minors.first().copied(), self.minors.last().copied());
-        let runs = self
-            .minors
-            .chunk_by(|a, b| present.contains(a) == present.contains(b));
+        let runs = self.minors.chunk_by(|a, b| present.contains(a) == present.contains(b));
         runs.filter(|run| run.first().is_some_and(|minor| present.contains(minor)))
             .map(|run| Range {
                 from: run.first().copied().filter(|minor| Some(*minor) != first),
@@ -91,12 +83,7 @@ impl Model {
 
 fn group_version(facts: &ResourceFacts) -> GroupVersion {
     // `rbac.authorization.k8s.io` is `rbac`, as in client-go; the group with the empty name is `core`.
-    let group = facts
-        .group
-        .split('.')
-        .next()
-        .filter(|group| !group.is_empty())
-        .unwrap_or("core");
+    let group = facts.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
     let api_version = if facts.group.is_empty() {
         facts.version.clone()
     } else {
@@ -112,12 +99,7 @@ fn group_version(facts: &ResourceFacts) -> GroupVersion {
 
 fn capitalised(word: &str) -> String {
     let mut letters = word.chars();
-    letters
-        .next()
-        .map(|first| first.to_ascii_uppercase())
-        .into_iter()
-        .chain(letters)
-        .collect()
+    letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
 }
 
 /// The method name of a resource: its plural, with the word boundaries of its kind (`NetworkPolicy` and
@@ -165,17 +147,9 @@ mod tests {
             ("EndpointSlice", "endpointslices", "endpoint_slices"),
             ("NetworkPolicy", "networkpolicies", "network_policies"),
             ("Ingress", "ingresses", "ingresses"),
-            (
-                "HorizontalPodAutoscaler",
-                "horizontalpodautoscalers",
-                "horizontal_pod_autoscalers",
-            ),
+            ("HorizontalPodAutoscaler", "horizontalpodautoscalers", "horizontal_pod_autoscalers"),
             ("CSIDriver", "csidrivers", "csi_drivers"),
-            (
-                "CSIStorageCapacity",
-                "csistoragecapacities",
-                "csi_storage_capacities",
-            ),
+            ("CSIStorageCapacity", "csistoragecapacities", "csi_storage_capacities"),
             ("ServiceCIDR", "servicecidrs", "service_cidrs"),
             ("IPAddress", "ipaddresses", "ip_addresses"),
             ("APIService", "apiservices", "api_services"),
@@ -188,20 +162,8 @@ mod tests {
     fn groups_are_named_by_their_first_label() {
         for (group, version, accessor, type_name, api_version) in [
             ("", "v1", "core_v1", "CoreV1", "v1"),
-            (
-                "rbac.authorization.k8s.io",
-                "v1",
-                "rbac_v1",
-                "RbacV1",
-                "rbac.authorization.k8s.io/v1",
-            ),
-            (
-                "resource.k8s.io",
-                "v1beta2",
-                "resource_v1beta2",
-                "ResourceV1beta2",
-                "resource.k8s.io/v1beta2",
-            ),
+            ("rbac.authorization.k8s.io", "v1", "rbac_v1", "RbacV1", "rbac.authorization.k8s.io/v1"),
+            ("resource.k8s.io", "v1beta2", "resource_v1beta2", "ResourceV1beta2", "resource.k8s.io/v1beta2"),
         ] {
             let group = group_version(&ResourceFacts {
                 group: group.into(),
@@ -209,11 +171,7 @@ mod tests {
                 ..facts("Widget", "widgets")
             });
             assert_eq!(
-                (
-                    group.accessor.as_str(),
-                    group.type_name.as_str(),
-                    group.api_version.as_str()
-                ),
+                (group.accessor.as_str(), group.type_name.as_str(), group.api_version.as_str()),
                 (accessor, type_name, api_version)
             );
         }
@@ -228,10 +186,7 @@ mod tests {
         assert_eq!(ranges(&[33, 34]), [range(None, Some(34))]);
         assert_eq!(ranges(&[36, 37]), [range(Some(36), None)]);
         assert_eq!(ranges(&[35]), [range(Some(35), Some(35))]);
-        assert_eq!(
-            ranges(&[33, 36]),
-            [range(None, Some(33)), range(Some(36), Some(36))]
-        );
+        assert_eq!(ranges(&[33, 36]), [range(None, Some(33)), range(Some(36), Some(36))]);
         assert_eq!(ranges(&[]), []);
     }
 
@@ -243,67 +198,27 @@ mod tests {
         model.add(34, facts("Gadget", "gadgets")).unwrap();
         let groups: Vec<_> = model.groups().collect();
         assert_eq!(groups.len(), 1);
-        assert_eq!(
-            groups[0].1,
-            [Range {
-                from: None,
-                to: Some(34)
-            }]
-        );
+        assert_eq!(groups[0].1, [Range { from: None, to: Some(34) }]);
         let blocks = model.resources(groups[0].0);
         assert_eq!(blocks.len(), 2);
-        assert_eq!(
-            blocks[&Range {
-                from: Some(34),
-                to: Some(34)
-            }][0]
-                .kind,
-            "Gadget"
-        );
+        assert_eq!(blocks[&Range { from: Some(34), to: Some(34) }][0].kind, "Gadget");
     }
 
     #[test]
     fn a_resource_that_changed_its_scope_is_two_rows_that_never_meet() {
         let mut model = Model::new(&[33, 34]);
         model.add(33, facts("Widget", "widgets")).unwrap();
-        model
-            .add(
-                34,
-                ResourceFacts {
-                    scope: Scope::Cluster,
-                    ..facts("Widget", "widgets")
-                },
-            )
-            .unwrap();
+        model.add(34, ResourceFacts { scope: Scope::Cluster, ..facts("Widget", "widgets") }).unwrap();
         let (group, _) = model.groups().next().unwrap();
         let ranges: Vec<Range> = model.resources(group).into_keys().collect();
-        assert_eq!(
-            ranges,
-            [
-                Range {
-                    from: None,
-                    to: Some(33)
-                },
-                Range {
-                    from: Some(34),
-                    to: None
-                }
-            ]
-        );
+        assert_eq!(ranges, [Range { from: None, to: Some(33) }, Range { from: Some(34), to: None }]);
     }
 
     #[test]
     fn a_subresource_nobody_placed_stops_the_generator() {
         let mut model = Model::new(&[33]);
-        let error = model
-            .add(
-                33,
-                ResourceFacts {
-                    scope: Scope::SubResource,
-                    ..facts("Spin", "spin")
-                },
-            )
-            .unwrap_err();
+        let error =
+            model.add(33, ResourceFacts { scope: Scope::SubResource, ..facts("Spin", "spin") }).unwrap_err();
         assert!(error.to_string().contains("example.io/Spin"), "{error}");
     }
 }

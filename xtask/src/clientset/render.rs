@@ -37,17 +37,12 @@ pub(super) fn render(model: &Model, crate_version: &str) -> String {
 }
 
 fn group_row(group: &GroupVersion) -> String {
-    format!(
-        "$visit! {{ {} {} {:?} }}",
-        group.type_name, group.accessor, group.api_version
-    )
+    format!("$visit! {{ {} {} {:?} }}", group.type_name, group.accessor, group.api_version)
 }
 
 fn resource_rows(group: &GroupVersion, block: &[&ResourceFacts]) -> Vec<String> {
-    let mut lines = vec![format!(
-        "$visit! {{ {} {} (k8s_openapi::{})",
-        group.type_name, group.accessor, group.module
-    )];
+    let mut lines =
+        vec![format!("$visit! {{ {} {} (k8s_openapi::{})", group.type_name, group.accessor, group.module)];
     lines.extend(block.iter().map(|facts| format!("    {}", resource_row(facts))));
     lines.push("}".to_owned());
     lines
@@ -65,26 +60,14 @@ fn resource_row(facts: &ResourceFacts) -> String {
 
 fn push_gated(out: &mut String, range: Range, lines: &[String]) {
     let gates: Vec<String> = [
-        range
-            .from
-            .map(|minor| format!("k8s_openapi::k8s_if_ge_1_{minor}! {{")),
-        range
-            .to
-            .map(|minor| format!("k8s_openapi::k8s_if_le_1_{minor}! {{")),
+        range.from.map(|minor| format!("k8s_openapi::k8s_if_ge_1_{minor}! {{")),
+        range.to.map(|minor| format!("k8s_openapi::k8s_if_le_1_{minor}! {{")),
     ]
     .into_iter()
     .flatten()
     .collect();
-    let opening = if gates.is_empty() {
-        String::new()
-    } else {
-        format!("{}\n", gates.join(" "))
-    };
-    let inner = if gates.is_empty() {
-        INDENT.to_owned()
-    } else {
-        format!("{INDENT}    ")
-    };
+    let opening = if gates.is_empty() { String::new() } else { format!("{}\n", gates.join(" ")) };
+    let inner = if gates.is_empty() { INDENT.to_owned() } else { format!("{INDENT}    ") };
     if !opening.is_empty() {
         out.push_str(INDENT);
         out.push_str(&opening);
@@ -117,11 +100,7 @@ mod tests {
     #[test]
     fn the_four_kinds_of_row() {
         for (scope, listable, row) in [
-            (
-                Scope::Namespace,
-                true,
-                "namespaced Widget widgets widgets_in_all_namespaces;",
-            ),
+            (Scope::Namespace, true, "namespaced Widget widgets widgets_in_all_namespaces;"),
             (Scope::Cluster, true, "cluster Widget widgets;"),
             (Scope::Namespace, false, "namespaced_create_only Widget widgets;"),
             (Scope::Cluster, false, "cluster_create_only Widget widgets;"),
@@ -134,13 +113,9 @@ mod tests {
     fn rows_of_some_versions_are_gated_and_rows_of_all_are_not() {
         let mut model = Model::new(&[33, 34, 35]);
         for minor in [33, 34, 35] {
-            model
-                .add(minor, facts("Widget", "widgets", Scope::Cluster, true))
-                .unwrap();
+            model.add(minor, facts("Widget", "widgets", Scope::Cluster, true)).unwrap();
         }
-        model
-            .add(34, facts("Gadget", "gadgets", Scope::Cluster, true))
-            .unwrap();
+        model.add(34, facts("Gadget", "gadgets", Scope::Cluster, true)).unwrap();
         let text = render(&model, "9.9.9");
         let expected = "        $visit! { ExampleV1 example_v1 (k8s_openapi::api::example::v1)
             cluster Widget widgets;
@@ -152,10 +127,7 @@ mod tests {
         } }
 ";
         assert!(text.contains(expected), "{text}");
-        assert!(
-            text.contains("$visit! { ExampleV1 example_v1 \"example.io/v1\" }"),
-            "{text}"
-        );
+        assert!(text.contains("$visit! { ExampleV1 example_v1 \"example.io/v1\" }"), "{text}");
         assert!(text.contains("k8s-openapi 9.9.9; do not edit"), "{text}");
     }
 }

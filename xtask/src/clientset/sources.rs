@@ -51,9 +51,7 @@ impl Sources {
             .output()
             .map_err(|error| Error::Metadata(error.to_string()))?;
         if !output.status.success() {
-            return Err(Error::Metadata(
-                String::from_utf8_lossy(&output.stderr).into_owned(),
-            ));
+            return Err(Error::Metadata(String::from_utf8_lossy(&output.stderr).into_owned()));
         }
         let metadata: Value =
             serde_json::from_slice(&output.stdout).map_err(|error| Error::Metadata(error.to_string()))?;
@@ -71,15 +69,8 @@ impl Sources {
             .filter_map(|feature| feature.strip_prefix("v1_")?.parse().ok())
             .collect();
         minors.sort_unstable();
-        let src = Path::new(package["manifest_path"].as_str()?)
-            .parent()?
-            .join("src");
-        Some(Self {
-            workspace_root,
-            crate_version: package["version"].as_str()?.to_owned(),
-            minors,
-            src,
-        })
+        let src = Path::new(package["manifest_path"].as_str()?).parent()?.join("src");
+        Some(Self { workspace_root, crate_version: package["version"].as_str()?.to_owned(), minors, src })
     }
 
     /// Every type of one Kubernetes version that has a URL, in no particular order.
@@ -88,19 +79,14 @@ impl Sources {
         let mut found = Vec::new();
         let mut folders = vec![root.clone()];
         while let Some(folder) = folders.pop() {
-            let unreadable = |source| Error::Read {
-                path: folder.clone(),
-                source,
-            };
+            let unreadable = |source| Error::Read { path: folder.clone(), source };
             for entry in fs::read_dir(&folder).map_err(unreadable)? {
                 let path = entry.map_err(unreadable)?.path();
                 if path.is_dir() {
                     folders.push(path);
                 } else if path.extension().is_some_and(|extension| extension == "rs") {
-                    let text = fs::read_to_string(&path).map_err(|source| Error::Read {
-                        path: path.clone(),
-                        source,
-                    })?;
+                    let text = fs::read_to_string(&path)
+                        .map_err(|source| Error::Read { path: path.clone(), source })?;
                     let module = folder.strip_prefix(&root).unwrap_or(&folder);
                     found.extend(parse(&text, &path, &module_path(module))?);
                 }
@@ -124,10 +110,7 @@ pub(super) fn parse(text: &str, path: &Path, module: &str) -> Result<Option<Reso
     if !text.contains("crate::Resource for") {
         return Ok(None);
     }
-    let file = syn::parse_file(text).map_err(|source| Error::Parse {
-        path: path.to_owned(),
-        source,
-    })?;
+    let file = syn::parse_file(text).map_err(|source| Error::Parse { path: path.to_owned(), source })?;
     let impls = || {
         file.items.iter().filter_map(|item| match item {
             Item::Impl(item) if item.generics.params.is_empty() => Some(item),
@@ -143,11 +126,7 @@ pub(super) fn parse(text: &str, path: &Path, module: &str) -> Result<Option<Reso
     let Some(type_name) = self_type.path.get_ident().map(ToString::to_string) else {
         return Ok(None);
     };
-    let missing = |what| Error::Incomplete {
-        path: path.to_owned(),
-        kind: type_name.clone(),
-        what,
-    };
+    let missing = |what| Error::Incomplete { path: path.to_owned(), kind: type_name.clone(), what };
     let constant = |name| string_constant(resource, name).ok_or_else(|| missing(name));
 
     let plural = constant("URL_PATH_SEGMENT")?;
@@ -244,10 +223,9 @@ mod tests {
 
     #[test]
     fn the_three_scopes_are_told_apart() {
-        for (marker, scope) in [
-            ("ClusterResourceScope", Scope::Cluster),
-            ("SubResourceScope", Scope::SubResource),
-        ] {
+        for (marker, scope) in
+            [("ClusterResourceScope", Scope::Cluster), ("SubResourceScope", Scope::SubResource)]
+        {
             let text = WIDGET.replace("NamespaceResourceScope", marker);
             assert_eq!(parse_text(&text).unwrap().unwrap().scope, scope);
         }
@@ -255,15 +233,8 @@ mod tests {
 
     #[test]
     fn parts_of_specs_documents_and_lists_are_not_resources() {
-        let list = WIDGET.replace(
-            "impl crate::Resource for Widget",
-            "impl<T> crate::Resource for List<T>",
-        );
-        for text in [
-            "pub struct WidgetSpec;",
-            &WIDGET.replace("\"widgets\"", "\"\""),
-            &list,
-        ] {
+        let list = WIDGET.replace("impl crate::Resource for Widget", "impl<T> crate::Resource for List<T>");
+        for text in ["pub struct WidgetSpec;", &WIDGET.replace("\"widgets\"", "\"\""), &list] {
             assert_eq!(parse_text(text).unwrap(), None, "{text}");
         }
     }

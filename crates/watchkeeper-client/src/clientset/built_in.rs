@@ -135,10 +135,7 @@ mod tests {
         }
         macro_rules! paths {
             (namespaced $group:ident $method:ident $in_all:ident) => {
-                vec![
-                    path(&$group.$method("some-namespace")),
-                    path(&$group.$in_all()),
-                ]
+                vec![path(&$group.$method("some-namespace")), path(&$group.$in_all())]
             };
             (cluster $group:ident $method:ident) => {
                 vec![path(&$group.$method())]
@@ -170,16 +167,9 @@ mod tests {
         let accessors = paths_of_all_accessors(&clientset());
         assert_eq!(accessors.len(), built_in_resources().len());
         for (row, paths) in accessors {
-            let GroupVersionResource {
-                group,
-                version,
-                resource,
-            } = &row.resource;
-            let api = if group.is_empty() {
-                format!("/api/{version}")
-            } else {
-                format!("/apis/{group}/{version}")
-            };
+            let GroupVersionResource { group, version, resource } = &row.resource;
+            let api =
+                if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
             let everywhere = format!("{api}/{resource}");
             let in_namespace = format!("{api}/namespaces/some-namespace/{resource}");
             let expected = match (row.is_namespaced, row.is_create_only) {
@@ -231,42 +221,24 @@ mod tests {
     fn the_table_agrees_with_a_real_server() {
         let all = built_in_resources();
         for line in SERVED.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            let [name, kind, shape] = line.split(' ').collect::<Vec<_>>()[..] else {
-                panic!("{line}")
-            };
+            let [name, kind, shape] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
             let resource: GroupVersionResource = name.parse().unwrap();
             let row = all.iter().find(|row| row.resource == resource).expect(line);
-            let scope = if row.is_namespaced {
-                "namespaced"
-            } else {
-                "cluster"
-            };
+            let scope = if row.is_namespaced { "namespaced" } else { "cluster" };
             let verbs = if row.is_create_only { "_create_only" } else { "" };
-            assert_eq!(
-                (row.kind, format!("{scope}{verbs}")),
-                (kind, shape.to_owned()),
-                "{line}"
-            );
+            assert_eq!((row.kind, format!("{scope}{verbs}")), (kind, shape.to_owned()), "{line}");
         }
         // That server has 72 resources in its stable versions, `bindings` among them, which here is `pods.bind`.
         let is_stable = |version: &str| version[1..].bytes().all(|byte| byte.is_ascii_digit());
-        assert_eq!(
-            all.iter().filter(|row| is_stable(&row.resource.version)).count(),
-            71
-        );
+        assert_eq!(all.iter().filter(|row| is_stable(&row.resource.version)).count(), 71);
     }
 
     #[test]
     fn commands_to_an_object_are_not_resources() {
         let all = built_in_resources();
-        for (group, resource) in [
-            ("", "bindings"),
-            ("policy", "evictions"),
-            ("autoscaling", "scales"),
-        ] {
-            let found = all
-                .iter()
-                .any(|row| row.resource.group == group && row.resource.resource == resource);
+        for (group, resource) in [("", "bindings"), ("policy", "evictions"), ("autoscaling", "scales")] {
+            let found =
+                all.iter().any(|row| row.resource.group == group && row.resource.resource == resource);
             assert!(!found, "{group}/{resource}");
         }
     }

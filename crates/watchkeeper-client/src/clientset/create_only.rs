@@ -59,16 +59,12 @@ impl<K: Resource + Serialize + DeserializeOwned> CreateOnlyClient<K> {
 
 impl<K> Clone for CreateOnlyClient<K> {
     fn clone(&self) -> Self {
-        Self {
-            client: self.client.clone(),
-        }
+        Self { client: self.client.clone() }
     }
 }
 
 impl<K> fmt::Debug for CreateOnlyClient<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CreateOnlyClient")
-            .field("client", &self.client)
-            .finish()
+        f.debug_struct("CreateOnlyClient").field("client", &self.client).finish()
     }
 }

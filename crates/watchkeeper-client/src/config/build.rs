@@ -45,9 +45,7 @@ impl ClientConfig {
         let credentials = Arc::new(credentials);
         let service = ApiService::new(pool, credentials.clone(), headers, self.warnings);
         let kube = kube_client::Client::new(service, self.default_namespace);
-        Ok(Client::from(kube)
-            .with_limits(self.limits)
-            .with_credentials(credentials))
+        Ok(Client::from(kube).with_limits(self.limits).with_credentials(credentials))
     }
 
     fn check_features(&self) -> Result<(), ConfigError> {
@@ -55,10 +53,7 @@ impl ClientConfig {
             return Err(ConfigError::Http2NotCompiledIn);
         }
         if cfg!(not(feature = "rustls-tls")) && self.server.scheme() == Some(&Scheme::HTTPS) {
-            return Err(CredentialError::TlsNotCompiledIn {
-                origin: self.server.to_string(),
-            }
-            .into());
+            return Err(CredentialError::TlsNotCompiledIn { origin: self.server.to_string() }.into());
         }
         Ok(())
     }
@@ -98,18 +93,13 @@ impl ClientConfig {
             let is_file = certificate.is_file() || key.is_file();
             add(FileSource::Identity { certificate, key }, is_file, &mut fixed)?;
         }
-        let material = TlsMaterial {
-            identity: fixed.identity.clone(),
-            roots: fixed.roots.clone(),
-        };
+        let material = TlsMaterial { identity: fixed.identity.clone(), roots: fixed.roots.clone() };
 
         let header = match (&self.token, &self.login) {
             (Some(token), _) => Credential::bearer(token.expose_secret(), "the token in the configuration")?,
-            (None, Some((user, password))) => Credential::basic(
-                user,
-                password.expose_secret(),
-                "the password in the configuration",
-            )?,
+            (None, Some((user, password))) => {
+                Credential::basic(user, password.expose_secret(), "the password in the configuration")?
+            }
             (None, None) => Credential::default(),
         };
         fixed = fixed.overlaid_by(&header);

@@ -75,10 +75,8 @@ impl ClientConfig {
     }
 
     pub(super) fn at(url: &str, origin: &str, environment: &Environment) -> Result<Self, ConfigError> {
-        let server = parse_server(url).map_err(|problem| ConfigError::BadServer {
-            origin: origin.to_owned(),
-            problem,
-        })?;
+        let server = parse_server(url)
+            .map_err(|problem| ConfigError::BadServer { origin: origin.to_owned(), problem })?;
         Ok(Self {
             proxy: proxy_from_environment(&server, environment)?,
             server,
@@ -208,9 +206,7 @@ impl ClientConfig {
     /// # Errors
     /// If it is neither a host name nor an address.
     pub fn tls_server_name(mut self, name: &str) -> Result<Self, ConfigError> {
-        let bad = || ConfigError::BadServerName {
-            name: name.to_owned(),
-        };
+        let bad = || ConfigError::BadServerName { name: name.to_owned() };
         self.server_name = Some(server_name(name).ok_or_else(bad)?);
         Ok(self)
     }
@@ -228,10 +224,7 @@ impl ClientConfig {
     /// # Errors
     /// If it is of another kind.
     pub fn proxy(mut self, url: Option<&str>) -> Result<Self, ConfigError> {
-        let bad = |source| ConfigError::BadProxy {
-            origin: "the given URL".to_owned(),
-            source,
-        };
+        let bad = |source| ConfigError::BadProxy { origin: "the given URL".to_owned(), source };
         self.proxy = url.map(Proxy::parse).transpose().map_err(bad)?;
         Ok(self)
     }
@@ -325,10 +318,7 @@ fn parse_server(url: &str) -> Result<Uri, &'static str> {
     if authority.as_str().contains('@') {
         return Err("has a user name in it; put credentials under users");
     }
-    let port = authority
-        .as_str()
-        .strip_prefix(authority.host())
-        .unwrap_or_default();
+    let port = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
     if !port.is_empty() && authority.port_u16().is_none() {
         return Err("has a port that is not a number below 65536");
     }

@@ -58,12 +58,7 @@ impl Environment {
             let name = Path::new(&argument).file_name()?;
             Some(name.to_string_lossy().into_owned())
         });
-        Self {
-            variables,
-            home: std::env::home_dir(),
-            program,
-            ..Self::empty()
-        }
+        Self { variables, home: std::env::home_dir(), program, ..Self::empty() }
     }
 
     /// The same surroundings with a variable set.
@@ -96,10 +91,7 @@ impl Environment {
 
     /// A variable, if it is set and not empty: Kubernetes tools treat the two the same.
     pub(crate) fn variable(&self, name: &str) -> Option<&OsStr> {
-        self.variables
-            .get(name)
-            .map(OsString::as_os_str)
-            .filter(|value| !value.is_empty())
+        self.variables.get(name).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
 
     pub(crate) fn home(&self) -> Option<&Path> {

@@ -261,17 +261,9 @@ impl From<ExecError> for ConfigError {
 }
 
 fn names(known: &[String]) -> String {
-    if known.is_empty() {
-        "none".to_owned()
-    } else {
-        known.join(", ")
-    }
+    if known.is_empty() { "none".to_owned() } else { known.join(", ") }
 }
 
 fn list(paths: &[PathBuf]) -> String {
-    paths
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect::<Vec<_>>()
-        .join(", ")
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }

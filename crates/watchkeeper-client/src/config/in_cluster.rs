@@ -21,12 +21,7 @@ pub(super) fn check(environment: &Environment) -> Result<(), ConfigError> {
 /// The configuration. Token and authorities are read again while the client runs: both rotate.
 pub(super) fn load(environment: &Environment) -> Result<ClientConfig, ConfigError> {
     check(environment)?;
-    let text = |variable| {
-        environment
-            .variable(variable)
-            .unwrap_or_default()
-            .to_string_lossy()
-    };
+    let text = |variable| environment.variable(variable).unwrap_or_default().to_string_lossy();
     let (host, port) = (text(HOST), text(PORT));
     let host = match host.parse::<Ipv6Addr>() {
         Ok(address) => format!("[{address}]"),

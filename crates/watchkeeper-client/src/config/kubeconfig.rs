@@ -60,10 +60,7 @@ impl Kubeconfig {
     /// # Errors
     /// If it is not a kubeconfig.
     pub fn from_untrusted_text(text: &str) -> Result<Self, ConfigError> {
-        Ok(Self {
-            is_trusted: false,
-            ..Self::parse(text, "given as text")?
-        })
+        Ok(Self { is_trusted: false, ..Self::parse(text, "given as text")? })
     }
 
     /// Reads one file.
@@ -71,9 +68,7 @@ impl Kubeconfig {
     /// # Errors
     /// If it does not exist, cannot be read or is not a kubeconfig.
     pub fn from_file(path: &Path) -> Result<Self, ConfigError> {
-        Self::read(path)?.ok_or_else(|| ConfigError::Missing {
-            path: path.to_owned(),
-        })
+        Self::read(path)?.ok_or_else(|| ConfigError::Missing { path: path.to_owned() })
     }
 
     /// Reads the files of a `KUBECONFIG` list and merges them. Files that do not exist are skipped.
@@ -87,9 +82,7 @@ impl Kubeconfig {
                 None => next,
             });
         }
-        merged.ok_or_else(|| ConfigError::AllMissing {
-            paths: paths.to_vec(),
-        })
+        merged.ok_or_else(|| ConfigError::AllMissing { paths: paths.to_vec() })
     }
 
     /// The contexts, in the order of the files.
@@ -101,10 +94,7 @@ impl Kubeconfig {
                 name: named.name.clone(),
                 cluster: context.cluster.clone(),
                 user: context.user.clone().filter(|user| !user.is_empty()),
-                namespace: context
-                    .namespace
-                    .clone()
-                    .filter(|namespace| !namespace.is_empty()),
+                namespace: context.namespace.clone().filter(|namespace| !namespace.is_empty()),
                 is_current: current == Some(&*named.name),
             })
         });
@@ -113,10 +103,7 @@ impl Kubeconfig {
 
     /// `None` if there is no such file.
     fn read(path: &Path) -> Result<Option<Self>, ConfigError> {
-        let unreadable = |kind| ConfigError::Unreadable {
-            path: path.to_owned(),
-            kind,
-        };
+        let unreadable = |kind| ConfigError::Unreadable { path: path.to_owned(), kind };
         let file = match File::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -124,12 +111,8 @@ impl Kubeconfig {
         };
         let origin = path.display().to_string();
         let mut bytes = Vec::new();
-        file.take(FILE_BYTES as u64 + 1)
-            .read_to_end(&mut bytes)
-            .map_err(|error| unreadable(error.kind()))?;
-        let text = decode(bytes).ok_or_else(|| ConfigError::NotText {
-            origin: origin.clone(),
-        })?;
+        file.take(FILE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|error| unreadable(error.kind()))?;
+        let text = decode(bytes).ok_or_else(|| ConfigError::NotText { origin: origin.clone() })?;
         let mut kubeconfig = Self::parse(&text, &origin)?;
         kubeconfig.resolve_paths(path)?;
         Ok(Some(kubeconfig))
@@ -138,25 +121,15 @@ impl Kubeconfig {
     fn parse(text: &str, origin: &str) -> Result<Self, ConfigError> {
         let origin = origin.to_owned();
         if text.len() > FILE_BYTES {
-            return Err(ConfigError::TooLarge {
-                origin,
-                limit_bytes: FILE_BYTES,
-            });
+            return Err(ConfigError::TooLarge { origin, limit_bytes: FILE_BYTES });
         }
         let mut merged: Option<Self> = None;
         for mut document in yaml::parse::<config::Kubeconfig>(text, &origin)? {
             check(&document, &origin)?;
             forget_empty(&mut document);
-            let next = Self {
-                merged: document,
-                origin: origin.clone(),
-                is_trusted: true,
-            };
+            let next = Self { merged: document, origin: origin.clone(), is_trusted: true };
             merged = Some(match merged {
-                Some(first) => Self {
-                    origin: origin.clone(),
-                    ..first.merged_with(next)?
-                },
+                Some(first) => Self { origin: origin.clone(), ..first.merged_with(next)? },
                 None => next,
             });
         }
@@ -174,59 +147,31 @@ impl Kubeconfig {
             found: "a mixture".to_owned(),
             expected: "Config",
         })?;
-        Ok(Self {
-            merged,
-            origin,
-            is_trusted: self.is_trusted && next.is_trusted,
-        })
+        Ok(Self { merged, origin, is_trusted: self.is_trusted && next.is_trusted })
     }
 
     /// Makes the paths in it absolute, seen from the directory of `file`.
     fn resolve_paths(&mut self, file: &Path) -> Result<(), ConfigError> {
-        let not_unicode = || ConfigError::PathNotUnicode {
-            path: file.to_owned(),
-        };
-        let unreadable = |kind| ConfigError::Unreadable {
-            path: file.to_owned(),
-            kind,
-        };
+        let not_unicode = || ConfigError::PathNotUnicode { path: file.to_owned() };
+        let unreadable = |kind| ConfigError::Unreadable { path: file.to_owned(), kind };
         let file_path = std::path::absolute(file).map_err(|error| unreadable(error.kind()))?;
         let directory = file_path.parent().unwrap_or(Path::new("/"));
         let resolve = |path: &mut Option<String>| {
             if let Some(relative) = path.as_deref().filter(|path| Path::new(path).is_relative()) {
-                *path = Some(
-                    directory
-                        .join(relative)
-                        .to_str()
-                        .ok_or_else(not_unicode)?
-                        .to_owned(),
-                );
+                *path = Some(directory.join(relative).to_str().ok_or_else(not_unicode)?.to_owned());
             }
             Ok::<(), ConfigError>(())
         };
-        for cluster in self
-            .merged
-            .clusters
-            .iter_mut()
-            .filter_map(|named| named.cluster.as_mut())
-        {
+        for cluster in self.merged.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
             resolve(&mut cluster.certificate_authority)?;
         }
-        for user in self
-            .merged
-            .auth_infos
-            .iter_mut()
-            .filter_map(|named| named.auth_info.as_mut())
-        {
+        for user in self.merged.auth_infos.iter_mut().filter_map(|named| named.auth_info.as_mut()) {
             resolve(&mut user.client_certificate)?;
             resolve(&mut user.client_key)?;
             resolve(&mut user.token_file)?;
             // A bare name is looked up in PATH, as a shell would.
             if let Some(exec) = user.exec.as_mut()
-                && exec
-                    .command
-                    .as_deref()
-                    .is_some_and(|command| command.contains(std::path::is_separator))
+                && exec.command.as_deref().is_some_and(|command| command.contains(std::path::is_separator))
             {
                 resolve(&mut exec.command)?;
             }
@@ -243,18 +188,9 @@ impl fmt::Debug for Kubeconfig {
             .field("origin", &self.origin)
             .field("is_trusted", &self.is_trusted)
             .field("current_context", &self.merged.current_context)
-            .field(
-                "contexts",
-                &names(self.merged.contexts.iter().map(|named| &*named.name).collect()),
-            )
-            .field(
-                "clusters",
-                &names(self.merged.clusters.iter().map(|named| &*named.name).collect()),
-            )
-            .field(
-                "users",
-                &names(self.merged.auth_infos.iter().map(|named| &*named.name).collect()),
-            )
+            .field("contexts", &names(self.merged.contexts.iter().map(|named| &*named.name).collect()))
+            .field("clusters", &names(self.merged.clusters.iter().map(|named| &*named.name).collect()))
+            .field("users", &names(self.merged.auth_infos.iter().map(|named| &*named.name).collect()))
             .finish_non_exhaustive()
     }
 }
@@ -277,21 +213,12 @@ fn decode(bytes: Vec<u8>) -> Option<String> {
 
 /// What client-go checks when it decodes a file.
 fn check(document: &config::Kubeconfig, origin: &str) -> Result<(), ConfigError> {
-    for (field, found, expected) in [
-        ("apiVersion", &document.api_version, "v1"),
-        ("kind", &document.kind, "Config"),
-    ] {
-        if let Some(found) = found
-            .as_ref()
-            .filter(|found| !found.is_empty() && *found != expected)
-        {
+    for (field, found, expected) in
+        [("apiVersion", &document.api_version, "v1"), ("kind", &document.kind, "Config")]
+    {
+        if let Some(found) = found.as_ref().filter(|found| !found.is_empty() && *found != expected) {
             let (origin, found) = (origin.to_owned(), found.clone());
-            return Err(ConfigError::WrongKind {
-                origin,
-                field,
-                found,
-                expected,
-            });
+            return Err(ConfigError::WrongKind { origin, field, found, expected });
         }
     }
     let clusters = document.clusters.iter().map(|named| &named.name);
@@ -330,11 +257,7 @@ fn forget_empty(document: &mut config::Kubeconfig) {
     text(&mut document.current_context);
     document.kind = None;
     document.api_version = None;
-    for cluster in document
-        .clusters
-        .iter_mut()
-        .filter_map(|named| named.cluster.as_mut())
-    {
+    for cluster in document.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
         let Cluster {
             server,
             certificate_authority,
@@ -343,21 +266,11 @@ fn forget_empty(document: &mut config::Kubeconfig) {
             tls_server_name,
             ..
         } = cluster;
-        for value in [
-            server,
-            certificate_authority,
-            certificate_authority_data,
-            proxy_url,
-            tls_server_name,
-        ] {
+        for value in [server, certificate_authority, certificate_authority_data, proxy_url, tls_server_name] {
             text(value);
         }
     }
-    for user in document
-        .auth_infos
-        .iter_mut()
-        .filter_map(|named| named.auth_info.as_mut())
-    {
+    for user in document.auth_infos.iter_mut().filter_map(|named| named.auth_info.as_mut()) {
         let AuthInfo {
             username,
             password,
@@ -386,11 +299,7 @@ fn forget_empty(document: &mut config::Kubeconfig) {
             secret.take_if(|secret| secrecy::ExposeSecret::expose_secret(secret).is_empty());
         }
     }
-    for context in document
-        .contexts
-        .iter_mut()
-        .filter_map(|named| named.context.as_mut())
-    {
+    for context in document.contexts.iter_mut().filter_map(|named| named.context.as_mut()) {
         text(&mut context.user);
         text(&mut context.namespace);
     }

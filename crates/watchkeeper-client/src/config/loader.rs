@@ -36,11 +36,7 @@ pub(super) struct Choice {
 impl Loader {
     /// Looks in the usual places, in the surroundings of this process.
     pub fn new() -> Self {
-        Self {
-            source: Source::Search,
-            environment: Environment::of_process(),
-            choice: Choice::default(),
-        }
+        Self { source: Source::Search, environment: Environment::of_process(), choice: Choice::default() }
     }
 
     /// Reads this file and no other. It must exist.
@@ -111,17 +107,13 @@ impl Loader {
 
     fn search(&self) -> Result<Option<Kubeconfig>, ConfigError> {
         if let Some(list) = self.environment.variable("KUBECONFIG") {
-            let paths: Vec<_> = std::env::split_paths(list)
-                .filter(|path| !path.as_os_str().is_empty())
-                .collect();
+            let paths: Vec<_> =
+                std::env::split_paths(list).filter(|path| !path.as_os_str().is_empty()).collect();
             if !paths.is_empty() {
                 return Kubeconfig::from_files(&paths).map(Some);
             }
         }
-        let home = self
-            .environment
-            .home()
-            .map(|home| home.join(".kube").join("config"));
+        let home = self.environment.home().map(|home| home.join(".kube").join("config"));
         match home.as_deref().map(Kubeconfig::from_file) {
             None | Some(Err(ConfigError::Missing { .. })) => {
                 in_cluster::check(&self.environment).map_err(|error| ConfigError::NothingFound {
@@ -149,9 +141,6 @@ impl fmt::Debug for Loader {
             Source::Given(kubeconfig) => kubeconfig,
             Source::Pod => &"the service account of the pod",
         };
-        f.debug_struct("Loader")
-            .field("source", source)
-            .field("choice", &self.choice)
-            .finish_non_exhaustive()
+        f.debug_struct("Loader").field("source", source).field("choice", &self.choice).finish_non_exhaustive()
     }
 }

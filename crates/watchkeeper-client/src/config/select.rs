@@ -43,42 +43,26 @@ impl<'a> Entries<'a> {
 
         let known = || file.contexts.iter().map(|named| named.name.clone()).collect();
         let name = choice.context.as_ref().or(file.current_context.as_ref());
-        let name = name.ok_or_else(|| ConfigError::NoCurrentContext {
-            origin: origin(),
-            known: known(),
-        })?;
+        let name = name.ok_or_else(|| ConfigError::NoCurrentContext { origin: origin(), known: known() })?;
         let named = file.contexts.iter().find(|named| named.name == *name);
-        let context =
-            named
-                .and_then(|named| named.context.as_ref())
-                .ok_or_else(|| ConfigError::UnknownContext {
-                    origin: origin(),
-                    name: name.clone(),
-                    known: known(),
-                })?;
+        let context = named.and_then(|named| named.context.as_ref()).ok_or_else(|| {
+            ConfigError::UnknownContext { origin: origin(), name: name.clone(), known: known() }
+        })?;
 
         let cluster_name = choice.cluster.as_ref().unwrap_or(&context.cluster);
         let named = file.clusters.iter().find(|named| named.name == *cluster_name);
         let cluster =
-            named
-                .and_then(|named| named.cluster.as_ref())
-                .ok_or_else(|| ConfigError::UnknownCluster {
-                    origin: origin(),
-                    context: name.clone(),
-                    name: cluster_name.clone(),
-                    known: file.clusters.iter().map(|named| named.name.clone()).collect(),
-                })?;
+            named.and_then(|named| named.cluster.as_ref()).ok_or_else(|| ConfigError::UnknownCluster {
+                origin: origin(),
+                context: name.clone(),
+                name: cluster_name.clone(),
+                known: file.clusters.iter().map(|named| named.name.clone()).collect(),
+            })?;
 
         // No user at all is an anonymous client; a user who is not there is a mistake.
         let Some(user_name) = choice.user.as_ref().or(context.user.as_ref()) else {
             let user = AuthInfo::default();
-            return Ok(Self {
-                context,
-                cluster_name,
-                cluster,
-                user_name: "",
-                user,
-            });
+            return Ok(Self { context, cluster_name, cluster, user_name: "", user });
         };
         let named = file.auth_infos.iter().find(|named| named.name == *user_name);
         let named = named.ok_or_else(|| ConfigError::UnknownUser {
@@ -88,13 +72,7 @@ impl<'a> Entries<'a> {
             known: file.auth_infos.iter().map(|named| named.name.clone()).collect(),
         })?;
         let user = named.auth_info.clone().unwrap_or_default();
-        Ok(Self {
-            context,
-            cluster_name,
-            cluster,
-            user_name,
-            user,
-        })
+        Ok(Self { context, cluster_name, cluster, user_name, user })
     }
 
     fn refuse_what_needs_trust(&self) -> Result<(), ConfigError> {
@@ -102,10 +80,7 @@ impl<'a> Entries<'a> {
         let of_cluster = [
             (cluster.certificate_authority.is_some(), "certificate-authority"),
             (cluster.proxy_url.is_some(), "proxy-url"),
-            (
-                cluster.insecure_skip_tls_verify == Some(true),
-                "insecure-skip-tls-verify",
-            ),
+            (cluster.insecure_skip_tls_verify == Some(true), "insecure-skip-tls-verify"),
         ];
         let of_user = [
             (user.exec.is_some(), "exec"),
@@ -115,22 +90,15 @@ impl<'a> Entries<'a> {
             (user.client_key.is_some(), "client-key"),
         ];
         let refused = |fields: &[(bool, &'static str)]| {
-            fields
-                .iter()
-                .find(|(is_used, _)| *is_used)
-                .map(|(_, field)| *field)
+            fields.iter().find(|(is_used, _)| *is_used).map(|(_, field)| *field)
         };
         if let Some(field) = refused(&of_cluster) {
-            return Err(ConfigError::NotTrusted {
-                entry: format!("cluster {:?}", self.cluster_name),
-                field,
-            });
+            return Err(ConfigError::NotTrusted { entry: format!("cluster {:?}", self.cluster_name), field });
         }
         match refused(&of_user) {
-            Some(field) => Err(ConfigError::NotTrusted {
-                entry: format!("user {:?}", self.user_name),
-                field,
-            }),
+            Some(field) => {
+                Err(ConfigError::NotTrusted { entry: format!("user {:?}", self.user_name), field })
+            }
             None => Ok(()),
         }
     }
@@ -145,15 +113,10 @@ impl<'a> Entries<'a> {
         )?;
         let is_insecure = cluster.insecure_skip_tls_verify == Some(true);
         if is_insecure && roots.is_some() {
-            return Err(ConfigError::InsecureWithAuthority {
-                cluster: self.cluster_name.to_owned(),
-            });
+            return Err(ConfigError::InsecureWithAuthority { cluster: self.cluster_name.to_owned() });
         }
 
-        let no_server = || ConfigError::BadServer {
-            origin: entry.clone(),
-            problem: "missing",
-        };
+        let no_server = || ConfigError::BadServer { origin: entry.clone(), problem: "missing" };
         let server = cluster.server.as_deref().ok_or_else(no_server)?;
         // An address without a scheme is https if anything says TLS, as for kubectl.
         let says_tls = roots.is_some()
@@ -173,10 +136,7 @@ impl<'a> Entries<'a> {
             config.server_name = Some(server_name(name).ok_or_else(bad)?);
         }
         if let Some(url) = &cluster.proxy_url {
-            let bad = |source| ConfigError::BadProxy {
-                origin: entry.clone(),
-                source,
-            };
+            let bad = |source| ConfigError::BadProxy { origin: entry.clone(), source };
             config.proxy = Some(Proxy::parse(url).map_err(bad)?);
         }
         Ok(config)
@@ -193,9 +153,7 @@ impl<'a> Entries<'a> {
         let has_token = user.token.is_some() || user.token_file.is_some();
         let has_password = user.username.is_some() || user.password.is_some();
         if has_token && has_password {
-            return Err(ConfigError::ConflictingCredentials {
-                user: name.to_owned(),
-            });
+            return Err(ConfigError::ConflictingCredentials { user: name.to_owned() });
         }
         config.token.clone_from(&user.token);
         config.token_file = user.token_file.as_ref().map(Into::into);
@@ -204,11 +162,10 @@ impl<'a> Entries<'a> {
             config.login = Some((user.username.clone().unwrap_or_default(), password));
         }
 
-        let certificate = input(
-            user.client_certificate_data.as_deref(),
-            user.client_certificate.as_deref(),
-            || format!("client-certificate-data of user {name:?}"),
-        )?;
+        let certificate =
+            input(user.client_certificate_data.as_deref(), user.client_certificate.as_deref(), || {
+                format!("client-certificate-data of user {name:?}")
+            })?;
         let key = input(
             user.client_key_data.as_ref().map(ExposeSecret::expose_secret),
             user.client_key.as_deref(),
@@ -218,9 +175,7 @@ impl<'a> Entries<'a> {
             (Some(certificate), Some(key)) => Some((certificate, key)),
             (None, None) => None,
             _ => {
-                return Err(ConfigError::HalfIdentity {
-                    user: name.to_owned(),
-                });
+                return Err(ConfigError::HalfIdentity { user: name.to_owned() });
             }
         };
 

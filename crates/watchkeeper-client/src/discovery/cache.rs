@@ -39,12 +39,7 @@ struct Fetched<T> {
 impl<T, E: Clone> Cache<T, E> {
     pub(super) fn new() -> Self {
         Self {
-            state: Mutex::new(State {
-                started: 0,
-                valid_from: 1,
-                last_value: None,
-                last_outcome: None,
-            }),
+            state: Mutex::new(State { started: 0, valid_from: 1, last_value: None, last_outcome: None }),
             turn: tokio::sync::Mutex::new(()),
         }
     }
@@ -92,11 +87,7 @@ impl<T, E: Clone> Cache<T, E> {
             if let Some(value) = state.last_value.as_ref().filter(|value| value.number >= will_do) {
                 return Ok(Arc::clone(&value.value));
             }
-            if let Some((_, outcome)) = state
-                .last_outcome
-                .as_ref()
-                .filter(|(number, _)| *number >= will_do)
-            {
+            if let Some((_, outcome)) = state.last_outcome.as_ref().filter(|(number, _)| *number >= will_do) {
                 return outcome.clone();
             }
             state.started += 1;
@@ -105,11 +96,7 @@ impl<T, E: Clone> Cache<T, E> {
         let outcome = fetch().await.map(Arc::new);
         let mut state = self.state();
         if let Ok(value) = &outcome {
-            state.last_value = Some(Fetched {
-                number,
-                at,
-                value: Arc::clone(value),
-            });
+            state.last_value = Some(Fetched { number, at, value: Arc::clone(value) });
         }
         state.last_outcome = Some((number, outcome.clone()));
         outcome
@@ -123,9 +110,7 @@ impl<T, E: Clone> Cache<T, E> {
 
 impl<T, E> State<T, E> {
     fn valid(&self) -> Option<&Fetched<T>> {
-        self.last_value
-            .as_ref()
-            .filter(|value| value.number >= self.valid_from)
+        self.last_value.as_ref().filter(|value| value.number >= self.valid_from)
     }
 }
 
@@ -160,11 +145,7 @@ mod tests {
         let values = join_all((0..10).map(|_| cache.get(async || counted(&count).await))).await;
         assert!(values.iter().all(|value| **value.as_ref().unwrap() == 1));
         assert_eq!(count.load(Ordering::Relaxed), 1);
-        assert_eq!(
-            *cache.get(async || counted(&count).await).await.unwrap(),
-            1,
-            "and so do later ones"
-        );
+        assert_eq!(*cache.get(async || counted(&count).await).await.unwrap(), 1, "and so do later ones");
     }
 
     #[tokio::test]
@@ -204,10 +185,7 @@ mod tests {
         release.send(()).unwrap();
         let (early, later) = tokio::join!(early, later);
         assert_eq!(*early.unwrap(), 1);
-        assert!(
-            later.into_iter().all(|value| *value.unwrap() == 2),
-            "three refreshes, one fetch"
-        );
+        assert!(later.into_iter().all(|value| *value.unwrap() == 2), "three refreshes, one fetch");
     }
 
     #[tokio::test]
@@ -231,10 +209,7 @@ mod tests {
         let (cache, count) = (TestCache::new(), AtomicU32::new(0));
         cache.get(async || counted(&count).await).await.unwrap();
         assert_eq!(cache.refresh(async || Err("down")).await, Err("down"));
-        assert_eq!(
-            cache.get(async || counted(&count).await).now_or_never().unwrap(),
-            Ok(Arc::new(1))
-        );
+        assert_eq!(cache.get(async || counted(&count).await).now_or_never().unwrap(), Ok(Arc::new(1)));
     }
 
     #[tokio::test(start_paused = true)]

@@ -42,10 +42,7 @@ pub struct DiscoveryClient {
 impl DiscoveryClient {
     /// A discovery client that has asked for nothing yet.
     pub fn new(rest: impl Into<RestClient>) -> Self {
-        Self {
-            rest: rest.into(),
-            cache: Arc::new(Cache::new()),
-        }
+        Self { rest: rest.into(), cache: Arc::new(Cache::new()) }
     }
 
     /// What the server serves, from memory if it is there.
@@ -54,9 +51,7 @@ impl DiscoveryClient {
     /// When nothing could be learnt. What could be learnt only in part is no error: see
     /// [`ServerResources::failures`].
     pub async fn server_resources(&self) -> Result<Arc<ServerResources>, DiscoveryError> {
-        self.cache
-            .get(async || fetch::server_resources(&self.rest).await)
-            .await
+        self.cache.get(async || fetch::server_resources(&self.rest).await).await
     }
 
     /// What the server serves now, asked for after this call. When that fails, what was known stays.
@@ -64,9 +59,7 @@ impl DiscoveryClient {
     /// # Errors
     /// As [`server_resources`](Self::server_resources).
     pub async fn refresh(&self) -> Result<Arc<ServerResources>, DiscoveryError> {
-        self.cache
-            .refresh(async || fetch::server_resources(&self.rest).await)
-            .await
+        self.cache.refresh(async || fetch::server_resources(&self.rest).await).await
     }
 
     /// Forgets what was known; the next call that needs it asks again.
@@ -109,11 +102,7 @@ impl DiscoveryClient {
             server_relative_url: String,
         }
         let index: Index = self.rest.get().absolute_path("/openapi/v3").send().await?;
-        Ok(index
-            .paths
-            .into_iter()
-            .map(|(path, document)| (path, document.server_relative_url))
-            .collect())
+        Ok(index.paths.into_iter().map(|(path, document)| (path, document.server_relative_url)).collect())
     }
 
     /// The `OpenAPI` v3 document of a group-version, as it is.
@@ -121,11 +110,7 @@ impl DiscoveryClient {
     /// # Errors
     /// When the request fails.
     pub async fn openapi_v3(&self, group_version: &GroupVersion) -> Result<serde_json::Value, Error> {
-        let root = if group_version.group.is_empty() {
-            "api"
-        } else {
-            "apis"
-        };
+        let root = if group_version.group.is_empty() { "api" } else { "apis" };
         let path = format!("/openapi/v3/{root}/{}", group_version.api_version());
         self.rest.get().absolute_path(&path).send().await
     }
@@ -133,8 +118,6 @@ impl DiscoveryClient {
 
 impl fmt::Debug for DiscoveryClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DiscoveryClient")
-            .field("age", &self.age())
-            .finish_non_exhaustive()
+        f.debug_struct("DiscoveryClient").field("age", &self.age()).finish_non_exhaustive()
     }
 }

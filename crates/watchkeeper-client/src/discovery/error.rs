@@ -45,10 +45,7 @@ pub enum MappingError {
         unknown: Vec<GroupVersion>,
     },
     /// Several resources match, and no rule prefers one.
-    #[error(
-        "{asked:?} may be any of: {}; name the resource, version and group",
-        list(candidates)
-    )]
+    #[error("{asked:?} may be any of: {}; name the resource, version and group", list(candidates))]
     Ambiguous {
         /// The name.
         asked: String,
@@ -68,10 +65,7 @@ fn unknown_hint(unknown: &[GroupVersion]) -> String {
         return String::new();
     }
     let names: Vec<String> = unknown.iter().map(GroupVersion::api_version).collect();
-    format!(
-        "; not known is what these serve, because discovery failed for them: {}",
-        names.join(", ")
-    )
+    format!("; not known is what these serve, because discovery failed for them: {}", names.join(", "))
 }
 
 fn list(candidates: &[RestMapping]) -> String {

@@ -65,10 +65,7 @@ async fn root(rest: &RestClient, endpoint: Endpoint) -> Result<Option<Root>, Dis
     match answer {
         Ok((content_type, body)) => parse::root(endpoint, content_type.as_deref(), &body)
             .map(Some)
-            .map_err(|reason| DiscoveryError::Document {
-                path: path.to_owned(),
-                reason,
-            }),
+            .map_err(|reason| DiscoveryError::Document { path: path.to_owned(), reason }),
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(DiscoveryError::Request(Arc::new(error))),
     }
@@ -79,20 +76,12 @@ async fn legacy(rest: &RestClient, mut groups: Vec<ApiGroup>, found: &mut Server
     let group_versions: Vec<GroupVersion> = groups
         .iter()
         .flat_map(|group| {
-            group
-                .versions
-                .iter()
-                .map(|version| GroupVersion::gv(&group.name, &version.version))
+            group.versions.iter().map(|version| GroupVersion::gv(&group.name, &version.version))
         })
         .collect();
-    let requests = group_versions
-        .into_iter()
-        .map(|group_version| resource_list(rest.clone(), group_version));
+    let requests = group_versions.into_iter().map(|group_version| resource_list(rest.clone(), group_version));
     // In the order they were asked for, which is the order of the versions they belong to.
-    let answers: Vec<_> = stream::iter(requests)
-        .buffered(LEGACY_REQUESTS_AT_ONCE)
-        .collect()
-        .await;
+    let answers: Vec<_> = stream::iter(requests).buffered(LEGACY_REQUESTS_AT_ONCE).collect().await;
     let versions = groups.iter_mut().flat_map(|group| &mut group.versions);
     for (version, answer) in versions.zip(answers) {
         match answer {
@@ -107,31 +96,19 @@ async fn resource_list(
     rest: RestClient,
     group_version: GroupVersion,
 ) -> Result<Vec<ResourceInfo>, GroupVersionFailure> {
-    let root = if group_version.group.is_empty() {
-        "api"
-    } else {
-        "apis"
-    };
+    let root = if group_version.group.is_empty() { "api" } else { "apis" };
     let path = format!("/{root}/{}", group_version.api_version());
     let resources = match document(&rest, &path, JSON).await {
         Ok((_, body)) => parse::resource_list(&group_version, &body).map_err(FailureReason::Document),
         Err(error) => Err(FailureReason::Request(Arc::new(error))),
     };
-    resources.map_err(|reason| GroupVersionFailure {
-        group_version,
-        reason,
-    })
+    resources.map_err(|reason| GroupVersionFailure { group_version, reason })
 }
 
 async fn document(rest: &RestClient, path: &str, accept: &str) -> Result<(Option<String>, Bytes), Error> {
-    let request = rest
-        .get()
-        .absolute_path(path)
-        .header(header::ACCEPT.as_str(), accept);
+    let request = rest.get().absolute_path(path).header(header::ACCEPT.as_str(), accept);
     let (headers, body) = request.head_and_body().await?;
-    let content_type = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok());
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     Ok((content_type.map(str::to_owned), body))
 }
 

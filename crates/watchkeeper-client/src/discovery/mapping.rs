@@ -118,9 +118,8 @@ impl ServerResources {
     /// [`MappingError::NoMatch`] when nothing matches, [`MappingError::Ambiguous`] when the rules leave several.
     pub fn find_kind(&self, name: &str) -> Result<RestMapping, MappingError> {
         for question in questions(name) {
-            let matches = self.candidates(question.group, question.version, |resource| {
-                resource.kind == question.name
-            });
+            let matches =
+                self.candidates(question.group, question.version, |resource| resource.kind == question.name);
             if !matches.is_empty() {
                 return self.best(name, matches);
             }
@@ -134,46 +133,33 @@ impl ServerResources {
         version: Option<&str>,
         matches: impl Fn(&ResourceInfo) -> bool,
     ) -> Vec<Candidate> {
-        let search =
-            |accepts: &dyn Fn(&str) -> bool| {
-                let mut found = Vec::new();
-                for (group_rank, group) in self
-                    .groups
-                    .iter()
-                    .enumerate()
-                    .filter(|(_, group)| accepts(&group.name))
-                {
-                    for (version_rank, candidate) in group.versions_by_preference().enumerate() {
-                        if version.is_some_and(|version| version != candidate.version) {
-                            continue;
-                        }
-                        let group_version = GroupVersion::gv(&group.name, &candidate.version);
-                        // Without a kind there are only subresources, and nothing to map to.
-                        let resources = candidate
-                            .resources
-                            .iter()
-                            .filter(|resource| !resource.kind.is_empty());
-                        found.extend(resources.filter(|resource| matches(resource)).map(|resource| {
-                            Candidate {
-                                group_rank,
-                                version_rank,
-                                mapping: mapping(&group_version, resource),
-                            }
-                        }));
+        let search = |accepts: &dyn Fn(&str) -> bool| {
+            let mut found = Vec::new();
+            for (group_rank, group) in
+                self.groups.iter().enumerate().filter(|(_, group)| accepts(&group.name))
+            {
+                for (version_rank, candidate) in group.versions_by_preference().enumerate() {
+                    if version.is_some_and(|version| version != candidate.version) {
+                        continue;
                     }
+                    let group_version = GroupVersion::gv(&group.name, &candidate.version);
+                    // Without a kind there are only subresources, and nothing to map to.
+                    let resources = candidate.resources.iter().filter(|resource| !resource.kind.is_empty());
+                    found.extend(resources.filter(|resource| matches(resource)).map(|resource| Candidate {
+                        group_rank,
+                        version_rank,
+                        mapping: mapping(&group_version, resource),
+                    }));
                 }
-                found
-            };
+            }
+            found
+        };
         match group {
             Group::Any => search(&|_| true),
             Group::Exactly(wanted) => search(&|name| name == wanted),
             Group::Abbreviated(wanted) => {
                 let exact = search(&|name| name == wanted);
-                if exact.is_empty() {
-                    search(&|name| name.starts_with(wanted))
-                } else {
-                    exact
-                }
+                if exact.is_empty() { search(&|name| name.starts_with(wanted)) } else { exact }
             }
         }
     }
@@ -183,26 +169,16 @@ impl ServerResources {
         let Some(top) = matches.iter().map(rank).min() else {
             return Err(MappingError::NoMatch {
                 asked: asked.to_owned(),
-                unknown: self
-                    .failures
-                    .iter()
-                    .map(|failure| failure.group_version.clone())
-                    .collect(),
+                unknown: self.failures.iter().map(|failure| failure.group_version.clone()).collect(),
             });
         };
-        let mut best: Vec<RestMapping> = matches
-            .into_iter()
-            .filter(|candidate| rank(candidate) == top)
-            .map(|c| c.mapping)
-            .collect();
+        let mut best: Vec<RestMapping> =
+            matches.into_iter().filter(|candidate| rank(candidate) == top).map(|c| c.mapping).collect();
         match best.pop() {
             Some(only) if best.is_empty() => Ok(only),
             last => {
                 best.extend(last);
-                Err(MappingError::Ambiguous {
-                    asked: asked.to_owned(),
-                    candidates: best,
-                })
+                Err(MappingError::Ambiguous { asked: asked.to_owned(), candidates: best })
             }
         }
     }
@@ -225,41 +201,27 @@ struct Question<'a> {
 /// What a name may mean, the most specific reading first: `a.b.c` is resource, version and group, or else
 /// resource and a group with a dot in it.
 fn questions(text: &str) -> Vec<Question<'_>> {
-    let (name, rest) = text
-        .split_once('.')
-        .map_or((text, None), |(name, rest)| (name, Some(rest)));
+    let (name, rest) = text.split_once('.').map_or((text, None), |(name, rest)| (name, Some(rest)));
     // Nothing goes by the empty name, though a server may leave a singular name empty.
     if name.is_empty() {
         return Vec::new();
     }
     let Some(rest) = rest else {
-        return vec![Question {
-            name,
-            version: None,
-            group: Group::Any,
-        }];
+        return vec![Question { name, version: None, group: Group::Any }];
     };
     let versioned = rest.split_once('.').map(|(version, group)| Question {
         name,
         version: Some(version),
         group: Group::written(group),
     });
-    let plain = Question {
-        name,
-        version: None,
-        group: Group::written(rest),
-    };
+    let plain = Question { name, version: None, group: Group::written(rest) };
     versioned.into_iter().chain([plain]).collect()
 }
 
 impl<'a> Group<'a> {
     /// A group as a person writes it. Every name begins with nothing, so nothing abbreviates only itself.
     fn written(text: &'a str) -> Self {
-        if text.is_empty() {
-            Self::Exactly(text)
-        } else {
-            Self::Abbreviated(text)
-        }
+        if text.is_empty() { Self::Exactly(text) } else { Self::Abbreviated(text) }
     }
 }
 

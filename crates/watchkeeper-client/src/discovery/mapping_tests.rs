@@ -32,12 +32,7 @@ fn group(name: &str, preferred: &str, versions: &[(&str, &[ResourceInfo])]) -> A
 
 fn server() -> ServerResources {
     let hpa = || {
-        resource(
-            "horizontalpodautoscalers",
-            "horizontalpodautoscaler",
-            "HorizontalPodAutoscaler",
-            &["hpa"],
-        )
+        resource("horizontalpodautoscalers", "horizontalpodautoscaler", "HorizontalPodAutoscaler", &["hpa"])
     };
     ServerResources {
         groups: vec![
@@ -49,44 +44,28 @@ fn server() -> ServerResources {
                     &[
                         resource("pods", "pod", "Pod", &["po"]),
                         resource("events", "event", "Event", &["ev"]),
-                        ResourceInfo {
-                            scope: Scope::Cluster,
-                            ..resource("nodes", "node", "Node", &["no"])
-                        },
+                        ResourceInfo { scope: Scope::Cluster, ..resource("nodes", "node", "Node", &["no"]) },
                     ],
                 )],
             ),
             group(
                 "apps",
                 "v1",
-                &[(
-                    "v1",
-                    &[resource("deployments", "deployment", "Deployment", &["deploy"])],
-                )],
+                &[("v1", &[resource("deployments", "deployment", "Deployment", &["deploy"])])],
             ),
-            group(
-                "events.k8s.io",
-                "v1",
-                &[("v1", &[resource("events", "event", "Event", &["ev"])])],
-            ),
+            group("events.k8s.io", "v1", &[("v1", &[resource("events", "event", "Event", &["ev"])])]),
             // The server lists v1 first and yet prefers v2.
             group(
                 "autoscaling",
                 "v2",
-                &[
-                    ("v1", &[hpa(), resource("onlyinv1s", "onlyinv1", "OnlyInV1", &[])]),
-                    ("v2", &[hpa()]),
-                ],
+                &[("v1", &[hpa(), resource("onlyinv1s", "onlyinv1", "OnlyInV1", &[])]), ("v2", &[hpa()])],
             ),
             group(
                 "metrics.k8s.io",
                 "v1beta1",
                 &[(
                     "v1beta1",
-                    &[
-                        resource("nodes", "", "NodeMetrics", &[]),
-                        resource("pods", "", "PodMetrics", &[]),
-                    ],
+                    &[resource("nodes", "", "NodeMetrics", &[]), resource("pods", "", "PodMetrics", &[])],
                 )],
             ),
             group(
@@ -145,11 +124,7 @@ fn resources_are_found_by_the_names_people_use() {
         ("widgets.v1.example.io", "v1.example.io/v3/widgets"),
         ("widgets.v3.v1.example.io", "v1.example.io/v3/widgets"),
     ] {
-        assert_eq!(
-            server.find_resource(name).unwrap().resource.to_string(),
-            found,
-            "{name}"
-        );
+        assert_eq!(server.find_resource(name).unwrap().resource.to_string(), found, "{name}");
     }
 }
 
@@ -170,10 +145,7 @@ fn names_nobody_serves_are_told() {
         "pods.v1.apps",
     ] {
         let error = server.find_resource(name).unwrap_err();
-        assert!(
-            matches!(&error, MappingError::NoMatch { asked, .. } if asked == name),
-            "{error}"
-        );
+        assert!(matches!(&error, MappingError::NoMatch { asked, .. } if asked == name), "{error}");
     }
 }
 
@@ -185,10 +157,7 @@ fn a_miss_names_the_groups_that_did_not_answer() {
         reason: FailureReason::Stale,
     });
     let error = server.find_resource("gone").unwrap_err().to_string();
-    assert!(
-        error.starts_with("the server serves no \"gone\"; not known is"),
-        "{error}"
-    );
+    assert!(error.starts_with("the server serves no \"gone\"; not known is"), "{error}");
     assert!(error.ends_with("custom.metrics.k8s.io/v1beta1"), "{error}");
 }
 
@@ -201,66 +170,39 @@ fn kinds_are_found_with_and_without_version_and_group() {
         ("Deployment.v1.apps", "apps/v1/deployments"),
         ("Event", "v1/events"),
         ("Event.events.k8s.io", "events.k8s.io/v1/events"),
-        (
-            "HorizontalPodAutoscaler",
-            "autoscaling/v2/horizontalpodautoscalers",
-        ),
-        (
-            "HorizontalPodAutoscaler.v1.autoscaling",
-            "autoscaling/v1/horizontalpodautoscalers",
-        ),
+        ("HorizontalPodAutoscaler", "autoscaling/v2/horizontalpodautoscalers"),
+        ("HorizontalPodAutoscaler.v1.autoscaling", "autoscaling/v1/horizontalpodautoscalers"),
         ("PodMetrics", "metrics.k8s.io/v1beta1/pods"),
     ] {
-        assert_eq!(
-            server.find_kind(name).unwrap().resource.to_string(),
-            found,
-            "{name}"
-        );
+        assert_eq!(server.find_kind(name).unwrap().resource.to_string(), found, "{name}");
     }
     for name in ["deployment", "Deployment.v2.apps", ""] {
-        assert!(
-            matches!(server.find_kind(name), Err(MappingError::NoMatch { .. })),
-            "{name}"
-        );
+        assert!(matches!(server.find_kind(name), Err(MappingError::NoMatch { .. })), "{name}");
     }
 }
 
 #[test]
 fn an_object_finds_its_resource_by_exact_kind() {
     let server = server();
-    let node = server
-        .mapping_of_kind(&GroupVersionKind::gvk("", "v1", "Node"))
-        .unwrap();
+    let node = server.mapping_of_kind(&GroupVersionKind::gvk("", "v1", "Node")).unwrap();
     assert_eq!(node.resource, GroupVersionResource::new("", "v1", "nodes"));
     assert!(!node.is_namespaced());
     let old = server
-        .mapping_of_kind(&GroupVersionKind::gvk(
-            "autoscaling",
-            "v1",
-            "HorizontalPodAutoscaler",
-        ))
+        .mapping_of_kind(&GroupVersionKind::gvk("autoscaling", "v1", "HorizontalPodAutoscaler"))
         .unwrap();
     assert_eq!(old.to_api_resource().api_version, "autoscaling/v1");
-    let error = server
-        .mapping_of_kind(&GroupVersionKind::gvk("apps", "v9", "Deployment"))
-        .unwrap_err();
+    let error = server.mapping_of_kind(&GroupVersionKind::gvk("apps", "v9", "Deployment")).unwrap_err();
     assert_eq!(error.to_string(), "the server serves no \"apps/v9 Deployment\"");
 }
 
 #[test]
 fn a_resource_finds_its_kind() {
     let server = server();
-    let pods = server
-        .mapping_of_resource(&GroupVersionResource::new("metrics.k8s.io", "v1beta1", "pods"))
-        .unwrap();
-    assert_eq!(
-        pods.kind,
-        GroupVersionKind::gvk("metrics.k8s.io", "v1beta1", "PodMetrics")
-    );
+    let pods =
+        server.mapping_of_resource(&GroupVersionResource::new("metrics.k8s.io", "v1beta1", "pods")).unwrap();
+    assert_eq!(pods.kind, GroupVersionKind::gvk("metrics.k8s.io", "v1beta1", "PodMetrics"));
     assert!(
-        server
-            .mapping_of_resource(&GroupVersionResource::new("", "v1", "pod"))
-            .is_err(),
+        server.mapping_of_resource(&GroupVersionResource::new("", "v1", "pod")).is_err(),
         "plural names only"
     );
 }
@@ -277,10 +219,7 @@ fn what_no_rule_decides_is_an_error_that_names_the_candidates() {
     let MappingError::Ambiguous { candidates, .. } = server.find_resource("w").unwrap_err() else {
         panic!("two resources of one group share the short name")
     };
-    let names: Vec<_> = candidates
-        .iter()
-        .map(|candidate| candidate.resource.resource.as_str())
-        .collect();
+    let names: Vec<_> = candidates.iter().map(|candidate| candidate.resource.resource.as_str()).collect();
     assert_eq!(names, ["widgets", "gizmos"]);
 }
 
@@ -305,15 +244,8 @@ fn api_versions_and_resources_are_what_kubectl_shows() {
         .iter()
         .map(|row| format!("{} {}", row.resource.name, row.api_version()))
         .collect();
-    assert_eq!(
-        rows[..4],
-        ["events v1", "nodes v1", "pods v1", "deployments apps/v1"]
-    );
+    assert_eq!(rows[..4], ["events v1", "nodes v1", "pods v1", "deployments apps/v1"]);
     assert!(rows.contains(&"horizontalpodautoscalers autoscaling/v2".into()));
     assert!(rows.contains(&"onlyinv1s autoscaling/v1".into()));
-    assert!(
-        !rows
-            .iter()
-            .any(|row| row.starts_with("horizontalpodautoscalers autoscaling/v1"))
-    );
+    assert!(!rows.iter().any(|row| row.starts_with("horizontalpodautoscalers autoscaling/v1")));
 }

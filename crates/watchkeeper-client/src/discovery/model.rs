@@ -128,24 +128,17 @@ impl ServerResources {
 
     /// The resources of one group-version, if the server has it.
     pub fn resources(&self, group_version: &GroupVersion) -> Option<&[ResourceInfo]> {
-        self.group(&group_version.group)?
-            .version(&group_version.version)
-            .map(|version| &*version.resources)
+        self.group(&group_version.group)?.version(&group_version.version).map(|version| &*version.resources)
     }
 
     /// What the server tells about one resource.
     pub fn resource(&self, name: &GroupVersionResource) -> Option<&ResourceInfo> {
-        self.resources(&name.group_version())?
-            .iter()
-            .find(|resource| resource.name == name.resource)
+        self.resources(&name.group_version())?.iter().find(|resource| resource.name == name.resource)
     }
 
     /// Why the resources of a group-version are not known.
     pub fn failure(&self, group_version: &GroupVersion) -> Option<&FailureReason> {
-        let failure = self
-            .failures
-            .iter()
-            .find(|failure| failure.group_version == *group_version)?;
+        let failure = self.failures.iter().find(|failure| failure.group_version == *group_version)?;
         Some(&failure.reason)
     }
 
@@ -154,12 +147,7 @@ impl ServerResources {
         let mut names: Vec<String> = self
             .groups
             .iter()
-            .flat_map(|group| {
-                group
-                    .versions
-                    .iter()
-                    .map(|version| group.api_version(&version.version))
-            })
+            .flat_map(|group| group.versions.iter().map(|version| group.api_version(&version.version)))
             .collect();
         names.sort_unstable();
         names
@@ -171,17 +159,12 @@ impl ServerResources {
         let mut rows = BTreeMap::new();
         for group in &self.groups {
             for version in group.versions_by_preference() {
-                for resource in version
-                    .resources
-                    .iter()
-                    .filter(|resource| !resource.verbs.is_empty())
-                {
-                    rows.entry((group.name.as_str(), resource.name.as_str()))
-                        .or_insert(ApiResourceRow {
-                            group: &group.name,
-                            version: &version.version,
-                            resource,
-                        });
+                for resource in version.resources.iter().filter(|resource| !resource.verbs.is_empty()) {
+                    rows.entry((group.name.as_str(), resource.name.as_str())).or_insert(ApiResourceRow {
+                        group: &group.name,
+                        version: &version.version,
+                        resource,
+                    });
                 }
             }
         }
@@ -192,18 +175,13 @@ impl ServerResources {
 impl ApiGroup {
     /// One version of the group.
     pub fn version(&self, version: &str) -> Option<&ApiVersion> {
-        self.versions
-            .iter()
-            .find(|candidate| candidate.version == version)
+        self.versions.iter().find(|candidate| candidate.version == version)
     }
 
     /// The versions, the preferred one first, whatever its place in the server's list.
     pub fn versions_by_preference(&self) -> impl Iterator<Item = &ApiVersion> {
         let preferred = self.version(&self.preferred_version);
-        let others = self
-            .versions
-            .iter()
-            .filter(|version| version.version != self.preferred_version);
+        let others = self.versions.iter().filter(|version| version.version != self.preferred_version);
         preferred.into_iter().chain(others)
     }
 
@@ -221,9 +199,7 @@ impl ResourceInfo {
 
     /// One of its subresources.
     pub fn subresource(&self, name: &str) -> Option<&SubresourceInfo> {
-        self.subresources
-            .iter()
-            .find(|subresource| subresource.name == name)
+        self.subresources.iter().find(|subresource| subresource.name == name)
     }
 
     /// Whether its objects live in namespaces.

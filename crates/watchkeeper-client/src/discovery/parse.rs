@@ -44,10 +44,7 @@ impl Endpoint {
 #[derive(Debug)]
 pub(super) enum Root {
     /// Everything at once.
-    Aggregated {
-        groups: Vec<ApiGroup>,
-        failures: Vec<GroupVersionFailure>,
-    },
+    Aggregated { groups: Vec<ApiGroup>, failures: Vec<GroupVersionFailure> },
     /// Groups and versions; their resources are one document each.
     Legacy(Vec<ApiGroup>),
 }
@@ -68,11 +65,7 @@ pub(super) fn root(endpoint: Endpoint, content_type: Option<&str>, body: &[u8]) 
             Endpoint::Core => json(body).map(|document| Root::Legacy(core_versions(document))),
             Endpoint::Groups => json(body).map(|document| Root::Legacy(named_groups(document))),
         },
-        kind => Err(format!(
-            "expected {}, got {}",
-            endpoint.legacy_kind(),
-            printable(kind)
-        )),
+        kind => Err(format!("expected {}, got {}", endpoint.legacy_kind(), printable(kind))),
     }
 }
 
@@ -80,24 +73,14 @@ pub(super) fn root(endpoint: Endpoint, content_type: Option<&str>, body: &[u8]) 
 pub(super) fn resource_list(group_version: &GroupVersion, body: &[u8]) -> Result<Vec<ResourceInfo>, String> {
     let document: wire::TypeOnly = json(body)?;
     if !matches!(document.kind.as_str(), "" | "APIResourceList") {
-        return Err(format!(
-            "expected APIResourceList, got {}",
-            printable(&document.kind)
-        ));
+        return Err(format!("expected APIResourceList, got {}", printable(&document.kind)));
     }
     let document: wire::LegacyResources = json(body)?;
-    let (children, parents): (Vec<_>, Vec<_>) = document
-        .resources
-        .into_iter()
-        .partition(|resource| resource.name.contains('/'));
-    let mut resources = distinct(parents.into_iter().map(legacy_resource), |resource| {
-        &resource.name
-    });
-    let mut places: HashMap<String, usize> = resources
-        .iter()
-        .enumerate()
-        .map(|(at, resource)| (resource.name.clone(), at))
-        .collect();
+    let (children, parents): (Vec<_>, Vec<_>) =
+        document.resources.into_iter().partition(|resource| resource.name.contains('/'));
+    let mut resources = distinct(parents.into_iter().map(legacy_resource), |resource| &resource.name);
+    let mut places: HashMap<String, usize> =
+        resources.iter().enumerate().map(|(at, resource)| (resource.name.clone(), at)).collect();
     for child in children {
         let Some((parent, name)) = child.name.split_once('/') else {
             continue;
@@ -134,35 +117,22 @@ fn aggregated(document: wire::AggregatedList) -> Root {
         for version in item.versions {
             let group_version = GroupVersion::gv(&name, &version.version);
             if version.freshness == "Stale" {
-                failures.push(GroupVersionFailure {
-                    group_version,
-                    reason: FailureReason::Stale,
-                });
+                failures.push(GroupVersionFailure { group_version, reason: FailureReason::Stale });
                 continue;
             }
-            let resources = version
-                .resources
-                .into_iter()
-                .map(|resource| aggregated_resource(&group_version, resource));
+            let resources =
+                version.resources.into_iter().map(|resource| aggregated_resource(&group_version, resource));
             let resources = distinct(resources, |resource| &resource.name);
-            versions.push(ApiVersion {
-                version: version.version,
-                resources,
-            });
+            versions.push(ApiVersion { version: version.version, resources });
         }
         groups.extend(group(name, String::new(), versions));
     }
-    Root::Aggregated {
-        groups: first_of_each_name(groups),
-        failures,
-    }
+    Root::Aggregated { groups: first_of_each_name(groups), failures }
 }
 
 fn aggregated_resource(group_version: &GroupVersion, wire: wire::AggregatedResource) -> ResourceInfo {
-    let subresources = wire
-        .subresources
-        .into_iter()
-        .filter(|subresource| !subresource.subresource.is_empty());
+    let subresources =
+        wire.subresources.into_iter().filter(|subresource| !subresource.subresource.is_empty());
     ResourceInfo {
         name: wire.resource,
         singular_name: singular(wire.singular_resource, &wire.response_kind.kind),
@@ -211,21 +181,12 @@ fn without_kind(name: &str, scope: Scope) -> ResourceInfo {
 }
 
 fn core_versions(document: wire::LegacyVersions) -> Vec<ApiGroup> {
-    group(
-        String::new(),
-        String::new(),
-        document.versions.into_iter().map(unknown_yet),
-    )
-    .into_iter()
-    .collect()
+    group(String::new(), String::new(), document.versions.into_iter().map(unknown_yet)).into_iter().collect()
 }
 
 fn named_groups(document: wire::LegacyGroups) -> Vec<ApiGroup> {
     let groups = document.groups.into_iter().filter_map(|wire| {
-        let versions = wire
-            .versions
-            .into_iter()
-            .map(|version| unknown_yet(version.version));
+        let versions = wire.versions.into_iter().map(|version| unknown_yet(version.version));
         group(wire.name, wire.preferred_version.version, versions)
     });
     first_of_each_name(groups)
@@ -233,10 +194,7 @@ fn named_groups(document: wire::LegacyGroups) -> Vec<ApiGroup> {
 
 /// A version whose resources are still to be fetched.
 fn unknown_yet(version: String) -> ApiVersion {
-    ApiVersion {
-        version,
-        resources: Vec::new(),
-    }
+    ApiVersion { version, resources: Vec::new() }
 }
 
 /// A group; `None` when it has no version, since then there is nothing to ask it for.
@@ -247,16 +205,8 @@ fn group(
 ) -> Option<ApiGroup> {
     let versions = distinct(versions, |version| &version.version);
     let first = &versions.first()?.version;
-    let preferred_version = if preferred_version.is_empty() {
-        first.clone()
-    } else {
-        preferred_version
-    };
-    Some(ApiGroup {
-        name,
-        preferred_version,
-        versions,
-    })
+    let preferred_version = if preferred_version.is_empty() { first.clone() } else { preferred_version };
+    Some(ApiGroup { name, preferred_version, versions })
 }
 
 /// What can be addressed: it has a name, and is the first of that name.
@@ -269,10 +219,7 @@ fn distinct<T>(items: impl IntoIterator<Item = T>, name: impl Fn(&T) -> &str) ->
 /// As [`distinct`], for groups: there the empty name is a name, the core group's.
 fn first_of_each_name(groups: impl IntoIterator<Item = ApiGroup>) -> Vec<ApiGroup> {
     let mut seen = HashSet::new();
-    groups
-        .into_iter()
-        .filter(|group| seen.insert(group.name.clone()))
-        .collect()
+    groups.into_iter().filter(|group| seen.insert(group.name.clone())).collect()
 }
 
 fn kind_in(around: &GroupVersion, group: &str, version: &str, kind: &str) -> GroupVersionKind {
@@ -286,19 +233,11 @@ fn kind_in(around: &GroupVersion, group: &str, version: &str, kind: &str) -> Gro
 }
 
 fn singular(given: String, kind: &str) -> String {
-    if given.is_empty() {
-        kind.to_lowercase()
-    } else {
-        given
-    }
+    if given.is_empty() { kind.to_lowercase() } else { given }
 }
 
 fn scope(namespaced: bool) -> Scope {
-    if namespaced {
-        Scope::Namespaced
-    } else {
-        Scope::Cluster
-    }
+    if namespaced { Scope::Namespaced } else { Scope::Cluster }
 }
 
 /// Parses JSON; the error says where it broke, and quotes nothing.

@@ -88,20 +88,13 @@ fn a_stale_version_is_reported_and_the_first_fresh_one_is_preferred() {
             { "version": "v1", "freshness": "Current" },
         ] },
     ])));
-    assert_eq!(
-        groups.len(),
-        1,
-        "a group of which nothing is known is not among the known"
-    );
+    assert_eq!(groups.len(), 1, "a group of which nothing is known is not among the known");
     assert_eq!(groups[0].name, "example.io");
     assert_eq!(groups[0].preferred_version, "v1");
     assert_eq!(groups[0].versions.len(), 1);
     let failures: Vec<String> = failures.iter().map(ToString::to_string).collect();
     assert_eq!(failures.len(), 2);
-    assert!(
-        failures[0].starts_with("metrics.k8s.io/v1beta1: the API server marks it stale"),
-        "{failures:?}"
-    );
+    assert!(failures[0].starts_with("metrics.k8s.io/v1beta1: the API server marks it stale"), "{failures:?}");
     assert!(failures[1].starts_with("example.io/v2: "), "{failures:?}");
 }
 
@@ -127,10 +120,7 @@ fn absent_null_and_nameless_parts_do_not_cost_the_rest() {
     assert_eq!(groups[0].versions.len(), 1);
     let resources = &groups[0].versions[0].resources;
     assert_eq!(resources.len(), 1);
-    assert_eq!(
-        (resources[0].name.as_str(), resources[0].kind.as_str()),
-        ("shells", "")
-    );
+    assert_eq!((resources[0].name.as_str(), resources[0].kind.as_str()), ("shells", ""));
     assert_eq!(resources[0].subresources.len(), 1);
     assert!(aggregated_groups(&list(&Value::Null)).0.is_empty());
 }
@@ -138,37 +128,19 @@ fn absent_null_and_nameless_parts_do_not_cost_the_rest() {
 #[test]
 fn the_form_is_known_by_the_content_type_or_by_the_kind() {
     let aggregated = list(&json!([]));
-    assert!(matches!(
-        parse(Endpoint::Core, "application/json", &aggregated),
-        Ok(Root::Aggregated { .. })
-    ));
-    assert!(matches!(
-        parse(Endpoint::Core, AGGREGATED, &json!({})),
-        Ok(Root::Aggregated { .. })
-    ));
+    assert!(matches!(parse(Endpoint::Core, "application/json", &aggregated), Ok(Root::Aggregated { .. })));
+    assert!(matches!(parse(Endpoint::Core, AGGREGATED, &json!({})), Ok(Root::Aggregated { .. })));
     let spaced = "application/json; as=APIGroupDiscoveryList; v=v2; g=apidiscovery.k8s.io";
-    assert!(matches!(
-        parse(Endpoint::Core, spaced, &json!({})),
-        Ok(Root::Aggregated { .. })
-    ));
+    assert!(matches!(parse(Endpoint::Core, spaced, &json!({})), Ok(Root::Aggregated { .. })));
     let beta = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
-    assert!(matches!(
-        parse(Endpoint::Core, beta, &json!({})),
-        Ok(Root::Legacy(_))
-    ));
+    assert!(matches!(parse(Endpoint::Core, beta, &json!({})), Ok(Root::Legacy(_))));
     assert!(matches!(root(Endpoint::Core, None, b"{}"), Ok(Root::Legacy(_))));
 }
 
 #[test]
 fn legacy_roots_give_groups_versions_and_preferences() {
-    let core = legacy_groups(
-        Endpoint::Core,
-        &json!({ "kind": "APIVersions", "versions": ["v1"] }),
-    );
-    assert_eq!(
-        (core[0].name.as_str(), core[0].preferred_version.as_str()),
-        ("", "v1")
-    );
+    let core = legacy_groups(Endpoint::Core, &json!({ "kind": "APIVersions", "versions": ["v1"] }));
+    assert_eq!((core[0].name.as_str(), core[0].preferred_version.as_str()), ("", "v1"));
     let groups = legacy_groups(
         Endpoint::Groups,
         &json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": [
@@ -179,10 +151,8 @@ fn legacy_roots_give_groups_versions_and_preferences() {
             { "name": "empty.io", "versions": [] },
         ] }),
     );
-    let names: Vec<_> = groups
-        .iter()
-        .map(|group| (group.name.as_str(), group.preferred_version.as_str()))
-        .collect();
+    let names: Vec<_> =
+        groups.iter().map(|group| (group.name.as_str(), group.preferred_version.as_str())).collect();
     assert_eq!(names, [("autoscaling", "v2"), ("quiet.io", "v1")]);
     assert_eq!(groups[0].versions[0].version, "v1");
 }
@@ -198,10 +168,7 @@ fn legacy_resources_collect_their_subresources() {
     ] });
     let resources = resource_list(&apps, body.to_string().as_bytes()).unwrap();
     assert_eq!(resources.len(), 2);
-    assert_eq!(
-        resources[0].singular_name, "deployment",
-        "older servers leave the singular out"
-    );
+    assert_eq!(resources[0].singular_name, "deployment", "older servers leave the singular out");
     assert_eq!(
         resources[0].subresource("scale").unwrap().kind,
         GroupVersionKind::gvk("autoscaling", "v1", "Scale")
@@ -210,10 +177,7 @@ fn legacy_resources_collect_their_subresources() {
         resources[0].subresource("status").unwrap().kind,
         GroupVersionKind::gvk("apps", "v1", "Deployment")
     );
-    assert_eq!(
-        (resources[1].name.as_str(), resources[1].kind.as_str()),
-        ("machines", "")
-    );
+    assert_eq!((resources[1].name.as_str(), resources[1].kind.as_str()), ("machines", ""));
     assert!(resources[1].is_namespaced());
 }
 
@@ -222,23 +186,11 @@ fn garbage_is_an_error_that_says_where_and_quotes_nothing() {
     let secret = "hunter2";
     for (body, said) in [
         (format!("<html>{secret}</html>"), "not JSON at line 1 column 1"),
-        (
-            format!("{{\"kind\":\"APIGroupList\",\"groups\":\"{secret}\"}}"),
-            "another type than expected",
-        ),
+        (format!("{{\"kind\":\"APIGroupList\",\"groups\":\"{secret}\"}}"), "another type than expected"),
         (String::new(), "ends too early"),
-        (
-            "{\"kind\":\"APIGroupList\",\"groups\":[".to_owned(),
-            "ends too early",
-        ),
-        (
-            "{\"kind\":\"Status\"}".to_owned(),
-            "expected APIGroupList, got \"Status\"",
-        ),
-        (
-            "{\"kind\":\"APIGroupDiscoveryList\",\"apiVersion\":\"apidiscovery.k8s.io/v9\"}".to_owned(),
-            "v9",
-        ),
+        ("{\"kind\":\"APIGroupList\",\"groups\":[".to_owned(), "ends too early"),
+        ("{\"kind\":\"Status\"}".to_owned(), "expected APIGroupList, got \"Status\""),
+        ("{\"kind\":\"APIGroupDiscoveryList\",\"apiVersion\":\"apidiscovery.k8s.io/v9\"}".to_owned(), "v9"),
     ] {
         let error = root(Endpoint::Groups, Some("application/json"), body.as_bytes()).unwrap_err();
         assert!(error.contains(said), "{error}");
@@ -251,19 +203,10 @@ fn garbage_is_an_error_that_says_where_and_quotes_nothing() {
 /// Servers of all kinds, as far as both forms can tell them.
 fn servers() -> impl Strategy<Value = Vec<ApiGroup>> {
     let words = |count| vec("[a-z]{1,6}", 0..count);
-    let subresource = (
-        "[a-z]{1,6}",
-        "[A-Z][a-z]{1,6}",
-        option::of(("[a-z]{1,4}\\.io", "v[1-9]")),
-        words(3),
-    )
+    let subresource = ("[a-z]{1,6}", "[A-Z][a-z]{1,6}", option::of(("[a-z]{1,4}\\.io", "v[1-9]")), words(3))
         .prop_map(|(name, kind, home, verbs)| {
             let (group, version) = home.unwrap_or_default();
-            SubresourceInfo {
-                name,
-                kind: GroupVersionKind::gvk(&group, &version, &kind),
-                verbs,
-            }
+            SubresourceInfo { name, kind: GroupVersionKind::gvk(&group, &version, &kind), verbs }
         });
     let resource = (
         ("[a-z]{1,6}", "[a-z]{1,6}", "[A-Z][a-z]{1,6}"),
@@ -285,33 +228,25 @@ fn servers() -> impl Strategy<Value = Vec<ApiGroup>> {
                 }
             },
         );
-    let version = ("v[1-9]", vec(resource, 0..4)).prop_map(|(version, resources)| ApiVersion {
-        version,
-        resources: distinct(resources, |r| &r.name),
-    });
+    let version = ("v[1-9]", vec(resource, 0..4))
+        .prop_map(|(version, resources)| ApiVersion { version, resources: distinct(resources, |r| &r.name) });
     let group = ("[a-z]{1,6}\\.io", vec(version, 1..3))
-        .prop_filter_map("without a version", |(name, versions)| {
-            group(name, String::new(), versions)
-        });
-    vec(group, 0..4)
-        .prop_map(first_of_each_name)
-        .prop_map(|mut groups| {
-            // A subresource that names no group-version is of the one it is in.
-            for group in &mut groups {
-                for version in &mut group.versions {
-                    let around = GroupVersion::gv(&group.name, &version.version);
-                    for subresource in version
-                        .resources
-                        .iter_mut()
-                        .flat_map(|resource| &mut resource.subresources)
-                    {
-                        let GroupVersionKind { group, version, kind } = &subresource.kind;
-                        subresource.kind = kind_in(&around, group, version, kind);
-                    }
+        .prop_filter_map("without a version", |(name, versions)| group(name, String::new(), versions));
+    vec(group, 0..4).prop_map(first_of_each_name).prop_map(|mut groups| {
+        // A subresource that names no group-version is of the one it is in.
+        for group in &mut groups {
+            for version in &mut group.versions {
+                let around = GroupVersion::gv(&group.name, &version.version);
+                for subresource in
+                    version.resources.iter_mut().flat_map(|resource| &mut resource.subresources)
+                {
+                    let GroupVersionKind { group, version, kind } = &subresource.kind;
+                    subresource.kind = kind_in(&around, group, version, kind);
                 }
             }
-            groups
-        })
+        }
+        groups
+    })
 }
 
 fn in_aggregated_form(groups: &[ApiGroup]) -> Value {

@@ -31,11 +31,7 @@ pub struct GroupVersionResource {
 impl GroupVersionResource {
     /// The resource `resource` of `group` (empty for the core group) in `version`.
     pub fn new(group: impl Into<String>, version: impl Into<String>, resource: impl Into<String>) -> Self {
-        Self {
-            group: group.into(),
-            version: version.into(),
-            resource: resource.into(),
-        }
+        Self { group: group.into(), version: version.into(), resource: resource.into() }
     }
 
     /// The group and version.
@@ -80,11 +76,7 @@ impl FromStr for GroupVersionResource {
 
 impl From<kube_core::gvk::GroupVersionResource> for GroupVersionResource {
     fn from(other: kube_core::gvk::GroupVersionResource) -> Self {
-        Self {
-            group: other.group,
-            version: other.version,
-            resource: other.resource,
-        }
+        Self { group: other.group, version: other.version, resource: other.resource }
     }
 }
 
@@ -102,15 +94,7 @@ mod tests {
 
     #[test]
     fn text_without_exactly_two_or_three_parts_is_refused() {
-        for text in [
-            "",
-            "pods",
-            "/v1/pods",
-            "v1/",
-            "apps//deployments",
-            "apps/v1/deployments/scale",
-            "//",
-        ] {
+        for text in ["", "pods", "/v1/pods", "v1/", "apps//deployments", "apps/v1/deployments/scale", "//"] {
             let error = text.parse::<GroupVersionResource>().unwrap_err();
             assert!(error.to_string().contains("group/version/resource"), "{error}");
         }
@@ -119,10 +103,7 @@ mod tests {
     #[test]
     fn kube_names_convert() {
         let kube = kube_core::gvk::GroupVersionResource::gvr("apps", "v1", "deployments");
-        assert_eq!(
-            GroupVersionResource::from(kube).to_string(),
-            "apps/v1/deployments"
-        );
+        assert_eq!(GroupVersionResource::from(kube).to_string(), "apps/v1/deployments");
         let pods = kube_core::ApiResource::erase::<k8s_openapi::api::core::v1::Pod>(&());
         assert_eq!(GroupVersionResource::from(&pods).to_string(), "v1/pods");
     }

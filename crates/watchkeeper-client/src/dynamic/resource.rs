@@ -28,10 +28,7 @@ pub struct DynamicResourceClient {
 impl DynamicResourceClient {
     pub(super) fn new(rest: RestClient, resource: &GroupVersionResource) -> Self {
         let client = ResourceClient::cluster_with(rest, &api_resource(resource));
-        Self {
-            resource: resource.clone(),
-            client,
-        }
+        Self { resource: resource.clone(), client }
     }
 
     /// The objects of one namespace.
@@ -39,10 +36,7 @@ impl DynamicResourceClient {
     pub fn namespace(&self, namespace: &str) -> Self {
         let rest = self.client.rest().clone();
         let client = ResourceClient::namespaced_with(rest, namespace, &api_resource(&self.resource));
-        Self {
-            resource: self.resource.clone(),
-            client,
-        }
+        Self { resource: self.resource.clone(), client }
     }
 
     /// Which resource this is.
@@ -204,9 +198,7 @@ impl DynamicResourceClient {
         params: &PostParams,
         body: &impl Serialize,
     ) -> Result<T, Error> {
-        self.client
-            .create_subresource(name, subresource, params, body)
-            .await
+        self.client.create_subresource(name, subresource, params, body).await
     }
 
     /// Replaces a subresource.
@@ -220,9 +212,7 @@ impl DynamicResourceClient {
         params: &PostParams,
         body: &impl Serialize,
     ) -> Result<T, Error> {
-        self.client
-            .update_subresource(name, subresource, params, body)
-            .await
+        self.client.update_subresource(name, subresource, params, body).await
     }
 
     /// Changes a subresource in part.
@@ -236,9 +226,7 @@ impl DynamicResourceClient {
         params: &PatchParams,
         patch: &Patch<P>,
     ) -> Result<T, Error> {
-        self.client
-            .patch_subresource(name, subresource, params, patch)
-            .await
+        self.client.patch_subresource(name, subresource, params, patch).await
     }
 
     /// A server needs to read what an object is, and says so less clearly than we can.
@@ -264,18 +252,10 @@ fn api_resource(resource: &GroupVersionResource) -> ApiResource {
 
 /// Says in each item what the list says of all of them: a `PodList` is of `Pod`s.
 fn typed_items(mut list: ObjectList<DynamicObject>) -> ObjectList<DynamicObject> {
-    let Some(kind) = list
-        .types
-        .kind
-        .strip_suffix("List")
-        .filter(|kind| !kind.is_empty())
-    else {
+    let Some(kind) = list.types.kind.strip_suffix("List").filter(|kind| !kind.is_empty()) else {
         return list;
     };
-    let types = TypeMeta {
-        api_version: list.types.api_version.clone(),
-        kind: kind.to_owned(),
-    };
+    let types = TypeMeta { api_version: list.types.api_version.clone(), kind: kind.to_owned() };
     for item in &mut list.items {
         item.types.get_or_insert_with(|| types.clone());
     }

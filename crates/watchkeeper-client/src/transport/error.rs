@@ -97,28 +97,13 @@ impl TransportError {
     ) -> Self {
         // hyper tells clients only that a head could not be parsed; why is in its words.
         if let Some(parse) = causes(&error).find(|cause| is_parse(*cause)) {
-            return Self::BadHead {
-                server,
-                reason: parse.to_string(),
-                limit_bytes,
-            };
+            return Self::BadHead { server, reason: parse.to_string(), limit_bytes };
         }
-        let reason = causes(&error)
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join(": ");
+        let reason = causes(&error).map(ToString::to_string).collect::<Vec<_>>().join(": ");
         if error.is_connect() {
-            Self::Connect {
-                server,
-                reason,
-                source: Box::new(error),
-            }
+            Self::Connect { server, reason, source: Box::new(error) }
         } else {
-            Self::Interrupted {
-                server,
-                reason,
-                source: Box::new(error),
-            }
+            Self::Interrupted { server, reason, source: Box::new(error) }
         }
     }
 }
@@ -133,7 +118,5 @@ fn causes<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (
 }
 
 fn is_parse(error: &(dyn StdError + 'static)) -> bool {
-    error
-        .downcast_ref::<hyper::Error>()
-        .is_some_and(hyper::Error::is_parse)
+    error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse)
 }

@@ -59,20 +59,13 @@ pub enum HeaderError {
 impl Impersonation {
     /// Acts as `user`.
     pub fn of(user: impl Into<String>) -> Self {
-        Self {
-            user: user.into(),
-            ..Self::default()
-        }
+        Self { user: user.into(), ..Self::default() }
     }
 
     fn headers(&self) -> Result<HeaderMap, HeaderError> {
         let mut headers = HeaderMap::new();
         if self.user.is_empty() {
-            return if *self == Self::default() {
-                Ok(headers)
-            } else {
-                Err(HeaderError::NoUser)
-            };
+            return if *self == Self::default() { Ok(headers) } else { Err(HeaderError::NoUser) };
         }
         headers.append(IMPERSONATE_USER, value(&self.user, "the impersonated user")?);
         if let Some(uid) = &self.uid {
@@ -85,9 +78,8 @@ impl Impersonation {
             let key = key.to_lowercase();
             let name = format!("impersonate-extra-{}", utf8_percent_encode(&key, EXTRA_KEY));
             // Escapes are upper case, header names lower case; servers unescape either.
-            let name = HeaderName::try_from(name.to_lowercase()).map_err(|_| HeaderError::BadValue {
-                field: "the key of an impersonated extra field",
-            })?;
+            let name = HeaderName::try_from(name.to_lowercase())
+                .map_err(|_| HeaderError::BadValue { field: "the key of an impersonated extra field" })?;
             for text in values {
                 headers.append(name.clone(), value(text, "an impersonated extra field")?);
             }
@@ -105,10 +97,7 @@ pub(crate) struct DefaultHeaders {
 
 impl DefaultHeaders {
     pub(crate) fn new(user_agent: &str, impersonation: &Impersonation) -> Result<Self, HeaderError> {
-        Ok(Self {
-            user_agent: value(user_agent, "the user agent")?,
-            impersonation: impersonation.headers()?,
-        })
+        Ok(Self { user_agent: value(user_agent, "the user agent")?, impersonation: impersonation.headers()? })
     }
 
     pub(crate) fn add_to(&self, headers: &mut HeaderMap) {
@@ -126,19 +115,9 @@ impl DefaultHeaders {
 
 /// `watchkeeper/<version> (<os>/<arch>) <program>`.
 pub(crate) fn default_user_agent(program: Option<&str>) -> String {
-    let (version, os, arch) = (
-        env!("CARGO_PKG_VERSION"),
-        std::env::consts::OS,
-        std::env::consts::ARCH,
-    );
-    let program: String = program
-        .unwrap_or_default()
-        .chars()
-        .filter(char::is_ascii_graphic)
-        .collect();
-    format!("watchkeeper/{version} ({os}/{arch}) {program}")
-        .trim_end()
-        .to_owned()
+    let (version, os, arch) = (env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
+    let program: String = program.unwrap_or_default().chars().filter(char::is_ascii_graphic).collect();
+    format!("watchkeeper/{version} ({os}/{arch}) {program}").trim_end().to_owned()
 }
 
 fn value(text: &str, field: &'static str) -> Result<HeaderValue, HeaderError> {
@@ -156,10 +135,7 @@ mod tests {
     fn sent(impersonation: &Impersonation) -> Vec<(String, String)> {
         let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let headers = impersonation.headers().unwrap();
-        headers
-            .iter()
-            .map(|(name, value)| (name.to_string(), text(value)))
-            .collect()
+        headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect()
     }
 
     #[test]
@@ -167,10 +143,7 @@ mod tests {
         let mut jane = Impersonation::of("jane");
         jane.uid = Some("42".to_owned());
         jane.groups = vec!["dev".to_owned(), "admin".to_owned()];
-        jane.extra.insert(
-            "Example.com/Scopes%".to_owned(),
-            vec!["a".to_owned(), "b".to_owned()],
-        );
+        jane.extra.insert("Example.com/Scopes%".to_owned(), vec!["a".to_owned(), "b".to_owned()]);
         let expected = [
             ("impersonate-user", "jane"),
             ("impersonate-uid", "42"),
@@ -179,24 +152,15 @@ mod tests {
             ("impersonate-extra-example.com%2fscopes%25", "a"),
             ("impersonate-extra-example.com%2fscopes%25", "b"),
         ];
-        let expected: Vec<_> = expected
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect();
+        let expected: Vec<_> =
+            expected.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         assert_eq!(sent(&jane), expected);
     }
 
     #[test]
     fn a_line_break_in_a_name_never_becomes_a_header() {
-        let error = Impersonation::of("jane\r\nImpersonate-Group: system:masters")
-            .headers()
-            .unwrap_err();
-        assert_eq!(
-            error,
-            HeaderError::BadValue {
-                field: "the impersonated user"
-            }
-        );
+        let error = Impersonation::of("jane\r\nImpersonate-Group: system:masters").headers().unwrap_err();
+        assert_eq!(error, HeaderError::BadValue { field: "the impersonated user" });
     }
 
     #[test]
@@ -224,10 +188,7 @@ mod tests {
     #[test]
     fn the_user_agent_names_product_platform_and_program() {
         let agent = default_user_agent(Some("my\nprogram"));
-        assert!(
-            agent.starts_with(concat!("watchkeeper/", env!("CARGO_PKG_VERSION"), " (")),
-            "{agent}"
-        );
+        assert!(agent.starts_with(concat!("watchkeeper/", env!("CARGO_PKG_VERSION"), " (")), "{agent}");
         assert!(agent.ends_with(") myprogram"), "{agent}");
         assert!(default_user_agent(None).ends_with(')'));
     }

@@ -80,13 +80,7 @@ struct Connections {
 impl Pool {
     /// A pool, with its first connector made to find out now whether that is possible.
     pub(crate) fn new(settings: PoolSettings, material: TlsMaterial) -> Result<Self, TransportError> {
-        let PoolSettings {
-            server,
-            proxy,
-            tls,
-            http2,
-            ..
-        } = &settings;
+        let PoolSettings { server, proxy, tls, http2, .. } = &settings;
         tracing::debug!(
             %server,
             proxy = proxy.as_ref().map(|proxy| proxy.address.to_string()),
@@ -95,10 +89,7 @@ impl Pool {
             http2_ping = ?http2.map(|ping| (ping.interval, ping.timeout)),
             "connections configured",
         );
-        let pool = Self {
-            settings,
-            current: Mutex::default(),
-        };
+        let pool = Self { settings, current: Mutex::default() };
         pool.connections(material)?;
         Ok(pool)
     }
@@ -113,11 +104,7 @@ impl Pool {
         is_upgrade: bool,
     ) -> Result<HttpClient, TransportError> {
         let connections = self.connections(material)?;
-        Ok(if is_upgrade {
-            connections.upgrades.clone()
-        } else {
-            connections.client.clone()
-        })
+        Ok(if is_upgrade { connections.upgrades.clone() } else { connections.client.clone() })
     }
 
     fn connections(&self, material: TlsMaterial) -> Result<Arc<Connections>, TransportError> {
@@ -133,13 +120,7 @@ impl Pool {
             Some(_) => self.connect(&material, None)?,
             None => client.clone(),
         };
-        Ok(current
-            .insert(Arc::new(Connections {
-                material,
-                client,
-                upgrades,
-            }))
-            .clone())
+        Ok(current.insert(Arc::new(Connections { material, client, upgrades })).clone())
     }
 
     fn connect(

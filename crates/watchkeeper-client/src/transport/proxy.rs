@@ -49,11 +49,7 @@ impl Proxy {
         if cfg!(not(feature = "proxy")) {
             return Err(ProxyError::NotCompiledIn);
         }
-        let text = if text.contains("://") {
-            text.to_owned()
-        } else {
-            format!("http://{text}")
-        };
+        let text = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
         let uri: Uri = text.parse().map_err(|_| ProxyError::NotAUrl)?;
         let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
             return Err(ProxyError::NotAUrl);
@@ -62,9 +58,7 @@ impl Proxy {
             "http" => (ProxyKind::Connect, 80),
             "socks5" | "socks5h" => (ProxyKind::Socks5, 1080),
             other => {
-                return Err(ProxyError::UnsupportedScheme {
-                    scheme: other.to_owned(),
-                });
+                return Err(ProxyError::UnsupportedScheme { scheme: other.to_owned() });
             }
         };
         if authority.host().is_empty() {
@@ -106,36 +100,15 @@ mod tests {
     #[test]
     fn proxy_urls_give_kind_address_and_login() {
         for (text, kind, address, login) in [
-            (
-                "http://proxy.example:3128",
-                ProxyKind::Connect,
-                "http://proxy.example:3128/",
-                None,
-            ),
-            (
-                "proxy.example",
-                ProxyKind::Connect,
-                "http://proxy.example:80/",
-                None,
-            ),
+            ("http://proxy.example:3128", ProxyKind::Connect, "http://proxy.example:3128/", None),
+            ("proxy.example", ProxyKind::Connect, "http://proxy.example:80/", None),
             ("socks5://[::1]", ProxyKind::Socks5, "socks5://[::1]:1080/", None),
-            (
-                "http://u:p%40x@h:1",
-                ProxyKind::Connect,
-                "http://h:1/",
-                Some(("u", "p@x")),
-            ),
+            ("http://u:p%40x@h:1", ProxyKind::Connect, "http://h:1/", Some(("u", "p@x"))),
         ] {
             let proxy = Proxy::parse(text).unwrap();
-            assert_eq!(
-                (proxy.kind, proxy.address.to_string().as_str()),
-                (kind, address),
-                "{text}"
-            );
-            let found = proxy
-                .login
-                .as_ref()
-                .map(|(user, password)| (user.as_str(), password.expose_secret()));
+            assert_eq!((proxy.kind, proxy.address.to_string().as_str()), (kind, address), "{text}");
+            let found =
+                proxy.login.as_ref().map(|(user, password)| (user.as_str(), password.expose_secret()));
             assert_eq!(found, login, "{text}");
         }
     }

@@ -50,14 +50,7 @@ impl ApiService {
         headers: DefaultHeaders,
         warnings: Arc<dyn WarningHandler>,
     ) -> Self {
-        Self {
-            inner: Arc::new(Inner {
-                pool,
-                credentials,
-                headers,
-                warnings,
-            }),
-        }
+        Self { inner: Arc::new(Inner { pool, credentials, headers, warnings }) }
     }
 }
 
@@ -103,10 +96,7 @@ impl Inner {
 
     async fn session(&self) -> Result<Session, TransportError> {
         let session = self.credentials.session().await;
-        session.map_err(|source| TransportError::Credential {
-            server: self.server(),
-            source,
-        })
+        session.map_err(|source| TransportError::Credential { server: self.server(), source })
     }
 
     async fn send(
@@ -119,13 +109,8 @@ impl Inner {
         if let Some(authorization) = credential.authorization.as_ref().filter(|_| !brings_own) {
             request.headers_mut().insert(AUTHORIZATION, authorization.clone());
         }
-        let material = TlsMaterial {
-            identity: credential.identity.clone(),
-            roots: credential.roots.clone(),
-        };
-        let client = self
-            .pool
-            .client(material, request.headers().contains_key(UPGRADE))?;
+        let material = TlsMaterial { identity: credential.identity.clone(), roots: credential.roots.clone() };
+        let client = self.pool.client(material, request.headers().contains_key(UPGRADE))?;
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         match client.oneshot(request).await {
             Ok(response) => {
@@ -157,9 +142,7 @@ impl Inner {
 
 impl fmt::Debug for ApiService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ApiService")
-            .field("server", &self.inner.server())
-            .finish_non_exhaustive()
+        f.debug_struct("ApiService").field("server", &self.inner.server()).finish_non_exhaustive()
     }
 }
 
@@ -189,11 +172,7 @@ mod tests {
     #[test]
     fn requests_go_to_the_configured_server_whatever_they_say() {
         for (base, asked, expected) in [
-            (
-                "https://a:6443",
-                "/api/v1/pods?limit=1",
-                "https://a:6443/api/v1/pods?limit=1",
-            ),
+            ("https://a:6443", "/api/v1/pods?limit=1", "https://a:6443/api/v1/pods?limit=1"),
             ("https://a/k8s/c1/", "/api", "https://a/k8s/c1/api"),
             ("https://a", "http://evil.example/api?x", "https://a/api?x"),
             ("https://a", "evil.example:80", "https://a/"),

@@ -58,11 +58,7 @@ impl LogWarnings {
 impl WarningHandler for LogWarnings {
     fn handle(&self, warning: &Warning) {
         if self.is_new(&warning.text) {
-            tracing::warn!(
-                agent = warning.agent,
-                text = warning.text,
-                "warning from the API server"
-            );
+            tracing::warn!(agent = warning.agent, text = warning.text, "warning from the API server");
         }
     }
 }
@@ -149,14 +145,7 @@ fn parse_one(value: &str) -> Option<(&str, Warning, &str)> {
         None if rest.is_empty() => rest,
         None => return None,
     };
-    Some((
-        code,
-        Warning {
-            agent: agent.to_owned(),
-            text,
-        },
-        rest,
-    ))
+    Some((code, Warning { agent: agent.to_owned(), text }, rest))
 }
 
 /// A quoted string, unescaped, and what follows it.
@@ -192,10 +181,7 @@ mod tests {
         for value in values {
             headers.append(WARNING, HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
-        warnings(&headers)
-            .into_iter()
-            .map(|warning| warning.text)
-            .collect()
+        warnings(&headers).into_iter().map(|warning| warning.text).collect()
     }
 
     #[test]
@@ -204,10 +190,7 @@ mod tests {
             (&[r#"299 - "v1beta1 is deprecated""#], &["v1beta1 is deprecated"]),
             (&[r#"299 - "a \"quoted\" \\ word""#], &[r#"a "quoted" \ word"#]),
             (&[r#"299 - "one", 299 agent "two""#], &["one", "two"]),
-            (
-                &[r#"299 - "one""#, r#"299 - "two, and more""#],
-                &["one", "two, and more"],
-            ),
+            (&[r#"299 - "one""#, r#"299 - "two, and more""#], &["one", "two, and more"]),
             (&[r#"299 - "dated" "Tue, 15 Nov 1994 08:12:31 GMT""#], &["dated"]),
             (&[r#"199 - "not ours", 299 - "ours""#], &["ours"]),
             (&["299 - \"tab\there\""], &["tab here"]),

@@ -19,9 +19,7 @@ async fn it_counts_running_pods_and_tells_which_nodes_are_ready() {
     .await;
 
     let mut out = Vec::new();
-    run(&Clientset::new(Client::from(server.client())), &mut out)
-        .await
-        .unwrap();
+    run(&Clientset::new(Client::from(server.client())), &mut out).await.unwrap();
 
     let expected = "a: 2 running\nb: 0 running\nnode n1: ready\nnode n2: not ready\n\
                     aggregated API servers: not configured\n";

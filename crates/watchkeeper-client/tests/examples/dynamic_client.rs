@@ -26,9 +26,7 @@ fn answer(request: &Received) -> Reply {
 async fn it_lists_a_resource_by_its_short_name_and_tries_a_label() {
     let server = ScriptedServer::handler(answer).await;
     let mut out = Vec::new();
-    run(&Client::from(server.client()), "wd", None, &mut out)
-        .await
-        .unwrap();
+    run(&Client::from(server.client()), "wd", None, &mut out).await.unwrap();
     let expected =
         "wd is example.com/v1/widgets (Widget)\nshop/w1: 2 fields in its spec\nw1 would have 1 labels\n";
     assert_eq!(String::from_utf8(out).unwrap(), expected);

@@ -58,10 +58,7 @@ impl Authority {
     fn sign(&self, params: &CertificateParams) -> Leaf {
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        Leaf {
-            certificate: certificate.pem(),
-            key: key.serialize_pem(),
-        }
+        Leaf { certificate: certificate.pem(), key: key.serialize_pem() }
     }
 }
 
@@ -69,10 +66,7 @@ impl Leaf {
     pub(crate) fn self_signed(names: &[&str]) -> Self {
         let key = KeyPair::generate().unwrap();
         let certificate = params("server", names).self_signed(&key).unwrap();
-        Self {
-            certificate: certificate.pem(),
-            key: key.serialize_pem(),
-        }
+        Self { certificate: certificate.pem(), key: key.serialize_pem() }
     }
 
     /// A server that shows this certificate and, if `clients` is given, talks only to those who show one of
@@ -100,9 +94,7 @@ impl Leaf {
 
     /// The certificate as a peer sees it.
     pub(crate) fn der(&self) -> Vec<u8> {
-        CertificateDer::from_pem_slice(self.certificate.as_bytes())
-            .unwrap()
-            .to_vec()
+        CertificateDer::from_pem_slice(self.certificate.as_bytes()).unwrap().to_vec()
     }
 }
 

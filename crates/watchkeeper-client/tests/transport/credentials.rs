@@ -27,10 +27,7 @@ struct TokenFile {
 impl TokenFile {
     fn new(content: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let file = Self {
-            path: directory.path().join("token"),
-            _directory: directory,
-        };
+        let file = Self { path: directory.path().join("token"), _directory: directory };
         file.write(content);
         file
     }
@@ -41,18 +38,11 @@ impl TokenFile {
 }
 
 fn bearer(tokens: &[&str]) -> Vec<Option<String>> {
-    tokens
-        .iter()
-        .map(|token| Some(format!("Bearer {token}")))
-        .collect()
+    tokens.iter().map(|token| Some(format!("Bearer {token}"))).collect()
 }
 
 fn reader(server: &Server, file: &TokenFile) -> Client {
-    server
-        .config()
-        .bearer_token_file(&file.path)
-        .into_client()
-        .unwrap()
+    server.config().bearer_token_file(&file.path).into_client().unwrap()
 }
 
 #[tokio::test]
@@ -74,20 +64,11 @@ async fn a_token_file_that_cannot_be_used_is_an_error_when_the_client_is_made() 
     ] {
         let file = TokenFile::new("");
         file.write(content);
-        let error = server
-            .config()
-            .bearer_token_file(&file.path)
-            .into_client()
-            .unwrap_err()
-            .to_string();
+        let error = server.config().bearer_token_file(&file.path).into_client().unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
         assert!(error.contains(&*file.path.to_string_lossy()), "{error}");
     }
-    let error = server
-        .config()
-        .bearer_token_file("/nowhere/token")
-        .into_client()
-        .unwrap_err();
+    let error = server.config().bearer_token_file("/nowhere/token").into_client().unwrap_err();
     assert_eq!(
         error.to_string(),
         "file /nowhere/token: cannot be read (entity not found); check that it exists and that this process may read it"
@@ -129,9 +110,7 @@ async fn a_401_has_the_token_read_again_and_the_request_sent_once_more() {
     let (server, file) = (Server::start(None, only("new")).await, TokenFile::new("old"));
     let client = reader(&server, &file);
     file.write("new\n");
-    let response = send(&client, Method::POST, "/api/v1/pods", "{\"kind\":\"Pod\"}")
-        .await
-        .unwrap();
+    let response = send(&client, Method::POST, "/api/v1/pods", "{\"kind\":\"Pod\"}").await.unwrap();
     assert_eq!(response.status(), 200);
     assert_eq!(server.authorizations(), bearer(&["old", "new"]));
     let bodies: Vec<_> = server.seen().into_iter().map(|seen| seen.body).collect();
@@ -165,16 +144,9 @@ async fn a_body_that_can_be_read_only_once_is_not_sent_twice() {
     let client = reader(&server, &file);
     // The body of a response is a stream.
     let stream = Server::start(None, |_| answer(200, "streamed")).await;
-    let body = get(&stream.config().into_client().unwrap(), "/")
-        .await
-        .unwrap()
-        .into_body();
+    let body = get(&stream.config().into_client().unwrap(), "/").await.unwrap().into_body();
     file.write("new");
-    let response = client
-        .kube()
-        .send(Request::post("/api").body(body).unwrap())
-        .await
-        .unwrap();
+    let response = client.kube().send(Request::post("/api").body(body).unwrap()).await.unwrap();
     assert_eq!(response.status(), 401);
     assert_eq!(server.authorizations(), bearer(&["old"]));
     assert_eq!(server.seen()[0].body, "streamed");
@@ -195,11 +167,7 @@ async fn a_request_with_its_own_authorization_keeps_it() {
     let (server, file) = (Server::start(None, only("other")).await, TokenFile::new("ours"));
     let client = reader(&server, &file);
     let request = Request::get("/").header("authorization", "Bearer theirs");
-    let response = client
-        .kube()
-        .send(request.body(Vec::new().into()).unwrap())
-        .await
-        .unwrap();
+    let response = client.kube().send(request.body(Vec::new().into()).unwrap()).await.unwrap();
     assert_eq!(response.status(), 401);
     assert_eq!(server.authorizations(), bearer(&["theirs"]));
 }
@@ -207,16 +175,9 @@ async fn a_request_with_its_own_authorization_keeps_it() {
 #[tokio::test]
 async fn a_password_is_sent_as_basic_authentication() {
     let server = Server::plain().await;
-    let client = server
-        .config()
-        .basic_auth("jane", "s3cret:x")
-        .into_client()
-        .unwrap();
+    let client = server.config().basic_auth("jane", "s3cret:x").into_client().unwrap();
     status(&client).await;
-    assert_eq!(
-        server.authorizations(),
-        [Some("Basic amFuZTpzM2NyZXQ6eA==".to_owned())]
-    );
+    assert_eq!(server.authorizations(), [Some("Basic amFuZTpzM2NyZXQ6eA==".to_owned())]);
 }
 
 /// Gives tokens from a list, then fails.
@@ -232,10 +193,7 @@ impl CredentialSource for Tokens {
         Box::pin(async move {
             match next {
                 Some(token) => Credential::bearer(token, "a list"),
-                None => Err(CredentialError::Source {
-                    origin: "a list".to_owned(),
-                    source: "empty".into(),
-                }),
+                None => Err(CredentialError::Source { origin: "a list".to_owned(), source: "empty".into() }),
             }
         })
     }

@@ -61,10 +61,7 @@ impl Plugin {
     }
 
     fn runs(&self) -> usize {
-        std::fs::read_to_string(self.file("runs"))
-            .unwrap_or_default()
-            .lines()
-            .count()
+        std::fs::read_to_string(self.file("runs")).unwrap_or_default().lines().count()
     }
 
     fn config(&self, server: &str) -> ClientConfig {
@@ -79,18 +76,11 @@ impl Plugin {
         });
         let kubeconfig = Kubeconfig::from_text(&kubeconfig.to_string()).unwrap();
         let environment = Environment::empty().with_variable("PATH", "/usr/bin:/bin");
-        Loader::new()
-            .environment(environment)
-            .kubeconfig(kubeconfig)
-            .load()
-            .unwrap()
+        Loader::new().environment(environment).kubeconfig(kubeconfig).load().unwrap()
     }
 
     fn client(&self, server: &str) -> Client {
-        self.config(server)
-            .exec_policy(ExecPolicy::Allow)
-            .into_client()
-            .unwrap()
+        self.config(server).exec_policy(ExecPolicy::Allow).into_client().unwrap()
     }
 }
 
@@ -127,10 +117,7 @@ async fn a_plugin_is_told_what_it_is_run_for_and_gets_no_input() {
         serde_json::from_str(&std::fs::read_to_string(plugin.file("info")).unwrap()).unwrap();
     let cluster = json!({ "server": server.url(), "config": { "audience": "me" } });
     let spec = json!({ "interactive": false, "cluster": cluster });
-    assert_eq!(
-        info,
-        json!({ "apiVersion": V1, "kind": "ExecCredential", "spec": spec })
-    );
+    assert_eq!(info, json!({ "apiVersion": V1, "kind": "ExecCredential", "spec": spec }));
     assert_eq!(std::fs::read_to_string(plugin.file("stdin")).unwrap(), "");
 }
 
@@ -148,12 +135,7 @@ async fn no_plugin_runs_unless_the_policy_names_it() {
         list(&["/elsewhere/sh"]),
         list(&["./sh"]),
     ] {
-        let error = config
-            .clone()
-            .exec_policy(policy.clone())
-            .into_client()
-            .unwrap_err()
-            .to_string();
+        let error = config.clone().exec_policy(policy.clone()).into_client().unwrap_err().to_string();
         let expected = "exec plugin /bin/sh: not allowed to run";
         assert!(error.starts_with(expected), "{policy:?}: {error}");
         assert!(!error.contains(CANARY), "{error}");
@@ -161,16 +143,7 @@ async fn no_plugin_runs_unless_the_policy_names_it() {
     let error = config.clone().into_client().unwrap_err().to_string();
     assert!(error.contains("not allowed"), "the default is to deny: {error}");
 
-    assert_eq!(
-        status(
-            &config
-                .exec_policy(list(&["/bin/cat", "/bin/sh"]))
-                .into_client()
-                .unwrap()
-        )
-        .await,
-        200
-    );
+    assert_eq!(status(&config.exec_policy(list(&["/bin/cat", "/bin/sh"])).into_client().unwrap()).await, 200);
     assert_eq!(plugin.runs(), 1);
 }
 
@@ -180,11 +153,7 @@ async fn a_bare_name_is_compared_by_the_path_it_leads_to() {
     let mut plugin = Plugin::printing(&json!({ "token": "t" }));
     plugin.section["command"] = json!("sh");
     let config = plugin.config(&server.url());
-    let allow = |path: &str| {
-        config
-            .clone()
-            .exec_policy(ExecPolicy::AllowList(vec![path.into()]))
-    };
+    let allow = |path: &str| config.clone().exec_policy(ExecPolicy::AllowList(vec![path.into()]));
     assert!(allow("/elsewhere/sh").into_client().is_err());
     assert_eq!(status(&allow("sh").into_client().unwrap()).await, 200);
     assert_eq!(status(&allow("/usr/bin/sh").into_client().unwrap()).await, 200);
@@ -196,38 +165,17 @@ async fn what_goes_wrong_is_said_without_repeating_arguments_environment_or_outp
     let fail = r#"echo "$PLUGIN_SECRET" "$1"; echo "$PLUGIN_SECRET" >&2; "#;
     let object = |fields: &str| format!(r#"echo '{{"apiVersion":"{V1}","kind":"ExecCredential"{fields}}}'"#);
     let cases = [
-        (
-            format!("{fail} exit 1"),
-            "failed (exit status: 1); run it by hand to see its message",
-        ),
+        (format!("{fail} exit 1"), "failed (exit status: 1); run it by hand to see its message"),
         (format!("{fail} kill -9 $$"), "failed (signal: 9"),
-        (
-            format!("{fail} true"),
-            "its output is not an object in JSON or YAML",
-        ),
-        (
-            "echo '{\"kind\":\"Status\"}'".to_owned(),
-            "its output is not of kind ExecCredential",
-        ),
-        (
-            "echo \"{ $PLUGIN_SECRET\"".to_owned(),
-            "its output is not an object in JSON or YAML",
-        ),
+        (format!("{fail} true"), "its output is not an object in JSON or YAML"),
+        ("echo '{\"kind\":\"Status\"}'".to_owned(), "its output is not of kind ExecCredential"),
+        ("echo \"{ $PLUGIN_SECRET\"".to_owned(), "its output is not an object in JSON or YAML"),
         ("printf '\\377\\376'".to_owned(), "its output is not text"),
         ("true".to_owned(), "it printed nothing"),
-        (
-            "head -c 2000000 /dev/zero".to_owned(),
-            "printed more than 1048576 bytes, which no credential is",
-        ),
+        ("head -c 2000000 /dev/zero".to_owned(), "printed more than 1048576 bytes, which no credential is"),
         (object(""), "its output has no status"),
-        (
-            object(r#","status":{}"#),
-            "its output has neither a token nor a client certificate",
-        ),
-        (
-            object(r#","status":{"token":""}"#),
-            "its output has neither a token nor a client certificate",
-        ),
+        (object(r#","status":{}"#), "its output has neither a token nor a client certificate"),
+        (object(r#","status":{"token":""}"#), "its output has neither a token nor a client certificate"),
         (
             object(r#","status":{"clientKeyData":"canary-9b3e"}"#),
             "a client certificate or a key, but not both",
@@ -278,15 +226,9 @@ async fn a_plugin_that_is_not_installed_is_named_with_the_hint_of_the_kubeconfig
 async fn a_plugin_that_hangs_is_killed() {
     let plugin = Plugin::new(r#"echo $$ > "$DIR/pid"; exec sleep 600"#);
     let config = plugin.config("http://127.0.0.1:1").exec_policy(ExecPolicy::Allow);
-    let client = config
-        .exec_timeout(Duration::from_millis(300))
-        .into_client()
-        .unwrap();
+    let client = config.exec_timeout(Duration::from_millis(300)).into_client().unwrap();
     let error = failure(&client).await;
-    assert!(
-        error.contains("still running after 0.3s and was killed"),
-        "{error}"
-    );
+    assert!(error.contains("still running after 0.3s and was killed"), "{error}");
 
     let pid = std::fs::read_to_string(plugin.file("pid")).unwrap();
     let state = format!("/proc/{}/stat", pid.trim());
@@ -297,9 +239,7 @@ async fn a_plugin_that_hangs_is_killed() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), gone)
-        .await
-        .expect("the plugin still runs");
+    tokio::time::timeout(Duration::from_secs(10), gone).await.expect("the plugin still runs");
 }
 
 #[tokio::test]
@@ -371,9 +311,7 @@ async fn a_client_certificate_of_a_plugin_is_shown_and_rotates() {
         "clientKeyData": one.key,
         "expirationTimestamp": in_an_hour,
     }));
-    let config = plugin
-        .config(&server.url())
-        .certificate_authority_pem(authority.pem());
+    let config = plugin.config(&server.url()).certificate_authority_pem(authority.pem());
     let client = config.exec_policy(ExecPolicy::Allow).into_client().unwrap();
     assert_eq!(status(&client).await, 200);
     plugin.print(&json!({ "clientCertificateData": two.certificate, "clientKeyData": two.key }));
@@ -387,11 +325,7 @@ async fn a_client_certificate_of_a_plugin_is_shown_and_rotates() {
 async fn a_token_of_the_user_goes_before_the_plugin() {
     let server = Server::start(None, only("mine")).await;
     let plugin = Plugin::printing(&json!({ "token": "from-plugin" }));
-    let client = plugin
-        .config(&server.url())
-        .bearer_token("mine")
-        .into_client()
-        .unwrap();
+    let client = plugin.config(&server.url()).bearer_token("mine").into_client().unwrap();
     assert_eq!(status(&client).await, 200);
     assert_eq!(plugin.runs(), 0);
 }

@@ -47,10 +47,7 @@ async fn a_server_without_http2_gets_http1() {
     let mut tls = Arc::unwrap_or_clone(authority.server(&["127.0.0.1"]).serve(None));
     tls.alpn_protocols = vec![b"http/1.1".to_vec()];
     let server = Server::tls(Arc::new(tls)).await;
-    let config = server
-        .config()
-        .certificate_authority_pem(authority.pem())
-        .http2(true);
+    let config = server.config().certificate_authority_pem(authority.pem()).http2(true);
     status(&config.into_client().unwrap()).await;
     assert_eq!(versions(&server), [Version::HTTP_11]);
 }
@@ -58,20 +55,11 @@ async fn a_server_without_http2_gets_http1() {
 #[tokio::test]
 async fn a_request_that_upgrades_its_connection_stays_on_http1() {
     let (authority, server) = secure().await;
-    let config = server
-        .config()
-        .certificate_authority_pem(authority.pem())
-        .http2(true);
+    let config = server.config().certificate_authority_pem(authority.pem()).http2(true);
     let client = config.into_client().unwrap();
     status(&client).await;
-    let request = Request::get("/exec")
-        .header("connection", "Upgrade")
-        .header("upgrade", "websocket");
-    client
-        .kube()
-        .send(request.body(Vec::new().into()).unwrap())
-        .await
-        .unwrap();
+    let request = Request::get("/exec").header("connection", "Upgrade").header("upgrade", "websocket");
+    client.kube().send(request.body(Vec::new().into()).unwrap()).await.unwrap();
     assert_eq!(versions(&server), [Version::HTTP_2, Version::HTTP_11]);
 }
 
@@ -81,16 +69,11 @@ async fn an_oversized_head_is_an_error_over_http2_too() {
     let tls = authority.server(&["127.0.0.1"]).serve(None);
     let server = Server::start(Some(tls), |_| {
         let mut response = answer(200, "");
-        response
-            .headers_mut()
-            .insert("x", "a".repeat(200_000).parse().unwrap());
+        response.headers_mut().insert("x", "a".repeat(200_000).parse().unwrap());
         response
     })
     .await;
-    let config = server
-        .config()
-        .certificate_authority_pem(authority.pem())
-        .http2(true);
+    let config = server.config().certificate_authority_pem(authority.pem()).http2(true);
     assert!(get(&config.into_client().unwrap(), "/").await.is_err());
 }
 

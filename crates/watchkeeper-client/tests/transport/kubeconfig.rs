@@ -63,18 +63,8 @@ fn the_first_file_to_set_something_wins_and_entries_are_never_mixed() {
     let with_user = "users: [{name: u, user: {token: first}}]";
     let cases: [(&str, &[&str], &str, &str); 8] = [
         ("one file", &["current-context: a"], "https://a/", "ns-a"),
-        (
-            "current-context: first",
-            &["current-context: a", "current-context: b"],
-            "https://a/",
-            "ns-a",
-        ),
-        (
-            "current-context: first that is set",
-            &["", "current-context: b"],
-            "https://b/",
-            "ns-b",
-        ),
+        ("current-context: first", &["current-context: a", "current-context: b"], "https://a/", "ns-a"),
+        ("current-context: first that is set", &["", "current-context: b"], "https://b/", "ns-b"),
         (
             "an empty current-context is not set",
             &["current-context: ''", "current-context: b"],
@@ -101,19 +91,11 @@ fn the_first_file_to_set_something_wins_and_entries_are_never_mixed() {
         ),
         (
             "an empty cluster entry hides a later one's server only if it has none",
-            &[
-                "clusters: [{name: z, cluster: {server: 'https://z'}}]",
-                "current-context: a",
-            ],
+            &["clusters: [{name: z, cluster: {server: 'https://z'}}]", "current-context: a"],
             "https://a/",
             "ns-a",
         ),
-        (
-            "unrelated users do no harm",
-            &[with_user, "current-context: a"],
-            "https://a/",
-            "ns-a",
-        ),
+        ("unrelated users do no harm", &[with_user, "current-context: a"], "https://a/", "ns-a"),
     ];
     for (case, parts, server, namespace) in cases {
         let files = Files::new();
@@ -127,11 +109,7 @@ fn the_first_file_to_set_something_wins_and_entries_are_never_mixed() {
         names.push("last".to_owned());
         let names: Vec<_> = names.iter().map(String::as_str).collect();
         let config = load(files.listed(&names)).unwrap_or_else(|error| panic!("{case}: {error}"));
-        assert_eq!(
-            (server_of(&config).as_str(), config.default_namespace()),
-            (server, namespace),
-            "{case}"
-        );
+        assert_eq!((server_of(&config).as_str(), config.default_namespace()), (server, namespace), "{case}");
     }
 }
 
@@ -141,16 +119,7 @@ fn a_cluster_of_the_first_file_is_not_completed_from_the_second() {
     files.write("one", "{clusters: [{name: a, cluster: {tls-server-name: x}}]}");
     files.write("two", simple("a", "https://second"));
     let error = load(files.listed(&["one", "two"])).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            ConfigError::BadServer {
-                problem: "missing",
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, ConfigError::BadServer { problem: "missing", .. }), "{error}");
 }
 
 #[test]
@@ -162,10 +131,7 @@ fn missing_files_of_a_list_are_skipped_and_a_list_of_them_is_an_error() {
 
     let error = load(files.listed(&["x", "y"])).unwrap_err().to_string();
     let [x, y] = ["x", "y"].map(|name| files.path(name).display().to_string());
-    assert_eq!(
-        error,
-        format!("KUBECONFIG: none of its files exists ({x}, {y}); correct or unset it")
-    );
+    assert_eq!(error, format!("KUBECONFIG: none of its files exists ({x}, {y}); correct or unset it"));
 }
 
 #[test]
@@ -174,17 +140,11 @@ fn an_explicit_file_is_used_alone_and_must_exist() {
     files.write("listed", simple("listed", "https://listed"));
     let explicit = files.write("explicit", simple("explicit", "https://explicit"));
     let loader = Loader::new().environment(files.listed(&["listed"]));
-    assert_eq!(
-        server_of(&loader.clone().file(explicit).load().unwrap()),
-        "https://explicit/"
-    );
+    assert_eq!(server_of(&loader.clone().file(explicit).load().unwrap()), "https://explicit/");
 
     let missing = files.path("missing");
     let error = loader.file(&missing).load().unwrap_err().to_string();
-    assert_eq!(
-        error,
-        format!("kubeconfig {}: no such file; check the path", missing.display())
-    );
+    assert_eq!(error, format!("kubeconfig {}: no such file; check the path", missing.display()));
 }
 
 #[test]
@@ -199,15 +159,10 @@ fn the_search_goes_from_the_variable_to_the_home_directory_to_the_pod() {
     let listed = home.clone().with_variable("KUBECONFIG", files.path("listed"));
     assert_eq!(server_of(&load(listed).unwrap()), "https://listed/");
     assert_eq!(server_of(&load(home.clone()).unwrap()), "https://home/");
-    assert_eq!(
-        server_of(&load(home.with_variable("KUBECONFIG", "")).unwrap()),
-        "https://home/"
-    );
+    assert_eq!(server_of(&load(home.with_variable("KUBECONFIG", "")).unwrap()), "https://home/");
     assert_eq!(server_of(&load(pod).unwrap()), "https://10.0.0.1:443/");
 
-    let error = load(Environment::empty().with_home("/nobody"))
-        .unwrap_err()
-        .to_string();
+    let error = load(Environment::empty().with_home("/nobody")).unwrap_err().to_string();
     assert_eq!(
         error,
         "no cluster configuration: KUBECONFIG is not set, /nobody/.kube/config does not exist, and not in a pod (KUBERNETES_SERVICE_HOST is not set); set KUBECONFIG or pass a path"
@@ -233,10 +188,7 @@ contexts: [{name: a, context: {cluster: a, user: u}}]
 clusters: [{name: a, cluster: {server: 'https://a', certificate-authority: pki/ca.crt}}]
 users: [{name: u, user: {client-certificate: tls.crt, client-key: /abs/tls.key, tokenFile: ''}}]
 ";
-    let config = Loader::new()
-        .file(files.write("sub/config", text))
-        .load()
-        .unwrap();
+    let config = Loader::new().file(files.write("sub/config", text)).load().unwrap();
     let debug = format!("{config:?}");
     let sub = files.path("sub");
     for expected in [
@@ -259,37 +211,18 @@ clusters: [{name: a, cluster: {server: 'https://a'}}, {name: b, cluster: {server
 users: [{name: u, user: {username: jane, password: x}}, {name: v, user: {token: t}}]
 ";
     let kubeconfig = Kubeconfig::from_text(text).unwrap();
-    let loader = Loader::new()
-        .environment(Environment::empty())
-        .kubeconfig(kubeconfig.clone());
+    let loader = Loader::new().environment(Environment::empty()).kubeconfig(kubeconfig.clone());
     let chosen = loader.clone().context("b").load().unwrap();
-    assert_eq!(
-        (server_of(&chosen).as_str(), chosen.default_namespace()),
-        ("https://b/", "default")
-    );
+    assert_eq!((server_of(&chosen).as_str(), chosen.default_namespace()), ("https://b/", "default"));
     let chosen = loader.clone().cluster("b").user("v").load().unwrap();
-    assert_eq!(
-        (server_of(&chosen).as_str(), chosen.default_namespace()),
-        ("https://b/", "one")
-    );
+    assert_eq!((server_of(&chosen).as_str(), chosen.default_namespace()), ("https://b/", "one"));
     let debug = format!("{chosen:?}");
-    assert!(
-        debug.contains("token: true") && debug.contains("password: false"),
-        "{debug}"
-    );
+    assert!(debug.contains("token: true") && debug.contains("password: false"), "{debug}");
 
     let contexts: Vec<_> = kubeconfig
         .contexts()
         .into_iter()
-        .map(|context| {
-            (
-                context.name,
-                context.cluster,
-                context.user,
-                context.namespace,
-                context.is_current,
-            )
-        })
+        .map(|context| (context.name, context.cluster, context.user, context.namespace, context.is_current))
         .collect();
     let text = |text: &str| Some(text.to_owned());
     assert_eq!(
@@ -303,18 +236,14 @@ users: [{name: u, user: {username: jane, password: x}}, {name: v, user: {token: 
 
 #[test]
 fn a_server_without_a_scheme_is_https_if_anything_says_tls() {
-    for (extra, expected) in [
-        ("", "http://host:6443/"),
-        (", insecure-skip-tls-verify: true", "https://host:6443/"),
-    ] {
+    for (extra, expected) in
+        [("", "http://host:6443/"), (", insecure-skip-tls-verify: true", "https://host:6443/")]
+    {
         let text = format!(
             "{{current-context: a, contexts: [{{name: a, context: {{cluster: a}}}}], clusters: [{{name: a, cluster: {{server: 'host:6443'{extra}}}}}]}}"
         );
         let loader = Loader::new().environment(Environment::empty());
-        let config = loader
-            .kubeconfig(Kubeconfig::from_text(&text).unwrap())
-            .load()
-            .unwrap();
+        let config = loader.kubeconfig(Kubeconfig::from_text(&text).unwrap()).load().unwrap();
         assert_eq!(server_of(&config), expected);
     }
 }
@@ -324,10 +253,7 @@ fn files_with_a_byte_order_mark_or_in_utf16_are_read() {
     let files = Files::new();
     let text = simple("a", "https://a");
     let utf16 = |bytes: fn(u16) -> [u8; 2]| -> Vec<u8> {
-        std::iter::once(0xFEFF)
-            .chain(text.encode_utf16())
-            .flat_map(bytes)
-            .collect()
+        std::iter::once(0xFEFF).chain(text.encode_utf16()).flat_map(bytes).collect()
     };
     for (name, content) in [
         ("utf8", [b"\xEF\xBB\xBF", text.as_bytes()].concat()),
@@ -335,10 +261,7 @@ fn files_with_a_byte_order_mark_or_in_utf16_are_read() {
         ("be", utf16(u16::to_be_bytes)),
     ] {
         let config = Loader::new().file(files.write(name, content)).load();
-        assert_eq!(
-            server_of(&config.unwrap_or_else(|error| panic!("{name}: {error}"))),
-            "https://a/"
-        );
+        assert_eq!(server_of(&config.unwrap_or_else(|error| panic!("{name}: {error}"))), "https://a/");
     }
     let mut torn = utf16(u16::to_le_bytes);
     torn.push(b'x');
@@ -368,9 +291,7 @@ async fn a_pod_talks_to_its_api_server_with_its_service_account() {
     let directory = tempfile::tempdir().unwrap();
     service_account(directory.path(), &authority.pem(), "stale\n");
     let port = server.address.port().to_string();
-    let loader = Loader::new()
-        .in_cluster()
-        .environment(pod(directory.path(), "127.0.0.1", &port));
+    let loader = Loader::new().in_cluster().environment(pod(directory.path(), "127.0.0.1", &port));
     let config = loader.load().unwrap();
     assert_eq!(config.default_namespace(), "team-a");
     let client = config.into_client().unwrap();
@@ -390,11 +311,7 @@ fn a_pod_on_ipv6_gets_brackets() {
         ("kubernetes.default.svc", "https://kubernetes.default.svc:6443/"),
     ] {
         let environment = pod(directory.path(), host, "6443");
-        let config = Loader::new()
-            .in_cluster()
-            .environment(environment)
-            .load()
-            .unwrap();
+        let config = Loader::new().in_cluster().environment(environment).load().unwrap();
         assert_eq!(server_of(&config), expected);
     }
 }
@@ -402,39 +319,25 @@ fn a_pod_on_ipv6_gets_brackets() {
 #[test]
 fn outside_a_pod_the_missing_variable_is_named() {
     let environment = Environment::empty().with_variable("KUBERNETES_SERVICE_HOST", "10.0.0.1");
-    let error = Loader::new()
-        .in_cluster()
-        .environment(environment)
-        .load()
-        .unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "not in a pod (KUBERNETES_SERVICE_PORT is not set)"
-    );
+    let error = Loader::new().in_cluster().environment(environment).load().unwrap_err();
+    assert_eq!(error.to_string(), "not in a pod (KUBERNETES_SERVICE_PORT is not set)");
 }
 
 /// What one file says about the clusters `a` to `d`: its own server for each it has, and maybe a choice.
 fn file() -> impl Strategy<Value = (BTreeSet<char>, Option<char>)> {
     let cluster = || prop::char::range('a', 'd');
-    (
-        prop::collection::btree_set(cluster(), 0..4),
-        prop::option::of(cluster()),
-    )
+    (prop::collection::btree_set(cluster(), 0..4), prop::option::of(cluster()))
 }
 
 fn file_text(number: usize, clusters: &BTreeSet<char>, choice: Option<char>) -> String {
     let entries = |kind: &str, body: &dyn Fn(char) -> String| -> String {
-        let entries = clusters
-            .iter()
-            .map(|name| format!("{{name: {name}, {kind}: {{{}}}}}", body(*name)));
+        let entries = clusters.iter().map(|name| format!("{{name: {name}, {kind}: {{{}}}}}", body(*name)));
         entries.collect::<Vec<_>>().join(", ")
     };
     format!(
         "clusters: [{}]\ncontexts: [{}]\ncurrent-context: '{}'\n",
         entries("cluster", &|name| format!("server: 'https://{name}.{number}'")),
-        entries("context", &|name| format!(
-            "cluster: {name}, namespace: n{number}"
-        )),
+        entries("context", &|name| format!("cluster: {name}, namespace: n{number}")),
         choice.map(String::from).unwrap_or_default(),
     )
 }

@@ -10,10 +10,7 @@ const CANARY: &str = "canary-5f1d";
 
 fn load(text: &str) -> Result<ClientConfig, ConfigError> {
     let kubeconfig = Kubeconfig::from_text(text)?;
-    Loader::new()
-        .environment(Environment::empty())
-        .kubeconfig(kubeconfig)
-        .load()
+    Loader::new().environment(Environment::empty()).kubeconfig(kubeconfig).load()
 }
 
 /// A kubeconfig of one cluster and one user with these fields.
@@ -36,42 +33,21 @@ fn each_broken_file_is_refused_with_what_is_wrong_and_what_to_do() {
     let duplicate = "{clusters: [{name: c}, {name: c}]}";
     let no_user = entries(&server(""), "").replace("user: u}", "user: nobody}");
     let cases = [
-        (
-            "",
-            "kubeconfig given as text: empty; write one with kubectl config, or remove it",
-        ),
+        ("", "kubeconfig given as text: empty; write one with kubectl config, or remove it"),
         ("# only a comment\n", "kubeconfig given as text: empty; "),
         ("token: [canary-5f1d", "not a kubeconfig in YAML (line "),
         ("canary-5f1d", "not a kubeconfig in YAML (line 1, column 1)"),
-        (
-            "{users: [{name: u, user: {token: {canary-5f1d: 1}}}]}",
-            "not a kubeconfig in YAML (line 1, ",
-        ),
-        (
-            "{apiVersion: v2}",
-            "apiVersion is \"v2\", expected \"v1\"; check the path",
-        ),
-        (
-            "{kind: Pod}",
-            "kind is \"Pod\", expected \"Config\"; check the path",
-        ),
-        (
-            duplicate,
-            "two entries of clusters are named \"c\"; rename or remove one",
-        ),
-        (
-            "{contexts: [{name: a}, {name: b}]}",
-            "no current-context; name one of: a, b",
-        ),
+        ("{users: [{name: u, user: {token: {canary-5f1d: 1}}}]}", "not a kubeconfig in YAML (line 1, "),
+        ("{apiVersion: v2}", "apiVersion is \"v2\", expected \"v1\"; check the path"),
+        ("{kind: Pod}", "kind is \"Pod\", expected \"Config\"; check the path"),
+        (duplicate, "two entries of clusters are named \"c\"; rename or remove one"),
+        ("{contexts: [{name: a}, {name: b}]}", "no current-context; name one of: a, b"),
         ("{current-context: z}", "no context \"z\"; there are: none"),
         (
             "{current-context: a, contexts: [{name: a, context: {cluster: gone}}]}",
             "context \"a\" names cluster \"gone\", which has no entry under clusters; there are: none",
         ),
-        (
-            &no_user,
-            "context \"x\" names user \"nobody\", which has no entry under users; there are: u",
-        ),
+        (&no_user, "context \"x\" names user \"nobody\", which has no entry under users; there are: u"),
     ];
     for (text, expected) in cases {
         let error = load(text).unwrap_err().to_string();
@@ -84,33 +60,21 @@ fn each_broken_file_is_refused_with_what_is_wrong_and_what_to_do() {
 fn each_broken_entry_is_refused_with_what_is_wrong_and_what_to_do() {
     let host = "neither http:// nor https://; expected something like https://host:6443";
     let cases = [
-        (
-            entries("", ""),
-            "server of cluster \"c\": missing; expected something like https://host:6443",
-        ),
-        (
-            entries("server: 'https://'", ""),
-            "server of cluster \"c\": not a URL",
-        ),
+        (entries("", ""), "server of cluster \"c\": missing; expected something like https://host:6443"),
+        (entries("server: 'https://'", ""), "server of cluster \"c\": not a URL"),
         (entries("server: 'ftp://h'", ""), host),
         (
             entries("server: 'https://u:canary-5f1d@h'", ""),
             "has a user name in it; put credentials under users",
         ),
-        (
-            entries("server: 'https://h:99999'", ""),
-            "server of cluster \"c\": ",
-        ),
+        (entries("server: 'https://h:99999'", ""), "server of cluster \"c\": "),
         (entries("server: 'https://h?q'", ""), "has a query"),
         (
             entries(&server(", certificate-authority-data: '!canary-5f1d'"), ""),
             "certificate-authority-data of cluster \"c\": not base64; a -data field holds the base64 of a PEM file",
         ),
         (
-            entries(
-                &server(", insecure-skip-tls-verify: true, certificate-authority: /ca"),
-                "",
-            ),
+            entries(&server(", insecure-skip-tls-verify: true, certificate-authority: /ca"), ""),
             "cluster \"c\": insecure-skip-tls-verify and a certificate authority exclude each other",
         ),
         (
@@ -122,10 +86,7 @@ fn each_broken_entry_is_refused_with_what_is_wrong_and_what_to_do() {
             "proxy of cluster \"c\": \"gopher\" proxies are not supported",
         ),
         (
-            entries(
-                &server(""),
-                "token: canary-5f1d, username: u, password: canary-5f1d",
-            ),
+            entries(&server(""), "token: canary-5f1d, username: u, password: canary-5f1d"),
             "user \"u\": has both a password and a token; remove one",
         ),
         (
@@ -133,24 +94,15 @@ fn each_broken_entry_is_refused_with_what_is_wrong_and_what_to_do() {
             "user \"u\": a client certificate needs both a certificate and a key",
         ),
         (
-            entries(
-                &server(""),
-                "client-certificate: /crt, client-key-data: '!canary-5f1d'",
-            ),
+            entries(&server(""), "client-certificate: /crt, client-key-data: '!canary-5f1d'"),
             "client-key-data of user \"u\": not base64",
         ),
         (
-            entries(
-                &server(""),
-                "auth-provider: {name: oidc, config: {id-token: canary-5f1d}}",
-            ),
+            entries(&server(""), "auth-provider: {name: oidc, config: {id-token: canary-5f1d}}"),
             "user \"u\": auth-provider \"oidc\" is not supported; use the exec plugin that replaces it",
         ),
         (
-            entries(
-                &server(""),
-                "exec: {apiVersion: client.authentication.k8s.io/v1alpha1, command: p}",
-            ),
+            entries(&server(""), "exec: {apiVersion: client.authentication.k8s.io/v1alpha1, command: p}"),
             "apiVersion \"client.authentication.k8s.io/v1alpha1\" is not supported; use client.authentication.k8s.io/v1",
         ),
         (
@@ -181,28 +133,13 @@ async fn certificates_and_keys_that_cannot_be_used_are_named_when_the_client_is_
     let pair = |certificate: &str, key: &str| {
         entries(
             &server(""),
-            &format!(
-                "client-certificate-data: {}, client-key-data: {}",
-                data(certificate),
-                data(key)
-            ),
+            &format!("client-certificate-data: {}, client-key-data: {}", data(certificate), data(key)),
         )
     };
-    let roots = |text: &str| {
-        entries(
-            &server(&format!(", certificate-authority-data: {}", data(text))),
-            "",
-        )
-    };
+    let roots = |text: &str| entries(&server(&format!(", certificate-authority-data: {}", data(text))), "");
     let cases = [
-        (
-            roots("hello"),
-            "certificate-authority-data of cluster \"c\": no certificate found; expected PEM",
-        ),
-        (
-            roots(&one.key),
-            "certificate-authority-data of cluster \"c\": no certificate found; expected PEM",
-        ),
+        (roots("hello"), "certificate-authority-data of cluster \"c\": no certificate found; expected PEM"),
+        (roots(&one.key), "certificate-authority-data of cluster \"c\": no certificate found; expected PEM"),
         (
             roots(&pem("CERTIFICATE")),
             "certificate-authority-data of cluster \"c\": a certificate is malformed",
@@ -211,10 +148,7 @@ async fn certificates_and_keys_that_cannot_be_used_are_named_when_the_client_is_
             entries(&server(", certificate-authority: /nowhere/ca.crt"), ""),
             "file /nowhere/ca.crt: cannot be read (entity not found); check that it exists",
         ),
-        (
-            pair("hello", &one.key),
-            "client-certificate-data of user \"u\": no certificate found",
-        ),
+        (pair("hello", &one.key), "client-certificate-data of user \"u\": no certificate found"),
         (
             pair(&one.certificate, "hello"),
             "client-key-data of user \"u\": no private key found; expected PEM",
@@ -256,10 +190,7 @@ fn a_file_that_is_too_large_is_not_read_to_its_end() {
     let path = directory.path().join("config");
     std::fs::write(&path, vec![b'#'; (4 << 20) + 1]).unwrap();
     let error = Loader::new().file(&path).load().unwrap_err().to_string();
-    let expected = format!(
-        "kubeconfig {}: larger than 4194304 bytes; check the path",
-        path.display()
-    );
+    let expected = format!("kubeconfig {}: larger than 4194304 bytes; check the path", path.display());
     assert_eq!(error, expected);
 }
 
@@ -277,10 +208,7 @@ fn yaml_that_explodes_is_refused() {
     let deep_blocks = deep_blocks.concat();
     let level = |level: usize| match level {
         0 => "a0: &a0 [x,x,x,x,x,x,x,x,x]\n".to_owned(),
-        _ => format!(
-            "a{level}: &a{level} [{}]\n",
-            format!("*a{},", level - 1).repeat(9)
-        ),
+        _ => format!("a{level}: &a{level} [{}]\n", format!("*a{},", level - 1).repeat(9)),
     };
     let aliases = (0..12).map(level).collect::<Vec<_>>().concat();
     let many = format!("base: &b x\nother: [{}]", "*b,".repeat(5_000));
@@ -292,10 +220,7 @@ fn yaml_that_explodes_is_refused() {
     ] {
         let error = load(&text).unwrap_err();
         assert!(matches!(error, ConfigError::YamlBomb { .. }), "{name}: {error}");
-        assert!(
-            error.to_string().contains("refused as a likely attack"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("refused as a likely attack"), "{error}");
     }
 }
 
@@ -309,24 +234,13 @@ fn anchors_in_reasonable_number_are_fine() {
 fn an_untrusted_kubeconfig_may_use_data_fields_only() {
     let untrusted = |text: &str| {
         let kubeconfig = Kubeconfig::from_untrusted_text(text).unwrap();
-        Loader::new()
-            .environment(Environment::empty())
-            .kubeconfig(kubeconfig)
-            .load()
+        Loader::new().environment(Environment::empty()).kubeconfig(kubeconfig).load()
     };
     for (cluster, user, field) in [
-        (
-            ", certificate-authority: /etc/shadow",
-            "",
-            "certificate-authority",
-        ),
+        (", certificate-authority: /etc/shadow", "", "certificate-authority"),
         (", proxy-url: 'http://evil.example'", "", "proxy-url"),
         (", insecure-skip-tls-verify: true", "", "insecure-skip-tls-verify"),
-        (
-            "",
-            "exec: {apiVersion: client.authentication.k8s.io/v1, command: evil}",
-            "exec",
-        ),
+        ("", "exec: {apiVersion: client.authentication.k8s.io/v1, command: evil}", "exec"),
         ("", "auth-provider: {name: gcp}", "auth-provider"),
         ("", "tokenFile: /etc/shadow", "tokenFile"),
         ("", "client-certificate: /etc/shadow", "client-certificate"),
@@ -335,16 +249,10 @@ fn an_untrusted_kubeconfig_may_use_data_fields_only() {
         let text = entries(&server(cluster), user);
         let error = untrusted(&text).unwrap_err().to_string();
         assert!(error.starts_with("untrusted kubeconfig: "), "{error}");
-        assert!(
-            error.contains(&format!("uses {field}, which only a trusted one may")),
-            "{error}"
-        );
+        assert!(error.contains(&format!("uses {field}, which only a trusted one may")), "{error}");
     }
     let authority = BASE64_STANDARD.encode(Authority::new("a").pem());
-    let text = entries(
-        &server(&format!(", certificate-authority-data: {authority}")),
-        "token: t",
-    );
+    let text = entries(&server(&format!(", certificate-authority-data: {authority}")), "token: t");
     assert_eq!(untrusted(&text).unwrap().server().port_u16(), Some(6443));
 }
 
@@ -357,15 +265,9 @@ fn debug_forms_show_no_secrets() {
          env: [{name: A, value: canary-5f1d}]}",
     );
     let kubeconfig = Kubeconfig::from_text(&text).unwrap();
-    let loader = Loader::new()
-        .environment(Environment::empty())
-        .kubeconfig(kubeconfig.clone());
+    let loader = Loader::new().environment(Environment::empty()).kubeconfig(kubeconfig.clone());
     let config = loader.load().unwrap();
-    for debug in [
-        format!("{kubeconfig:?}"),
-        format!("{loader:?}"),
-        format!("{config:?}"),
-    ] {
+    for debug in [format!("{kubeconfig:?}"), format!("{loader:?}"), format!("{config:?}")] {
         assert!(!debug.contains(CANARY), "{debug}");
         assert!(!debug.contains("Y2FuYXJ5"), "{debug}");
     }

@@ -54,11 +54,7 @@ impl Log {
     fn install() -> Self {
         let log = Self::default();
         let format = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE);
-        format
-            .with_writer(log.clone())
-            .with_ansi(false)
-            .try_init()
-            .unwrap();
+        format.with_writer(log.clone()).with_ansi(false).try_init().unwrap();
         log
     }
 
@@ -68,16 +64,8 @@ impl Log {
 }
 
 async fn round(client: &Client) {
-    get(client, "/api/v1/namespaces/n/secrets/s")
-        .await
-        .unwrap()
-        .into_body()
-        .collect_bytes()
-        .await
-        .unwrap();
-    send(client, Method::POST, "/api/v1/namespaces/n/secrets", SENT)
-        .await
-        .unwrap();
+    get(client, "/api/v1/namespaces/n/secrets/s").await.unwrap().into_body().collect_bytes().await.unwrap();
+    send(client, Method::POST, "/api/v1/namespaces/n/secrets", SENT).await.unwrap();
     get(client, "/denied").await.unwrap();
     let gone = client.rest().client().clone();
     assert!(!format!("{gone:?}").contains("canary"));
@@ -140,23 +128,15 @@ async fn no_secret_is_logged_by_us_or_by_anything_below_us() {
         round(&config.into_client().unwrap()).await;
     }
     // And a token that stops being one.
-    let client = plain
-        .config()
-        .bearer_token_file(&token_file)
-        .into_client()
-        .unwrap();
+    let client = plain.config().bearer_token_file(&token_file).into_client().unwrap();
     std::fs::write(&token_file, format!("{TOKEN}\u{7f}{TOKEN}")).unwrap();
     round(&client).await;
 
     let text = log.text();
     // It did record: us, the pool, HTTP/2 and TLS.
-    for target in [
-        "marker-of-tracing",
-        "watchkeeper_client::transport",
-        "hyper_util::client",
-        "h2::",
-        "rustls::",
-    ] {
+    for target in
+        ["marker-of-tracing", "watchkeeper_client::transport", "hyper_util::client", "h2::", "rustls::"]
+    {
         assert!(text.contains(target), "nothing from {target} in the log");
     }
     // What the requests really carried.
@@ -164,16 +144,9 @@ async fn no_secret_is_logged_by_us_or_by_anything_below_us() {
     assert!(sent.contains(&Some(format!("Bearer {EXEC_TOKEN}"))), "{sent:?}");
     let basic = BASE64_STANDARD.encode(format!("jane:{PASSWORD}"));
     let key_line = leaf.key.lines().nth(1).unwrap();
-    for secret in [
-        TOKEN,
-        PASSWORD,
-        &basic,
-        EXEC_TOKEN,
-        EXEC_SECRET,
-        "canary-sent",
-        "canary-received",
-        key_line,
-    ] {
+    for secret in
+        [TOKEN, PASSWORD, &basic, EXEC_TOKEN, EXEC_SECRET, "canary-sent", "canary-received", key_line]
+    {
         let line = text.lines().find(|line| line.contains(secret));
         assert!(line.is_none(), "{secret} is in the log: {line:?}");
     }

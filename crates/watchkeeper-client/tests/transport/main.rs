@@ -1,8 +1,5 @@
 //! Configuration, credentials, TLS and HTTP, against servers on the loopback interface.
-#![expect(
-    clippy::unwrap_used,
-    reason = "what cannot be set up fails the test where it stands"
-)]
+#![expect(clippy::unwrap_used, reason = "what cannot be set up fails the test where it stands")]
 
 mod authority;
 mod credentials;
@@ -51,7 +48,5 @@ async fn status(client: &Client) -> u16 {
 /// What a request that must fail fails with.
 async fn failure(client: &Client) -> String {
     let error = get(client, "/version").await.unwrap_err();
-    TransportError::of(&error)
-        .unwrap_or_else(|| panic!("not a transport error: {error}"))
-        .to_string()
+    TransportError::of(&error).unwrap_or_else(|| panic!("not a transport error: {error}")).to_string()
 }

@@ -68,12 +68,7 @@ impl Server {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = JoinSet::new();
         tasks.spawn(accept(listener, tls.clone(), seen.clone(), Arc::new(handler)));
-        Self {
-            address,
-            tls,
-            seen,
-            _tasks: tasks,
-        }
+        Self { address, tls, seen, _tasks: tasks }
     }
 
     /// Shows another certificate to new connections.
@@ -82,11 +77,7 @@ impl Server {
     }
 
     pub(crate) fn url(&self) -> String {
-        let scheme = if self.tls.lock().unwrap().is_some() {
-            "https"
-        } else {
-            "http"
-        };
+        let scheme = if self.tls.lock().unwrap().is_some() { "https" } else { "http" };
         format!("{scheme}://{}", self.address)
     }
 
@@ -138,11 +129,7 @@ async fn accept(
             };
             // A client that does not like the certificate hangs up.
             if let Ok(stream) = TlsAcceptor::from(config).accept(tcp).await {
-                let peer = stream
-                    .get_ref()
-                    .1
-                    .peer_certificates()
-                    .map(|chain| chain[0].to_vec());
+                let peer = stream.get_ref().1.peer_certificates().map(|chain| chain[0].to_vec());
                 serve(stream, peer, seen, handler).await;
             }
         });
@@ -176,9 +163,5 @@ async fn serve<I>(
         }
     });
     // How a connection ends is the client's side of the story.
-    drop(
-        auto::Builder::new(TokioExecutor::new())
-            .serve_connection(TokioIo::new(io), service)
-            .await,
-    );
+    drop(auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(io), service).await);
 }

@@ -18,11 +18,7 @@ const MINUTE: Duration = Duration::from_secs(61);
 async fn a_server_of_the_configured_authority_is_believed() {
     let authority = Authority::new("a");
     let server = Server::tls(authority.server(&["127.0.0.1"]).serve(None)).await;
-    let client = server
-        .config()
-        .certificate_authority_pem(authority.pem())
-        .into_client()
-        .unwrap();
+    let client = server.config().certificate_authority_pem(authority.pem()).into_client().unwrap();
     assert_eq!(status(&client).await, 200);
 }
 
@@ -31,31 +27,16 @@ async fn servers_that_are_not_who_they_should_be_are_refused() {
     let (ours, other) = (Authority::new("ours"), Authority::new("other"));
     let cases = [
         ("another authority", other.server(&["127.0.0.1"]), "UnknownIssuer"),
-        (
-            "its own authority",
-            Leaf::self_signed(&["127.0.0.1"]),
-            "UnknownIssuer",
-        ),
-        (
-            "the wrong host",
-            ours.server(&["elsewhere.example"]),
-            "not valid for name",
-        ),
+        ("its own authority", Leaf::self_signed(&["127.0.0.1"]), "UnknownIssuer"),
+        ("the wrong host", ours.server(&["elsewhere.example"]), "not valid for name"),
         ("expired", ours.expired_server(&["127.0.0.1"]), "expired"),
         ("a client's certificate", ours.client("client"), "certificate"),
     ];
     for (case, leaf, expected) in cases {
         let server = Server::tls(leaf.serve(None)).await;
-        let client = server
-            .config()
-            .certificate_authority_pem(ours.pem())
-            .into_client()
-            .unwrap();
+        let client = server.config().certificate_authority_pem(ours.pem()).into_client().unwrap();
         let error = failure(&client).await;
-        assert!(
-            error.starts_with("cannot connect to https://127.0.0.1:"),
-            "{case}: {error}"
-        );
+        assert!(error.starts_with("cannot connect to https://127.0.0.1:"), "{case}: {error}");
         assert!(error.contains(expected), "{case}: {error}");
         assert!(server.seen().is_empty(), "{case}: a request went out");
     }
@@ -64,11 +45,7 @@ async fn servers_that_are_not_who_they_should_be_are_refused() {
 #[tokio::test]
 async fn only_the_danger_switch_accepts_any_certificate() {
     let server = Server::tls(Leaf::self_signed(&["elsewhere.example"]).serve(None)).await;
-    let client = server
-        .config()
-        .danger_accept_invalid_certs(true)
-        .into_client()
-        .unwrap();
+    let client = server.config().danger_accept_invalid_certs(true).into_client().unwrap();
     assert_eq!(status(&client).await, 200);
 }
 
@@ -81,11 +58,7 @@ async fn a_trusted_kubeconfig_that_asks_for_no_verification_gets_none() {
         server.url()
     );
     let kubeconfig = Kubeconfig::from_text(&text).unwrap();
-    let config = Loader::new()
-        .environment(Environment::empty())
-        .kubeconfig(kubeconfig)
-        .load()
-        .unwrap();
+    let config = Loader::new().environment(Environment::empty()).kubeconfig(kubeconfig).load().unwrap();
     assert_eq!(status(&config.into_client().unwrap()).await, 200);
 }
 
@@ -96,11 +69,7 @@ async fn tls_server_name_is_what_the_certificate_is_checked_for() {
     let config = server.config().certificate_authority_pem(authority.pem());
     let error = failure(&config.clone().into_client().unwrap()).await;
     assert!(error.contains("not valid for name"), "{error}");
-    let client = config
-        .tls_server_name("kubernetes.example")
-        .unwrap()
-        .into_client()
-        .unwrap();
+    let client = config.tls_server_name("kubernetes.example").unwrap().into_client().unwrap();
     assert_eq!(status(&client).await, 200);
 }
 
@@ -111,10 +80,8 @@ async fn a_client_certificate_is_shown_to_a_server_that_asks() {
     let server = Server::tls(authority.server(&["127.0.0.1"]).serve(Some(&authority))).await;
     let config = server.config().certificate_authority_pem(authority.pem());
 
-    let client = config
-        .clone()
-        .client_certificate_pem(leaf.certificate.clone(), leaf.key.clone())
-        .into_client();
+    let client =
+        config.clone().client_certificate_pem(leaf.certificate.clone(), leaf.key.clone()).into_client();
     assert_eq!(status(&client.unwrap()).await, 200);
     assert_eq!(server.seen()[0].peer, Some(leaf.der()));
 
@@ -134,11 +101,7 @@ async fn a_configured_authority_takes_the_place_of_those_the_machine_trusts() {
         let authority = Authority::new("machine");
         let leaf = authority.server(&["127.0.0.1"]);
         let directory = tempfile::tempdir().unwrap();
-        for (name, text) in [
-            ("ca", authority.pem()),
-            ("crt", leaf.certificate),
-            ("key", leaf.key),
-        ] {
+        for (name, text) in [("ca", authority.pem()), ("crt", leaf.certificate), ("key", leaf.key)] {
             std::fs::write(directory.path().join(name), text).unwrap();
         }
         let name = "tls::a_configured_authority_takes_the_place_of_those_the_machine_trusts";
@@ -153,19 +116,12 @@ async fn a_configured_authority_takes_the_place_of_those_the_machine_trusts() {
         return;
     };
     let read = |name| std::fs::read_to_string(directory.join(name)).unwrap();
-    let leaf = Leaf {
-        certificate: read("crt"),
-        key: read("key"),
-    };
+    let leaf = Leaf { certificate: read("crt"), key: read("key") };
     let server = Server::tls(leaf.serve(None)).await;
     assert_eq!(status(&server.config().into_client().unwrap()).await, 200);
 
     let other = Authority::new("configured");
-    let client = server
-        .config()
-        .certificate_authority_pem(other.pem())
-        .into_client()
-        .unwrap();
+    let client = server.config().certificate_authority_pem(other.pem()).into_client().unwrap();
     let error = failure(&client).await;
     assert!(error.contains("UnknownIssuer"), "{error}");
 }
@@ -179,17 +135,11 @@ async fn a_new_authority_in_the_file_is_believed_within_a_minute() {
 
     let close = |_: &_| {
         let mut response = answer(200, "");
-        response
-            .headers_mut()
-            .insert("connection", "close".parse().unwrap());
+        response.headers_mut().insert("connection", "close".parse().unwrap());
         response
     };
     let server = Server::start(Some(old.server(&["127.0.0.1"]).serve(None)), close).await;
-    let client = server
-        .config()
-        .certificate_authority_file(&file)
-        .into_client()
-        .unwrap();
+    let client = server.config().certificate_authority_file(&file).into_client().unwrap();
     assert_eq!(status(&client).await, 200);
 
     server.set_tls(new.server(&["127.0.0.1"]).serve(None));
@@ -207,11 +157,7 @@ async fn an_authority_file_caught_half_written_does_not_lose_the_good_one() {
     let file = directory.path().join("ca.crt");
     std::fs::write(&file, authority.pem()).unwrap();
     let server = Server::tls(authority.server(&["127.0.0.1"]).serve(None)).await;
-    let client = server
-        .config()
-        .certificate_authority_file(&file)
-        .into_client()
-        .unwrap();
+    let client = server.config().certificate_authority_file(&file).into_client().unwrap();
     assert_eq!(status(&client).await, 200);
 
     std::fs::write(&file, &authority.pem()[..100]).unwrap();
@@ -231,10 +177,7 @@ async fn a_renewed_client_certificate_is_shown_within_a_minute_and_a_torn_pair_n
 
     let server = Server::tls(authority.server(&["127.0.0.1"]).serve(Some(&authority))).await;
     let config = server.config().certificate_authority_pem(authority.pem());
-    let client = config
-        .client_certificate_files(&certificate, &key)
-        .into_client()
-        .unwrap();
+    let client = config.client_certificate_files(&certificate, &key).into_client().unwrap();
     assert_eq!(status(&client).await, 200);
 
     std::fs::write(&certificate, &new.certificate).unwrap();
@@ -256,10 +199,7 @@ async fn a_stalled_handshake_ends_with_the_connect_timeout() {
     let url = format!("https://{}", listener.local_addr().unwrap());
     let config = ClientConfig::new(&url).unwrap();
     let config = config.certificate_authority_pem(Authority::new("a").pem());
-    let client = config
-        .connect_timeout(Duration::from_millis(50))
-        .into_client()
-        .unwrap();
+    let client = config.connect_timeout(Duration::from_millis(50)).into_client().unwrap();
     // The kernel accepts the connection; nobody ever answers the handshake.
     let error = failure(&client).await;
     assert!(error.contains("no connection after 0.05s"), "{error}");
@@ -269,18 +209,9 @@ async fn a_stalled_handshake_ends_with_the_connect_timeout() {
 async fn a_request_body_arrives_whole_over_tls() {
     let authority = Authority::new("a");
     let server = Server::tls(authority.server(&["127.0.0.1"]).serve(None)).await;
-    let client = server
-        .config()
-        .certificate_authority_pem(authority.pem())
-        .into_client()
-        .unwrap();
-    send(&client, Method::POST, "/api/v1/namespaces", "{\"a\":1}")
-        .await
-        .unwrap();
+    let client = server.config().certificate_authority_pem(authority.pem()).into_client().unwrap();
+    send(&client, Method::POST, "/api/v1/namespaces", "{\"a\":1}").await.unwrap();
     let seen = server.seen();
-    assert_eq!(
-        (seen[0].method.clone(), seen[0].path.as_str()),
-        (Method::POST, "/api/v1/namespaces")
-    );
+    assert_eq!((seen[0].method.clone(), seen[0].path.as_str()), (Method::POST, "/api/v1/namespaces"));
     assert_eq!(seen[0].body, "{\"a\":1}");
 }

@@ -35,16 +35,10 @@ async fn requests_say_who_sends_them() {
     status(&config.clone().into_client().unwrap()).await;
     status(&config.user_agent("my-operator/1.0").into_client().unwrap()).await;
 
-    let agents: Vec<_> = server
-        .seen()
-        .iter()
-        .map(|seen| seen.header("user-agent").unwrap().to_owned())
-        .collect();
+    let agents: Vec<_> =
+        server.seen().iter().map(|seen| seen.header("user-agent").unwrap().to_owned()).collect();
     let platform = format!("({}/{})", std::env::consts::OS, std::env::consts::ARCH);
-    assert_eq!(
-        agents[0],
-        format!("watchkeeper/{} {platform} lighthouse", env!("CARGO_PKG_VERSION"))
-    );
+    assert_eq!(agents[0], format!("watchkeeper/{} {platform} lighthouse", env!("CARGO_PKG_VERSION")));
     assert_eq!(agents[1], "my-operator/1.0");
 }
 
@@ -60,12 +54,7 @@ async fn impersonation_reaches_the_server() {
 
     let smuggled = Impersonation::of("jane\r\nImpersonate-Group: system:masters");
     let error = server.config().impersonate(smuggled).into_client().unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .contains("the impersonated user holds a line break"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("the impersonated user holds a line break"), "{error}");
 }
 
 #[tokio::test]
@@ -78,11 +67,7 @@ async fn warnings_reach_the_handler() {
     })
     .await;
     let warnings = Arc::new(CollectWarnings::default());
-    let client = server
-        .config()
-        .warning_handler(warnings.clone())
-        .into_client()
-        .unwrap();
+    let client = server.config().warning_handler(warnings.clone()).into_client().unwrap();
     status(&client).await;
     let texts: Vec<_> = warnings.take().into_iter().map(|warning| warning.text).collect();
     assert_eq!(texts, ["v1beta1 is deprecated", "so is this"]);
@@ -133,17 +118,10 @@ async fn an_endless_response_head_ends_in_an_error_that_names_the_bound() {
     });
     let mut limits = Limits::default();
     limits.header_bytes = 16 << 10;
-    let client = ClientConfig::new(&url)
-        .unwrap()
-        .limits(limits)
-        .into_client()
-        .unwrap();
+    let client = ClientConfig::new(&url).unwrap().limits(limits).into_client().unwrap();
     assert_eq!(client.limits().header_bytes, 16 << 10);
     let error = failure(&client).await;
-    assert!(
-        error.contains("message head is too large (its bound is 16384 bytes)"),
-        "{error}"
-    );
+    assert!(error.contains("message head is too large (its bound is 16384 bytes)"), "{error}");
 }
 
 #[tokio::test]
@@ -164,10 +142,7 @@ async fn a_connection_that_closes_without_an_answer_is_an_error_and_not_a_second
     let client = ClientConfig::new(&url).unwrap().into_client().unwrap();
     let error = failure(&client).await;
     assert!(error.contains("ended before a response"), "{error}");
-    assert!(
-        tasks.try_join_next().is_none(),
-        "the server saw a second connection"
-    );
+    assert!(tasks.try_join_next().is_none(), "the server saw a second connection");
 }
 
 #[tokio::test]
@@ -175,15 +150,9 @@ async fn a_refused_connection_says_so() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let client = ClientConfig::new(&format!("http://{address}"))
-        .unwrap()
-        .into_client()
-        .unwrap();
+    let client = ClientConfig::new(&format!("http://{address}")).unwrap().into_client().unwrap();
     let error = failure(&client).await;
-    assert!(
-        error.starts_with(&format!("cannot connect to http://{address}/: ")),
-        "{error}"
-    );
+    assert!(error.starts_with(&format!("cannot connect to http://{address}/: ")), "{error}");
     assert!(error.contains("refused"), "{error}");
 }
 
@@ -192,24 +161,15 @@ async fn an_http_proxy_is_asked_to_connect_and_sees_nothing_of_what_passes() {
     let authority = Authority::new("a");
     let server = Server::tls(authority.server(&["127.0.0.1"]).serve(None)).await;
     let (proxy, mut tasks) = connect_proxy().await;
-    let config = server
-        .config()
-        .certificate_authority_pem(authority.pem())
-        .bearer_token("secret");
+    let config = server.config().certificate_authority_pem(authority.pem()).bearer_token("secret");
     let config = config.proxy(Some(&format!("http://user:pass@{proxy}"))).unwrap();
     assert_eq!(status(&config.into_client().unwrap()).await, 200);
     assert_eq!(server.seen().len(), 1);
 
     let head = tasks.join_next().await.unwrap().unwrap();
     let head = head.to_ascii_lowercase();
-    assert!(
-        head.starts_with(&format!("connect {} http/1.1\r\n", server.address)),
-        "{head}"
-    );
-    assert!(
-        head.contains("proxy-authorization: basic dxnlcjpwyxnz\r\n"),
-        "{head}"
-    );
+    assert!(head.starts_with(&format!("connect {} http/1.1\r\n", server.address)), "{head}");
+    assert!(head.contains("proxy-authorization: basic dxnlcjpwyxnz\r\n"), "{head}");
     assert!(!head.contains("secret"), "{head}");
 }
 
@@ -253,22 +213,14 @@ async fn a_proxy_of_an_unknown_kind_is_refused_and_never_passed_by() {
 
 #[test]
 fn a_client_outside_a_runtime_is_an_error_and_not_a_panic() {
-    let error = ClientConfig::new("http://127.0.0.1")
-        .unwrap()
-        .into_client()
-        .unwrap_err();
-    assert!(
-        error.to_string().contains("a client needs a tokio runtime"),
-        "{error}"
-    );
+    let error = ClientConfig::new("http://127.0.0.1").unwrap().into_client().unwrap_err();
+    assert!(error.to_string().contains("a client needs a tokio runtime"), "{error}");
 }
 
 fn redirect(code: u16, location: &str) -> Answer {
     let mut response = Response::new(Empty::new().boxed_unsync());
     *response.status_mut() = StatusCode::from_u16(code).unwrap();
-    response
-        .headers_mut()
-        .insert("location", location.parse().unwrap());
+    response.headers_mut().insert("location", location.parse().unwrap());
     response
 }
 

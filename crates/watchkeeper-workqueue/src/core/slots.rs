@@ -193,13 +193,11 @@ impl<K: Eq> Slots<K> {
         let count = (self.chains.len() * 2).max(LEAST_CHAINS);
         self.chains.clear();
         self.chains.resize(count, NO_SLOT);
-        let mut id = 0;
-        for slot in self.chunks.iter_mut().flatten() {
+        for (id, slot) in (0..).zip(self.chunks.iter_mut().flatten()) {
             if slot.key.is_some() {
                 let chain = slot.hash as usize & (count - 1);
                 slot.chain = mem::replace(&mut self.chains[chain], id);
             }
-            id += 1;
         }
     }
 }
@@ -212,7 +210,6 @@ impl<K> Slots<K> {
 }
 
 /// The half of a hash that is kept: the upper one, in which foldhash mixes best.
-#[expect(clippy::cast_possible_truncation, reason = "the other half is not needed")]
 #[inline]
 fn fold(hash: u64) -> u32 {
     (hash >> 32) as u32

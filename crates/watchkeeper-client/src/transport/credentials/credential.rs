@@ -32,38 +32,24 @@ impl Credential {
     pub fn bearer(token: &str, origin: &str) -> Result<Self, CredentialError> {
         let token = token.trim();
         if token.is_empty() {
-            return Err(CredentialError::EmptyToken {
-                origin: origin.to_owned(),
-            });
+            return Err(CredentialError::EmptyToken { origin: origin.to_owned() });
         }
         let is_printable = token.bytes().all(|byte| byte.is_ascii_graphic());
-        let header = HeaderValue::try_from(format!("Bearer {token}"))
-            .ok()
-            .filter(|_| is_printable);
+        let header = HeaderValue::try_from(format!("Bearer {token}")).ok().filter(|_| is_printable);
         let Some(mut header) = header else {
-            return Err(CredentialError::BadToken {
-                origin: origin.to_owned(),
-            });
+            return Err(CredentialError::BadToken { origin: origin.to_owned() });
         };
         header.set_sensitive(true);
-        Ok(Self {
-            authorization: Some(header),
-            ..Self::default()
-        })
+        Ok(Self { authorization: Some(header), ..Self::default() })
     }
 
     /// A user name and a password.
     pub(crate) fn basic(user: &str, password: &str, origin: &str) -> Result<Self, CredentialError> {
         let encoded = BASE64_STANDARD.encode(format!("{user}:{password}"));
-        let mut header =
-            HeaderValue::try_from(format!("Basic {encoded}")).map_err(|_| CredentialError::BadToken {
-                origin: origin.to_owned(),
-            })?;
+        let mut header = HeaderValue::try_from(format!("Basic {encoded}"))
+            .map_err(|_| CredentialError::BadToken { origin: origin.to_owned() })?;
         header.set_sensitive(true);
-        Ok(Self {
-            authorization: Some(header),
-            ..Self::default()
-        })
+        Ok(Self { authorization: Some(header), ..Self::default() })
     }
 
     /// Adds a client certificate, with its chain, and its private key, both PEM.

@@ -24,9 +24,7 @@ impl FileSource {
                 let input = Input::file(path);
                 let bytes = input.read()?;
                 let Ok(token) = std::str::from_utf8(bytes.expose_secret()) else {
-                    return Err(CredentialError::BadToken {
-                        origin: input.to_string(),
-                    });
+                    return Err(CredentialError::BadToken { origin: input.to_string() });
                 };
                 Credential::bearer(token, &input.to_string())?
             }
@@ -37,17 +35,11 @@ impl FileSource {
                     &certificate.to_string(),
                     &key.to_string(),
                 )?;
-                Credential {
-                    identity: Some(identity),
-                    ..Credential::default()
-                }
+                Credential { identity: Some(identity), ..Credential::default() }
             }
             Self::Roots(input) => {
                 let roots = Roots::from_pem(input.read()?.expose_secret(), &input.to_string())?;
-                Credential {
-                    roots: Some(roots),
-                    ..Credential::default()
-                }
+                Credential { roots: Some(roots), ..Credential::default() }
             }
         };
         Ok(credential.volatile())

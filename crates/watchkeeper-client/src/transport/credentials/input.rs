@@ -19,20 +19,14 @@ const FILE_BYTES: u64 = 1 << 20;
 #[derive(Clone)]
 pub(crate) enum Input {
     /// Given in the configuration itself; the label says where in it.
-    Inline {
-        label: String,
-        bytes: Arc<SecretSlice<u8>>,
-    },
+    Inline { label: String, bytes: Arc<SecretSlice<u8>> },
     /// Read from a file, again and again.
     File(PathBuf),
 }
 
 impl Input {
     pub(crate) fn inline(label: impl Into<String>, bytes: Vec<u8>) -> Self {
-        Self::Inline {
-            label: label.into(),
-            bytes: Arc::new(SecretSlice::from(bytes)),
-        }
+        Self::Inline { label: label.into(), bytes: Arc::new(SecretSlice::from(bytes)) }
     }
 
     pub(crate) fn file(path: impl Into<PathBuf>) -> Self {
@@ -68,21 +62,13 @@ impl fmt::Debug for Input {
 }
 
 fn read_file(path: &Path) -> Result<SecretSlice<u8>, CredentialError> {
-    let failed = |kind: ErrorKind| CredentialError::Unreadable {
-        path: path.to_owned(),
-        kind,
-    };
+    let failed = |kind: ErrorKind| CredentialError::Unreadable { path: path.to_owned(), kind };
     let file = File::open(path).map_err(|error| failed(error.kind()))?;
     let mut bytes = Vec::new();
-    file.take(FILE_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| failed(error.kind()))?;
+    file.take(FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| failed(error.kind()))?;
     let bytes = SecretSlice::from(bytes);
     if bytes.expose_secret().len() as u64 > FILE_BYTES {
-        return Err(CredentialError::TooLarge {
-            path: path.to_owned(),
-            limit_bytes: FILE_BYTES,
-        });
+        return Err(CredentialError::TooLarge { path: path.to_owned(), limit_bytes: FILE_BYTES });
     }
     Ok(bytes)
 }

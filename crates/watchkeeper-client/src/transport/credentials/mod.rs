@@ -68,18 +68,15 @@ impl Credentials {
     /// After a 401 to `session`: asks every source again, at most once each, and says whether any has something
     /// new.
     pub(crate) async fn replace(&self, session: &Session) -> bool {
-        let replaced = self
-            .rotating
-            .iter()
-            .zip(&session.versions)
-            .map(|(rotating, version)| rotating.replace(*version));
+        let replaced =
+            self.rotating.iter().zip(&session.versions).map(|(rotating, version)| rotating.replace(*version));
         join_all(replaced).await.contains(&true)
     }
 
     /// How often sources have answered, and how often they have failed, since the client was made.
     pub(crate) fn counts(&self) -> (u64, u64) {
-        self.rotating.iter().fold((0, 0), |(loads, failures), one| {
-            (loads + one.loads(), failures + one.failures())
-        })
+        self.rotating
+            .iter()
+            .fold((0, 0), |(loads, failures), one| (loads + one.loads(), failures + one.failures()))
     }
 }

@@ -32,11 +32,7 @@ pub(crate) struct Versioned {
 
 impl Rotating {
     pub(crate) fn new(source: Arc<dyn CredentialSource>) -> Self {
-        Self {
-            source,
-            state: Mutex::new(Rotation::new()),
-            loading: tokio::sync::Mutex::default(),
-        }
+        Self { source, state: Mutex::new(Rotation::new()), loading: tokio::sync::Mutex::default() }
     }
 
     /// Takes the outcome of a load done elsewhere, as the first one is, when a client is built.
@@ -50,10 +46,7 @@ impl Rotating {
                 let lifetime = self.lifetime(&credential, now);
                 let mut state = self.state();
                 let credential = state.loaded(now, credential, lifetime, Credential::is_same_as);
-                Ok(Versioned {
-                    credential,
-                    version: state.version(),
-                })
+                Ok(Versioned { credential, version: state.version() })
             }
             Err(error) => {
                 let error = Arc::new(error);
@@ -92,9 +85,9 @@ impl Rotating {
         match verdict {
             Rejected::AlreadyReplaced => true,
             Rejected::TooSoon => false,
-            Rejected::Load => self
-                .record(self.source.load().await)
-                .is_ok_and(|fresh| fresh.version != version),
+            Rejected::Load => {
+                self.record(self.source.load().await).is_ok_and(|fresh| fresh.version != version)
+            }
         }
     }
 
@@ -114,10 +107,7 @@ impl Rotating {
     fn without_loading(&self) -> Option<Result<Versioned, Arc<CredentialError>>> {
         let state = self.state();
         match state.next(clock::now()) {
-            Step::Use(credential) => Some(Ok(Versioned {
-                credential,
-                version: state.version(),
-            })),
+            Step::Use(credential) => Some(Ok(Versioned { credential, version: state.version() })),
             Step::Fail(error) => Some(Err(error)),
             Step::Load => None,
         }
@@ -126,26 +116,18 @@ impl Rotating {
     fn usable(&self) -> Option<Versioned> {
         let state = self.state();
         let credential = state.usable(clock::now())?;
-        Some(Versioned {
-            credential,
-            version: state.version(),
-        })
+        Some(Versioned { credential, version: state.version() })
     }
 
     fn lifetime(&self, credential: &Credential, now: Instant) -> Lifetime {
         let Some(expires_at) = credential.expires_at else {
-            return if credential.is_volatile {
-                Lifetime::Recheck
-            } else {
-                Lifetime::UntilRejected
-            };
+            return if credential.is_volatile { Lifetime::Recheck } else { Lifetime::UntilRejected };
         };
         let remaining = expires_at.duration_since(clock::wall_now());
         match std::time::Duration::try_from(remaining) {
             Ok(remaining) if !remaining.is_zero() => {
                 // An expiry too far away to be an instant is as good as none.
-                now.checked_add(remaining)
-                    .map_or(Lifetime::UntilRejected, Lifetime::Until)
+                now.checked_add(remaining).map_or(Lifetime::UntilRejected, Lifetime::Until)
             }
             _ => {
                 tracing::warn!(
@@ -161,8 +143,6 @@ impl Rotating {
 
 impl fmt::Debug for Rotating {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rotating")
-            .field("source", &self.source.describe())
-            .finish_non_exhaustive()
+        f.debug_struct("Rotating").field("source", &self.source.describe()).finish_non_exhaustive()
     }
 }

@@ -97,9 +97,7 @@ impl<T, E> Rotation<T, E> {
 
     /// The value in use, unless it has expired.
     pub(crate) fn usable(&self, now: Instant) -> Option<Arc<T>> {
-        self.current
-            .clone()
-            .filter(|_| self.expires.is_none_or(|at| now < at))
+        self.current.clone().filter(|_| self.expires.is_none_or(|at| now < at))
     }
 
     pub(crate) fn next(&self, now: Instant) -> Step<T, E> {
@@ -145,10 +143,7 @@ impl<T, E> Rotation<T, E> {
 
     pub(crate) fn failed(&mut self, now: Instant, error: Arc<E>) {
         self.failures += 1;
-        self.failure = Some(Failure {
-            error,
-            retry_at: now + RETRY_INTERVAL,
-        });
+        self.failure = Some(Failure { error, retry_at: now + RETRY_INTERVAL });
     }
 
     /// A server rejected the value numbered `version`.
@@ -276,9 +271,6 @@ mod tests {
         assert_eq!(rotation.rejected(t0, old), Rejected::TooSoon);
         loaded(&mut rotation, t0, "two", Lifetime::UntilRejected);
         assert_eq!(rotation.rejected(t0, old), Rejected::AlreadyReplaced);
-        assert_eq!(
-            rotation.rejected(t0 + RETRY_INTERVAL, rotation.version()),
-            Rejected::Load
-        );
+        assert_eq!(rotation.rejected(t0 + RETRY_INTERVAL, rotation.version()), Rejected::Load);
     }
 }

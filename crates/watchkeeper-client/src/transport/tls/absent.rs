@@ -22,17 +22,13 @@ impl Identity {
         certificate_origin: &str,
         _key_origin: &str,
     ) -> Result<Self, CredentialError> {
-        Err(CredentialError::TlsNotCompiledIn {
-            origin: certificate_origin.to_owned(),
-        })
+        Err(CredentialError::TlsNotCompiledIn { origin: certificate_origin.to_owned() })
     }
 }
 
 impl Roots {
     pub(crate) fn from_pem(_pem: &[u8], origin: &str) -> Result<Self, CredentialError> {
-        Err(CredentialError::TlsNotCompiledIn {
-            origin: origin.to_owned(),
-        })
+        Err(CredentialError::TlsNotCompiledIn { origin: origin.to_owned() })
     }
 }
 
@@ -46,7 +42,5 @@ pub(crate) fn wrap<C>(
     _material: &TlsMaterial,
     _is_http2: bool,
 ) -> Result<C, TransportError> {
-    Err(TransportError::TlsSetup {
-        reason: "TLS is not compiled in".to_owned(),
-    })
+    Err(TransportError::TlsSetup { reason: "TLS is not compiled in".to_owned() })
 }

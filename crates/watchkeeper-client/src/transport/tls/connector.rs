@@ -46,24 +46,18 @@ pub(crate) fn wrap<C>(
 }
 
 fn client_config(settings: &TlsSettings, material: &TlsMaterial) -> Result<ClientConfig, TransportError> {
-    let unusable = |error: rustls::Error| TransportError::TlsSetup {
-        reason: error.to_string(),
-    };
+    let unusable = |error: rustls::Error| TransportError::TlsSetup { reason: error.to_string() };
     let provider = provider();
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(unusable)?;
     let builder = if settings.accept_invalid_certs {
-        builder
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+        builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
     } else if let Some(roots) = &material.roots {
         builder.with_root_certificates(roots.store())
     } else {
         let verifier = Verifier::new(provider).map_err(unusable)?;
-        builder
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(verifier))
+        builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
     };
     Ok(match &material.identity {
         Some(identity) => {
@@ -95,12 +89,7 @@ impl ServerCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(
-            message,
-            certificate,
-            signature,
-            &self.0.signature_verification_algorithms,
-        )
+        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
     }
 
     fn verify_tls13_signature(
@@ -109,12 +98,7 @@ impl ServerCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(
-            message,
-            certificate,
-            signature,
-            &self.0.signature_verification_algorithms,
-        )
+        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

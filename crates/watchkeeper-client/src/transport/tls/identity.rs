@@ -49,10 +49,7 @@ impl Identity {
             },
         })?;
         let key_pem = SecretSlice::from(key_pem.to_vec());
-        Ok(Self(Arc::new(Pair {
-            certified: Arc::new(certified),
-            key_pem,
-        })))
+        Ok(Self(Arc::new(Pair { certified: Arc::new(certified), key_pem })))
     }
 
     pub(super) fn certified_key(&self) -> Arc<CertifiedKey> {
@@ -79,15 +76,8 @@ pub(super) fn certificates(
     pem: &[u8],
     origin: &str,
 ) -> Result<Vec<CertificateDer<'static>>, CredentialError> {
-    let bad = |problem| CredentialError::BadCertificate {
-        origin: origin.to_owned(),
-        problem,
-    };
+    let bad = |problem| CredentialError::BadCertificate { origin: origin.to_owned(), problem };
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let found = found.map_err(|_| bad("the PEM is malformed"))?;
-    if found.is_empty() {
-        Err(bad("no certificate found"))
-    } else {
-        Ok(found)
-    }
+    if found.is_empty() { Err(bad("no certificate found")) } else { Ok(found) }
 }

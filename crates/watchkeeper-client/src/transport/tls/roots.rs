@@ -18,17 +18,12 @@ impl Roots {
     pub(crate) fn from_pem(pem: &[u8], origin: &str) -> Result<Self, CredentialError> {
         let mut store = RootCertStore::empty();
         for certificate in certificates(pem, origin)? {
-            store
-                .add(certificate)
-                .map_err(|_| CredentialError::BadCertificate {
-                    origin: origin.to_owned(),
-                    problem: "a certificate is malformed",
-                })?;
+            store.add(certificate).map_err(|_| CredentialError::BadCertificate {
+                origin: origin.to_owned(),
+                problem: "a certificate is malformed",
+            })?;
         }
-        Ok(Self {
-            pem: pem.into(),
-            store: Arc::new(store),
-        })
+        Ok(Self { pem: pem.into(), store: Arc::new(store) })
     }
 
     pub(super) fn store(&self) -> Arc<RootCertStore> {
@@ -44,8 +39,6 @@ impl PartialEq for Roots {
 
 impl fmt::Debug for Roots {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Roots")
-            .field("certificates", &self.store.len())
-            .finish_non_exhaustive()
+        f.debug_struct("Roots").field("certificates", &self.store.len()).finish_non_exhaustive()
     }
 }

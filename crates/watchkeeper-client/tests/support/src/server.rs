@@ -33,9 +33,7 @@ struct State {
 
 impl std::fmt::Debug for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("State")
-            .field("received", &self.received)
-            .finish_non_exhaustive()
+        f.debug_struct("State").field("received", &self.received).finish_non_exhaustive()
     }
 }
 
@@ -45,10 +43,7 @@ impl ScriptedServer {
     pub async fn script(replies: impl IntoIterator<Item = Reply>) -> Self {
         let replies: Mutex<VecDeque<Reply>> = Mutex::new(replies.into_iter().collect());
         Self::handler(move |_| {
-            replies
-                .lock()
-                .pop_front()
-                .unwrap_or_else(|| Reply::text(418, "the script has ended"))
+            replies.lock().pop_front().unwrap_or_else(|| Reply::text(418, "the script has ended"))
         })
         .await
     }
@@ -58,9 +53,8 @@ impl ScriptedServer {
     /// # Panics
     /// When the loopback interface has no port left.
     pub async fn handler(handler: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0))
-            .await
-            .expect("a free port on the loopback interface");
+        let listener =
+            TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port on the loopback interface");
         let address = listener.local_addr().expect("a bound listener has an address");
         let state = Arc::new(State {
             received: Mutex::default(),
@@ -69,11 +63,7 @@ impl ScriptedServer {
         });
         let mut tasks = JoinSet::new();
         tasks.spawn(accept(listener, state.clone()));
-        Self {
-            address,
-            state,
-            _tasks: tasks,
-        }
+        Self { address, state, _tasks: tasks }
     }
 
     /// Where it listens.
@@ -110,12 +100,7 @@ impl ScriptedServer {
 
     /// The request lines received so far.
     pub fn lines(&self) -> Vec<String> {
-        self.state
-            .received
-            .lock()
-            .iter()
-            .map(|request| request.line.clone())
-            .collect()
+        self.state.received.lock().iter().map(|request| request.line.clone()).collect()
     }
 }
 

@@ -28,10 +28,7 @@ struct Status {
 
 /// Reads the output of `plugin`: JSON, or YAML as client-go's decoder accepts too.
 pub(super) fn parse(plugin: &ExecPlugin, stdout: &[u8]) -> Result<Credential, CredentialError> {
-    let bad = |problem| ExecError::BadOutput {
-        command: plugin.command.clone(),
-        problem,
-    };
+    let bad = |problem| ExecError::BadOutput { command: plugin.command.clone(), problem };
     let text = std::str::from_utf8(stdout).map_err(|_| bad("its output is not text"))?;
     if text.trim().is_empty() {
         return Err(bad("it printed nothing").into());
@@ -67,9 +64,7 @@ pub(super) fn parse(plugin: &ExecPlugin, stdout: &[u8]) -> Result<Credential, Cr
         _ => return Err(bad("its output has a client certificate or a key, but not both").into()),
     }
     if let Some(text) = status.expiration_timestamp.filter(|text| !text.is_empty()) {
-        let at: Timestamp = text
-            .parse()
-            .map_err(|_| bad("its expirationTimestamp is not RFC 3339"))?;
+        let at: Timestamp = text.parse().map_err(|_| bad("its expirationTimestamp is not RFC 3339"))?;
         credential = credential.with_expiry(at);
     }
     Ok(credential)

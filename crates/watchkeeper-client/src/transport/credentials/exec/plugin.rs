@@ -39,9 +39,7 @@ impl ExecPlugin {
         search_path: Option<OsString>,
     ) -> Result<Self, ExecError> {
         let command = section.command.clone().filter(|command| !command.is_empty());
-        let command = command.ok_or_else(|| ExecError::NoCommand {
-            user: user.to_owned(),
-        })?;
+        let command = command.ok_or_else(|| ExecError::NoCommand { user: user.to_owned() })?;
         let api_version = section.api_version.clone().unwrap_or_default();
         if api_version != V1 && api_version != V1BETA1 {
             return Err(ExecError::UnsupportedVersion { command, api_version });
@@ -50,20 +48,11 @@ impl ExecPlugin {
             return Err(ExecError::NeedsTerminal { command });
         }
         let variable = |entry: &std::collections::HashMap<String, String>| {
-            Some((
-                entry.get("name")?.clone(),
-                SecretString::from(entry.get("value")?.clone()),
-            ))
+            Some((entry.get("name")?.clone(), SecretString::from(entry.get("value")?.clone())))
         };
         Ok(Self {
             command,
-            arguments: section
-                .args
-                .iter()
-                .flatten()
-                .cloned()
-                .map(SecretString::from)
-                .collect(),
+            arguments: section.args.iter().flatten().cloned().map(SecretString::from).collect(),
             variables: section.env.iter().flatten().filter_map(variable).collect(),
             api_version,
             install_hint: section.install_hint.as_deref().map(one_line),
@@ -76,23 +65,17 @@ impl ExecPlugin {
     ///
     /// What is compared with the policy is what is run: a path, never a name that could lead elsewhere later.
     pub(crate) fn program(&self, policy: &ExecPolicy) -> Result<PathBuf, ExecError> {
-        let denied = || ExecError::Denied {
-            command: self.command.clone(),
-        };
+        let denied = || ExecError::Denied { command: self.command.clone() };
         if *policy == ExecPolicy::Deny {
             return Err(denied());
         }
-        let program = self
-            .resolve(Path::new(&self.command))
-            .ok_or_else(|| ExecError::NotFound {
-                command: self.command.clone(),
-                install_hint: self.install_hint.clone(),
-            })?;
+        let program = self.resolve(Path::new(&self.command)).ok_or_else(|| ExecError::NotFound {
+            command: self.command.clone(),
+            install_hint: self.install_hint.clone(),
+        })?;
         match policy {
             ExecPolicy::AllowList(allowed)
-                if !allowed
-                    .iter()
-                    .any(|entry| self.resolve(entry).as_ref() == Some(&program)) =>
+                if !allowed.iter().any(|entry| self.resolve(entry).as_ref() == Some(&program)) =>
             {
                 Err(denied())
             }
@@ -136,8 +119,5 @@ impl fmt::Debug for ExecPlugin {
 }
 
 fn one_line(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .take(HINT_CHARACTERS)
-        .collect()
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(HINT_CHARACTERS).collect()
 }

@@ -27,24 +27,16 @@ pub(crate) struct ExecRunner {
 
 impl ExecRunner {
     pub(crate) fn new(plugin: ExecPlugin, program: PathBuf, time_limit: Duration) -> Self {
-        Self {
-            plugin,
-            program,
-            time_limit,
-        }
+        Self { plugin, program, time_limit }
     }
 
     async fn run(&self) -> Result<SecretSlice<u8>, ExecError> {
         let name = || self.plugin.command.clone();
         let mut child = self.command().spawn().map_err(|error| match error.kind() {
-            ErrorKind::NotFound => ExecError::NotFound {
-                command: name(),
-                install_hint: self.plugin.install_hint.clone(),
-            },
-            kind => ExecError::NotStarted {
-                command: name(),
-                kind,
-            },
+            ErrorKind::NotFound => {
+                ExecError::NotFound { command: name(), install_hint: self.plugin.install_hint.clone() }
+            }
+            kind => ExecError::NotStarted { command: name(), kind },
         })?;
         let stdout = child.stdout.take();
         let finish = async {
@@ -54,54 +46,32 @@ impl ExecRunner {
                     .take(STDOUT_BYTES as u64 + 1)
                     .read_to_end(&mut bytes)
                     .await
-                    .map_err(|error| ExecError::NotStarted {
-                        command: name(),
-                        kind: error.kind(),
-                    })?;
+                    .map_err(|error| ExecError::NotStarted { command: name(), kind: error.kind() })?;
             }
             let bytes = SecretSlice::from(bytes);
             if bytes.expose_secret().len() > STDOUT_BYTES {
-                return Err(ExecError::TooMuchOutput {
-                    command: name(),
-                    limit_bytes: STDOUT_BYTES,
-                });
+                return Err(ExecError::TooMuchOutput { command: name(), limit_bytes: STDOUT_BYTES });
             }
-            let status = child.wait().await.map_err(|error| ExecError::NotStarted {
-                command: name(),
-                kind: error.kind(),
-            })?;
+            let status = child
+                .wait()
+                .await
+                .map_err(|error| ExecError::NotStarted { command: name(), kind: error.kind() })?;
             if !status.success() {
-                return Err(ExecError::Failed {
-                    command: name(),
-                    status: status.to_string(),
-                });
+                return Err(ExecError::Failed { command: name(), status: status.to_string() });
             }
             Ok(bytes)
         };
         match timeout(self.time_limit, finish).await {
             Ok(result) => result,
-            Err(_) => Err(ExecError::TimedOut {
-                command: name(),
-                after: self.time_limit,
-            }),
+            Err(_) => Err(ExecError::TimedOut { command: name(), after: self.time_limit }),
         }
     }
 
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command
-            .args(
-                self.plugin
-                    .arguments
-                    .iter()
-                    .map(|argument| OsStr::new(argument.expose_secret())),
-            )
-            .envs(
-                self.plugin
-                    .variables
-                    .iter()
-                    .map(|(name, value)| (name, value.expose_secret())),
-            )
+            .args(self.plugin.arguments.iter().map(|argument| OsStr::new(argument.expose_secret())))
+            .envs(self.plugin.variables.iter().map(|(name, value)| (name, value.expose_secret())))
             .env("KUBERNETES_EXEC_INFO", self.plugin.exec_info())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
