@@ -18,10 +18,7 @@ async fn the_example_lists_every_page_and_then_watches() {
         |name: &str| format!(r#"{{"metadata":{{"name":"{name}","namespace":"shop"}},"data":{{"k":"v"}}}}"#);
     let page = |name: &str, token: &str| {
         let metadata = format!(r#"{{"resourceVersion":"10","continue":"{token}"}}"#);
-        Reply::json(
-            200,
-            format!(r#"{{"metadata":{metadata},"items":[{}]}}"#, map(name)),
-        )
+        Reply::json(200, format!(r#"{{"metadata":{metadata},"items":[{}]}}"#, map(name)))
     };
     let events = format!(
         "{{\"type\":\"ADDED\",\"object\":{}}}\n{}\n",
@@ -43,10 +40,8 @@ async fn the_example_lists_every_page_and_then_watches() {
 
     let mut command = example();
     command.env("KUBECONFIG", &kubeconfig);
-    let output = tokio::task::spawn_blocking(move || command.output())
-        .await
-        .expect("no panic")
-        .expect("it runs");
+    let output =
+        tokio::task::spawn_blocking(move || command.output()).await.expect("no panic").expect("it runs");
     fs::remove_dir_all(&directory).expect("the directory was made above");
     let said = String::from_utf8_lossy(&output.stdout);
     let lines: Vec<&str> = said.lines().collect();
@@ -61,10 +56,6 @@ async fn the_example_lists_every_page_and_then_watches() {
             "added shop/c with 1 keys",
         ]
     );
-    assert!(
-        lines[4].contains("expired (410") && lines[4].ends_with("to do: Relist"),
-        "{}",
-        lines[4]
-    );
+    assert!(lines[4].contains("expired (410") && lines[4].ends_with("to do: Relist"), "{}", lines[4]);
     assert!(lines[5].starts_with("the watch ended"), "{}", lines[5]);
 }

@@ -39,10 +39,7 @@ async fn read<K: 'static + Send + Sync>(
 }
 
 fn config_maps(server: &ScriptedServer) -> ListWatch<ConfigMap> {
-    ListWatch::new(&ResourceClient::<ConfigMap>::namespaced(
-        Client::from(server.client()),
-        "shop",
-    ))
+    ListWatch::new(&ResourceClient::<ConfigMap>::namespaced(Client::from(server.client()), "shop"))
 }
 
 fn map(name: &str, version: &str) -> Value {
@@ -55,10 +52,7 @@ fn list(items: &[Value], metadata: &Value) -> String {
 
 async fn refused(reply: Reply) -> Error {
     let server = ScriptedServer::script([reply]).await;
-    read(&config_maps(&server), ListRequest::new())
-        .await
-        .map(|_| ())
-        .expect_err("a refusal")
+    read(&config_maps(&server), ListRequest::new()).await.map(|_| ()).expect_err("a refusal")
 }
 
 #[tokio::test]
@@ -70,19 +64,11 @@ async fn a_page_is_asked_for_and_read_to_its_end() {
 
     let first = ListRequest::new().resource_version("0").limit(500);
     let (items, end) = read(&source, first).await.unwrap();
-    assert_eq!(
-        items.into_iter().map(Result::unwrap).collect::<Vec<_>>(),
-        ["shop/a", "shop/b"]
-    );
+    assert_eq!(items.into_iter().map(Result::unwrap).collect::<Vec<_>>(), ["shop/a", "shop/b"]);
     assert_eq!(end.resource_version.as_deref(), Some("12"));
-    assert_eq!(
-        (end.continue_token.as_deref(), end.remaining_item_count),
-        (Some("next"), Some(3))
-    );
+    assert_eq!((end.continue_token.as_deref(), end.remaining_item_count), (Some("next"), Some(3)));
 
-    read(&source, ListRequest::new().limit(2).continue_token("next"))
-        .await
-        .unwrap();
+    read(&source, ListRequest::new().limit(2).continue_token("next")).await.unwrap();
     assert_eq!(
         server.lines(),
         [
@@ -97,29 +83,20 @@ async fn a_page_is_asked_for_and_read_to_its_end() {
 
 #[tokio::test]
 async fn a_page_may_come_compressed_dripping_or_in_chunks() {
-    let body = list(
-        &[map("a", "5"), map("b", "7")],
-        &json!({ "resourceVersion": "12" }),
-    );
+    let body = list(&[map("a", "5"), map("b", "7")], &json!({ "resourceVersion": "12" }));
     let mut chunked = Reply::chunked(200, &[]);
     for piece in body.as_bytes().chunks(7) {
         chunked = chunked.chunk(piece);
     }
     let length = body.len().to_string();
     let dripping = Reply::head(200, &[("content-length", &length)]).drip(body.clone(), 1);
-    let server = ScriptedServer::script([
-        Reply::gzip_json(200, body.as_bytes()),
-        chunked.last_chunk(),
-        dripping,
-    ])
-    .await;
+    let server =
+        ScriptedServer::script([Reply::gzip_json(200, body.as_bytes()), chunked.last_chunk(), dripping])
+            .await;
     let source = config_maps(&server);
     for _ in 0..3 {
         let (items, end) = read(&source, ListRequest::new()).await.unwrap();
-        assert_eq!(
-            items.into_iter().map(Result::unwrap).collect::<Vec<_>>(),
-            ["shop/a", "shop/b"]
-        );
+        assert_eq!(items.into_iter().map(Result::unwrap).collect::<Vec<_>>(), ["shop/a", "shop/b"]);
         assert_eq!(end.resource_version.as_deref(), Some("12"));
     }
 }
@@ -128,26 +105,14 @@ async fn a_page_may_come_compressed_dripping_or_in_chunks() {
 async fn one_bad_item_is_named_and_its_siblings_come_through() {
     let mut bad = map("bad", "6");
     bad["data"] = json!({ "k": { "password": "hunter2" } });
-    let body = list(
-        &[map("a", "5"), bad, map("b", "7")],
-        &json!({ "resourceVersion": "12" }),
-    );
+    let body = list(&[map("a", "5"), bad, map("b", "7")], &json!({ "resourceVersion": "12" }));
     let server = ScriptedServer::script([Reply::json(200, body)]).await;
     let (mut items, end) = read(&config_maps(&server), ListRequest::new()).await.unwrap();
     let error = items.remove(1).unwrap_err();
-    assert_eq!(
-        (error.identity.key(), error.identity.resource_version()),
-        ("shop/bad", Some("6"))
-    );
+    assert_eq!((error.identity.key(), error.identity.resource_version()), ("shop/bad", Some("6")));
     let text = format!("{error} {error:?}");
-    assert!(
-        text.contains("expected a string") && !text.contains("hunter2"),
-        "{text}"
-    );
-    assert_eq!(
-        items.into_iter().map(Result::unwrap).collect::<Vec<_>>(),
-        ["shop/a", "shop/b"]
-    );
+    assert!(text.contains("expected a string") && !text.contains("hunter2"), "{text}");
+    assert_eq!(items.into_iter().map(Result::unwrap).collect::<Vec<_>>(), ["shop/a", "shop/b"]);
     assert_eq!(end.resource_version.as_deref(), Some("12"));
 }
 
@@ -155,10 +120,7 @@ async fn one_bad_item_is_named_and_its_siblings_come_through() {
 async fn a_second_page_that_expired_is_told_apart_from_an_empty_one() {
     let expired = json!({ "kind": "Status", "status": "Failure", "reason": "Expired", "code": 410,
         "message": "The provided continue parameter is too old" });
-    let first = list(
-        &[map("a", "5")],
-        &json!({ "resourceVersion": "12", "continue": "token" }),
-    );
+    let first = list(&[map("a", "5")], &json!({ "resourceVersion": "12", "continue": "token" }));
     let server = ScriptedServer::script([
         Reply::json(200, first),
         Reply::json(410, expired.to_string()),
@@ -180,52 +142,20 @@ async fn a_second_page_that_expired_is_told_apart_from_an_empty_one() {
 
 #[tokio::test]
 async fn a_page_that_is_not_whole_ends_in_an_error() {
-    let body = list(
-        &[map("a", "5"), map("b", "7")],
-        &json!({ "resourceVersion": "12" }),
-    );
+    let body = list(&[map("a", "5"), map("b", "7")], &json!({ "resourceVersion": "12" }));
     let cut = &body[..body.len() - 30];
 
     let error = refused(Reply::chunked(200, &[]).chunk(cut).last_chunk()).await;
-    assert!(
-        matches!(
-            error,
-            Error::Body {
-                source: DecodeError::Truncated { .. },
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, Error::Body { source: DecodeError::Truncated { .. }, .. }), "{error}");
     let announced = body.len().to_string();
-    let closed = Reply::head(200, &[("content-length", &announced)])
-        .send(cut)
-        .close();
+    let closed = Reply::head(200, &[("content-length", &announced)]).send(cut).close();
     let error = refused(closed).await;
-    assert!(
-        matches!(
-            error,
-            Error::Transport {
-                kind: TransportKind::UnexpectedEof,
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, Error::Transport { kind: TransportKind::UnexpectedEof, .. }), "{error}");
     let reset = Reply::chunked(200, &[]).chunk(cut).reset();
     let error = refused(reset).await;
     assert!(matches!(error, Error::Transport { .. }), "{error}");
     let error = refused(Reply::json(200, "")).await;
-    assert!(
-        matches!(
-            error,
-            Error::Body {
-                source: DecodeError::Truncated { .. },
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, Error::Body { source: DecodeError::Truncated { .. }, .. }), "{error}");
 }
 
 #[tokio::test]
@@ -235,10 +165,7 @@ async fn what_is_not_a_list_is_an_error_and_never_an_empty_list() {
         other => panic!("{other}"),
     };
     let table = json!({ "kind": "Table", "columnDefinitions": [], "rows": [] }).to_string();
-    assert!(matches!(
-        named(refused(Reply::json(200, table)).await),
-        DecodeError::Table { .. }
-    ));
+    assert!(matches!(named(refused(Reply::json(200, table)).await), DecodeError::Table { .. }));
     assert!(matches!(
         named(refused(Reply::json(200, map("a", "1").to_string())).await),
         DecodeError::NotAList
@@ -247,33 +174,13 @@ async fn what_is_not_a_list_is_an_error_and_never_an_empty_list() {
         named(refused(Reply::text(200, "<html>")).await),
         DecodeError::Syntax { offset: 0, .. }
     ));
-    let foreign = list(
-        &[json!({ "kind": "Secret", "metadata": { "name": "a" } })],
-        &json!({}),
-    );
-    assert!(matches!(
-        named(refused(Reply::json(200, foreign)).await),
-        DecodeError::WrongKind { .. }
-    ));
+    let foreign = list(&[json!({ "kind": "Secret", "metadata": { "name": "a" } })], &json!({}));
+    assert!(matches!(named(refused(Reply::json(200, foreign)).await), DecodeError::WrongKind { .. }));
     let nameless = list(&[json!({ "metadata": { "namespace": "shop" } })], &json!({}));
     let error = named(refused(Reply::json(200, nameless)).await);
-    assert!(
-        matches!(
-            error,
-            DecodeError::Missing {
-                field: "metadata.name"
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, DecodeError::Missing { field: "metadata.name" }), "{error}");
     let brotli = Reply::whole(200, &[("content-encoding", "br")], "...");
-    assert!(matches!(
-        refused(brotli).await,
-        Error::Decode {
-            reason: Unreadable::Encoding,
-            ..
-        }
-    ));
+    assert!(matches!(refused(brotli).await, Error::Decode { reason: Unreadable::Encoding, .. }));
     let not_gzip = Reply::whole(200, &[("content-encoding", "gzip")], "{\"items\":[]}");
     assert!(matches!(named(refused(not_gzip).await), DecodeError::Gzip { .. }));
 }
@@ -290,23 +197,16 @@ async fn dynamic_and_metadata_only_and_narrow_types_are_read_the_same_way() {
     let resource = ApiResource::erase::<ConfigMap>(&());
 
     let dynamic = ResourceClient::<DynamicObject>::namespaced_with(&client, "shop", &resource);
-    let (items, _) = read(&ListWatch::new_with(&dynamic, &resource), ListRequest::new())
-        .await
-        .unwrap();
+    let (items, _) = read(&ListWatch::new_with(&dynamic, &resource), ListRequest::new()).await.unwrap();
     assert_eq!(items.len(), 1);
 
     let metadata = ResourceClient::<ObjectMetadata>::all_with(&client, &resource);
-    let (items, _) = read(&ListWatch::new_with(&metadata, &resource), ListRequest::new())
-        .await
-        .unwrap();
+    let (items, _) = read(&ListWatch::new_with(&metadata, &resource), ListRequest::new()).await.unwrap();
     assert_eq!(items.len(), 1);
     let request = server.received().pop().unwrap();
     assert_eq!(
         (request.target(), request.header("accept")),
-        (
-            "/api/v1/configmaps",
-            Some("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
-        )
+        ("/api/v1/configmaps", Some("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"))
     );
 
     let path = ResourcePath::new("", "v1", "configmaps").unwrap();
@@ -321,10 +221,7 @@ async fn dynamic_and_metadata_only_and_narrow_types_are_read_the_same_way() {
 #[tokio::test]
 async fn a_request_that_makes_no_sense_is_not_sent() {
     let server = ScriptedServer::script([]).await;
-    let elsewhere = ListWatch::new(&ResourceClient::<Pod>::namespaced(
-        Client::from(server.client()),
-        "../x",
-    ));
+    let elsewhere = ListWatch::new(&ResourceClient::<Pod>::namespaced(Client::from(server.client()), "../x"));
     let error = read(&elsewhere, ListRequest::new()).await.unwrap_err();
     assert!(matches!(error, Error::Invalid { .. }), "{error}");
     assert!(server.received().is_empty());

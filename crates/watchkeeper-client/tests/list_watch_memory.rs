@@ -18,14 +18,8 @@ const MIB: u64 = 1 << 20;
 /// The most memory this process ever had.
 fn peak_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("Linux has it");
-    let line = status
-        .lines()
-        .find(|line| line.starts_with("VmHWM:"))
-        .expect("Linux has it");
-    let kib = line
-        .split_whitespace()
-        .nth(1)
-        .and_then(|number| number.parse::<u64>().ok());
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("Linux has it");
+    let kib = line.split_whitespace().nth(1).and_then(|number| number.parse::<u64>().ok());
     kib.expect("a number of KiB") * 1024
 }
 
@@ -52,17 +46,7 @@ async fn a_gib_without_a_newline_or_out_of_a_mb_of_gzip_ends_in_an_error_and_lit
     let before = peak_bytes();
     let mut page = source.list(ListRequest::new()).await.expect("a list begins");
     let error = page.next().await.expect("an error").expect_err("an error");
-    assert!(
-        matches!(
-            error,
-            Error::Limit {
-                limit: "decompression_ratio",
-                allowed: 200,
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, Error::Limit { limit: "decompression_ratio", allowed: 200, .. }), "{error}");
     drop(page);
     let bomb_cost = peak_bytes() - before;
     assert!(bomb_cost < 4 * MIB, "the bomb cost {bomb_cost} bytes");
@@ -70,17 +54,7 @@ async fn a_gib_without_a_newline_or_out_of_a_mb_of_gzip_ends_in_an_error_and_lit
     let before = peak_bytes();
     let mut events = source.watch(WatchRequest::new()).await.expect("a watch begins");
     let error = events.next().await.expect("an error").expect_err("an error");
-    assert!(
-        matches!(
-            error,
-            Error::Limit {
-                limit: "event_bytes",
-                allowed: 16_777_216,
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, Error::Limit { limit: "event_bytes", allowed: 16_777_216, .. }), "{error}");
     let line_cost = peak_bytes() - before;
     // The limit and the chunk, and what the connection has buffered.
     assert!(line_cost < 20 * MIB, "the line cost {line_cost} bytes");

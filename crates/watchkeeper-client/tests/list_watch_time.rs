@@ -35,9 +35,9 @@ fn source(head: Duration, steps: Vec<Step>) -> ListWatch<ConfigMap> {
             tokio::time::sleep(head).await;
             let body = stream::iter(steps).filter_map(|step| async move {
                 match step {
-                    Step::Send(text) => Some(Ok::<_, Infallible>(http_body::Frame::data(
-                        Bytes::from_static(text.as_bytes()),
-                    ))),
+                    Step::Send(text) => {
+                        Some(Ok::<_, Infallible>(http_body::Frame::data(Bytes::from_static(text.as_bytes()))))
+                    }
                     Step::Wait(duration) => {
                         tokio::time::sleep(duration).await;
                         None
@@ -52,10 +52,7 @@ fn source(head: Duration, steps: Vec<Step>) -> ListWatch<ConfigMap> {
     ListWatch::new(&ResourceClient::<ConfigMap>::all(client))
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the virtual clock of the test is what is measured"
-)]
+#[expect(clippy::disallowed_methods, reason = "the virtual clock of the test is what is measured")]
 fn now() -> Instant {
     Instant::now()
 }
@@ -69,31 +66,17 @@ fn part(error: &Error) -> (Awaited, Duration) {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_stalls_ends_shortly_after_the_server_should_have_ended_it() {
-    let steps = vec![
-        Step::Wait(Duration::from_secs(100)),
-        Step::Send(EVENT),
-        Step::Stall,
-    ];
+    let steps = vec![Step::Wait(Duration::from_secs(100)), Step::Send(EVENT), Step::Stall];
     let source = source(Duration::ZERO, steps);
     let start = now();
-    let mut events = source
-        .watch(WatchRequest::new().timeout(Duration::from_mins(5)))
-        .await
-        .unwrap();
+    let mut events = source.watch(WatchRequest::new().timeout(Duration::from_mins(5))).await.unwrap();
     assert!(events.next().await.unwrap().is_ok());
     let error = events.next().await.unwrap().unwrap_err();
-    assert_eq!(
-        now() - start,
-        Duration::from_secs(305),
-        "not later for having heard something in between"
-    );
+    assert_eq!(now() - start, Duration::from_secs(305), "not later for having heard something in between");
     assert_eq!(part(&error), (Awaited::Chunk, Duration::from_secs(305)));
     assert!(events.next().await.is_none());
     let verdict = classify(Situation::at(Phase::WatchStream), Failure::from(&error));
-    assert_eq!(
-        (verdict.reason.label(), verdict.decision),
-        ("idle", Decision::Resume)
-    );
+    assert_eq!((verdict.reason.label(), verdict.decision), ("idle", Decision::Resume));
 }
 
 #[tokio::test(start_paused = true)]
@@ -121,16 +104,9 @@ async fn a_quiet_watch_that_ends_in_time_is_no_error() {
 #[tokio::test(start_paused = true)]
 async fn a_list_that_stalls_is_given_up_by_its_silence() {
     let start = now();
-    let steps = vec![
-        Step::Send("{\"items\":["),
-        Step::Wait(Duration::from_secs(50)),
-        Step::Send(" "),
-        Step::Stall,
-    ];
-    let mut page = source(Duration::ZERO, steps)
-        .list(ListRequest::new())
-        .await
-        .unwrap();
+    let steps =
+        vec![Step::Send("{\"items\":["), Step::Wait(Duration::from_secs(50)), Step::Send(" "), Step::Stall];
+    let mut page = source(Duration::ZERO, steps).list(ListRequest::new()).await.unwrap();
     let error = page.next().await.unwrap().unwrap_err();
     assert_eq!(part(&error), (Awaited::Chunk, Duration::from_mins(1)));
     assert_eq!(now() - start, Duration::from_secs(110));
@@ -141,10 +117,7 @@ async fn a_list_that_stalls_is_given_up_by_its_silence() {
 async fn a_list_that_drips_for_ever_is_given_up_as_a_whole() {
     let drop_by_drop = [Step::Send(" "), Step::Wait(Duration::from_secs(30))].repeat(100);
     let start = now();
-    let mut page = source(Duration::ZERO, drop_by_drop)
-        .list(ListRequest::new())
-        .await
-        .unwrap();
+    let mut page = source(Duration::ZERO, drop_by_drop).list(ListRequest::new()).await.unwrap();
     let error = page.next().await.unwrap().unwrap_err();
     assert_eq!(part(&error), (Awaited::Body, Duration::from_mins(5)));
     assert_eq!(now() - start, Duration::from_mins(5));

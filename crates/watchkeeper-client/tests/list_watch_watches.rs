@@ -130,10 +130,7 @@ async fn a_frame_that_cannot_be_read_ends_the_watch_before_anything_behind_it() 
         ("garbage", "not valid JSON at byte 0"),
         (r#"{"type":"MODIFIED","object":{"metadata":"#, "ends at byte"),
         (r#"{"type":"RENAMED","object":{}}"#, "unknown watch event type"),
-        (
-            r#"{"type":"ADDED","object":{"kind":"Table","rows":[]}}"#,
-            "a Table instead of an object",
-        ),
+        (r#"{"type":"ADDED","object":{"kind":"Table","rows":[]}}"#, "a Table instead of an object"),
         (
             r#"{"type":"ADDED","object":{"kind":"Secret","metadata":{"name":"a"}}}"#,
             "another kind than ConfigMap",
@@ -143,10 +140,7 @@ async fn a_frame_that_cannot_be_read_ends_the_watch_before_anything_behind_it() 
             r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":""}}}"#,
             "`metadata.resourceVersion` is missing",
         ),
-        (
-            r#"{"type":"ERROR","object":{"code":"strange"}}"#,
-            "another kind than Status",
-        ),
+        (r#"{"type":"ERROR","object":{"code":"strange"}}"#, "another kind than Status"),
         ("\u{feff}", "not valid JSON at byte 0"),
     ] {
         let body = format!("{}{bad}\n{behind}", frame("ADDED", "before", "10"));
@@ -160,10 +154,7 @@ async fn a_frame_that_cannot_be_read_ends_the_watch_before_anything_behind_it() 
     }
     // The last frame, cut off by an end in good order.
     let (heard, error) = watched(stream(&behind[..behind.len() - 5])).await;
-    assert!(
-        heard.is_empty() && matches!(error, Some(Error::Body { .. })),
-        "{heard:?} {error:?}"
-    );
+    assert!(heard.is_empty() && matches!(error, Some(Error::Body { .. })), "{heard:?} {error:?}");
 }
 
 #[tokio::test]
@@ -180,12 +171,7 @@ async fn expired_means_the_same_before_the_stream_and_in_it() {
         assert!(error.is_expired(), "{error}");
         assert_eq!(error.retry_after(), Some(Duration::from_secs(3)));
         for phase in [Phase::WatchStart, Phase::WatchStream] {
-            assert_eq!(
-                classify(Situation::at(phase), Failure::from(&error))
-                    .decision
-                    .next(),
-                Next::Relist
-            );
+            assert_eq!(classify(Situation::at(phase), Failure::from(&error)).decision.next(), Next::Relist);
         }
     }
 }
@@ -195,17 +181,11 @@ async fn a_connection_cut_in_a_frame_gives_neither_half_an_event_nor_a_clean_end
     let half = &frame("ADDED", "half", "12")[..40];
     for (reply, kinds) in [
         (
-            Reply::chunked(200, &[])
-                .chunk(frame("ADDED", "a", "11"))
-                .chunk(half)
-                .close(),
+            Reply::chunked(200, &[]).chunk(frame("ADDED", "a", "11")).chunk(half).close(),
             &[TransportKind::UnexpectedEof][..],
         ),
         (
-            Reply::chunked(200, &[])
-                .chunk(frame("ADDED", "a", "11"))
-                .chunk(half)
-                .reset(),
+            Reply::chunked(200, &[]).chunk(frame("ADDED", "a", "11")).chunk(half).reset(),
             &[TransportKind::Reset, TransportKind::UnexpectedEof],
         ),
     ] {
@@ -222,16 +202,7 @@ async fn a_connection_cut_in_a_frame_gives_neither_half_an_event_nor_a_clean_end
 #[tokio::test]
 async fn a_watch_that_comes_compressed_is_refused() {
     let (_, error) = watched(Reply::gzip_json(200, b"{}")).await;
-    assert!(
-        matches!(
-            error,
-            Some(Error::Decode {
-                reason: Unreadable::Encoding,
-                ..
-            })
-        ),
-        "{error:?}"
-    );
+    assert!(matches!(error, Some(Error::Decode { reason: Unreadable::Encoding, .. })), "{error:?}");
 }
 
 #[tokio::test]
@@ -261,21 +232,13 @@ async fn a_watch_asks_for_what_it_was_told() {
     let source = config_maps(&server).labels("a=b");
     drop(
         source
-            .watch(
-                WatchRequest::new()
-                    .timeout(Duration::from_secs(7))
-                    .resource_version("10"),
-            )
+            .watch(WatchRequest::new().timeout(Duration::from_secs(7)).resource_version("10"))
             .await
             .unwrap(),
     );
-    let initial = WatchRequest::new()
-        .timeout(Duration::from_secs(7))
-        .send_initial_events();
+    let initial = WatchRequest::new().timeout(Duration::from_secs(7)).send_initial_events();
     drop(source.watch(initial).await.unwrap());
-    let bare = WatchRequest::new()
-        .timeout(Duration::from_secs(7))
-        .without_bookmarks();
+    let bare = WatchRequest::new().timeout(Duration::from_secs(7)).without_bookmarks();
     drop(source.watch(bare).await.unwrap());
     assert_eq!(
         server.lines(),
@@ -289,12 +252,7 @@ async fn a_watch_asks_for_what_it_was_told() {
 
     let resource = ApiResource::erase::<ConfigMap>(&());
     let client = ResourceClient::<ObjectMetadata>::all_with(Client::from(server.client()), &resource);
-    drop(
-        ListWatch::new_with(&client, &resource)
-            .watch(WatchRequest::new())
-            .await
-            .unwrap(),
-    );
+    drop(ListWatch::new_with(&client, &resource).watch(WatchRequest::new()).await.unwrap());
     let accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
     assert_eq!(server.received()[3].header("accept"), Some(accept));
 }
@@ -315,47 +273,20 @@ async fn watches_are_given_different_times_to_end_between_five_and_ten_minutes()
         server.lines()[before..].iter().map(seconds).collect::<Vec<_>>()
     };
     let first = times(7).await;
-    assert!(
-        first.iter().all(|seconds| (300..=600).contains(seconds)),
-        "{first:?}"
-    );
-    assert!(
-        first.iter().min() < Some(&400) && first.iter().max() > Some(&500),
-        "{first:?}"
-    );
+    assert!(first.iter().all(|seconds| (300..=600).contains(seconds)), "{first:?}");
+    assert!(first.iter().min() < Some(&400) && first.iter().max() > Some(&500), "{first:?}");
     assert_eq!(first, times(7).await, "the seed decides");
     assert_ne!(first, times(8).await);
 }
 
 #[tokio::test]
 async fn a_limit_is_named_with_its_value() {
-    let deep = format!(
-        r#"{{"type":"ADDED","object":{{"a":{}{}}}}}"#,
-        "[".repeat(200),
-        "]".repeat(200)
-    );
+    let deep = format!(r#"{{"type":"ADDED","object":{{"a":{}{}}}}}"#, "[".repeat(200), "]".repeat(200));
     let (_, error) = watched(stream(deep + "\n")).await;
-    assert!(
-        matches!(
-            error,
-            Some(Error::Limit {
-                limit: "json_depth",
-                allowed: 128,
-                ..
-            })
-        ),
-        "{error:?}"
-    );
+    assert!(matches!(error, Some(Error::Limit { limit: "json_depth", allowed: 128, .. })), "{error:?}");
     let (_, error) = watched(stream(vec![b'{'; (16 << 20) + 2])).await;
     assert!(
-        matches!(
-            error,
-            Some(Error::Limit {
-                limit: "event_bytes",
-                allowed: 16_777_216,
-                ..
-            })
-        ),
+        matches!(error, Some(Error::Limit { limit: "event_bytes", allowed: 16_777_216, .. })),
         "{error:?}"
     );
 }

@@ -21,23 +21,12 @@ fn wire(request: Built) -> String {
         .collect();
     headers.sort();
     let body = String::from_utf8(request.body().clone()).unwrap();
-    let parts = [
-        format!("{} {}", request.method(), request.uri()),
-        headers.join("; "),
-        body,
-    ];
-    parts
-        .into_iter()
-        .filter(|part| !part.is_empty())
-        .collect::<Vec<_>>()
-        .join(" | ")
+    let parts = [format!("{} {}", request.method(), request.uri()), headers.join("; "), body];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" | ")
 }
 
 fn pods() -> ResourcePath {
-    ResourcePath::new("", "v1", "pods")
-        .unwrap()
-        .in_namespace("web")
-        .unwrap()
+    ResourcePath::new("", "v1", "pods").unwrap().in_namespace("web").unwrap()
 }
 
 fn pod() -> ResourcePath {
@@ -204,10 +193,7 @@ fn what_every_server_refuses_is_refused_before_it_is_sent() {
     let long_manager = "m".repeat(129);
     let table: Vec<(Built, &str)> = vec![
         (Request::get(pods(), &GetParams::default()), "the name is missing"),
-        (
-            Request::delete(pods(), &DeleteParams::default()),
-            "the name is missing",
-        ),
+        (Request::delete(pods(), &DeleteParams::default()), "the name is missing"),
         (
             Request::list(pod(), &ListParams::default()),
             "the verb is for a collection, and the path names one object",
@@ -225,10 +211,7 @@ fn what_every_server_refuses_is_refused_before_it_is_sent() {
             "version_match needs a resource_version to match",
         ),
         (
-            Request::list(
-                pods(),
-                &ListParams::default().at("0").matching(VersionMatch::Exact),
-            ),
+            Request::list(pods(), &ListParams::default().at("0").matching(VersionMatch::Exact)),
             "an exact version_match needs a resource_version other than 0",
         ),
         (
@@ -244,11 +227,7 @@ fn what_every_server_refuses_is_refused_before_it_is_sent() {
             "force takes fields over from other appliers; only an apply can",
         ),
         (
-            Request::patch(
-                pod(),
-                &PatchParams::apply(&long_manager),
-                &Patch::Apply(json!({})),
-            ),
+            Request::patch(pod(), &PatchParams::apply(&long_manager), &Patch::Apply(json!({}))),
             "a field manager has at most 128 bytes",
         ),
         (

@@ -37,11 +37,7 @@ impl FrameSplitter {
     /// A splitter for the body of one watch.
     pub fn new(limits: &Limits) -> Self {
         // One byte more than an event may have, for the `\r` of a line that ends in two.
-        Self {
-            spill: Spill::new(limits.event_bytes.saturating_add(1)),
-            limit: limits.event_bytes,
-            offset: 0,
-        }
+        Self { spill: Spill::new(limits.event_bytes.saturating_add(1)), limit: limits.event_bytes, offset: 0 }
     }
 
     /// The next frame, taken off the front of `chunk`. None means that `chunk` is used up and the next is needed.
@@ -83,11 +79,7 @@ impl FrameSplitter {
 
     /// Whether `more` bytes can be part of the frame being collected.
     fn check(&self, more: usize) -> Result<(), DecodeError> {
-        if self.spill.fits(more) {
-            Ok(())
-        } else {
-            Err(self.too_large(more))
-        }
+        if self.spill.fits(more) { Ok(()) } else { Err(self.too_large(more)) }
     }
 
     fn too_large(&self, more: usize) -> DecodeError {

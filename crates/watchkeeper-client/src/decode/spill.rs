@@ -16,11 +16,7 @@ const USUAL_BYTES: usize = 64 << 10;
 
 impl Spill {
     pub(super) fn new(limit: usize) -> Self {
-        Self {
-            bytes: Vec::new(),
-            limit,
-            usual: 0,
-        }
+        Self { bytes: Vec::new(), limit, usual: 0 }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -38,12 +34,7 @@ impl Spill {
         let needed = self.bytes.len() + piece.len();
         if needed > self.bytes.capacity() {
             // Grown by hand: left to itself a vector doubles, past the limit too.
-            let roomy = self
-                .bytes
-                .capacity()
-                .saturating_mul(2)
-                .max(self.usual)
-                .min(self.limit);
+            let roomy = self.bytes.capacity().saturating_mul(2).max(self.usual).min(self.limit);
             self.bytes.reserve_exact(roomy.max(needed) - self.bytes.len());
         }
         self.bytes.extend_from_slice(piece);

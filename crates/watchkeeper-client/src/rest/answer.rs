@@ -35,21 +35,14 @@ pub(super) fn transport(request: &RequestInfo, error: kube_client::Error) -> Err
     let kind = TransportKind::of(&error);
     // The text of a failed credential plugin repeats its command line and environment.
     let source = (kind != TransportKind::Credentials).then_some(error);
-    Error::Transport {
-        request: Box::new(request.clone()),
-        kind,
-        source,
-    }
+    Error::Transport { request: Box::new(request.clone()), kind, source }
 }
 
 /// Sorts answers by their status code, reading the body of those that are errors.
 pub(super) async fn accept(request: &RequestInfo, response: Response<Body>) -> Result<Answer, Error> {
     let (head, body) = response.into_parts();
     if head.status.is_success() {
-        return Ok(Answer {
-            headers: head.headers,
-            body,
-        });
+        return Ok(Answer { headers: head.headers, body });
     }
     if head.status.is_redirection() || head.status.is_informational() {
         return Err(Error::Redirect {
@@ -65,11 +58,7 @@ pub(super) async fn accept(request: &RequestInfo, response: Response<Body>) -> R
 
 fn api_error(request: &RequestInfo, status: Status, headers: &HeaderMap) -> Error {
     let retry_after: Option<Duration> = retry_after(headers, Some(&status));
-    Error::Api {
-        request: Box::new(request.clone()),
-        status: Box::new(status),
-        retry_after,
-    }
+    Error::Api { request: Box::new(request.clone()), status: Box::new(status), retry_after }
 }
 
 /// The host alone: the rest of the target may carry a token in its query.
@@ -95,9 +84,7 @@ async fn read_at_most(mut body: Body, limit: usize) -> Bytes {
 
 /// The status in an error's body, or one made from the code where the body is something else.
 fn status_of(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Status {
-    let sent = is_status(body)
-        .then(|| serde_json::from_slice::<Status>(body).ok())
-        .flatten();
+    let sent = is_status(body).then(|| serde_json::from_slice::<Status>(body).ok()).flatten();
     let mut status = sent.unwrap_or_else(|| Status {
         message: message_for(code, headers, body),
         reason: ApiReason::wire_reason_of_code(code.as_u16()).to_owned(),
@@ -112,22 +99,12 @@ fn status_of(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Status {
 
 /// Plain text is a server's or a proxy's one line and worth quoting. Markup and unknown types are not.
 fn message_for(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> String {
-    let is_text = headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .is_some_and(|value| {
-            value
-                .split(';')
-                .next()
-                .is_some_and(|t| t.trim().eq_ignore_ascii_case("text/plain"))
-        });
+    let is_text = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(|value| {
+        value.split(';').next().is_some_and(|t| t.trim().eq_ignore_ascii_case("text/plain"))
+    });
     let text = String::from_utf8_lossy(body);
     if is_text && !text.trim().is_empty() {
-        return Printable {
-            text: &text,
-            chars: EXCERPT_CHARS,
-        }
-        .to_string();
+        return Printable { text: &text, chars: EXCERPT_CHARS }.to_string();
     }
     let phrase = code.canonical_reason().unwrap_or("no reason given");
     format!("{phrase}; the answer did not come from the API server's own error handling")
@@ -140,16 +117,9 @@ pub(super) async fn collect(
     limit: &'static str,
     allowed: u64,
 ) -> Result<Bytes, Error> {
-    let too_large = || Error::Limit {
-        request: Box::new(request.clone()),
-        limit,
-        allowed,
-    };
+    let too_large = || Error::Limit { request: Box::new(request.clone()), limit, allowed };
     if is_compressed(&answer.headers) {
-        return Err(Error::Decode {
-            request: Box::new(request.clone()),
-            reason: Unreadable::Encoding,
-        });
+        return Err(Error::Decode { request: Box::new(request.clone()), reason: Unreadable::Encoding });
     }
     let mut body = answer.body;
     // A length announced is refused before the first byte, and not believed for allocating.
@@ -170,9 +140,7 @@ pub(super) async fn collect(
 }
 
 pub(super) fn is_compressed(headers: &HeaderMap) -> bool {
-    headers
-        .get(CONTENT_ENCODING)
-        .is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
+    headers.get(CONTENT_ENCODING).is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
 /// Reads `body` as `T`, unless it is a `Status` that reports a failure.

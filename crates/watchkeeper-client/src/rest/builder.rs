@@ -66,14 +66,8 @@ impl Place {
         if let Some(whole) = &self.whole {
             return Ok(whole.clone());
         }
-        let (group, version) = self
-            .api
-            .clone()
-            .unwrap_or_else(|| (String::new(), "v1".to_owned()));
-        let resource = self
-            .resource
-            .clone()
-            .ok_or(PathError::Missing(Segment::Resource))?;
+        let (group, version) = self.api.clone().unwrap_or_else(|| (String::new(), "v1".to_owned()));
+        let resource = self.resource.clone().ok_or(PathError::Missing(Segment::Resource))?;
         let mut path = ResourcePath::new(group, version, resource)?;
         if let Some(namespace) = &self.namespace {
             path = path.in_namespace(namespace)?;
@@ -95,31 +89,14 @@ impl RequestBuilder {
     }
 
     pub(super) fn of(rest: RestClient, request: Request) -> Self {
-        let place = Place {
-            whole: Some(request.info().target.clone()),
-            ..Place::default()
-        };
+        let place = Place { whole: Some(request.info().target.clone()), ..Place::default() };
         Self::over(rest, request, place)
     }
 
     fn over(rest: RestClient, request: Request, place: Place) -> Self {
-        let Deadlines {
-            request: deadline,
-            idle,
-        } = *rest.deadlines();
-        let options = Options {
-            deadline,
-            idle,
-            limit: None,
-            retry: None,
-        };
-        Self {
-            rest,
-            verb: request.info().verb,
-            place,
-            request: Ok(request),
-            options,
-        }
+        let Deadlines { request: deadline, idle } = *rest.deadlines();
+        let options = Options { deadline, idle, limit: None, retry: None };
+        Self { rest, verb: request.info().verb, place, request: Ok(request), options }
     }
 
     fn change(mut self, change: impl FnOnce(Request) -> Result<Request, InvalidRequest>) -> Self {
@@ -253,13 +230,7 @@ impl RequestBuilder {
         let verb = self.verb;
         match (&self.place.resource, &self.place.whole) {
             (_, Some(target)) => RequestInfo::new(verb, target.clone()).to_string(),
-            (Some(resource), None) => format!(
-                "{verb} {}",
-                Printable {
-                    text: resource,
-                    chars: 64
-                }
-            ),
+            (Some(resource), None) => format!("{verb} {}", Printable { text: resource, chars: 64 }),
             (None, None) => format!("{verb} request"),
         }
     }
@@ -299,10 +270,8 @@ impl RequestBuilder {
         let limits = self.rest.client().limits().clone();
         let ready = self.ready()?;
         let (_, body) = ready.whole_with_retries(&limits).await?;
-        String::from_utf8(body.into()).map_err(|_| Error::Decode {
-            request: Box::new(ready.info),
-            reason: Unreadable::Utf8,
-        })
+        String::from_utf8(body.into())
+            .map_err(|_| Error::Decode { request: Box::new(ready.info), reason: Unreadable::Utf8 })
     }
 
     /// Sends the request and returns the answer as it arrives.
@@ -318,31 +287,19 @@ impl RequestBuilder {
                 Err(error) => attempts.wait_or_fail(error).await?,
             }
         };
-        let limit = ready.options.limit.map(|allowed| ByteLimit {
-            name: "limit_bytes",
-            allowed,
-            left: allowed,
-        });
+        let limit =
+            ready.options.limit.map(|allowed| ByteLimit { name: "limit_bytes", allowed, left: allowed });
         Ok(ByteStream::new(ready.info, answer, ready.options.idle, limit))
     }
 
     fn ready(self) -> Result<Ready, Error> {
         let attempted = self.attempted();
         let (rest, options) = (self.rest.clone(), self.options.clone());
-        let refused = |reason| Error::Invalid {
-            attempted: attempted.clone(),
-            reason,
-        };
+        let refused = |reason| Error::Invalid { attempted: attempted.clone(), reason };
         let request = self.build().map_err(refused)?;
         let info = request.info().clone();
         let (head, body) = request.into_http().map_err(refused)?.into_parts();
-        Ok(Ready {
-            rest,
-            info,
-            head,
-            body: body.into(),
-            options,
-        })
+        Ok(Ready { rest, info, head, body: body.into(), options })
     }
 }
 
@@ -402,10 +359,6 @@ impl Ready {
     }
 
     fn late(&self, part: Awaited, after: Duration) -> Error {
-        Error::Deadline {
-            request: Box::new(self.info.clone()),
-            part,
-            after,
-        }
+        Error::Deadline { request: Box::new(self.info.clone()), part, after }
     }
 }

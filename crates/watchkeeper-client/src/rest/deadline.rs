@@ -23,10 +23,7 @@ pub struct Deadlines {
 
 impl Default for Deadlines {
     fn default() -> Self {
-        Self {
-            request: Duration::from_secs(65),
-            idle: Some(Duration::from_mins(5)),
-        }
+        Self { request: Duration::from_secs(65), idle: Some(Duration::from_mins(5)) }
     }
 }
 
@@ -38,10 +35,7 @@ pub(super) struct Deadline {
 
 impl Deadline {
     pub(super) fn after(after: Duration) -> Self {
-        Self {
-            sleep: Box::pin(tokio::time::sleep(after)),
-            after,
-        }
+        Self { sleep: Box::pin(tokio::time::sleep(after)), after }
     }
 
     /// Runs a step in what is left of the time; the error is the whole span.

@@ -85,9 +85,7 @@ impl Retry {
         Backoff {
             attempts_left: self.max_attempts.saturating_sub(1),
             wait: self.base.min(self.cap),
-            rng: self
-                .seed
-                .map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed),
+            rng: self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed),
             policy: self.clone(),
         }
     }
