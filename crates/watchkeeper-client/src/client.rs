@@ -27,12 +27,17 @@ impl Client {
 
 impl From<kube_client::Client> for Client {
     fn from(kube: kube_client::Client) -> Self {
-        Self { kube, limits: Arc::new(Limits::default()) }
+        Self {
+            kube,
+            limits: Arc::new(Limits::default()),
+        }
     }
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("limits", &self.limits).finish_non_exhaustive()
+        f.debug_struct("Client")
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
     }
 }

@@ -5,6 +5,7 @@ use std::{collections::VecDeque, net::SocketAddr, sync::Arc};
 use parking_lot::Mutex;
 use tokio::{
     net::{TcpListener, TcpStream},
+    sync::watch,
     task::JoinSet,
 };
 
@@ -26,6 +27,7 @@ type Handler = Box<dyn Fn(&Received) -> Reply + Send + Sync>;
 
 struct State {
     received: Mutex<Vec<Received>>,
+    open_connections: watch::Sender<usize>,
     handler: Handler,
 }
 
@@ -62,6 +64,7 @@ impl ScriptedServer {
         let address = listener.local_addr().expect("a bound listener has an address");
         let state = Arc::new(State {
             received: Mutex::default(),
+            open_connections: watch::Sender::new(0),
             handler: Box::new(handler),
         });
         let mut tasks = JoinSet::new();
@@ -98,6 +101,13 @@ impl ScriptedServer {
         self.state.received.lock().clone()
     }
 
+    /// Returns when no connection is open.
+    pub async fn no_connections(&self) {
+        let mut open = self.state.open_connections.subscribe();
+        // The sender is in self, so it cannot be gone.
+        let _ = open.wait_for(|open| *open == 0).await;
+    }
+
     /// The request lines received so far.
     pub fn lines(&self) -> Vec<String> {
         self.state
@@ -118,7 +128,13 @@ async fn accept(listener: TcpListener, state: Arc<State>) {
 
 /// Serves a connection until it is over. An error of the socket is the other side's doing, and for the test to see
 /// there.
-async fn serve(mut stream: TcpStream, state: Arc<State>) {
+async fn serve(stream: TcpStream, state: Arc<State>) {
+    state.open_connections.send_modify(|open| *open += 1);
+    serve_requests(stream, &state).await;
+    state.open_connections.send_modify(|open| *open -= 1);
+}
+
+async fn serve_requests(mut stream: TcpStream, state: &State) {
     if stream.set_nodelay(true).is_err() {
         return;
     }
