@@ -1,7 +1,7 @@
 //! The default decoder.
 
 use serde::de::DeserializeOwned;
-use serde_json::{Deserializer, de::StrRead, error::Category};
+use serde_json::{Deserializer, error::Category};
 
 use super::{
     Decode, DecodeError,
@@ -67,7 +67,7 @@ impl Json {
             return result;
         }
         Walk::new(bytes).skip(self.max_depth)?;
-        parse_with(bytes, Deserializer::disable_recursion_limit)
+        parse_to(bytes, Depth::Checked)
     }
 }
 
@@ -93,18 +93,25 @@ impl<K: DeserializeOwned> Decode<K> for Json {
 
 /// Parses one whole document, as deep as the parser goes by itself.
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> {
-    parse_with(bytes, |_| {})
+    parse_to(bytes, Depth::Unknown)
+}
+
+/// What is known of a document's depth before it is parsed.
+enum Depth {
+    /// Nothing: the parser guards its stack.
+    Unknown,
+    /// That it is within the limit.
+    Checked,
 }
 
 /// Validating UTF-8 once for all is much cheaper than string by string.
-fn parse_with<T: DeserializeOwned>(
-    bytes: &[u8],
-    prepare: impl FnOnce(&mut Deserializer<StrRead<'_>>),
-) -> Result<T, DecodeError> {
+fn parse_to<T: DeserializeOwned>(bytes: &[u8], depth: Depth) -> Result<T, DecodeError> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| DecodeError::Utf8 { offset: error.valid_up_to() as u64 })?;
     let mut deserializer = Deserializer::from_str(text);
-    prepare(&mut deserializer);
+    if let Depth::Checked = depth {
+        deserializer.disable_recursion_limit();
+    }
     let value = T::deserialize(&mut deserializer);
     let whole = value.and_then(|value| deserializer.end().map(|()| value));
     whole.map_err(|error| refused(&error, bytes))
