@@ -97,6 +97,7 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError>
 }
 
 /// What is known of a document's depth before it is parsed.
+#[derive(Clone, Copy)]
 enum Depth {
     /// Nothing: the parser guards its stack.
     Unknown,
