@@ -1,7 +1,7 @@
 //! Leaving out `metadata.managedFields` before the parse.
 //!
-//! Who set which field is a third of a typical object's bytes, most of its allocations, and read by almost
-//! nobody. Cut out as bytes it costs a scan; parsed and dropped it costs half the decode.
+//! Who set which field is two fifths of the bytes of a pod on a server, more than half of its allocations once parsed,
+//! and read by almost nobody. Cut out as bytes it costs a scan.
 
 use std::ops::Range;
 
@@ -24,11 +24,7 @@ use super::{DecodeError, walk::Walk};
 /// ```
 pub fn cut_managed_fields<'a>(object: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
     let gone = managed_fields(object);
-    if gone.is_empty() {
-        object
-    } else {
-        without(object, &gone, scratch)
-    }
+    if gone.is_empty() { object } else { without(object, &gone, scratch) }
 }
 
 /// `object` without the ranges given, which are in order.
@@ -46,10 +42,7 @@ pub(super) fn without<'a>(object: &[u8], gone: &[Range<usize>], scratch: &'a mut
 
 /// What to leave out, in order; each with the comma that goes with it.
 pub(super) fn managed_fields(object: &[u8]) -> Vec<Range<usize>> {
-    let mut search = Search {
-        object,
-        gone: Vec::new(),
-    };
+    let mut search = Search { object, gone: Vec::new() };
     match search.document() {
         Ok(()) => search.gone,
         Err(_) => Vec::new(),
