@@ -173,8 +173,8 @@ impl<K> Machine<K> {
             return self.follow(Phase::List, verdict, &message, fx);
         }
         self.streaming = Memory::default();
-        let watching = Watching::new(initial.timeout, false);
-        self.state = State::Watching(watching.since(initial.opened.map_or(self.now, |(opened, _)| opened)));
+        let opened = initial.opened.map_or(self.now, |(opened, _)| opened);
+        self.state = State::Watching(Watching::behind_list(initial.timeout, opened));
         self.is_open(fx)
     }
 

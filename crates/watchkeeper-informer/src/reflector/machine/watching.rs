@@ -19,7 +19,7 @@ pub(super) struct Watching {
     timeout: Duration,
     is_resumed: bool,
     opened: Option<Duration>,
-    /// Whether it moved the version.
+    /// Whether it moved the version to go on from.
     moved: bool,
     /// The version that a probe on its way must not be older than.
     probe: Option<String>,
@@ -27,13 +27,13 @@ pub(super) struct Watching {
 }
 
 impl Watching {
-    pub(super) fn new(timeout: Duration, is_resumed: bool) -> Self {
+    fn asked_for(timeout: Duration, is_resumed: bool) -> Self {
         Self { timeout, is_resumed, opened: None, moved: false, probe: None, next_probe: None }
     }
 
-    /// The same, opened at that time.
-    pub(super) fn since(self, opened: Duration) -> Self {
-        Self { opened: Some(opened), ..self }
+    /// The rest of a stream that has just brought a list.
+    pub(super) fn behind_list(timeout: Duration, opened: Duration) -> Self {
+        Self { opened: Some(opened), moved: true, ..Self::asked_for(timeout, false) }
     }
 
     /// When something has to be done if nothing was heard.
@@ -51,7 +51,7 @@ impl Watching {
 impl<K> Machine<K> {
     pub(super) fn start_watch(&mut self, version: String, is_resumed: bool) -> Action {
         let timeout = self.watch_timeout();
-        self.state = State::Watching(Watching::new(timeout, is_resumed));
+        self.state = State::Watching(Watching::asked_for(timeout, is_resumed));
         Action::Watch(WatchRequest::new().resource_version(version).timeout(timeout))
     }
 
@@ -61,7 +61,7 @@ impl<K> Machine<K> {
     }
 
     pub(super) fn watch_opened(&mut self, watching: Watching, fx: &mut Effects<K>) -> Action {
-        self.state = State::Watching(watching.since(self.now));
+        self.state = State::Watching(Watching { opened: Some(self.now), ..watching });
         self.is_open(fx)
     }
 
