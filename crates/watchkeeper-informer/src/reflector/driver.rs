@@ -370,8 +370,8 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
     /// An object of a list, which may be held already.
     fn listed(&self, item: Item<K>) -> Incoming<K> {
         let identity = item.identity();
-        let held = self.intake.recognise(identity).or_else(|| self.machine.recall(identity));
-        match held {
+        let held = || self.intake.recognise(identity).or_else(|| self.machine.recall(identity));
+        match self.machine.may_reuse().then(held).flatten() {
             Some(object) => {
                 self.reporter.counters().reused();
                 Incoming { identity: identity.clone(), object: Ok(object) }

@@ -124,6 +124,13 @@ pub struct RewindProbe {
     pub every: Option<Duration>,
 }
 
+impl RewindProbe {
+    /// When the next one is due. However often they are wanted, the server is left a second in between.
+    pub(crate) fn next(&self, now: Duration) -> Option<Duration> {
+        self.every.map(|every| now + every.max(Duration::from_secs(1)))
+    }
+}
+
 impl Default for RewindProbe {
     fn default() -> Self {
         Self { at_reconnect: true, every: Some(Duration::from_mins(10)) }

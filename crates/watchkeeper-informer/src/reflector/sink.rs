@@ -33,7 +33,7 @@ pub struct Replacement<K> {
     /// The version this is true for.
     pub resource_version: String,
     /// Whether the server's versions began anew (its storage was restored from a backup, say), so that versions from
-    /// before do not compare with those from now on.
+    /// before do not compare with those from now on: a lower one may be newer, and the same one may be another.
     pub is_new_epoch: bool,
 }
 

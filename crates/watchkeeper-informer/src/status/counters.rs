@@ -9,12 +9,9 @@ use std::{
 use parking_lot::Mutex;
 use watchkeeper_client::list_watch::WatchEvent;
 
-/// What a reflector has done, counted from its start.
-///
-/// Counting is an addition to an atomic number, so it is always on. The numbers are read one after the other: together
-/// they may be a moment apart.
+/// The numbers behind [`CountersSnapshot`].
 #[derive(Debug, Default)]
-pub struct Counters {
+pub(crate) struct Counters {
     pub(super) lists: AtomicU64,
     pub(super) streaming_lists: AtomicU64,
     /// Rare, and of a closed set of labels: a lock costs nothing here.
@@ -48,7 +45,8 @@ impl Labelled {
     }
 }
 
-/// The [`Counters`] as they were when asked.
+/// What a reflector has done since its start, as it was when asked. Counting costs an addition to an atomic number, so it is
+/// always on; the numbers are read one after the other, so they may be a moment apart.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CountersSnapshot {

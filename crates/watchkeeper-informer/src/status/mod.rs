@@ -9,11 +9,7 @@ use std::{sync::Arc, time::Instant};
 use watchkeeper_client::classify::Reason;
 
 pub(crate) use self::reporter::Reporter;
-pub use self::{
-    counters::{Counters, CountersSnapshot},
-    reporter::Monitor,
-    wait::SyncError,
-};
+pub use self::{counters::CountersSnapshot, reporter::Monitor, wait::SyncError};
 
 /// How the following of a collection is going.
 ///

@@ -1,12 +1,25 @@
 //! Where the status is written, and where it is read.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{
+            AtomicBool,
+            Ordering::{Acquire, Release},
+        },
+    },
+};
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use watchkeeper_client::{classify::Reason, error::ApiReason};
 
-use super::{Counters, CountersSnapshot, Status, counters::count};
+use super::{
+    CountersSnapshot, Status,
+    counters::{Counters, count},
+};
 use crate::reflector::{Quarantined, WatchFailure, clock::Clock, machine::Notice};
 
 #[derive(Debug, Default)]
@@ -15,6 +28,14 @@ struct Shared {
     counters: Counters,
     quarantine: Mutex<BTreeMap<Arc<str>, Quarantined>>,
     resource_version: Mutex<String>,
+    /// Whether a list has been handed on whole, ever.
+    has_synced: AtomicBool,
+}
+
+impl Shared {
+    fn has_synced(&self) -> bool {
+        self.has_synced.load(Acquire)
+    }
 }
 
 /// The writing end. Dropped, it says that it is over.
@@ -22,13 +43,11 @@ struct Shared {
 pub(crate) struct Reporter {
     status: watch::Sender<Status>,
     shared: Arc<Shared>,
-    /// Whether a list has been read whole, ever.
-    was_synced: bool,
 }
 
 impl Reporter {
     pub(crate) fn new() -> Self {
-        Self { status: watch::Sender::new(Status::Connecting), shared: Arc::default(), was_synced: false }
+        Self { status: watch::Sender::new(Status::Connecting), shared: Arc::default() }
     }
 
     pub(crate) fn monitor(&self) -> Monitor {
@@ -69,12 +88,13 @@ impl Reporter {
                 }
             }
             Notice::Listed { received, about } => {
-                if !self.was_synced {
+                if !shared.has_synced() {
                     self.status.send_replace(Status::Listing { received: *received, about: *about });
                 }
             }
             Notice::Synced => {
-                self.was_synced = true;
+                // Before the status, so that who is woken by it finds this true.
+                shared.has_synced.store(true, Release);
                 self.synced();
             }
             Notice::WatchRestarted { reason } => counters.watch_restarts.add(reason),
@@ -122,7 +142,7 @@ impl Reporter {
             *status = if why == Reason::Api(ApiReason::NotFound) {
                 let since = if let Status::Parked { since, .. } = status { *since } else { now };
                 Status::Parked { message, since }
-            } else if self.was_synced && failure.will_pass {
+            } else if self.shared.has_synced() && failure.will_pass {
                 let since = if let Status::Stale { since, .. } = status { *since } else { now };
                 Status::Stale { since, why }
             } else {
@@ -159,6 +179,11 @@ impl Monitor {
         // The only error is that nobody will write it again.
         let _ = self.status.changed().await;
         self.status.borrow_and_update().clone()
+    }
+
+    /// Whether a list has been read whole and handed on, ever. What became of the connection since is another matter.
+    pub fn has_synced(&self) -> bool {
+        self.shared.has_synced()
     }
 
     /// The counters.

@@ -38,7 +38,7 @@ pub enum SyncError {
 }
 
 impl Monitor {
-    /// Waits until the list has been read whole and handed to the sink.
+    /// Waits until a list has been read whole and handed to the sink; at once, if one ever was.
     ///
     /// Fails when waiting on is of no use: when the server refuses (no permission, no credentials it accepts, no such
     /// resource), when it was stopped, or when `within` has passed. The reflector goes on trying whatever this says.
@@ -46,40 +46,40 @@ impl Monitor {
     /// # Errors
     /// See [`SyncError`].
     pub async fn wait_for_sync(&self, within: Option<Duration>) -> Result<(), SyncError> {
-        let mut status = self.status.clone();
-        let settled = status.wait_for(|status| verdict(status).is_some());
-        let waited = match within {
-            Some(within) => tokio::time::timeout(within, settled).await,
-            None => Ok(settled.await),
+        let settled = async {
+            let mut status = self.status.clone();
+            let is_settled = |status: &Status| self.has_synced() || refusal(status).is_some();
+            let refused = status.wait_for(is_settled).await.map_or(Some(SyncError::Stopped), |s| refusal(&s));
+            if self.has_synced() { Ok(()) } else { Err(refused.unwrap_or(SyncError::Stopped)) }
         };
-        match (waited, within) {
-            (Ok(Ok(status)), _) => verdict(&status).unwrap_or(Err(SyncError::Stopped)),
-            (Ok(Err(_)), _) | (Err(_), None) => Err(SyncError::Stopped),
-            (Err(_), Some(after)) => Err(SyncError::Deadline { after, last: Box::new(self.status()) }),
-        }
+        let Some(after) = within else {
+            return settled.await;
+        };
+        let late = || Err(SyncError::Deadline { after, last: Box::new(self.status()) });
+        tokio::time::timeout(after, settled).await.unwrap_or_else(|_| late())
     }
 
-    /// Returns once there will be no list without somebody's help, with why: for those who wait for something behind the list
-    /// and would otherwise wait for ever.
+    /// Returns once there will be no first list without somebody's help, with why: for those who wait for something behind
+    /// the list, and would otherwise wait for ever. Once there was a list, it returns only when it was stopped.
     pub async fn refusal(&self) -> SyncError {
         let mut status = self.status.clone();
-        let refused = |status: &Status| verdict(status).and_then(Result::err);
-        match status.wait_for(|status| refused(status).is_some()).await {
-            Ok(status) => refused(&status).unwrap_or(SyncError::Stopped),
-            Err(_) => SyncError::Stopped,
-        }
+        let is_final = |status: &Status| match refusal(status) {
+            Some(SyncError::Stopped) => true,
+            refused => refused.is_some() && !self.has_synced(),
+        };
+        let refused = status.wait_for(is_final).await.ok().and_then(|status| refusal(&status));
+        refused.unwrap_or(SyncError::Stopped)
     }
 }
 
-/// What a status means to those who wait for the first list: nothing yet, or how the waiting ends.
-fn verdict(status: &Status) -> Option<Result<(), SyncError>> {
+/// What those who wait for the first list are to be told, if it is of no use to wait on.
+fn refusal(status: &Status) -> Option<SyncError> {
     match status {
-        Status::Synced { .. } | Status::Stale { .. } => Some(Ok(())),
         Status::Failing { why, message, will_pass: false, .. } => {
-            Some(Err(SyncError::Refused { why: *why, message: Arc::clone(message) }))
+            Some(SyncError::Refused { why: *why, message: Arc::clone(message) })
         }
-        Status::Parked { message, .. } => Some(Err(SyncError::NotServed { message: Arc::clone(message) })),
-        Status::Stopped => Some(Err(SyncError::Stopped)),
-        Status::Connecting | Status::Listing { .. } | Status::Failing { .. } => None,
+        Status::Parked { message, .. } => Some(SyncError::NotServed { message: Arc::clone(message) }),
+        Status::Stopped => Some(SyncError::Stopped),
+        _ => None,
     }
 }

@@ -1,12 +1,31 @@
 //! What went wrong in the field, once, with one client or another: each in the form it takes here.
 
-use std::time::Duration;
-
-use watchkeeper_client::{
-    classify::Reason,
-    error::{ApiReason, TransportKind},
+use std::{
+    future::{pending, ready},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
 };
-use watchkeeper_informer::status::{Status, SyncError};
+
+use futures_util::stream;
+use k8s_openapi::api::core::v1::ConfigMap;
+use tokio::sync::mpsc;
+use watchkeeper_client::{
+    Error,
+    classify::Reason,
+    decode::DecodeError,
+    error::{ApiReason, TransportKind},
+    list_watch::{
+        ListRequest, ListStream, ListerWatcher, Opening, RecordedRequest, ScriptedSource, WatchRequest,
+        WatchStream,
+    },
+};
+use watchkeeper_informer::{
+    reflector::{Change, Reflector},
+    status::{Status, SyncError},
+};
 
 use crate::support::{List, Rig, Watch, expired, map, plain, seconds, status, streaming, too_large};
 
@@ -177,4 +196,98 @@ async fn only_the_first_watch_of_a_list_asks_for_initial_events() {
     }
     let asks = rig.asks(11).await;
     assert_eq!(asks.iter().filter(|ask| ask.starts_with("stream")).count(), 1, "{asks:?}");
+}
+
+/// One object that the server cannot read from its storage is an error in the stream, for as long as it is there.
+#[tokio::test(start_paused = true)]
+async fn an_object_the_server_cannot_read_leads_to_a_list_without_it() {
+    let rig = Rig::start(plain());
+    rig.source.on_list(List::at("10").item(map("corrupt", "5")).item(map("b", "6")));
+    for _ in 0..2 {
+        rig.source.on_watch(Watch::new().error(status(500, "StorageReadError")));
+    }
+    rig.source.on_list(List::at("20").item(map("b", "6")));
+    assert_eq!(rig.tells(2).await[1], "replace 20: b@6");
+}
+
+/// A source whose first watches, and the list after them, are tables.
+struct Tables {
+    source: ScriptedSource<ConfigMap>,
+    watches_left: AtomicU32,
+    lists_left: AtomicU32,
+}
+
+/// The error that a table is to whoever asked for objects.
+async fn table() -> Error {
+    let source = ScriptedSource::<ConfigMap>::new();
+    source.on_list(List::refused(expired()));
+    match source.list(ListRequest::new()).await {
+        Err(Error::Api { request, .. }) => {
+            Error::Body { request, source: DecodeError::Table { instead_of: "an object" } }
+        }
+        _ => panic!("the script says otherwise"),
+    }
+}
+
+fn take_one(left: &AtomicU32) -> bool {
+    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+}
+
+impl ListerWatcher<ConfigMap> for Tables {
+    fn list(&self, request: ListRequest) -> Opening<ListStream<ConfigMap>> {
+        let answer = self.source.list(request);
+        if self.source.requests().len() == 1 || !take_one(&self.lists_left) {
+            return answer;
+        }
+        Box::pin(async { Ok(Box::pin(stream::once(ready(Err(table().await)))) as ListStream<ConfigMap>) })
+    }
+
+    fn watch(&self, request: WatchRequest) -> Opening<WatchStream<ConfigMap>> {
+        let answer = self.source.watch(request);
+        if !take_one(&self.watches_left) {
+            return answer;
+        }
+        Box::pin(async { Ok(Box::pin(stream::once(ready(Err(table().await)))) as WatchStream<ConfigMap>) })
+    }
+}
+
+/// A server, or a proxy, that answers with a table instead of objects: processed as data, it was an empty collection.
+#[tokio::test(start_paused = true)]
+async fn a_table_is_never_taken_for_objects_and_never_skipped() {
+    let source = ScriptedSource::new();
+    source.on_list(List::at("10").item(map("a", "5")));
+    source.on_list(List::at("20").item(map("a", "15")));
+    let tables =
+        Tables { source: source.clone(), watches_left: AtomicU32::new(2), lists_left: AtomicU32::new(1) };
+    let reflector = Reflector::new("test", Arc::new(tables)).options(plain());
+    let monitor = reflector.monitor();
+    let (sink, mut changes) = mpsc::channel(8);
+    let two_changes = async {
+        for version in ["10", "20"] {
+            match changes.recv().await {
+                Some(Change::Replaced(with)) => assert_eq!(with.resource_version, version),
+                other => panic!("{other:?}"),
+            }
+        }
+    };
+    tokio::select! {
+        () = reflector.run(sink, pending()) => panic!("nobody stopped it"),
+        () = two_changes => {}
+    }
+    let asked: Vec<_> = source.requests();
+    assert!(
+        matches!(
+            &asked[..],
+            [
+                RecordedRequest::List(_),
+                RecordedRequest::Watch(_),
+                RecordedRequest::Watch(_),
+                RecordedRequest::List(_),
+                RecordedRequest::List(_),
+                ..
+            ]
+        ),
+        "{asked:?}"
+    );
+    assert_eq!(monitor.counters().failures, 3, "each of them was told");
 }

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use watchkeeper_client::{decode::Identity, error::TransportKind};
 use watchkeeper_informer::reflector::{Cause, Change, OnUndecodable, Reflector, TransformError};
 
-use crate::support::{List, Rig, Watch, expired, identity, map, plain, streaming};
+use crate::support::{List, Rig, Watch, expired, identity, map, plain, streaming, too_large};
 
 type Source = watchkeeper_client::list_watch::ScriptedSource<ConfigMap>;
 
@@ -210,6 +210,23 @@ async fn a_list_of_what_is_held_already_hands_on_the_very_same_objects_undecoded
     assert!(!Arc::ptr_eq(&before[1], &after[1]), "another version is another object");
     assert_eq!(runs.load(Ordering::Relaxed), 3);
     assert_eq!(rig.monitor.counters().reused, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_reused_in_a_list_that_may_be_of_a_new_epoch() {
+    let held = Held::default();
+    let script = |source: &Source| source.on_list(List::at("1200").item(map("a", "1050")));
+    let rig = Rig::start_with(plain(), script, held.set_up());
+    rig.tells(1).await;
+    held.hold(&rig.changes.all()[0]);
+    rig.source.on_watch(Watch::new().error(too_large()));
+    // Restored to version 1000 and written to since: the same name, uid and version, and another object.
+    let mut another = map("a", "1050");
+    another.immutable = Some(true);
+    rig.source.on_list(List::at("1100").item(another));
+    assert_eq!(rig.tells(2).await[1], "replace 1100: a@1050 (new epoch)");
+    assert_eq!(objects(&rig.changes.all()[1])[0].immutable, Some(true));
+    assert_eq!(rig.monitor.counters().reused, 0);
 }
 
 #[tokio::test(start_paused = true)]

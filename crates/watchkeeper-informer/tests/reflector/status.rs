@@ -154,6 +154,20 @@ async fn waiting_fails_with_the_reason_where_waiting_is_of_no_use() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_synced_once_stays_so_for_those_who_wait_for_it() {
+    let rig = Rig::start(plain());
+    assert!(!rig.monitor.has_synced());
+    rig.source.on_list(List::at("10"));
+    rig.source.on_watch(Watch::new().wait(seconds(5)).error(status(403, "Forbidden")));
+    rig.pass(seconds(5)).await;
+    assert_eq!(rig.monitor.status().label(), "failing");
+    assert!(rig.monitor.has_synced());
+    assert_eq!(rig.monitor.wait_for_sync(None).await, Ok(()));
+    let refused = tokio::time::timeout(Duration::from_hours(1), rig.monitor.refusal()).await;
+    assert!(refused.is_err(), "nobody has to be told that there will be no list: {refused:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn waiting_ends_at_its_deadline_and_says_how_far_it_came() {
     let rig = Rig::start(plain());
     for _ in 0..10 {

@@ -178,7 +178,8 @@ async fn an_event_older_than_what_was_seen_is_not_applied_and_leads_to_a_list() 
     let failure = &rig.failures.all()[0];
     assert_eq!((failure.phase, failure.next), (Phase::WatchStream, Next::Relist));
     assert!(failure.message.contains("resourceVersion 7"), "{failure}");
-    assert_eq!(rig.monitor.counters().steps_back, 1);
+    let counters = rig.monitor.counters();
+    assert_eq!((counters.steps_back, counters.relists.get("went_back")), (1, Some(&1)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -281,6 +282,8 @@ async fn a_resumed_watch_is_probed_and_a_server_that_went_back_in_time_is_found_
     );
     assert_eq!(rig.tells(2).await[1], "replace 1001: b@3 (new epoch)");
     assert!(!silent.is_open());
+    let counters = rig.monitor.counters();
+    assert_eq!((counters.relists.get("rewound"), counters.epochs), (Some(&1), 1));
 }
 
 #[tokio::test(start_paused = true)]

@@ -37,14 +37,14 @@ struct Entry<K> {
 }
 
 /// What became of an object that was put in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum Put {
     /// The first of its key in this attempt.
     First,
     /// Replaced what this attempt had of the key.
     Again,
-    /// Left out: this attempt has a newer version of it.
-    Older,
+    /// Left out, because this attempt has a newer version of it.
+    Older(Identity),
 }
 
 /// A list that was read whole.
@@ -107,7 +107,7 @@ impl<K> Gathering<K> {
         let entry = &mut self.entries[place];
         let is_marked = entry.attempt == self.attempt && entry.object.is_some();
         if is_marked && versions == VersionOrder::Ordered && is_older(&identity, &entry.identity) {
-            return Put::Older;
+            return Put::Older(identity);
         }
         *entry = Entry { identity, object: Some(object), attempt: self.attempt };
         if is_marked {
@@ -226,7 +226,7 @@ mod tests {
         let mut gathering = Gathering::default();
         gathering.begin();
         gathering.put(incoming("a", "10"), Ordered);
-        assert_eq!(gathering.put(incoming("a", "9"), Ordered), Put::Older);
+        assert_eq!(gathering.put(incoming("a", "9"), Ordered), Put::Older(named("a", "9")));
         assert_eq!(gathering.put(incoming("a", "9"), Opaque), Put::Again, "unless versions do not compare");
         let reborn =
             Incoming { identity: Identity::new("", "a", "u2", "3"), object: Ok(Arc::new("u2".into())) };

@@ -9,7 +9,7 @@ use watchkeeper_client::{
 };
 
 use super::{
-    Action, EventKind, Freshness, INITIAL, Machine, Notice, State, Trouble,
+    Action, EventKind, Freshness, INITIAL, Machine, Notice, State, Trouble, WENT_BACK,
     gathering::Put,
     io::Effects,
     listing::TELL_EVERY,
@@ -93,6 +93,10 @@ impl Says {
 }
 
 impl Initial {
+    pub(super) fn freshness(&self) -> &Freshness {
+        &self.freshness
+    }
+
     /// When the initial events are overdue.
     pub(super) fn deadline(&self, options: &StreamingOptions) -> Option<Duration> {
         self.opened.map(|(opened, heard)| (opened + options.total).min(heard + options.silence))
@@ -145,9 +149,8 @@ impl<K> Machine<K> {
             // A list would bring the same object.
             return self.fail(Phase::List, &trouble, fx);
         }
-        let key = incoming.identity.key().to_owned();
-        if self.gathering.put(incoming, self.options.versions) == Put::Older {
-            let message = format!("the stream went back to an older version of object {key:?}");
+        if let Put::Older(identity) = self.gathering.put(incoming, self.options.versions) {
+            let message = format!("the stream went back to an older version of object {:?}", identity.key());
             let trouble = Trouble::new(Failure::new(Reason::Protocol), message);
             return self.initial_failed(initial, &trouble, fx);
         }
@@ -170,7 +173,7 @@ impl<K> Machine<K> {
         fx.notice(Notice::Listed { received: self.gathering.len(), about: Some(self.gathering.len()) });
         if let Err(step_back) = self.sync(mark.resource_version, &initial.freshness, fx) {
             let (verdict, message) = step_back.verdict(fx);
-            return self.follow(Phase::List, verdict, &message, fx);
+            return self.follow_because(WENT_BACK, Phase::List, verdict, &message, fx);
         }
         self.streaming = Memory::default();
         let opened = initial.opened.map_or(self.now, |(opened, _)| opened);

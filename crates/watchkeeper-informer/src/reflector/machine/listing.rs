@@ -8,7 +8,9 @@ use watchkeeper_client::{
     list_watch::{ListRequest, PageEnd},
 };
 
-use super::{Action, Freshness, INITIAL, Machine, Notice, State, Trouble, gathering::Put, io::Effects};
+use super::{
+    Action, Freshness, INITIAL, Machine, Notice, State, Trouble, WENT_BACK, gathering::Put, io::Effects,
+};
 use crate::reflector::intake::Incoming;
 
 /// How many objects a page has where nobody chose.
@@ -37,6 +39,12 @@ pub(super) struct Listing {
     is_barren: bool,
     /// How many pages in a row did not.
     barren_pages: u32,
+}
+
+impl Listing {
+    pub(super) fn freshness(&self) -> &Freshness {
+        &self.freshness
+    }
 }
 
 /// A page that ended without an end.
@@ -153,7 +161,7 @@ impl<K> Machine<K> {
             Ok(()) => self.start_watch(version, false),
             Err(step_back) => {
                 let (verdict, message) = step_back.verdict(fx);
-                self.follow(Phase::List, verdict, &message, fx)
+                self.follow_because(WENT_BACK, Phase::List, verdict, &message, fx)
             }
         }
     }

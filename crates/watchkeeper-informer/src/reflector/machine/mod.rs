@@ -105,7 +105,10 @@ pub(crate) struct Machine<K> {
 }
 
 /// Why the first list is one.
-pub(crate) const INITIAL: &str = "initial";
+const INITIAL: &str = "initial";
+
+/// Why a list follows something that was older than it should be.
+const WENT_BACK: &str = "went_back";
 
 impl<K> Machine<K> {
     pub(crate) fn new(options: ReflectorOptions, random: Rng) -> Self {
@@ -131,6 +134,16 @@ impl<K> Machine<K> {
     /// Whether a list is being read, as a stream or not.
     pub(crate) fn is_listing(&self) -> bool {
         matches!(self.state, State::Listing(_) | State::Initial(_))
+    }
+
+    /// Whether an object of the list being read may be taken from what is held under the same version. Not from a list that
+    /// asked for the newest there is: it may be of a new epoch, in which the same version is another one.
+    pub(crate) fn may_reuse(&self) -> bool {
+        match &self.state {
+            State::Listing(listing) => *listing.freshness() != Freshness::Newest,
+            State::Initial(initial) => *initial.freshness() != Freshness::Newest,
+            State::New | State::Watching(_) | State::Waiting { .. } => false,
+        }
     }
 
     /// Everything up to here has been told to the sink.
@@ -292,8 +305,19 @@ impl<K> Machine<K> {
         self.follow(phase, verdict, &trouble.message, fx)
     }
 
-    /// Does what was decided, now or after a wait.
     fn follow(&mut self, phase: Phase, verdict: Verdict, message: &Arc<str>, fx: &mut Effects<K>) -> Action {
+        self.follow_because(verdict.reason.label(), phase, verdict, message, fx)
+    }
+
+    /// Does what was decided, now or after a wait. `cause` is what a list is counted under, if it comes to that.
+    fn follow_because(
+        &mut self,
+        cause: &'static str,
+        phase: Phase,
+        verdict: Verdict,
+        message: &Arc<str>,
+        fx: &mut Effects<K>,
+    ) -> Action {
         let Verdict { decision, reason } = verdict;
         let next = decision.next();
         let jitter = self.random.f64();
@@ -315,7 +339,7 @@ impl<K> Machine<K> {
         if next == Next::Resume {
             fx.notice(Notice::WatchRestarted { reason: reason.label() });
         } else {
-            self.cause = reason.label();
+            self.cause = cause;
         }
         match wait {
             Some(wait) => {

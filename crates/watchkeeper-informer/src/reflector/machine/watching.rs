@@ -7,7 +7,7 @@ use watchkeeper_client::{
     list_watch::{Bookmark, ListRequest, WatchRequest},
 };
 
-use super::{Action, EventKind, Machine, Notice, State, Trouble, io::Effects};
+use super::{Action, EventKind, Machine, Notice, State, Trouble, WENT_BACK, io::Effects};
 use crate::reflector::{Change, Object, WatchOptions, intake::Incoming, options::MIN_WATCH_TIMEOUT};
 
 /// A watch that brings nothing and does not last this long is a server that is not serving.
@@ -73,7 +73,7 @@ impl<K> Machine<K> {
             if watching.is_resumed && self.options.rewind_probe.at_reconnect {
                 watching.next_probe = Some(self.now);
             } else {
-                watching.next_probe = self.options.rewind_probe.every.map(|every| self.now + every);
+                watching.next_probe = self.options.rewind_probe.next(self.now);
             }
         }
         self.probe_if_due(fx);
@@ -84,7 +84,7 @@ impl<K> Machine<K> {
         if let State::Watching(watching) = &mut self.state
             && watching.next_probe.is_some_and(|at| self.now >= at)
         {
-            watching.next_probe = self.options.rewind_probe.every.map(|every| self.now + every);
+            watching.next_probe = self.options.rewind_probe.next(self.now);
             watching.probe.clone_from(&self.version);
             fx.probe = Some(ListRequest::new().limit(1));
             fx.notice(Notice::Probed);
@@ -104,7 +104,7 @@ impl<K> Machine<K> {
             let message = format!("the server is at resourceVersion {found}, and was at {seen} before");
             fx.notice(Notice::WentBack { what: "server", found, seen });
             let verdict = Verdict { decision: Decision::RelistFromScratch, reason: Reason::Protocol };
-            return self.follow(Phase::WatchStream, verdict, &message.into(), fx);
+            return self.follow_because("rewound", Phase::WatchStream, verdict, &message.into(), fx);
         }
         self.state = State::Watching(watching);
         self.carry_on()
@@ -180,7 +180,7 @@ impl<K> Machine<K> {
         let tried = self.tried.unwrap_or(Next::Resume);
         let situation = Situation::at(Phase::WatchStream).after(tried);
         let verdict = classify(situation, Failure::new(Reason::Protocol));
-        self.follow(Phase::WatchStream, verdict, &message.into(), fx)
+        self.follow_because(WENT_BACK, Phase::WatchStream, verdict, &message.into(), fx)
     }
 
     pub(super) fn watch_bookmark(
