@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::options::BackoffOptions;
+use super::options::{BackoffOptions, FOR_EVER};
 
 /// Waits that double up to a limit, and go back to the first only after things went well for long enough.
 ///
@@ -38,7 +38,7 @@ impl Backoff {
     pub(crate) fn next(&mut self, now: Duration, at_least: Option<Duration>, jitter: f64) -> Duration {
         self.interrupted(now);
         let doubled = 2_u32.checked_pow(self.doublings).and_then(|n| self.options.initial.checked_mul(n));
-        let interval = doubled.unwrap_or(self.options.max).min(self.options.max);
+        let interval = doubled.unwrap_or(self.options.max).min(self.options.max).min(FOR_EVER);
         self.doublings = self.doublings.saturating_add(1);
         interval.max(at_least.unwrap_or_default()) + interval.mul_f64(jitter.clamp(0.0, 1.0))
     }

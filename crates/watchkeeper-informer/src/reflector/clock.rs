@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::options::FOR_EVER;
+
 /// The time since the clock was made, on tokio's clock: virtual where a test paused it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
@@ -26,9 +28,9 @@ impl Clock {
         read().into_std()
     }
 
-    /// The moment `at` this clock.
+    /// The moment `at` this clock. One that is too far off to be told is as good as never.
     pub(crate) fn at(&self, at: Duration) -> Instant {
-        self.origin + at
+        self.origin.checked_add(at).unwrap_or_else(|| self.origin + FOR_EVER)
     }
 }
 

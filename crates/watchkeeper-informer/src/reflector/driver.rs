@@ -196,7 +196,8 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
     fn new(reflector: Reflector<K>, sink: S) -> Self {
         let Reflector { name, source, options, intake, limiter, hook, reporter } = reflector;
         let random = options.seed.map_or_else(Rng::new, Rng::with_seed);
-        let resync = Resync { period: options.resync_period, due: None };
+        let period = options.resync_period.filter(|period| !period.is_zero());
+        let resync = Resync { period, due: None };
         let machine = Machine::new(options, random);
         let (connection, probe, turn) = (Connection::None, None, None);
         Self { name, source, intake, limiter, hook, reporter, machine, resync, sink, connection, probe, turn }
@@ -205,7 +206,7 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
     async fn until_closed(mut self) -> SinkClosed {
         let mut input = Input::Started;
         loop {
-            input = match self.turn_of_the_wheel(input).await {
+            input = match self.step(input).await {
                 Ok(input) => input,
                 Err(closed) => return closed,
             };
@@ -213,7 +214,7 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
     }
 
     /// One step of the machine, what it asks for, and what comes of that.
-    async fn turn_of_the_wheel(&mut self, input: Input<K>) -> Result<Input<K>, SinkClosed> {
+    async fn step(&mut self, input: Input<K>) -> Result<Input<K>, SinkClosed> {
         // A source and a sink that are always ready must not keep the task from being stopped.
         consume_budget().await;
         let now = self.reporter.clock().now();
@@ -329,7 +330,7 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
         {
             self.sink.push(Change::Resync).await?;
             self.reporter.counters().resynced();
-            self.resync.due = Some(self.reporter.clock().now() + period);
+            self.resync.due = Some(self.reporter.clock().now().saturating_add(period));
         }
         Ok(())
     }
@@ -396,7 +397,7 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
                 debug!(reflector, version = self.machine.version(), "the list is complete");
                 let period = self.resync.period;
                 let now = self.reporter.clock().now();
-                self.resync.due = self.resync.due.or(period.map(|period| now + period));
+                self.resync.due = self.resync.due.or(period.map(|period| now.saturating_add(period)));
             }
             Notice::Failed(failure) => {
                 if failure.will_pass {

@@ -1,6 +1,6 @@
 //! What can be chosen about a reflector.
 
-use std::time::Duration;
+use std::{ops::Range, time::Duration};
 
 /// What can be chosen about a reflector. The defaults are client-go's where it has the choice.
 ///
@@ -29,7 +29,7 @@ pub struct ReflectorOptions {
     pub undecodable: OnUndecodable,
     /// What the numbers in resourceVersions mean.
     pub versions: VersionOrder,
-    /// How often to tell the sink to go over everything again; none for never. Costs the server nothing.
+    /// How often to tell the sink to go over everything again; none, or zero, for never. Costs the server nothing.
     pub resync_period: Option<Duration>,
     /// Where the randomness of waits and timeouts comes from, for runs that can be repeated; none for a new seed.
     pub seed: Option<u64>,
@@ -53,8 +53,19 @@ impl Default for WatchOptions {
     }
 }
 
+impl WatchOptions {
+    /// The least and the most seconds a server is asked to keep a watch open.
+    pub(crate) fn timeout_seconds(&self) -> Range<u64> {
+        let least = self.min_timeout.clamp(MIN_WATCH_TIMEOUT, FOR_EVER).as_secs();
+        least..least * 2
+    }
+}
+
 /// The least a server is asked to keep a watch open.
-pub(crate) const MIN_WATCH_TIMEOUT: Duration = Duration::from_mins(5);
+const MIN_WATCH_TIMEOUT: Duration = Duration::from_mins(5);
+
+/// Longer than anything is waited for. Options may say longer; to compute with, this is enough.
+pub(crate) const FOR_EVER: Duration = Duration::from_hours(24 * 365);
 
 /// Choices about lists as streams: a watch that begins with every object there is, costs a server less than a list, and
 /// goes on as the watch.
@@ -127,7 +138,7 @@ pub struct RewindProbe {
 impl RewindProbe {
     /// When the next one is due. However often they are wanted, the server is left a second in between.
     pub(crate) fn next(&self, now: Duration) -> Option<Duration> {
-        self.every.map(|every| now + every.max(Duration::from_secs(1)))
+        self.every.map(|every| now.saturating_add(every.max(Duration::from_secs(1))))
     }
 }
 

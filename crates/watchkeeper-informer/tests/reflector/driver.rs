@@ -239,6 +239,43 @@ async fn the_same_seed_makes_the_same_choices() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn options_that_mean_never_or_at_once_are_taken_so() {
+    for extreme in [Duration::MAX, Duration::ZERO] {
+        let mut options = streaming();
+        options.watch.min_timeout = extreme;
+        options.watch.grace = extreme;
+        options.streaming.total = Duration::MAX;
+        options.streaming.silence = Duration::MAX;
+        options.streaming.remember = extreme;
+        options.backoff.reset_after = extreme;
+        options.rewind_probe.every = Some(extreme);
+        options.resync_period = Some(extreme);
+        let rig = Rig::start(options);
+        rig.source.on_watch(Watch::refused(status(422, "Invalid")));
+        rig.source.on_list(List::at("10"));
+        rig.source.on_watch(Watch::new().bookmark("11").error(status(503, "ServiceUnavailable")));
+        let _server = rig.source.open_watch(Watch::new());
+        rig.pass(Duration::from_mins(3)).await;
+        assert!(rig.monitor.status().is_synced(), "{extreme:?}: {:?}", rig.monitor.status());
+        assert_eq!(rig.monitor.counters().resyncs, 0);
+        let probes = rig.monitor.counters().probes;
+        assert!(probes <= 180, "{extreme:?}: {probes} probes");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_longest_wait_may_be_as_long_as_anyone_likes() {
+    let mut options = plain();
+    options.backoff.initial = Duration::MAX;
+    options.backoff.max = Duration::MAX;
+    let mut rig = Rig::start(options);
+    rig.source.on_list(List::unreachable(TransportKind::Refused));
+    rig.pass(Duration::from_hours(24)).await;
+    assert_eq!(rig.asked.all().len(), 1);
+    rig.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn dropping_the_run_stops_it() {
     let source = ScriptedSource::<ConfigMap>::new();
     let server = source.open_watch(Watch::new().initial_events_end("10"));

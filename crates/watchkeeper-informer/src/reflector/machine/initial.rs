@@ -99,7 +99,9 @@ impl Initial {
 
     /// When the initial events are overdue.
     pub(super) fn deadline(&self, options: &StreamingOptions) -> Option<Duration> {
-        self.opened.map(|(opened, heard)| (opened + options.total).min(heard + options.silence))
+        self.opened.map(|(opened, heard)| {
+            opened.saturating_add(options.total).min(heard.saturating_add(options.silence))
+        })
     }
 }
 
@@ -240,7 +242,7 @@ impl<K> Machine<K> {
         let verdict = Verdict { decision: Decision::Relist, reason };
         self.report(Phase::List, verdict, &trouble.message, None, fx);
         if let Some(why) = remember {
-            let until = self.now + self.options.streaming.remember;
+            let until = self.now.saturating_add(self.options.streaming.remember);
             self.streaming = Memory { broken: 0, until: Some(until) };
             fx.notice(Notice::StreamingGivenUp { why });
         }

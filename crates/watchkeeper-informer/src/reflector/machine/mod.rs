@@ -343,7 +343,7 @@ impl<K> Machine<K> {
         }
         match wait {
             Some(wait) => {
-                let until = self.now + wait;
+                let until = self.now.saturating_add(wait);
                 self.state = State::Waiting { until, then: next };
                 Action::Wait { until }
             }

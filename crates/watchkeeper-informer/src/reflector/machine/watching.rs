@@ -8,7 +8,7 @@ use watchkeeper_client::{
 };
 
 use super::{Action, EventKind, Machine, Notice, State, Trouble, WENT_BACK, io::Effects};
-use crate::reflector::{Change, Object, WatchOptions, intake::Incoming, options::MIN_WATCH_TIMEOUT};
+use crate::reflector::{Change, Object, WatchOptions, intake::Incoming};
 
 /// A watch that brings nothing and does not last this long is a server that is not serving.
 pub(super) const AT_LEAST: Duration = Duration::from_secs(1);
@@ -44,7 +44,7 @@ impl Watching {
 
     /// When the server must have ended it.
     fn dead_at(&self, options: &WatchOptions) -> Option<Duration> {
-        Some(self.opened? + self.timeout + options.grace)
+        Some(self.opened?.saturating_add(self.timeout).saturating_add(options.grace))
     }
 }
 
@@ -56,8 +56,7 @@ impl<K> Machine<K> {
     }
 
     pub(super) fn watch_timeout(&mut self) -> Duration {
-        let least = self.options.watch.min_timeout.max(MIN_WATCH_TIMEOUT).as_secs();
-        Duration::from_secs(self.random.u64(least..least.saturating_mul(2)))
+        Duration::from_secs(self.random.u64(self.options.watch.timeout_seconds()))
     }
 
     pub(super) fn watch_opened(&mut self, watching: Watching, fx: &mut Effects<K>) -> Action {
