@@ -1,0 +1,129 @@
+//! The task of one handler.
+
+use std::{
+    any::Any,
+    fmt,
+    future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, atomic::Ordering},
+    task::Poll,
+};
+
+use kube_core::Resource;
+use tracing::error;
+
+use super::{
+    Shared,
+    log::{ListenerId, Report, Unstarted, Work},
+};
+use crate::{event::Event, handler::Callback, sync::AtomicBool};
+
+/// A handler to be run: [`run`](Self::run) gives it event after event.
+///
+/// Dropping it, run or not, removes the handler.
+#[must_use = "a handler hears nothing until its task runs"]
+pub struct ListenerTask<K: Resource> {
+    shared: Arc<Shared<K>>,
+    id: ListenerId,
+    name: Arc<str>,
+    callback: Callback<K>,
+    is_stopped: Arc<AtomicBool>,
+}
+
+impl<K: Resource + Send + Sync + 'static> ListenerTask<K> {
+    pub(super) fn new(shared: Arc<Shared<K>>, unstarted: Unstarted<K>) -> Self {
+        let Unstarted { id, name, callback, is_stopped } = unstarted;
+        Self { shared, id, name, callback, is_stopped }
+    }
+
+    /// Calls the handler until it is removed or the processor is shut down.
+    pub async fn run(self) {
+        self.shared.operate(|log, _, _| log.note_task(self.id, tokio::task::try_id()));
+        let mut report = Report::default();
+        loop {
+            match self.next_work(std::mem::take(&mut report)).await {
+                Work::Stop => return,
+                Work::Initial(objects) => {
+                    for object in objects {
+                        if self.is_stopped() {
+                            return;
+                        }
+                        self.deliver(&Event::Added { object, is_initial: true }, &mut report).await;
+                    }
+                }
+                Work::Batch(batch) => self.deliver_all(&batch.events, &mut report).await,
+                Work::Backlog(events) => self.deliver_all(&events, &mut report).await,
+            }
+        }
+    }
+
+    async fn next_work(&self, report: Report) -> Work<K> {
+        let mut report = Some(report);
+        poll_fn(|context| {
+            self.shared.operate(|log, _, after| {
+                // Told once, however often it is woken for nothing.
+                let report = report.take().unwrap_or_default();
+                log.next_work(self.id, report, context.waker(), after)
+            })
+        })
+        .await
+    }
+
+    async fn deliver_all(&self, events: &[Event<K>], report: &mut Report) {
+        for event in events {
+            if self.is_stopped() {
+                return;
+            }
+            self.deliver(event, report).await;
+        }
+    }
+
+    async fn deliver(&self, event: &Event<K>, report: &mut Report) {
+        let called = match &self.callback {
+            Callback::Sync(handler) => {
+                // A handler that never waits must still let others run.
+                tokio::task::coop::consume_budget().await;
+                catch_unwind(AssertUnwindSafe(|| handler.handle(event)))
+            }
+            Callback::Async(handler) => {
+                match catch_unwind(AssertUnwindSafe(|| handler.handle(event.clone()))) {
+                    Ok(mut handling) => {
+                        poll_fn(|context| {
+                            let polled = catch_unwind(AssertUnwindSafe(|| handling.as_mut().poll(context)));
+                            polled.map_or_else(|panic| Poll::Ready(Err(panic)), |poll| poll.map(Ok))
+                        })
+                        .await
+                    }
+                    Err(panic) => Err(panic),
+                }
+            }
+        };
+        report.delivered += 1;
+        if let Err(panic) = called {
+            report.panics += 1;
+            error!(handler = %self.name, panic = message(&*panic), ?event, "handler panicked");
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Acquire)
+    }
+}
+
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("with something that is no text")
+}
+
+impl<K: Resource> Drop for ListenerTask<K> {
+    fn drop(&mut self) {
+        self.shared.operate(|log, _, after| log.finish(self.id, after));
+    }
+}
+
+impl<K: Resource> fmt::Debug for ListenerTask<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ListenerTask").field("name", &self.name).finish_non_exhaustive()
+    }
+}
