@@ -13,29 +13,11 @@ type Keys<'a> = HashSet<KeyRef<'a>, RandomState>;
 /// A resourceVersion that everything up to which has been seen.
 pub(super) type Mark = Option<Arc<str>>;
 
-/// One key in line.
-pub(super) struct Entry<K> {
-    pub(super) deltas: Deltas<K>,
-    /// The mark when the key got in line: once it is this key's turn, everything before it has been popped, so the
-    /// consumer is complete up to here.
-    complete_before: Mark,
-    /// True when the first list put it in line, or found it there.
-    counts_for_sync: bool,
-}
-
 /// What a pop hands out.
 pub(super) struct Batch<K> {
     pub(super) keys: Arc<[Deltas<K>]>,
     /// What the consumer is complete up to once it has applied the batch.
     pub(super) watermark: Mark,
-}
-
-/// What was handed out and not yet finished.
-struct InFlight<K> {
-    keys: Arc<[Deltas<K>]>,
-    counts_for_sync: bool,
-    /// Where the first of them stood, in case they have to go back.
-    complete_before: Mark,
 }
 
 /// How far the first list has come.
@@ -49,11 +31,12 @@ enum Population {
 }
 
 /// Invariants: a key is in line once; `queued_deltas` is the number of deltas in line; the marks of the keys in line do not
-/// get older from front to back; no key is in flight while another batch is.
+/// get older from front to back.
 pub(super) struct Core<K> {
-    queue: KeyedQueue<Entry<K>>,
+    queue: KeyedQueue<Deltas<K>>,
     queued_deltas: usize,
-    in_flight: Option<InFlight<K>>,
+    /// What was handed out and not yet finished.
+    in_flight: Option<Arc<[Deltas<K>]>>,
     /// What a consumer that has applied everything so far is complete up to.
     mark: Mark,
     /// The last watermark that was handed out.
@@ -165,7 +148,7 @@ impl<K: Resource + 'static> Core<K> {
         }
         if is_initial {
             let keys = self.queue.len();
-            self.queue.iter_mut().for_each(|entry| entry.counts_for_sync = true);
+            self.queue.iter_mut().for_each(|deltas| deltas.counts_for_sync = true);
             self.population = if keys == 0 { Population::Complete } else { Population::Popping(keys) };
         }
         self.advance(version.map(Arc::from));
@@ -205,52 +188,40 @@ impl<K: Resource + 'static> Core<K> {
         if !self.can_pop() {
             return None;
         }
-        let front = self.queue.front();
-        let counts_for_sync = front.is_some_and(|entry| entry.counts_for_sync);
-        let complete_before = front.and_then(|entry| entry.complete_before.clone());
+        let is_of_first_list = self.queue.front().is_some_and(|deltas| deltas.counts_for_sync);
         let mut keys = Vec::with_capacity(max.min(self.queue.len()));
         while keys.len() < max.max(1)
-            && self.queue.front().is_some_and(|entry| entry.counts_for_sync == counts_for_sync)
+            && self.queue.front().is_some_and(|deltas| deltas.counts_for_sync == is_of_first_list)
         {
-            if let Some(entry) = self.queue.pop_front() {
-                self.queued_deltas -= entry.deltas.len();
-                keys.push(entry.deltas);
-            }
+            keys.extend(self.queue.pop_front());
         }
+        self.queued_deltas -= keys.iter().map(Deltas::len).sum::<usize>();
         let keys: Arc<[Deltas<K>]> = keys.into();
-        let watermark = self.queue.front().map_or(&self.mark, |entry| &entry.complete_before).clone();
-        self.in_flight = Some(InFlight { keys: Arc::clone(&keys), counts_for_sync, complete_before });
+        let watermark = self.queue.front().map_or(&self.mark, |deltas| &deltas.complete_before).clone();
+        self.in_flight = Some(Arc::clone(&keys));
         Some(Batch { keys, watermark })
     }
 
     /// The batch in flight has been applied.
     pub(super) fn done(&mut self, watermark: Mark) {
-        let Some(batch) = self.in_flight.take() else { return };
+        let Some(keys) = self.in_flight.take() else { return };
         self.marked = watermark;
-        if let Population::Popping(left) = self.population
-            && batch.counts_for_sync
-        {
-            let left = left.saturating_sub(batch.keys.len());
+        if let Population::Popping(left) = self.population {
+            let finished = keys.iter().filter(|deltas| deltas.counts_for_sync).count();
+            let left = left.saturating_sub(finished);
             self.population = if left == 0 { Population::Complete } else { Population::Popping(left) };
         }
     }
 
     /// The batch in flight has not been applied, or not known to have been: it goes back to where it was.
     pub(super) fn put_back(&mut self) {
-        let Some(batch) = self.in_flight.take() else { return };
-        for deltas in batch.keys.iter().rev().cloned() {
-            let later = self.queue.remove(KeyRef::of(&*deltas.first.object));
+        let Some(keys) = self.in_flight.take() else { return };
+        for mut deltas in keys.iter().rev().cloned() {
             self.queued_deltas += deltas.len();
-            let mut entry = Entry {
-                deltas,
-                complete_before: batch.complete_before.clone(),
-                counts_for_sync: batch.counts_for_sync,
-            };
-            if let Some(later) = later {
-                entry.deltas.append(later.deltas);
-                entry.counts_for_sync |= later.counts_for_sync;
+            if let Some(later) = self.queue.remove(KeyRef::of(&*deltas.first.object)) {
+                deltas.append(later);
             }
-            self.queue.push_front(entry);
+            self.queue.push_front(deltas);
         }
     }
 
@@ -259,10 +230,10 @@ impl<K: Resource + 'static> Core<K> {
     fn missing_from(&self, objects: &[Arc<K>], known: &dyn KnownObjects<K>) -> Vec<Arc<K>> {
         let listed: Keys<'_> = objects.iter().map(|object| KeyRef::of(&**object)).collect();
         let in_flight = self.in_flight_keys();
-        let in_line = self.queue.iter().map(|entry| &entry.deltas);
         // A key that is in line and in flight counts as it stands in line: that is the later.
         let only_in_flight =
             self.in_flight_deltas().filter(|deltas| !self.queue.contains(KeyRef::of(&*deltas.first.object)));
+        let in_line = self.queue.iter();
         let mut gone: Vec<Arc<K>> = in_line
             .chain(only_in_flight)
             .map(Deltas::newest)
@@ -297,7 +268,7 @@ impl<K: Resource + 'static> Core<K> {
     fn last_state(&mut self, key: &str, known: &dyn KnownObjects<K>) -> Option<Arc<K>> {
         let key_ref = KeyRef::parse(key);
         let newest = match self.queue.get_mut(key_ref) {
-            Some(entry) => Some(entry.deltas.newest().clone()),
+            Some(deltas) => Some(deltas.newest().clone()),
             None => self.in_flight_newest(key_ref).cloned(),
         };
         match newest {
@@ -307,7 +278,7 @@ impl<K: Resource + 'static> Core<K> {
     }
 
     fn in_flight_deltas(&self) -> impl Iterator<Item = &Deltas<K>> {
-        self.in_flight.iter().flat_map(|batch| batch.keys.iter())
+        self.in_flight.iter().flat_map(|keys| keys.iter())
     }
 
     fn in_flight_keys(&self) -> Keys<'_> {
@@ -319,28 +290,23 @@ impl<K: Resource + 'static> Core<K> {
     }
 
     fn push(&mut self, delta: Delta<K>) {
-        let Some(entry) = self.queue.get_mut(KeyRef::of(&*delta.object)) else {
-            let complete_before = self.mark.clone();
-            self.queue.push_back(Entry {
-                deltas: Deltas::one(delta),
-                complete_before,
-                counts_for_sync: false,
-            });
+        let Some(deltas) = self.queue.get_mut(KeyRef::of(&*delta.object)) else {
+            self.queue.push_back(Deltas::one(delta, self.mark.clone()));
             self.queued_deltas += 1;
             return;
         };
-        match (entry.deltas.newest().kind, delta.kind) {
+        match (deltas.newest().kind, delta.kind) {
             // Of two deletions in a row the one that knows more is kept: the later, unless it only knows that the
             // object is gone.
             (DeltaKind::Deleted { .. }, DeltaKind::Deleted { final_state_unknown: true }) => {
                 self.released.push(delta.object);
             }
             (DeltaKind::Deleted { .. }, DeltaKind::Deleted { .. }) => {
-                let replaced = std::mem::replace(entry.deltas.newest_mut(), delta);
+                let replaced = std::mem::replace(deltas.newest_mut(), delta);
                 self.released.push(replaced.object);
             }
             _ => {
-                entry.deltas.push(delta);
+                deltas.push(delta);
                 self.queued_deltas += 1;
             }
         }

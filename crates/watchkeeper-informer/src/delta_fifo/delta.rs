@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use kube_core::Resource;
 
-use super::core::Entry;
+use super::core::Mark;
 use crate::{key_ref::KeyRef, keyed_queue::Keyed};
 
 /// One thing that happened to an object.
@@ -41,12 +41,17 @@ pub enum DeltaKind {
 pub struct Deltas<K> {
     /// Most often there is no more than this one, and it takes no allocation.
     pub(super) first: Delta<K>,
-    pub(super) rest: Vec<Delta<K>>,
+    rest: Vec<Delta<K>>,
+    /// How far everything was known when the key got in line: once it is this key's turn, everything before it has been
+    /// popped, so the consumer is complete up to here.
+    pub(super) complete_before: Mark,
+    /// True when the first list put it in line, or found it there.
+    pub(super) counts_for_sync: bool,
 }
 
 impl<K> Deltas<K> {
-    pub(super) fn one(delta: Delta<K>) -> Self {
-        Self { first: delta, rest: Vec::new() }
+    pub(super) fn one(delta: Delta<K>, complete_before: Mark) -> Self {
+        Self { first: delta, rest: Vec::new(), complete_before, counts_for_sync: false }
     }
 
     /// What happened first.
@@ -82,6 +87,7 @@ impl<K> Deltas<K> {
     pub(super) fn append(&mut self, later: Self) {
         self.rest.push(later.first);
         self.rest.extend(later.rest);
+        self.counts_for_sync |= later.counts_for_sync;
     }
 }
 
@@ -92,9 +98,9 @@ impl<K> Delta<K> {
     }
 }
 
-impl<K: Resource> Keyed for Entry<K> {
+impl<K: Resource> Keyed for Deltas<K> {
     fn key(&self) -> KeyRef<'_> {
-        KeyRef::of(&*self.deltas.first.object)
+        KeyRef::of(&*self.first.object)
     }
 }
 
@@ -107,7 +113,12 @@ impl<K> Clone for Delta<K> {
 
 impl<K> Clone for Deltas<K> {
     fn clone(&self) -> Self {
-        Self { first: self.first.clone(), rest: self.rest.clone() }
+        Self {
+            first: self.first.clone(),
+            rest: self.rest.clone(),
+            complete_before: self.complete_before.clone(),
+            counts_for_sync: self.counts_for_sync,
+        }
     }
 }
 

@@ -23,22 +23,28 @@ use crate::{event::Event, handler::Callback, sync::AtomicBool};
 /// Dropping it, run or not, removes the handler.
 #[must_use = "a handler hears nothing until its task runs"]
 pub struct ListenerTask<K: Resource> {
-    shared: Arc<Shared<K>>,
-    id: ListenerId,
     name: Arc<str>,
     callback: Callback<K>,
     is_stopped: Arc<AtomicBool>,
+    // Last, so that the handler is gone by the time it is said to be.
+    place: Place<K>,
+}
+
+/// The listener's place in the log, given up when it is dropped.
+struct Place<K: Resource> {
+    shared: Arc<Shared<K>>,
+    id: ListenerId,
 }
 
 impl<K: Resource + Send + Sync + 'static> ListenerTask<K> {
     pub(super) fn new(shared: Arc<Shared<K>>, unstarted: Unstarted<K>) -> Self {
         let Unstarted { id, name, callback, is_stopped } = unstarted;
-        Self { shared, id, name, callback, is_stopped }
+        Self { name, callback, is_stopped, place: Place { shared, id } }
     }
 
     /// Calls the handler until it is removed or the processor is shut down.
     pub async fn run(self) {
-        self.shared.operate(|log, _, _| log.note_task(self.id, tokio::task::try_id()));
+        self.place.shared.operate(|log, _, _| log.note_task(self.place.id, tokio::task::try_id()));
         let mut report = Report::default();
         loop {
             match self.next_work(std::mem::take(&mut report)).await {
@@ -60,10 +66,10 @@ impl<K: Resource + Send + Sync + 'static> ListenerTask<K> {
     async fn next_work(&self, report: Report) -> Work<K> {
         let mut report = Some(report);
         poll_fn(|context| {
-            self.shared.operate(|log, _, after| {
+            self.place.shared.operate(|log, _, after| {
                 // Told once, however often it is woken for nothing.
                 let report = report.take().unwrap_or_default();
-                log.next_work(self.id, report, context.waker(), after)
+                log.next_work(self.place.id, report, context.waker(), after)
             })
         })
         .await
@@ -116,7 +122,7 @@ fn message(panic: &(dyn Any + Send)) -> &str {
         .unwrap_or("with something that is no text")
 }
 
-impl<K: Resource> Drop for ListenerTask<K> {
+impl<K: Resource> Drop for Place<K> {
     fn drop(&mut self) {
         self.shared.operate(|log, _, after| log.finish(self.id, after));
     }

@@ -117,10 +117,14 @@ impl<K: Resource + Send + Sync + 'static> Processor<K> {
         self.shared.operate(|log, now, _| log.mark_due(now))
     }
 
-    /// How often [`mark_due`](Self::mark_due) has to be called; zero is never.
-    ///
-    /// Up to this call it is the shortest period of any handler. From now on it stays what it is, and handlers
-    /// that want less get this.
+    /// How often [`mark_due`](Self::mark_due) has to be called, for as long as it is not
+    /// [fixed](Self::fix_check_period): the shortest period of any handler, or zero for never.
+    pub fn check_period(&self) -> Duration {
+        self.shared.operate(|log, _, _| log.check_period().get())
+    }
+
+    /// How often [`mark_due`](Self::mark_due) has to be called from now on: handlers that want to be resynced more often
+    /// have to make do with this. For whoever starts the timer.
     pub fn fix_check_period(&self) -> Duration {
         self.shared.operate(|log, _, _| log.check_period().fix())
     }
