@@ -334,10 +334,8 @@ impl<K: Resource> Log<K> {
                     member.events_coalesced += backlog.take_merged();
                 }
                 Feed::Coalescing { .. } => {}
-                // Somebody who waits is not woken to pass over what is for others.
-                Feed::Following { next } if !is_concerned && *next == number && member.waker.is_some() => {
-                    *next += 1;
-                }
+                // Somebody who has read everything is not made to pass over what is for others.
+                Feed::Following { next } if !is_concerned && *next == number => *next += 1,
                 Feed::Following { .. } => unread += 1,
             }
             if is_concerned {
