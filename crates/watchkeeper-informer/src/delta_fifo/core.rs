@@ -130,7 +130,7 @@ impl<K: Resource + 'static> Core<K> {
         self.advance(version.map(Arc::from));
     }
 
-    /// A list: each object is `Replaced`; what is in line, in flight or known and not in the list is deleted, once.
+    /// A list: what is in line, in flight or known and not in the list is deleted, once; each object is `Replaced`.
     pub(super) fn replace(
         &mut self,
         objects: Vec<Arc<K>>,
@@ -139,12 +139,13 @@ impl<K: Resource + 'static> Core<K> {
     ) {
         let is_initial = self.population == Population::Awaited;
         let gone = self.missing_from(&objects, known);
-        for object in objects {
-            self.push(Delta { kind: DeltaKind::Replaced, object, is_initial });
-        }
+        // First what is gone: whoever accounts for names or addresses hears of what was freed before what is new.
         for object in gone {
             let kind = DeltaKind::Deleted { final_state_unknown: true };
             self.push(Delta { kind, object, is_initial });
+        }
+        for object in objects {
+            self.push(Delta { kind: DeltaKind::Replaced, object, is_initial });
         }
         if is_initial {
             let keys = self.queue.len();

@@ -23,9 +23,10 @@ use crate::{sync::Mutex, wakers::Wakers};
 ///    change since it was popped last; later ones join it there.
 /// 2. **Nothing is lost.** Every change is popped, but for a deletion right after a deletion (the more informative of the
 ///    two is kept) and the deletion of an object that is neither in line nor known.
-/// 3. **A list leaves nothing behind.** After [`replace`](Self::replace) each object of the list is `Replaced`, and each object
-///    that is in line, being processed or known, and not in the list, is `Deleted` with its final state unknown: its
-///    last state in line, or else the cache's. An object whose deletion is in line already is not deleted twice.
+/// 3. **A list leaves nothing behind.** [`replace`](Self::replace) puts a `Deleted` in line for each object that is in
+///    line, being processed or known, and not in the list: with its final state unknown, and the last state in line, or else
+///    the cache's. An object whose deletion is in line already is not deleted twice. Then each object of the list is
+///    `Replaced`.
 /// 4. **One batch at a time.** Nothing is popped while the last [`Popped`] has not been finished, and what is being processed
 ///    counts as known. A batch that is dropped unfinished goes back to the front.
 /// 5. **The watermark tells the truth.** [`Popped::watermark`] is a resourceVersion up to which a consumer that applied
@@ -47,7 +48,8 @@ use crate::{sync::Mutex, wakers::Wakers};
 ///
 /// The rules are those of `DeltaFIFO`: changes accumulate by key, so the number of keys in line is bounded by the
 /// objects there are, and what a list no longer has is found with the queue's help. Of `RealFIFO` it has batches, processing
-/// without a lock, bookmarks in order, and a sync that waits until the last object is processed. `RealFIFO` keeps
+/// without a lock, bookmarks in order, deletions before the rest of a list, and a sync that waits until the last object is
+/// processed. `RealFIFO` keeps
 /// the order between objects too, so that the cache is always a state the server once had; here that holds whenever the line is
 /// empty, and in between the watermark is behind what some keys show.
 pub struct DeltaFifo<K> {

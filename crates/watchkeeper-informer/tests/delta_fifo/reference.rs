@@ -81,11 +81,11 @@ impl Reference {
         }
         let gone: Vec<(Key, Version)> =
             keys.iter().filter_map(|&key| Some((key, self.last_state(key)?))).collect();
-        for &(key, state) in list {
-            self.push(key, Kind::Replaced, state, is_initial);
-        }
         for (key, state) in gone {
             self.push(key, Kind::DeletedUnknown, state, is_initial);
+        }
+        for &(key, state) in list {
+            self.push(key, Kind::Replaced, state, is_initial);
         }
         if is_initial {
             self.unfinished = Some(self.line.len());

@@ -1,11 +1,5 @@
 //! Back-pressure.
 
-use std::{
-    future::Future,
-    pin::pin,
-    task::{Context, Waker},
-};
-
 use watchkeeper_informer::delta_fifo::{FifoOptions, NothingKnown};
 
 use crate::{Fifo, fifo_fixture::object};
@@ -16,11 +10,15 @@ async fn is_waited_for_until_the_consumer_made_some() {
     fifo.add(object("a", 1)).unwrap();
     fifo.room().await.unwrap();
     fifo.add(object("b", 2)).unwrap();
-    let mut room = pin!(fifo.room());
-    assert!(room.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-    let consume = async { fifo.pop().await.unwrap().done() };
-    let (room, ()) = tokio::join!(room, consume);
-    assert_eq!(room, Ok(()));
+    let mut waiting = tokio::task::JoinSet::new();
+    let producer = fifo.clone();
+    // In a task of its own, which only runs again if it is woken.
+    waiting.spawn(async move { producer.room().await });
+    tokio::task::yield_now().await;
+    assert!(waiting.try_join_next().is_none());
+    let popped = fifo.pop().await.unwrap();
+    assert_eq!(waiting.join_all().await, [Ok(())]);
+    popped.done();
 }
 
 #[tokio::test]

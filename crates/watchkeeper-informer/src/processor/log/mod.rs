@@ -157,8 +157,11 @@ impl<K: Resource> Log<K> {
 
     /// Marks the listeners whose resync is due, and unmarks all others. True if there are any.
     pub(super) fn mark_due(&mut self, now: Duration) -> bool {
-        // Every one is looked at, also after one was found due.
-        self.members.values_mut().filter_map(|member| member.resync.check(now).then_some(())).count() > 0
+        let mut is_any_due = false;
+        for member in self.members.values_mut() {
+            is_any_due |= member.resync.check(now);
+        }
+        is_any_due
     }
 
     pub(super) fn check_period(&mut self) -> &mut CheckPeriod {
@@ -241,7 +244,6 @@ impl<K: Resource> Log<K> {
         if let Some(mut member) = self.members.remove(&id) {
             let feed = member.close(after);
             self.leave(feed, after);
-            member.waiting.take_into(&mut after.to_wake);
             after.members.push(member);
         }
     }
