@@ -24,6 +24,11 @@ impl Wakers {
         to_wake.0.extend(waiting.take());
     }
 
+    /// Makes room for so many more.
+    pub(crate) fn reserve(&mut self, tasks: usize) {
+        self.0.reserve(tasks);
+    }
+
     /// Wakes everybody. Not to be called with a lock held: a waker may run anything.
     pub(crate) fn wake(self) {
         self.0.into_iter().for_each(Waker::wake);

@@ -16,7 +16,18 @@ use super::{
     Shared,
     log::{ListenerId, Report, Unstarted, Work},
 };
-use crate::{event::Event, handler::Callback, sync::AtomicBool};
+use crate::{
+    event::Event,
+    handler::{Callback, Handle},
+    sync::AtomicBool,
+};
+
+/// How a call went: well, or what it panicked with.
+type Called = Result<(), Box<dyn Any + Send>>;
+
+/// Calls that count as one unit of the runtime's budget for a task that does not wait by itself. It hands out 128 units
+/// at a time, so that a handler of a microsecond keeps a thread for one millisecond.
+const CALLS_A_UNIT: usize = 8;
 
 /// A handler to be run: [`run`](Self::run) gives it event after event.
 ///
@@ -44,7 +55,7 @@ impl<K: Resource + Send + Sync + 'static> ListenerTask<K> {
 
     /// Calls the handler until it is removed or the processor is shut down.
     pub async fn run(self) {
-        self.place.shared.operate(|log, _, _| log.note_task(self.place.id, tokio::task::try_id()));
+        self.place.shared.operate(|log, _| log.note_task(self.place.id, tokio::task::try_id()));
         let mut report = Report::default();
         loop {
             match self.next_work(std::mem::take(&mut report)).await {
@@ -54,7 +65,7 @@ impl<K: Resource + Send + Sync + 'static> ListenerTask<K> {
                         if self.is_stopped() {
                             return;
                         }
-                        self.deliver(&Event::Added { object, is_initial: true }, &mut report).await;
+                        self.deliver_all(&[Event::Added { object, is_initial: true }], &mut report).await;
                     }
                 }
                 Work::Batch(batch) => self.deliver_all(&batch.events, &mut report).await,
@@ -66,7 +77,7 @@ impl<K: Resource + Send + Sync + 'static> ListenerTask<K> {
     async fn next_work(&self, report: Report) -> Work<K> {
         let mut report = Some(report);
         poll_fn(|context| {
-            self.place.shared.operate(|log, _, after| {
+            self.place.shared.operate(|log, after| {
                 // Told once, however often it is woken for nothing.
                 let report = report.take().unwrap_or_default();
                 log.next_work(self.place.id, report, context.waker(), after)
@@ -75,35 +86,34 @@ impl<K: Resource + Send + Sync + 'static> ListenerTask<K> {
         .await
     }
 
+    /// Calls the handler for each of these, unless it is stopped first.
     async fn deliver_all(&self, events: &[Event<K>], report: &mut Report) {
-        for event in events {
-            if self.is_stopped() {
-                return;
+        match &self.callback {
+            Callback::Sync(handler) => {
+                for events in events.chunks(CALLS_A_UNIT) {
+                    // A handler that never waits must still let others run.
+                    tokio::task::coop::consume_budget().await;
+                    for event in events {
+                        if self.is_stopped() {
+                            return;
+                        }
+                        let called = catch_unwind(AssertUnwindSafe(|| handler.handle(event)));
+                        self.note(called, event, report);
+                    }
+                }
             }
-            self.deliver(event, report).await;
+            Callback::Async(handler) => {
+                for event in events {
+                    if self.is_stopped() {
+                        return;
+                    }
+                    self.note(call(&**handler, event).await, event, report);
+                }
+            }
         }
     }
 
-    async fn deliver(&self, event: &Event<K>, report: &mut Report) {
-        let called = match &self.callback {
-            Callback::Sync(handler) => {
-                // A handler that never waits must still let others run.
-                tokio::task::coop::consume_budget().await;
-                catch_unwind(AssertUnwindSafe(|| handler.handle(event)))
-            }
-            Callback::Async(handler) => {
-                match catch_unwind(AssertUnwindSafe(|| handler.handle(event.clone()))) {
-                    Ok(mut handling) => {
-                        poll_fn(|context| {
-                            let polled = catch_unwind(AssertUnwindSafe(|| handling.as_mut().poll(context)));
-                            polled.map_or_else(|panic| Poll::Ready(Err(panic)), |poll| poll.map(Ok))
-                        })
-                        .await
-                    }
-                    Err(panic) => Err(panic),
-                }
-            }
-        };
+    fn note(&self, called: Called, event: &Event<K>, report: &mut Report) {
         report.delivered += 1;
         if let Err(panic) = called {
             report.panics += 1;
@@ -116,6 +126,16 @@ impl<K: Resource + Send + Sync + 'static> ListenerTask<K> {
     }
 }
 
+/// Calls a handler that may wait. Neither making its future nor polling it may panic through.
+async fn call<K>(handler: &dyn Handle<K>, event: &Event<K>) -> Called {
+    let mut handling = catch_unwind(AssertUnwindSafe(|| handler.handle(event.clone())))?;
+    poll_fn(|context| {
+        let polled = catch_unwind(AssertUnwindSafe(|| handling.as_mut().poll(context)));
+        polled.map_or_else(|panic| Poll::Ready(Err(panic)), |poll| poll.map(Ok))
+    })
+    .await
+}
+
 fn message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
@@ -124,7 +144,7 @@ fn message(panic: &(dyn Any + Send)) -> &str {
 
 impl<K: Resource> Drop for Place<K> {
     fn drop(&mut self) {
-        self.shared.operate(|log, _, after| log.finish(self.id, after));
+        self.shared.operate(|log, after| log.finish(self.id, after));
     }
 }
 

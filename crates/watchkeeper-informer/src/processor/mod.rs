@@ -105,7 +105,7 @@ impl<K: Resource + Send + Sync + 'static> Processor<K> {
     /// Stops all handlers, for ever. What they have not been told, they are not told any more; a call that is running is
     /// not interrupted. [`run`](Self::run) returns when the last of them has returned.
     pub fn shutdown(&self) {
-        self.shared.operate(|log, _, after| log.shut_down(after));
+        self.shared.operate(Log::shut_down);
     }
 
     /// Marks the handlers whose resync is due, so that the next events for
@@ -114,19 +114,20 @@ impl<K: Resource + Send + Sync + 'static> Processor<K> {
     ///
     /// A handler's period is at least a second and at least the [check period](Self::fix_check_period).
     pub fn mark_due(&self) -> bool {
-        self.shared.operate(|log, now, _| log.mark_due(now))
+        let now = self.shared.now();
+        self.shared.operate(|log, _| log.mark_due(now))
     }
 
     /// How often [`mark_due`](Self::mark_due) has to be called, for as long as it is not
     /// [fixed](Self::fix_check_period): the shortest period of any handler, or zero for never.
     pub fn check_period(&self) -> Duration {
-        self.shared.operate(|log, _, _| log.check_period().get())
+        self.shared.operate(|log, _| log.check_period().get())
     }
 
     /// How often [`mark_due`](Self::mark_due) has to be called from now on: handlers that want to be resynced more often
     /// have to make do with this. For whoever starts the timer.
     pub fn fix_check_period(&self) -> Duration {
-        self.shared.operate(|log, _, _| log.check_period().fix())
+        self.shared.operate(|log, _| log.check_period().fix())
     }
 
     /// Handlers there are, those included whose last call has not returned.
@@ -137,12 +138,16 @@ impl<K: Resource + Send + Sync + 'static> Processor<K> {
 
 impl<K: Resource> Shared<K> {
     /// Runs one step of the state machine under the lock, then does what must be done without it.
-    fn operate<R>(&self, step: impl FnOnce(&mut Log<K>, Duration, &mut Aftermath<K>) -> R) -> R {
-        let now = self.started_at.elapsed();
+    fn operate<R>(&self, step: impl FnOnce(&mut Log<K>, &mut Aftermath<K>) -> R) -> R {
         let mut after = Aftermath::new();
-        let result = step(&mut self.log.lock(), now, &mut after);
+        let result = step(&mut self.log.lock(), &mut after);
         after.settle();
         result
+    }
+
+    /// The time since the processor was made.
+    fn now(&self) -> Duration {
+        self.started_at.elapsed()
     }
 }
 

@@ -35,13 +35,14 @@ impl<K: Resource + Send + Sync + 'static> Registration<K> {
 
     /// How the handler is doing; `None` when it is gone.
     pub fn status(&self) -> Option<ListenerStatus> {
-        self.shared.operate(|log, now, _| log.status(self.id, now))
+        let now = self.shared.now();
+        self.shared.operate(|log, _| log.status(self.id, now))
     }
 
     /// Removes the handler, without waiting for the call it may be in. What it has not been told, it is not told any
     /// more. Doing it again does nothing.
     pub fn stop(&self) {
-        self.shared.operate(|log, _, after| log.stop(self.id, after));
+        self.shared.operate(|log, after| log.stop(self.id, after));
     }
 
     /// Removes the handler, and waits until the call it may be in has returned. After this it is not called again.

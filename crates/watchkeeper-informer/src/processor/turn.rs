@@ -6,7 +6,7 @@ use kube_core::Resource;
 
 use super::{
     ListenerOptions, Processor, Registration, Stopped,
-    log::{Draft, NewMember},
+    log::{Draft, Log, NewMember},
 };
 use crate::{
     handler::{AsyncEventHandler, Callback, EventHandler},
@@ -57,14 +57,17 @@ impl<'a, K: Resource + Send + Sync + 'static> Turn<'a, K> {
 
     /// Tells handlers of what happened, in this order. The cache must hold it already.
     pub fn publish(&mut self, notices: impl IntoIterator<Item = Notice<K>>) {
-        let drafts = Draft::cut(notices);
-        self.processor.shared.operate(|log, now, after| log.publish(drafts, now, after));
+        let shared = &self.processor.shared;
+        let now = shared.now();
+        for draft in Draft::cut(notices.into_iter()) {
+            shared.operate(|log, after| log.publish(draft, now, after));
+        }
     }
 
     /// Says that everything of the first list has been published: a handler is in sync when it has returned from all of
     /// that.
     pub fn mark_synced(&mut self) {
-        self.processor.shared.operate(|log, _, after| log.mark_synced(after));
+        self.processor.shared.operate(Log::mark_synced);
     }
 
     /// Adds a handler. It hears of each object of `snapshot`, which is what the cache holds, as an initial `Added`, and
@@ -117,7 +120,8 @@ impl<'a, K: Resource + Send + Sync + 'static> Turn<'a, K> {
         let initial = snapshot.map(|snapshot| Box::new(snapshot.into_iter()) as _);
         let new = NewMember { callback, options, initial };
         let shared = &self.processor.shared;
-        let id = shared.operate(|log, now, after| log.add(new, now, after)).ok_or(Stopped)?;
+        let now = shared.now();
+        let id = shared.operate(|log, after| log.add(new, now, after)).ok_or(Stopped)?;
         Ok(Registration::new(Arc::clone(shared), id))
     }
 }

@@ -14,11 +14,10 @@ use crate::{event::Event, wakers::Wakers};
 /// may run under the lock.
 pub(in super::super) struct Aftermath<K> {
     pub(super) to_wake: Wakers,
-    /// Listeners that were taken off the log, and how many events they lagged.
-    pub(super) coalesced: Vec<(Arc<str>, u64)>,
-    /// Listeners that are back on the log.
-    pub(super) caught_up: Vec<Arc<str>>,
+    pub(super) changes: Vec<ModeChange>,
+    /// Events that were merged into others, or that nobody is to hear.
     pub(super) events: Vec<Event<K>>,
+    // What follows is only to be dropped.
     pub(super) batches: Vec<Arc<Batch<K>>>,
     pub(super) feeds: Vec<Feed<K>>,
     pub(super) initials: Vec<Initial<K>>,
@@ -26,12 +25,19 @@ pub(in super::super) struct Aftermath<K> {
     pub(super) unstarted: Vec<Unstarted<K>>,
 }
 
+/// What is worth a line in the log of the program.
+pub(super) enum ModeChange {
+    /// A listener was taken off the log.
+    Lags { name: Arc<str>, events: u64 },
+    /// A listener is back on the log.
+    CaughtUp { name: Arc<str> },
+}
+
 impl<K> Aftermath<K> {
     pub(in super::super) fn new() -> Self {
         Self {
             to_wake: Wakers::default(),
-            coalesced: Vec::new(),
-            caught_up: Vec::new(),
+            changes: Vec::new(),
             events: Vec::new(),
             batches: Vec::new(),
             feeds: Vec::new(),
@@ -44,11 +50,15 @@ impl<K> Aftermath<K> {
     /// Does it. Not to be called with a lock held.
     pub(in super::super) fn settle(self) {
         self.to_wake.wake();
-        for (name, lag) in &self.coalesced {
-            warn!(handler = %name, lag, "handler lags: from here on it hears the newest state of each key only");
-        }
-        for name in &self.caught_up {
-            debug!(handler = %name, "handler has caught up, and hears every event again");
+        for change in &self.changes {
+            match change {
+                ModeChange::Lags { name, events } => {
+                    warn!(handler = %name, lag = events, "handler lags: from here on it hears the newest state of each key only");
+                }
+                ModeChange::CaughtUp { name } => {
+                    debug!(handler = %name, "handler has caught up, and hears every event again");
+                }
+            }
         }
     }
 }

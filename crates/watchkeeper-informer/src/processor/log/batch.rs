@@ -21,11 +21,10 @@ pub(in super::super) struct Draft<K> {
 
 impl<K> Draft<K> {
     /// Cuts events into batches, so that each is for the same listeners.
-    pub(in super::super) fn cut(notices: impl IntoIterator<Item = Notice<K>>) -> Vec<Self> {
-        let mut drafts = Vec::new();
-        let mut notices = notices.into_iter();
+    pub(in super::super) fn cut(mut notices: impl Iterator<Item = Notice<K>>) -> impl Iterator<Item = Self> {
         let mut next = notices.next();
-        while let Some(Notice { event, audience }) = next.take() {
+        std::iter::from_fn(move || {
+            let Notice { event, audience } = next.take()?;
             let mut events = Vec::with_capacity(LARGEST.min(1 + notices.size_hint().0));
             events.push(event);
             for notice in notices.by_ref() {
@@ -35,9 +34,8 @@ impl<K> Draft<K> {
                 }
                 events.push(notice.event);
             }
-            drafts.push(Self { audience, events: events.into() });
-        }
-        drafts
+            Some(Self { audience, events: events.into() })
+        })
     }
 }
 

@@ -23,6 +23,7 @@ pub(super) use self::{
     member::{Initial, NewMember, Unstarted},
 };
 use self::{
+    aftermath::ModeChange,
     batch::Recipients,
     member::{Feed, InHand, Member},
 };
@@ -135,14 +136,6 @@ impl<K: Resource> Log<K> {
         Poll::Pending
     }
 
-    /// Appends events, in order, for whom they concern.
-    pub(super) fn publish(&mut self, drafts: Vec<Draft<K>>, now: Duration, after: &mut Aftermath<K>) {
-        for draft in drafts {
-            self.append(draft, now, after);
-        }
-        self.bound_lag(now, after);
-    }
-
     /// The informer has processed its first list, and everything of it has been published.
     pub(super) fn mark_synced(&mut self, after: &mut Aftermath<K>) {
         let end = self.end;
@@ -188,7 +181,7 @@ impl<K: Resource> Log<K> {
         {
             // Everything up to here has been heard: back to the log.
             member.feed = Feed::Following { next: next_batch };
-            after.caught_up.push(Arc::clone(&member.options.name));
+            after.changes.push(ModeChange::CaughtUp { name: Arc::clone(&member.options.name) });
         }
         match &mut member.feed {
             Feed::Closed => Poll::Ready(Work::Stop),
@@ -200,15 +193,8 @@ impl<K: Resource> Log<K> {
                 Poll::Ready(Work::Backlog(events))
             }
             Feed::Following { next } => {
-                while *next < next_batch {
-                    let Some(logged) = index(*next, self.first_batch).and_then(|at| self.batches.get_mut(at))
-                    else {
-                        break;
-                    };
-                    logged.unread -= 1;
+                while let Some(batch) = read(&mut self.batches, &mut self.first_batch, *next) {
                     *next += 1;
-                    let batch = Arc::clone(&logged.batch);
-                    trim(&mut self.batches, &mut self.first_batch, &mut after.batches);
                     if batch.recipients.include(id) {
                         member.heard_to = batch.start;
                         member.in_hand = InHand::Events(batch.events.len() as u64);
@@ -229,7 +215,8 @@ impl<K: Resource> Log<K> {
     /// nobody runs it.
     pub(super) fn stop(&mut self, id: ListenerId, after: &mut Aftermath<K>) {
         let place = self.unstarted.iter().position(|unstarted| unstarted.id == id);
-        after.unstarted.extend(place.and_then(|place| self.unstarted.remove(place)));
+        let unstarted = place.and_then(|place| self.unstarted.remove(place));
+        after.unstarted.extend(unstarted);
         if let Some(member) = self.members.get_mut(&id) {
             let feed = member.close(after);
             self.leave(feed, after);
@@ -318,7 +305,8 @@ impl<K: Resource> Log<K> {
         self.first_batch + self.batches.len() as u64
     }
 
-    fn append(&mut self, draft: Draft<K>, now: Duration, after: &mut Aftermath<K>) {
+    /// Appends events for whom they concern.
+    pub(super) fn publish(&mut self, draft: Draft<K>, now: Duration, after: &mut Aftermath<K>) {
         let Some(recipients) = self.recipients(draft.audience) else {
             after.events.extend(draft.events);
             return;
@@ -327,6 +315,7 @@ impl<K: Resource> Log<K> {
         let batch = Arc::new(Batch { start: self.end, at: now, recipients, events: draft.events });
         self.end += batch.events.len() as u64;
         let mut unread = 0;
+        after.to_wake.reserve(self.members.len());
         for (&id, member) in &mut self.members {
             let is_concerned = batch.recipients.include(id);
             match &mut member.feed {
@@ -350,6 +339,7 @@ impl<K: Resource> Log<K> {
             after.batches.push(batch);
         } else {
             self.batches.push_back(Logged { batch, unread });
+            self.bound_lag(now, after);
         }
     }
 
@@ -389,7 +379,7 @@ impl<K: Resource> Log<K> {
             }
             member.times_coalesced += 1;
             member.events_coalesced += backlog.take_merged();
-            after.coalesced.push((Arc::clone(&options.name), lag));
+            after.changes.push(ModeChange::Lags { name: Arc::clone(&options.name), events: lag });
             member.feed = Feed::Coalescing { backlog, since: oldest.at };
             after.batches.push(oldest);
         }
@@ -414,10 +404,24 @@ fn index(number: u64, first: u64) -> Option<usize> {
     usize::try_from(number.checked_sub(first)?).ok()
 }
 
-/// Takes out the batches that everybody has read.
-fn trim<K>(batches: &mut VecDeque<Logged<K>>, first: &mut u64, read: &mut Vec<Arc<Batch<K>>>) {
+/// Reads a batch, and takes it out for whoever is the last to read it. What everybody has read is at the front: who has not
+/// read a batch has not read those after it either.
+fn read<K>(batches: &mut VecDeque<Logged<K>>, first: &mut u64, number: u64) -> Option<Arc<Batch<K>>> {
+    let at = index(number, *first)?;
+    let logged = batches.get_mut(at)?;
+    logged.unread -= 1;
+    if logged.unread > 0 {
+        return Some(Arc::clone(&logged.batch));
+    }
+    debug_assert_eq!(at, 0, "a batch before one that everybody has read is gone");
+    *first += 1;
+    batches.pop_front().map(|logged| logged.batch)
+}
+
+/// Takes out the batches that nobody has yet to read.
+fn trim<K>(batches: &mut VecDeque<Logged<K>>, first: &mut u64, unwanted: &mut Vec<Arc<Batch<K>>>) {
     while batches.front().is_some_and(|logged| logged.unread == 0) {
-        read.extend(batches.pop_front().map(|logged| logged.batch));
+        unwanted.extend(batches.pop_front().map(|logged| logged.batch));
         *first += 1;
     }
 }
