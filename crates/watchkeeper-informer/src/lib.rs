@@ -2,3 +2,12 @@
 
 pub mod reflector;
 pub mod status;
+pub mod delta_fifo;
+pub mod event;
+pub mod handler;
+mod key_ref;
+mod keyed_queue;
+pub mod processor;
+mod sync;
+pub mod transition;
+mod wakers;
