@@ -1,0 +1,304 @@
+//! The contents of a store: a value that can be copied at any time for next to nothing.
+
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+
+use super::{
+    change::{Asked, Batch, Outcome},
+    definition::Definition,
+    error::{IndexError, StoreError},
+    index_table::IndexTable,
+    paged::Paged,
+    slot_set::SlotSet,
+    stored::Stored,
+    table::{Table, hash_of},
+    values::Values,
+};
+use crate::{Object, ObjectKey, ResourceVersion, key::KeyRef};
+
+/// Objects in numbered slots, the table that finds a key's slot, the indexes, and the version all of it is true for.
+///
+/// Slots are dense: the last object moves into the place of a removed one. So nothing is ever half empty, slot
+/// numbers mean nothing outside, and every part is a [`Paged`] vector that a copy shares until it is written to.
+pub(crate) struct State<K> {
+    slots: Paged<Option<Stored<K>>>,
+    keys: Table,
+    /// In the order of the definitions.
+    indexes: Vec<Indexed>,
+    pub(super) definitions: Arc<Vec<Arc<Definition<K>>>>,
+    hasher: RandomState,
+    pub(super) resource_version: Option<ResourceVersion>,
+    pub(super) epoch: u64,
+}
+
+#[derive(Clone)]
+struct Indexed {
+    table: IndexTable,
+    /// False while objects that were there before the index are still being indexed.
+    is_complete: bool,
+}
+
+impl<K> Clone for State<K> {
+    fn clone(&self) -> Self {
+        Self {
+            slots: self.slots.clone(),
+            keys: self.keys.clone(),
+            indexes: self.indexes.clone(),
+            definitions: Arc::clone(&self.definitions),
+            hasher: self.hasher.clone(),
+            resource_version: self.resource_version.clone(),
+            epoch: self.epoch,
+        }
+    }
+}
+
+/// Reading.
+impl<K: Object> State<K> {
+    pub(super) fn new() -> Self {
+        Self {
+            slots: Paged::new(),
+            keys: Table::new(),
+            indexes: Vec::new(),
+            definitions: Arc::default(),
+            hasher: RandomState::default(),
+            resource_version: None,
+            epoch: 0,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(super) fn get(&self, key: KeyRef<'_>) -> Option<Arc<K>> {
+        Some(self.stored(self.find(hash_of(&self.hasher, key), key)?)?.load())
+    }
+
+    pub(super) fn contains(&self, key: KeyRef<'_>) -> bool {
+        self.find(hash_of(&self.hasher, key), key).is_some()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Stored<K>> {
+        self.slots.iter().flatten()
+    }
+
+    pub(super) fn keys(&self) -> Vec<ObjectKey> {
+        sorted_keys(self.iter())
+    }
+
+    /// The number of an index, if it is complete.
+    pub(super) fn index_number(&self, name: &str) -> Result<usize, IndexError> {
+        let number = self.definitions.iter().position(|definition| &*definition.name == name);
+        number.filter(|&number| self.is_complete(number)).ok_or_else(|| IndexError::Unknown {
+            name: name.to_owned(),
+            known: self.index_names().map(str::to_owned).collect(),
+        })
+    }
+
+    pub(super) fn index_names(&self) -> impl Iterator<Item = &str> {
+        let complete = self.definitions.iter().enumerate().filter(|(number, _)| self.is_complete(*number));
+        complete.map(|(_, definition)| &*definition.name)
+    }
+
+    /// The slots that have a value in an index.
+    pub(super) fn indexed(&self, index: usize, value: &str) -> Option<&SlotSet> {
+        self.indexes.get(index)?.table.slots(&self.hasher, value)
+    }
+
+    pub(super) fn objects<'a>(
+        &'a self,
+        slots: impl Iterator<Item = u32> + 'a,
+    ) -> impl Iterator<Item = &'a Stored<K>> {
+        slots.filter_map(|slot| self.stored(slot))
+    }
+
+    /// The objects that have any of these values in an index, each once.
+    pub(super) fn union<'a>(&self, index: usize, values: impl Iterator<Item = &'a str>) -> Vec<Arc<K>> {
+        let sets = values.filter_map(|value| self.indexed(index, value));
+        let mut slots: Vec<u32> = sets.flat_map(SlotSet::iter).collect();
+        slots.sort_unstable();
+        slots.dedup();
+        self.objects(slots.into_iter()).map(Stored::load).collect()
+    }
+
+    /// The objects that have a value in an index.
+    pub(super) fn indexed_objects(&self, index: usize, value: &str) -> Vec<Arc<K>> {
+        let Some(slots) = self.indexed(index, value) else { return Vec::new() };
+        let mut objects = Vec::with_capacity(slots.len());
+        objects.extend(self.objects(slots.iter()).map(Stored::load));
+        objects
+    }
+
+    /// The keys of the objects that have a value in an index, sorted.
+    pub(super) fn indexed_keys(&self, index: usize, value: &str) -> Vec<ObjectKey> {
+        let slots = self.indexed(index, value).into_iter().flat_map(SlotSet::iter);
+        sorted_keys(self.objects(slots))
+    }
+
+    /// The values an index has objects for, sorted.
+    pub(super) fn index_values(&self, index: usize) -> Vec<Arc<str>> {
+        let indexed = self.indexes.get(index).into_iter();
+        let mut values: Vec<Arc<str>> = indexed.flat_map(|indexed| indexed.table.values()).cloned().collect();
+        values.sort_unstable();
+        values
+    }
+
+    fn is_complete(&self, index: usize) -> bool {
+        self.indexes.get(index).is_some_and(|indexed| indexed.is_complete)
+    }
+
+    fn stored(&self, slot: u32) -> Option<&Stored<K>> {
+        self.slots.get(slot as usize)?.as_ref()
+    }
+
+    fn find(&self, hash: u32, key: KeyRef<'_>) -> Option<u32> {
+        self.keys.find(hash, |slot| self.stored(slot).is_some_and(|stored| stored.key() == key))
+    }
+}
+
+/// Writing. Nothing here runs the user's code or drops an object.
+impl<K: Object> State<K> {
+    /// Refuses a version that is not known to be at least the one held. Where the one held has no order there is nothing
+    /// to go by but that the other came later.
+    pub(super) fn check_version(&self, offered: Option<&ResourceVersion>) -> Result<(), StoreError> {
+        let (Some(held), Some(offered)) = (&self.resource_version, offered) else { return Ok(()) };
+        if !held.is_ordered() || offered >= held {
+            return Ok(());
+        }
+        Err(StoreError::Backwards { held: held.clone(), offered: offered.clone() })
+    }
+
+    /// Refuses more objects than there are slot numbers.
+    pub(super) fn check_room(&self, additional: usize) -> Result<(), StoreError> {
+        // Two numbers have other meanings in the tables.
+        if self.len().saturating_add(additional) > u32::MAX as usize - 2 {
+            return Err(StoreError::Full { held: self.len(), offered: additional });
+        }
+        Ok(())
+    }
+
+    /// Whether adding this many objects means copying the whole table of keys.
+    pub(super) fn grows_with(&self, additional: usize) -> bool {
+        self.keys.grows_with(additional)
+    }
+
+    /// The contents are true for this version from now on; without one it stays as it is.
+    pub(super) fn advance_to(&mut self, version: Option<&ResourceVersion>) {
+        if let Some(version) = version {
+            self.resource_version = Some(version.clone());
+        }
+    }
+
+    /// The server's history begins anew: versions so far say nothing about those to come.
+    pub(super) fn begin_epoch(&mut self) {
+        self.epoch += 1;
+        self.resource_version = None;
+    }
+
+    /// Makes every change, in order.
+    pub(super) fn apply(&mut self, batch: Batch<K>) -> Vec<Outcome<K>> {
+        let changes = batch.changes.into_iter();
+        changes
+            .map(|change| match change.asked {
+                Asked::Put(object) => self.put(object, &change.values).1,
+                Asked::Delete(key) => self.delete(KeyRef::split(key.as_str())),
+            })
+            .collect()
+    }
+
+    /// Makes every change, which are all puts, and removes what they did not touch.
+    pub(super) fn replace(&mut self, batch: Batch<K>) -> (Vec<Outcome<K>>, Vec<Arc<K>>) {
+        self.keys.reserve(batch.changes.len().saturating_sub(self.len()));
+        let mut is_listed = vec![false; self.len()];
+        let mut outcomes = Vec::with_capacity(batch.changes.len());
+        for change in batch.changes {
+            let Asked::Put(object) = change.asked else { continue };
+            let (slot, outcome) = self.put(object, &change.values);
+            match is_listed.get_mut(slot as usize) {
+                Some(is_listed) => *is_listed = true,
+                None => is_listed.push(true),
+            }
+            outcomes.push(outcome);
+        }
+        // From the last to the first: what moves into a freed slot is then always listed.
+        let unlisted = (0..is_listed.len()).rev().filter(|&slot| !is_listed[slot]);
+        let deleted = unlisted.filter_map(|slot| self.remove(u32::try_from(slot).ok()?)).collect();
+        (outcomes, deleted)
+    }
+
+    /// Adds an index that has nothing in it yet, under the next number.
+    pub(super) fn add_index(&mut self, definition: Arc<Definition<K>>) -> usize {
+        let number = self.indexes.len();
+        self.indexes.push(Indexed { table: IndexTable::new(self.len()), is_complete: self.len() == 0 });
+        Arc::make_mut(&mut self.definitions).push(definition);
+        number
+    }
+
+    /// Lists an object in an index, if it is still the one of its key.
+    pub(super) fn index_object(&mut self, index: usize, object: &Arc<K>, values: &Values) {
+        let key = KeyRef::of(&**object);
+        let Some(slot) = self.find(hash_of(&self.hasher, key), key) else { return };
+        if self.stored(slot).is_some_and(|stored| stored.is(object))
+            && let Some(indexed) = self.indexes.get_mut(index)
+        {
+            indexed.table.set(&self.hasher, slot, values);
+        }
+    }
+
+    pub(super) fn complete_index(&mut self, index: usize) {
+        if let Some(indexed) = self.indexes.get_mut(index) {
+            indexed.is_complete = true;
+        }
+    }
+
+    fn put(&mut self, object: Arc<K>, values: &[Values]) -> (u32, Outcome<K>) {
+        let hash = hash_of(&self.hasher, KeyRef::of(&*object));
+        let (slot, outcome) = if let Some(slot) = self.find(hash, KeyRef::of(&*object)) {
+            if self.stored(slot).is_some_and(|stored| stored.is(&object)) {
+                return (slot, Outcome::Updated { old: object });
+            }
+            let place = self.slots.get_mut(slot as usize);
+            let old = place.and_then(|place| place.replace(Stored::new(object)));
+            (slot, old.map_or(Outcome::Added, |old| Outcome::Updated { old: old.into_object() }))
+        } else {
+            // `check_room` has made sure that the number fits.
+            let slot = u32::try_from(self.len()).unwrap_or(u32::MAX);
+            self.slots.push(Some(Stored::new(object)));
+            self.keys.insert(hash, slot);
+            self.indexes.iter_mut().for_each(|indexed| indexed.table.push_slot());
+            (slot, Outcome::Added)
+        };
+        for (indexed, values) in self.indexes.iter_mut().zip(values) {
+            indexed.table.set(&self.hasher, slot, values);
+        }
+        debug_assert_eq!(values.len(), self.indexes.len(), "an object is indexed by every index or by none");
+        (slot, outcome)
+    }
+
+    fn delete(&mut self, key: KeyRef<'_>) -> Outcome<K> {
+        let slot = self.find(hash_of(&self.hasher, key), key);
+        slot.and_then(|slot| self.remove(slot)).map_or(Outcome::Absent, |old| Outcome::Deleted { old })
+    }
+
+    fn remove(&mut self, slot: u32) -> Option<Arc<K>> {
+        let removed = self.slots.swap_remove(slot as usize)??;
+        self.keys.remove(hash_of(&self.hasher, removed.key()), slot);
+        if let Some(moved) = self.stored(slot) {
+            let hash = hash_of(&self.hasher, moved.key());
+            // It was the last one.
+            self.keys.renumber(hash, u32::try_from(self.len()).unwrap_or(u32::MAX), slot);
+        }
+        for indexed in &mut self.indexes {
+            indexed.table.swap_remove_slot(&self.hasher, slot);
+        }
+        Some(removed.into_object())
+    }
+}
+
+fn sorted_keys<'a, K: Object>(objects: impl Iterator<Item = &'a Stored<K>>) -> Vec<ObjectKey> {
+    // Nothing without a key is ever stored.
+    let mut keys: Vec<ObjectKey> = objects.filter_map(|stored| stored.key().to_key().ok()).collect();
+    keys.sort_unstable();
+    keys
+}
