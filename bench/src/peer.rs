@@ -1,0 +1,120 @@
+//! Peers: the programs ours is measured beside.
+//!
+//! A peer is any program that, started as `<program> <suite> <row> <operations>`, runs that row once and prints one
+//! [`Measurement`](crate::measure::Measurement) as a line of JSON.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::cli::Plan;
+use crate::error::BenchError;
+use crate::suite::Row;
+
+/// Who ours is compared with, and how to get hold of it.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) name: &'static str,
+    /// Makes the program ready; none, with the reason, where this machine cannot have it.
+    prepare: fn() -> Result<Availability, BenchError>,
+}
+
+/// Whether a peer can run here.
+#[derive(Debug)]
+enum Availability {
+    Ready(Prepared),
+    Missing(&'static str),
+}
+
+/// A peer that can be run.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) name: &'static str,
+    /// What exactly is compared with, for the report.
+    pub(crate) version: String,
+    pub(crate) program: PathBuf,
+}
+
+const CLIENT_GO_PROGRAM: &str = "bin/client-go-peer";
+
+/// client-go, in the Go module under `peers/client-go`.
+pub(crate) static CLIENT_GO: Peer = Peer { name: "client-go", prepare: prepare_client_go };
+
+/// The peers of a plan that can be run.
+#[derive(Debug)]
+pub(crate) struct Peers(pub(crate) Vec<Prepared>);
+
+impl Peers {
+    /// The peer of a row, where it has one and it can be run.
+    pub(crate) fn of(&self, row: &Row) -> Option<&Prepared> {
+        let wanted = row.peer?;
+        self.0.iter().find(|peer| peer.name == wanted.name)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Prepared> {
+        self.0.iter()
+    }
+}
+
+/// Makes every peer of the plan ready, once.
+pub(crate) fn prepare(plan: &Plan, say: &mut dyn FnMut(&str)) -> Result<Peers, BenchError> {
+    let mut seen = Vec::new();
+    let mut ready = Vec::new();
+    for peer in plan.rows.iter().filter_map(|row| row.peer) {
+        if !plan.with_peers || seen.contains(&peer.name) {
+            continue;
+        }
+        seen.push(peer.name);
+        say(&format!("preparing the peer {}", peer.name));
+        match (peer.prepare)()? {
+            Availability::Ready(prepared) => {
+                say(&format!("peer {}: {}", prepared.name, prepared.version));
+                ready.push(prepared);
+            }
+            Availability::Missing(reason) => {
+                say(&format!("{reason}; ours runs alone, without {}", peer.name));
+            }
+        }
+    }
+    Ok(Peers(ready))
+}
+
+fn prepare_client_go() -> Result<Availability, BenchError> {
+    match Command::new("go").arg("version").output() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(Availability::Missing("go is not on PATH"));
+        }
+        // Whatever else is wrong with it, building tells better.
+        _ => {}
+    }
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/client-go");
+    let go = |arguments: &[&str]| {
+        let output = Command::new("go")
+            .args(arguments)
+            .current_dir(&directory)
+            .output()
+            .map_err(|cause| BenchError::Start { program: "go".to_owned(), cause })?;
+        checked(&output, &directory)
+    };
+    go(&["build", "-trimpath", "-o", CLIENT_GO_PROGRAM, "."])?;
+    let module = go(&["list", "-m", "k8s.io/client-go"])?;
+    let toolchain = go(&["env", "GOVERSION"])?;
+    Ok(Availability::Ready(Prepared {
+        name: CLIENT_GO.name,
+        version: format!("{} built with {}", module.trim(), toolchain.trim()),
+        program: directory.join(CLIENT_GO_PROGRAM),
+    }))
+}
+
+fn checked(output: &Output, directory: &Path) -> Result<String, BenchError> {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() {
+        return Ok(text);
+    }
+    Err(BenchError::PeerBuild {
+        peer: CLIENT_GO.name,
+        directory: directory.to_owned(),
+        status: output.status.to_string(),
+        output: format!("{text}{}", String::from_utf8_lossy(&output.stderr)),
+    })
+}
