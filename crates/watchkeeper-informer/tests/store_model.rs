@@ -229,7 +229,7 @@ impl Pair {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_store_is_a_map_its_indexes_agree_and_its_snapshots_stay(writes in writes()) {

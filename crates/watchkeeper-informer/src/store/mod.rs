@@ -188,8 +188,7 @@ impl<K: Object> Store<K> {
     /// Makes the contents these objects and no others, true for `resource_version`. Of two objects of one key the later
     /// counts.
     ///
-    /// Passing an object that is stored already, the very same, costs next to nothing: it is neither indexed again nor
-    /// copied anywhere.
+    /// Passing an object that is stored already, the very same, leaves it where it is.
     ///
     /// # Errors
     /// When an object has no key, or the version is older than the store's. Nothing is changed then.
@@ -228,8 +227,8 @@ impl<K: Object> Store<K> {
     /// Adds an index: from each value that `function` returns for an object to that object.
     ///
     /// Objects that are there already are indexed before this returns; meanwhile the store is read and written as usual,
-    /// and nobody sees the index half done. The function is called once for each version of an object. It should depend
-    /// on the object alone. See [`IndexValues`] for what it may return.
+    /// and nobody sees the index half done. The function is called for every object that is stored, before it is; it
+    /// should depend on the object alone. See [`IndexValues`] for what it may return.
     ///
     /// # Errors
     /// When there is an index of that name.
