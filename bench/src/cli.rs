@@ -10,6 +10,7 @@ use crate::suite::{Load, Row, Suite};
 use crate::suites;
 
 const RUN_ONE: &str = "run-one";
+const RUN_PEER: &str = "run-peer";
 const LIST: &str = "list";
 const ROUNDS: u32 = 5;
 const QUICK_ROUNDS: u32 = 2;
@@ -19,7 +20,7 @@ const QUICK_ROUNDS: u32 = 2;
 pub(crate) enum Request {
     /// Name suites and rows.
     List,
-    /// Run ours once, in this process, and print its result.
+    /// Run one side once, in this process, and print its result.
     RunOne { row: &'static Row, load: Load },
     /// Run a suite and judge it.
     Suite(Plan),
@@ -87,9 +88,10 @@ where
 {
     let matches = command().try_get_matches_from(arguments)?;
     match matches.subcommand() {
-        Some((RUN_ONE, arguments)) => run_one(arguments),
+        Some((RUN_ONE, arguments)) => run_one(&suites::ALL, arguments),
+        Some((RUN_PEER, arguments)) => run_one(&suites::OF_PEERS, arguments),
         Some((name, arguments)) if name != LIST => {
-            let suite = suite_named(name)?;
+            let suite = suite_named(&suites::ALL, name)?;
             Ok(Request::Suite(plan(suite, SuiteArgs::from_arg_matches(arguments)?)))
         }
         _ => Ok(Request::List),
@@ -106,7 +108,8 @@ fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(Command::new(LIST).about("Name the suites and their rows"))
-        .subcommand(RunOneArgs::augment_args(Command::new(RUN_ONE).hide(true)));
+        .subcommand(RunOneArgs::augment_args(Command::new(RUN_ONE).hide(true)))
+        .subcommand(RunOneArgs::augment_args(Command::new(RUN_PEER).hide(true)));
     suites::ALL.iter().fold(base, |command, suite| {
         let rows = PossibleValuesParser::new(suite.rows.iter().map(|row| row.name));
         let subcommand = SuiteArgs::augment_args(Command::new(suite.name).about(suite.about))
@@ -127,17 +130,17 @@ pub(crate) fn describe(suite: &Suite) -> String {
     text
 }
 
-fn run_one(arguments: &ArgMatches) -> Result<Request, clap::Error> {
+fn run_one(among: &[&'static Suite], arguments: &ArgMatches) -> Result<Request, clap::Error> {
     let arguments = RunOneArgs::from_arg_matches(arguments)?;
-    let suite = suite_named(&arguments.suite)?;
+    let suite = suite_named(among, &arguments.suite)?;
     let row = suite.rows.iter().find(|row| row.name == arguments.row).ok_or_else(|| {
         unknown(format!("no row `{}` in suite `{}`; `list` names them", arguments.row, suite.name))
     })?;
     Ok(Request::RunOne { row, load: Load { operations: arguments.operations } })
 }
 
-fn suite_named(name: &str) -> Result<&'static Suite, clap::Error> {
-    suites::ALL
+fn suite_named(among: &[&'static Suite], name: &str) -> Result<&'static Suite, clap::Error> {
+    among
         .iter()
         .copied()
         .find(|suite| suite.name == name)
@@ -165,6 +168,11 @@ fn plan(suite: &'static Suite, arguments: SuiteArgs) -> Plan {
 /// The arguments with which this program runs one row of ours.
 pub(crate) fn run_one_prefix() -> Vec<String> {
     vec![RUN_ONE.to_owned()]
+}
+
+/// The arguments with which this program runs one row of a peer that is a library.
+pub(crate) fn run_peer_prefix() -> Vec<String> {
+    vec![RUN_PEER.to_owned()]
 }
 
 #[cfg(test)]

@@ -1,15 +1,17 @@
 //! Peers: the programs ours is measured beside.
 //!
 //! A peer is any program that, started as `<program> <suite> <row> <operations>`, runs that row once and prints one
-//! [`Measurement`](crate::measure::Measurement) as a line of JSON.
+//! [`Measurement`](crate::measure::Measurement) as a line of JSON. One that is a Rust library is this program itself,
+//! in a process of its own like any other.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::cli::Plan;
+use crate::cli::{self, Plan};
 use crate::error::BenchError;
 use crate::suite::Row;
+use crate::suites::decode::count;
 
 /// Who ours is compared with, and how to get hold of it.
 #[derive(Debug)]
@@ -33,12 +35,29 @@ pub(crate) struct Prepared {
     /// What exactly is compared with, for the report.
     pub(crate) version: String,
     pub(crate) program: PathBuf,
+    /// Arguments before those of the row.
+    pub(crate) prefix: Vec<String>,
 }
 
 const CLIENT_GO_PROGRAM: &str = "bin/client-go-peer";
 
 /// client-go, in the Go module under `peers/client-go`.
 pub(crate) static CLIENT_GO: Peer = Peer { name: "client-go", prepare: prepare_client_go };
+
+/// kube-rs, which is in this program.
+pub(crate) static KUBE_RS: Peer = Peer { name: "kube-rs", prepare: || prepare_kube_rs("kube-rs") };
+
+/// kube-rs under Valgrind.
+pub(crate) static KUBE_RS_COUNTED: Peer = Peer {
+    name: "kube-rs counted",
+    prepare: || {
+        if count::is_possible() {
+            prepare_kube_rs("kube-rs counted")
+        } else {
+            Ok(Availability::Missing("valgrind is not on PATH, so instructions cannot be counted"))
+        }
+    },
+};
 
 /// The peers of a plan that can be run.
 #[derive(Debug)]
@@ -103,7 +122,25 @@ fn prepare_client_go() -> Result<Availability, BenchError> {
         name: CLIENT_GO.name,
         version: format!("{} built with {}", module.trim(), toolchain.trim()),
         program: directory.join(CLIENT_GO_PROGRAM),
+        prefix: Vec::new(),
     }))
+}
+
+fn prepare_kube_rs(name: &'static str) -> Result<Availability, BenchError> {
+    let program = std::env::current_exe()
+        .map_err(|cause| BenchError::Start { program: "the harness".to_owned(), cause })?;
+    let version = format!(
+        "kube-client {}, built like ours",
+        locked_version("kube-client").unwrap_or("of the lock file")
+    );
+    Ok(Availability::Ready(Prepared { name, version, program, prefix: cli::run_peer_prefix() }))
+}
+
+/// The version of a crate this program was built with.
+fn locked_version(name: &str) -> Option<&'static str> {
+    let lock = include_str!("../../Cargo.lock");
+    let (_, package) = lock.split_once(&format!("name = \"{name}\"\nversion = \""))?;
+    package.split('"').next()
 }
 
 fn checked(output: &Output, directory: &Path) -> Result<String, BenchError> {

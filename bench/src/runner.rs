@@ -97,8 +97,9 @@ fn steps(plan: &Plan, peers: &Peers, own_program: &std::path::Path) -> Vec<Step>
                 arguments: prefix.into_iter().chain(load.clone()).map(OsString::from).collect(),
             };
             let ours = step(Side::Ours, "ours", own_program.to_owned(), cli::run_one_prefix());
-            let peer =
-                peers.of(row).map(|peer| step(Side::Peer, peer.name, peer.program.clone(), Vec::new()));
+            let peer = peers
+                .of(row)
+                .map(|peer| step(Side::Peer, peer.name, peer.program.clone(), peer.prefix.clone()));
             if round % 2 == 1 {
                 steps.push(ours);
                 steps.extend(peer);
@@ -197,8 +198,12 @@ mod tests {
         let cli::Request::Suite(plan) = cli::parse_from(arguments).unwrap() else {
             panic!("a suite was asked for");
         };
-        let peers =
-            Peers(vec![Prepared { name: "client-go", version: String::new(), program: "/peer".into() }]);
+        let peers = Peers(vec![Prepared {
+            name: "client-go",
+            version: String::new(),
+            program: "/peer".into(),
+            prefix: Vec::new(),
+        }]);
         let order: Vec<String> = steps(&plan, &peers, "/ours".as_ref())
             .iter()
             .map(|step| {

@@ -1,8 +1,12 @@
 //! The suites there are: one file, or file and folder, each.
 
+pub(crate) mod decode;
 mod queue;
 
 use crate::suite::Suite;
 
 /// Every suite, in the order `list` names them.
-pub(crate) static ALL: [&Suite; 1] = [&queue::SUITE];
+pub(crate) static ALL: [&Suite; 2] = [&queue::SUITE, &decode::SUITE];
+
+/// What peers that are libraries do in this program, under the names of the suites they are peers in.
+pub(crate) static OF_PEERS: [&Suite; 1] = [&decode::PEER];

@@ -183,28 +183,18 @@ pub struct Failure {
 impl Failure {
     /// A failure whose reason is known, with no wait asked for.
     pub fn new(reason: Reason) -> Self {
-        Self {
-            reason,
-            retry_after: None,
-        }
+        Self { reason, retry_after: None }
     }
 
     /// An ERROR event of a watch.
     pub fn of_event(status: &Status) -> Self {
-        Self {
-            reason: Reason::Api(ApiReason::of(status)),
-            retry_after: retry_after_of_status(status),
-        }
+        Self { reason: Reason::Api(ApiReason::of(status)), retry_after: retry_after_of_status(status) }
     }
 
     /// A watch that the server ended. `progressed` says whether it brought an event or at least lasted a second; one
     /// that did neither is a server that is not serving.
     pub fn closed(progressed: bool) -> Self {
-        Self::new(if progressed {
-            Reason::Closed
-        } else {
-            Reason::ClosedEarly
-        })
+        Self::new(if progressed { Reason::Closed } else { Reason::ClosedEarly })
     }
 }
 
@@ -214,19 +204,14 @@ impl From<&Error> for Failure {
             Error::Api { status, .. } => Reason::Api(ApiReason::of(status)),
             Error::Transport { kind, .. } => Reason::Transport(*kind),
             Error::Redirect { .. } => Reason::Redirect,
-            Error::Deadline {
-                part: Awaited::Chunk, ..
-            } => Reason::Idle,
+            Error::Deadline { part: Awaited::Chunk, .. } => Reason::Idle,
             Error::Deadline { .. } => Reason::Deadline,
             Error::Limit { .. } => Reason::Limit,
             Error::Decode { .. } | Error::Body { .. } => Reason::Decode,
             Error::Protocol { .. } => Reason::Protocol,
             Error::Invalid { .. } => Reason::InvalidRequest,
         };
-        Self {
-            reason,
-            retry_after: error.retry_after(),
-        }
+        Self { reason, retry_after: error.retry_after() }
     }
 }
 
@@ -272,7 +257,6 @@ pub struct Verdict {
 /// Decides what to do about a failure.
 ///
 /// ```
-/// use std::time::Duration;
 /// use kube_core::Status;
 /// use watchkeeper_client::classify::{Decision, Failure, Next, Phase, Situation, classify};
 ///
@@ -286,11 +270,7 @@ pub fn classify(situation: Situation, failure: Failure) -> Verdict {
     let back_off = |then| Decision::BackOff { retry_after, then };
     let same_again = situation.same_again();
     // A way that led back to the same failure means that the trouble is in what is being resumed; go around it.
-    let escalated = if situation.tried.is_some() {
-        same_again.max(Next::Relist)
-    } else {
-        same_again
-    };
+    let escalated = if situation.tried.is_some() { same_again.max(Next::Relist) } else { same_again };
     // Resuming at once is for streams that worked. One that breaks again before it brought anything is paced.
     let resume_at_once = situation.phase == Phase::WatchStream && situation.tried.is_none();
 
@@ -359,14 +339,10 @@ pub fn classify(situation: Situation, failure: Failure) -> Verdict {
             | ApiReason::AlreadyExists
             | ApiReason::Conflict
             | ApiReason::OtherClient,
-        ) => Decision::GiveUp {
-            then: same_again.max(Next::Relist),
-        },
+        ) => Decision::GiveUp { then: same_again.max(Next::Relist) },
         // The version may be what the server cannot make sense of: another kind of server behind the same address.
         Reason::Api(ApiReason::BadRequest | ApiReason::Invalid) | Reason::InvalidRequest => {
-            Decision::GiveUp {
-                then: Next::RelistFromScratch,
-            }
+            Decision::GiveUp { then: Next::RelistFromScratch }
         }
     };
     Verdict { decision, reason }

@@ -28,7 +28,7 @@ pub mod transport;
 
 mod client;
 
-pub use client::Client;
+pub use client::{Client, CredentialCounts};
 pub use error::Error;
 pub use kube_client;
 pub use kube_core;

@@ -20,7 +20,8 @@ pub struct Limits {
     pub decompression_ratio: u32,
     /// Bytes of decompressed body below which the ratio is not looked at.
     pub decompression_floor_bytes: u64,
-    /// Nesting of arrays and objects in one JSON document.
+    /// Nesting of arrays and objects in one JSON document. Reading one takes stack in proportion to its depth, so
+    /// thousands need a larger stack as well.
     pub json_depth: usize,
     /// Bytes of response head: status line and headers.
     pub header_bytes: usize,

@@ -17,14 +17,8 @@ fn a_frame_in_one_chunk_is_not_copied() {
     let chunk = Bytes::from_static(b"{}\n{}\n");
     let mut rest = chunk.clone();
     let mut frames = FrameSplitter::new(&Limits::default());
-    assert_eq!(
-        frames.next_frame(&mut rest).unwrap().unwrap().as_ptr(),
-        chunk.as_ptr()
-    );
-    assert_eq!(
-        frames.next_frame(&mut rest).unwrap().unwrap().as_ptr(),
-        chunk[3..].as_ptr()
-    );
+    assert_eq!(frames.next_frame(&mut rest).unwrap().unwrap().as_ptr(), chunk.as_ptr());
+    assert_eq!(frames.next_frame(&mut rest).unwrap().unwrap().as_ptr(), chunk[3..].as_ptr());
     assert_eq!(frames.next_frame(&mut rest).unwrap(), None);
 }
 
@@ -47,14 +41,7 @@ fn the_longest_event_passes_and_one_byte_more_does_not() {
             assert_eq!(run(10).unwrap(), [10]);
             let error = run(11).unwrap_err();
             assert!(
-                matches!(
-                    error,
-                    DecodeError::TooLarge {
-                        limit: "event_bytes",
-                        bytes: 10,
-                        ..
-                    }
-                ),
+                matches!(error, DecodeError::TooLarge { limit: "event_bytes", bytes: 10, .. }),
                 "{error}"
             );
         }
@@ -66,66 +53,33 @@ fn a_line_that_never_ends_is_refused_before_it_is_held() {
     let limits = limits(|limits| limits.event_bytes = 1 << 20);
     let mut frames = FrameSplitter::new(&limits);
     let chunk = Bytes::from(vec![b'x'; 64 << 10]);
-    let fed = (0..100)
-        .find(|_| frames.next_frame(&mut chunk.clone()).is_err())
-        .unwrap();
-    assert_eq!(
-        fed, 16,
-        "the chunk that would exceed the limit is the one refused"
-    );
+    let fed = (0..100).find(|_| frames.next_frame(&mut chunk.clone()).is_err()).unwrap();
+    assert_eq!(fed, 16, "the chunk that would exceed the limit is the one refused");
 }
 
 #[test]
 fn events_are_typed_or_refused() {
     let event = |frame: &str| split_event(&Bytes::from(frame.to_owned()), 128);
     let sound = event(r#" {"object":{"a":[1]},"type":"MODIFI\u0045D","x":0} "#).unwrap();
-    assert_eq!(
-        (sound.event_type, &sound.object[..]),
-        (EventType::Modified, &br#"{"a":[1]}"#[..])
-    );
+    assert_eq!((sound.event_type, &sound.object[..]), (EventType::Modified, &br#"{"a":[1]}"#[..]));
 
     let refuse = |frame: &str| event(frame).expect_err(frame);
     assert!(matches!(
         refuse(r#"{"type":"CHANGED","object":{}}"#),
         DecodeError::UnknownEventType { offset: 8 }
     ));
-    assert!(matches!(
-        refuse(r#"{"type":1,"object":{}}"#),
-        DecodeError::WrongType { field: "type", .. }
-    ));
-    assert!(matches!(
-        refuse(r#"{"object":{}}"#),
-        DecodeError::Missing { field: "type" }
-    ));
-    assert!(matches!(
-        refuse(r#"{"type":"ADDED"}"#),
-        DecodeError::Missing { field: "object" }
-    ));
+    assert!(matches!(refuse(r#"{"type":1,"object":{}}"#), DecodeError::WrongType { field: "type", .. }));
+    assert!(matches!(refuse(r#"{"object":{}}"#), DecodeError::Missing { field: "type" }));
+    assert!(matches!(refuse(r#"{"type":"ADDED"}"#), DecodeError::Missing { field: "object" }));
     assert!(matches!(
         refuse(r#"{"type":"ADDED","object":{},"object":{}}"#),
         DecodeError::Duplicate { field: "object", .. }
     ));
-    assert!(matches!(
-        refuse(r#"{"type":"ADDED","object":{"a":1}"#),
-        DecodeError::Truncated { .. }
-    ));
-    assert!(matches!(
-        refuse(r#"{"type":"ADDED","object":{}}}"#),
-        DecodeError::Syntax { .. }
-    ));
+    assert!(matches!(refuse(r#"{"type":"ADDED","object":{"a":1}"#), DecodeError::Truncated { .. }));
+    assert!(matches!(refuse(r#"{"type":"ADDED","object":{}}}"#), DecodeError::Syntax { .. }));
     assert!(matches!(refuse("<html>"), DecodeError::Syntax { offset: 0, .. }));
-    assert!(matches!(
-        refuse(r#"{"kind":"Status","code":410,"message":"gone"}"#),
-        DecodeError::Status { .. }
-    ));
-    assert!(matches!(
-        refuse(r#"{"kind":"Table","rows":[]}"#),
-        DecodeError::Table { .. }
-    ));
-    let deep = format!(
-        r#"{{"type":"ADDED","object":{}{}}}"#,
-        "[".repeat(129),
-        "]".repeat(129)
-    );
+    assert!(matches!(refuse(r#"{"kind":"Status","code":410,"message":"gone"}"#), DecodeError::Status { .. }));
+    assert!(matches!(refuse(r#"{"kind":"Table","rows":[]}"#), DecodeError::Table { .. }));
+    let deep = format!(r#"{{"type":"ADDED","object":{}{}}}"#, "[".repeat(129), "]".repeat(129));
     assert!(matches!(refuse(&deep), DecodeError::TooDeep { limit: 128, .. }));
 }

@@ -39,16 +39,12 @@ fn gunzip(compressed: &[u8], chunk_bytes: usize, limits: &Limits) -> Result<Vec<
 
 #[test]
 fn gzip_is_undone_in_any_chunks_and_over_several_members() {
-    let text: Vec<u8> = (0..300_000_u32)
-        .flat_map(|n| (n.wrapping_mul(2_654_435_761) >> 20).to_le_bytes())
-        .collect();
+    let text: Vec<u8> =
+        (0..300_000_u32).flat_map(|n| (n.wrapping_mul(2_654_435_761) >> 20).to_le_bytes()).collect();
     let (head, tail) = text.split_at(100_000);
     let compressed = [gzip(head), gzip(b""), gzip(tail)].concat();
     for chunk_bytes in [1, 7, 4096, usize::MAX] {
-        assert!(
-            gunzip(&compressed, chunk_bytes, &Limits::default()).unwrap() == text,
-            "{chunk_bytes}"
-        );
+        assert!(gunzip(&compressed, chunk_bytes, &Limits::default()).unwrap() == text, "{chunk_bytes}");
     }
     assert_eq!(gunzip(&gzip(b""), 5, &Limits::default()).unwrap(), b"");
 }
@@ -62,41 +58,20 @@ fn damaged_gzip_is_refused() {
     }
     let mut damaged = compressed.clone();
     *damaged.last_mut().unwrap() ^= 1;
-    assert!(matches!(
-        gunzip(&damaged, 5, &Limits::default()),
-        Err(DecodeError::Gzip { .. })
-    ));
-    assert!(matches!(
-        gunzip(b"{\"items\":[]}", 5, &Limits::default()),
-        Err(DecodeError::Gzip { .. })
-    ));
+    assert!(matches!(gunzip(&damaged, 5, &Limits::default()), Err(DecodeError::Gzip { .. })));
+    assert!(matches!(gunzip(b"{\"items\":[]}", 5, &Limits::default()), Err(DecodeError::Gzip { .. })));
 }
 
 #[test]
 fn gzip_stops_at_the_page_limit_and_at_the_ratio() {
-    let noise: Vec<u8> = (0..300_000_u32)
-        .map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
-        .collect();
+    let noise: Vec<u8> = (0..300_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let small = limits(|limits| limits.page_bytes = 200_000);
     let error = gunzip(&gzip(&noise), 1000, &small).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            DecodeError::TooLarge {
-                limit: "page_bytes",
-                bytes: 200_000,
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, DecodeError::TooLarge { limit: "page_bytes", bytes: 200_000, .. }), "{error}");
 
     let bomb = gzip(&vec![b' '; 4 << 20]);
     let error = gunzip(&bomb, 1000, &Limits::default()).unwrap_err();
-    assert!(
-        matches!(error, DecodeError::DecompressionRatio { ratio: 200, .. }),
-        "{error}"
-    );
+    assert!(matches!(error, DecodeError::DecompressionRatio { ratio: 200, .. }), "{error}");
     let repetitive_but_small = gzip(&vec![b' '; 1 << 20]);
     assert!(gunzip(&repetitive_but_small, 1000, &Limits::default()).is_ok());
 }

@@ -31,11 +31,7 @@ fn split_within(body: &[u8], limits: &Limits) -> Result<(Vec<String>, ListEnvelo
     match (&whole, &dripped) {
         (Ok(whole), Ok(dripped)) => assert_eq!(whole, dripped),
         (Err(whole), Err(dripped)) => {
-            assert_eq!(
-                std::mem::discriminant(whole),
-                std::mem::discriminant(dripped),
-                "{whole} / {dripped}"
-            );
+            assert_eq!(std::mem::discriminant(whole), std::mem::discriminant(dripped), "{whole} / {dripped}");
         }
         _ => panic!("whole: {whole:?}, byte by byte: {dripped:?}"),
     }
@@ -49,25 +45,13 @@ fn split(body: &str) -> Result<(Vec<String>, ListEnvelope), DecodeError> {
 #[test]
 fn lists_come_in_every_legal_shape() {
     for (what, body, expected) in [
-        (
-            "compact",
-            r#"{"kind":"L","items":[{"a":1},{"b":2}]}"#,
-            &[r#"{"a":1}"#, r#"{"b":2}"#][..],
-        ),
+        ("compact", r#"{"kind":"L","items":[{"a":1},{"b":2}]}"#, &[r#"{"a":1}"#, r#"{"b":2}"#][..]),
         ("empty", r#"{"items":[]}"#, &[]),
         ("empty with blanks", " {\r\n\"items\" :\t[ \n ] } \n", &[]),
         ("null items", r#"{"items":null,"kind":"L"}"#, &[]),
-        (
-            "metadata last",
-            r#"{"items":[{}],"metadata":{"resourceVersion":"9"}}"#,
-            &["{}"],
-        ),
+        ("metadata last", r#"{"items":[{}],"metadata":{"resourceVersion":"9"}}"#, &["{}"]),
         ("escaped key", r#"{"item\u0073":[{"a":1}]}"#, &[r#"{"a":1}"#]),
-        (
-            "wholly escaped key",
-            r#"{"\u0069\u0074\u0065\u006d\u0073":[1]}"#,
-            &["1"],
-        ),
+        ("wholly escaped key", r#"{"\u0069\u0074\u0065\u006d\u0073":[1]}"#, &["1"]),
         (
             "a nested items before",
             r#"{"x":{"items":[1]},"items":[{"items":[2,[3]]}]}"#,
@@ -88,11 +72,7 @@ fn lists_come_in_every_legal_shape() {
             r#"{"items":[ 1 ,-2.5e3,true,null,"s",[ ]]}"#,
             &["1", "-2.5e3", "true", "null", "\"s\"", "[ ]"],
         ),
-        (
-            "a very long key",
-            &format!(r#"{{"{}":1,"items":[0]}}"#, "items".repeat(40)),
-            &["0"],
-        ),
+        ("a very long key", &format!(r#"{{"{}":1,"items":[0]}}"#, "items".repeat(40)), &["0"]),
         (
             "a long key ending in an escaped quote",
             &format!(r#"{{"{}\"":1,"items":[0]}}"#, "x".repeat(59)),
@@ -121,52 +101,24 @@ fn the_envelope_is_read_wherever_it_stands() {
         assert_eq!(envelope.items, 1);
     }
     let (_, envelope) = split(r#"{"metadata":{"continue":"","resourceVersion":""},"items":[]}"#).unwrap();
-    assert_eq!(
-        (envelope.continue_token, envelope.resource_version),
-        (None, None),
-        "empty is absent"
-    );
+    assert_eq!((envelope.continue_token, envelope.resource_version), (None, None), "empty is absent");
 }
 
 #[test]
 fn what_is_not_a_list_is_never_an_empty_one() {
     let refuse = |body: &str| split(body).map(|_| ()).expect_err(body);
-    assert!(matches!(
-        refuse(r#"{"kind":"Pod","metadata":{}}"#),
-        DecodeError::NotAList
-    ));
+    assert!(matches!(refuse(r#"{"kind":"Pod","metadata":{}}"#), DecodeError::NotAList));
     assert!(matches!(refuse("{}"), DecodeError::NotAList));
-    assert!(matches!(
-        refuse(r#"{"items":{}}"#),
-        DecodeError::WrongType { field: "items", .. }
-    ));
-    assert!(matches!(
-        refuse(r#"{"items":"[]"}"#),
-        DecodeError::WrongType { field: "items", .. }
-    ));
+    assert!(matches!(refuse(r#"{"items":{}}"#), DecodeError::WrongType { field: "items", .. }));
+    assert!(matches!(refuse(r#"{"items":"[]"}"#), DecodeError::WrongType { field: "items", .. }));
     assert!(matches!(refuse(r#"{"items":nil}"#), DecodeError::Syntax { .. }));
-    assert!(matches!(
-        refuse(r#"{"kind":"Table","rows":[{}],"items":[]}"#),
-        DecodeError::Table { .. }
-    ));
-    assert!(matches!(
-        refuse(r#"{"rows":[{}],"kind":"T\u0061ble"}"#),
-        DecodeError::Table { .. }
-    ));
-    assert!(matches!(
-        refuse(r#"{"items":[],"items":[]}"#),
-        DecodeError::Duplicate { field: "items", .. }
-    ));
-    assert!(matches!(
-        refuse(r#"{"items":null,"items":[]}"#),
-        DecodeError::Duplicate { field: "items", .. }
-    ));
+    assert!(matches!(refuse(r#"{"kind":"Table","rows":[{}],"items":[]}"#), DecodeError::Table { .. }));
+    assert!(matches!(refuse(r#"{"rows":[{}],"kind":"T\u0061ble"}"#), DecodeError::Table { .. }));
+    assert!(matches!(refuse(r#"{"items":[],"items":[]}"#), DecodeError::Duplicate { field: "items", .. }));
+    assert!(matches!(refuse(r#"{"items":null,"items":[]}"#), DecodeError::Duplicate { field: "items", .. }));
     assert!(matches!(
         refuse(r#"{"metadata":{},"metadata":{},"items":[]}"#),
-        DecodeError::Duplicate {
-            field: "metadata",
-            ..
-        }
+        DecodeError::Duplicate { field: "metadata", .. }
     ));
     let status = json!({ "kind": "Status", "status": "Failure", "message": "gone", "reason": "Expired", "code": 410,
         "details": { "retryAfterSeconds": 1 } });
@@ -193,10 +145,7 @@ fn broken_lists_are_refused_where_they_break() {
         (r#"{"items" []}"#, "at byte 9: expected `:`"),
         (r#"{"items":}"#, "must be an array"),
         (r#"{"items":[]} {"#, "at byte 13: expected the end of the list"),
-        (
-            r#"{"items":[{"a":1}"#,
-            "ends at byte 17, inside the items of a list",
-        ),
+        (r#"{"items":[{"a":1}"#, "ends at byte 17, inside the items of a list"),
         (r#"{"items":[{"a":"}"#, "ends at byte 17, inside a list item"),
         (r#"{"items":[{"a":1}]"#, "ends at byte 18, inside a list"),
     ] {
@@ -214,53 +163,21 @@ fn each_limit_of_a_list_is_named_when_it_is_hit() {
 
     assert!(within(&body, &limits(|l| l.object_bytes = 100)).is_ok());
     let error = within(&body, &limits(|l| l.object_bytes = 99)).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            DecodeError::TooLarge {
-                limit: "object_bytes",
-                bytes: 99,
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, DecodeError::TooLarge { limit: "object_bytes", bytes: 99, .. }), "{error}");
 
     let page = body.len() as u64;
     assert!(within(&body, &limits(|l| l.page_bytes = page)).is_ok());
     let error = within(&body, &limits(|l| l.page_bytes = page - 1)).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            DecodeError::TooLarge {
-                limit: "page_bytes",
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, DecodeError::TooLarge { limit: "page_bytes", .. }), "{error}");
 
     let metadata = format!(r#"{{"metadata":{{"x":"{}"}},"items":[]}}"#, "x".repeat(200));
     let error = within(&metadata, &limits(|l| l.object_bytes = 150)).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            DecodeError::TooLarge {
-                limit: "object_bytes",
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, DecodeError::TooLarge { limit: "object_bytes", .. }), "{error}");
 
     for (deep, is_ok) in [(128, true), (129, false), (10_000, false)] {
         for body in [
             format!(r#"{{"items":[{}{}]}}"#, "[".repeat(deep), "]".repeat(deep)),
-            format!(
-                r#"{{"other":{}{},"items":[]}}"#,
-                "[".repeat(deep),
-                "]".repeat(deep)
-            ),
+            format!(r#"{{"other":{}{},"items":[]}}"#, "[".repeat(deep), "]".repeat(deep)),
         ] {
             match within(&body, &Limits::default()) {
                 Ok(()) => assert!(is_ok, "{deep}"),

@@ -20,31 +20,15 @@ fn only_the_managed_fields_of_the_object_itself_are_cut() {
             r#"{"metadata":{"a":1,"managedFields":[{"f:x":{}}]},"s":1}"#,
             r#"{"metadata":{"a":1},"s":1}"#,
         ),
-        (
-            "first",
-            r#"{"metadata":{"managedFields":[],"a":1}}"#,
-            r#"{"metadata":{"a":1}}"#,
-        ),
+        ("first", r#"{"metadata":{"managedFields":[],"a":1}}"#, r#"{"metadata":{"a":1}}"#),
         (
             "middle",
             r#"{"metadata":{"a":1 , "managedFields" : null , "b":2}}"#,
             r#"{"metadata":{"a":1 , "b":2}}"#,
         ),
-        (
-            "alone",
-            r#"{"metadata":{"managedFields":[]}}"#,
-            r#"{"metadata":{}}"#,
-        ),
-        (
-            "alone, with blanks",
-            r#"{"metadata":{ "managedFields":[] }}"#,
-            r#"{"metadata":{  }}"#,
-        ),
-        (
-            "twice in a row",
-            r#"{"metadata":{"managedFields":1,"managedFields":2}}"#,
-            r#"{"metadata":{}}"#,
-        ),
+        ("alone", r#"{"metadata":{"managedFields":[]}}"#, r#"{"metadata":{}}"#),
+        ("alone, with blanks", r#"{"metadata":{ "managedFields":[] }}"#, r#"{"metadata":{  }}"#),
+        ("twice in a row", r#"{"metadata":{"managedFields":1,"managedFields":2}}"#, r#"{"metadata":{}}"#),
         (
             "twice around",
             r#"{"metadata":{"managedFields":1,"a":1,"managedFields":2}}"#,
@@ -55,11 +39,7 @@ fn only_the_managed_fields_of_the_object_itself_are_cut() {
             r#"{"metadata":{"a":1,"managedFields":1,"managedFields":2,"b":2}}"#,
             r#"{"metadata":{"a":1,"b":2}}"#,
         ),
-        (
-            "escaped",
-            r#"{"metadata":{"a":1,"m\u0061nagedFields":1}}"#,
-            r#"{"metadata":{"a":1}}"#,
-        ),
+        ("escaped", r#"{"metadata":{"a":1,"m\u0061nagedFields":1}}"#, r#"{"metadata":{"a":1}}"#),
         (
             "escaped metadata",
             r#"{"met\u0061data":{"a":1,"managedFields":1}}"#,
@@ -105,10 +85,7 @@ fn a_probe_stops_when_it_has_seen_enough() {
     assert_eq!(identity.key(), "b/a");
     let cluster_scoped =
         probe(br#"{"metadata":{"name":"node-1","uid":"c","resourceVersion":"1"}, not JSON"#).unwrap();
-    assert_eq!(
-        (cluster_scoped.key(), cluster_scoped.namespace()),
-        ("node-1", None)
-    );
+    assert_eq!((cluster_scoped.key(), cluster_scoped.namespace()), ("node-1", None));
     let late = probe(br#"{"spec":{"metadata":{"name":"no"}},"metadata":{"managedFields":[{"name":"no"}],"name":"\u0061"}}"#);
     assert_eq!(late.unwrap().name(), "a");
 }
@@ -120,14 +97,8 @@ fn a_probe_never_guesses() {
         (r#"{"metadata":{"name":""}}"#, "`metadata.name` is missing"),
         (r#"{"name":"a"}"#, "`metadata` is missing"),
         (r#"{"metadata":null}"#, "`metadata` at byte 12 must be an object"),
-        (
-            r#"{"metadata":{"name":7}}"#,
-            "`metadata.name` at byte 20 must be a string",
-        ),
-        (
-            r#"{"metadata":{"name":"a","uid":{}}}"#,
-            "`metadata.uid` at byte 30 must be a string",
-        ),
+        (r#"{"metadata":{"name":7}}"#, "`metadata.name` at byte 20 must be a string"),
+        (r#"{"metadata":{"name":"a","uid":{}}}"#, "`metadata.uid` at byte 30 must be a string"),
         ("[]", "expected an object"),
         (r#"{"metadata":{"name":"a"#, "ends at byte 22"),
         (r#"{"metadata":{"name":"\ud800"}}"#, "expected a valid escape"),
@@ -135,10 +106,7 @@ fn a_probe_never_guesses() {
         let error = probe(object.as_bytes()).expect_err(object).to_string();
         assert!(error.contains(expected), "{object}: {error}");
     }
-    assert!(matches!(
-        probe(b"{\"metadata\":{\"name\":\"a\xff\"}}"),
-        Err(DecodeError::Utf8 { offset: 22 })
-    ));
+    assert!(matches!(probe(b"{\"metadata\":{\"name\":\"a\xff\"}}"), Err(DecodeError::Utf8 { offset: 22 })));
 }
 
 fn pod() -> Value {
@@ -169,38 +137,23 @@ fn one_decoder_serves_typed_dynamic_metadata_and_narrow_types() {
     let narrow: Narrow = Json::new().decode(bytes).unwrap();
     assert_eq!(narrow.spec.containers.len(), 1);
     let kept: Pod = Json::new().keep_managed_fields().decode(bytes).unwrap();
-    assert_eq!(
-        kept.metadata.managed_fields.unwrap()[0].manager.as_deref(),
-        Some("x")
-    );
+    assert_eq!(kept.metadata.managed_fields.unwrap()[0].manager.as_deref(), Some("x"));
 }
 
 #[test]
 fn object_metadata_is_what_kube_reads() {
     for object in [pod(), json!({ "metadata": { "name": "a" } })] {
         let bytes = object.to_string();
-        let ours: ObjectMetadata = Json::new()
-            .keep_managed_fields()
-            .decode(bytes.as_bytes())
-            .unwrap();
+        let ours: ObjectMetadata = Json::new().keep_managed_fields().decode(bytes.as_bytes()).unwrap();
         let kube: PartialObjectMeta<Pod> = serde_json::from_str(&bytes).unwrap();
         assert_eq!((&ours.types, &ours.metadata), (&kube.types, &kube.metadata));
-        assert_eq!(
-            serde_json::to_value(&ours).unwrap(),
-            serde_json::to_value(&kube).unwrap()
-        );
+        assert_eq!(serde_json::to_value(&ours).unwrap(), serde_json::to_value(&kube).unwrap());
         let converted: PartialObjectMeta<Pod> = ours.clone().into();
         assert_eq!(converted.metadata, kube.metadata);
         assert_eq!(ObjectMetadata::from(converted), ours);
     }
-    let types = Some(TypeMeta {
-        api_version: "v1".to_owned(),
-        kind: "Pod".to_owned(),
-    });
-    let metadata = ObjectMeta {
-        name: Some("a".to_owned()),
-        ..ObjectMeta::default()
-    };
+    let types = Some(TypeMeta { api_version: "v1".to_owned(), kind: "Pod".to_owned() });
+    let metadata = ObjectMeta { name: Some("a".to_owned()), ..ObjectMeta::default() };
     let object = ObjectMetadata { types, metadata };
     assert_eq!(
         serde_json::to_value(object).unwrap(),

@@ -91,10 +91,7 @@ fn metadata() -> BoxedStrategy<Value> {
 }
 
 fn object() -> BoxedStrategy<Value> {
-    (
-        prop::option::of(metadata()),
-        prop::collection::vec((key(), json()), 0..4),
-    )
+    (prop::option::of(metadata()), prop::collection::vec((key(), json()), 0..4))
         .prop_map(|(metadata, rest)| {
             let mut members: Map<String, Value> = rest.into_iter().collect();
             if let Some(metadata) = metadata {
@@ -116,16 +113,8 @@ struct Style {
 
 fn style() -> impl Strategy<Value = Style> {
     let blank = prop::sample::select(vec!["", "", "", " ", "\n", "\r\n\t", "        "]);
-    (
-        prop::collection::vec(blank, 1..8),
-        0_usize..5,
-        prop_oneof![3 => Just(0_usize), 1 => 1_usize..7],
-    )
-        .prop_map(|(blanks, rotate, escape_every)| Style {
-            blanks,
-            rotate,
-            escape_every,
-        })
+    (prop::collection::vec(blank, 1..8), 0_usize..5, prop_oneof![3 => Just(0_usize), 1 => 1_usize..7])
+        .prop_map(|(blanks, rotate, escape_every)| Style { blanks, rotate, escape_every })
 }
 
 struct Writer<'a> {
@@ -136,12 +125,7 @@ struct Writer<'a> {
 }
 
 fn written(value: &Value, style: &Style) -> String {
-    let mut writer = Writer {
-        style,
-        out: String::new(),
-        tokens: 0,
-        letters: 0,
-    };
+    let mut writer = Writer { style, out: String::new(), tokens: 0, letters: 0 };
     writer.value(value);
     writer.blank();
     writer.out
@@ -149,8 +133,7 @@ fn written(value: &Value, style: &Style) -> String {
 
 impl Writer<'_> {
     fn blank(&mut self) {
-        self.out
-            .push_str(self.style.blanks[self.tokens % self.style.blanks.len()]);
+        self.out.push_str(self.style.blanks[self.tokens % self.style.blanks.len()]);
         self.tokens += 1;
     }
 
@@ -222,10 +205,7 @@ fn split(chunks: Vec<Bytes>, limits: &Limits) -> Result<(Vec<Bytes>, ListEnvelop
         while let Some(item) = splitter.next_item(&mut chunk)? {
             items.push(item);
         }
-        assert!(
-            chunk.is_empty(),
-            "a chunk is used up before the next is asked for"
-        );
+        assert!(chunk.is_empty(), "a chunk is used up before the next is asked for");
     }
     splitter.finish().map(|envelope| (items, envelope))
 }

@@ -9,54 +9,48 @@ use watchkeeper_client::{
     rest::{AbsolutePath, InvalidRequest, Request, ResourcePath},
 };
 
+/// The headers of requests without a body, and of those with one.
+const READ: &str = "accept-encoding: identity; accept: application/json";
+const WRITE: &str = "accept-encoding: identity; accept: application/json; content-type: application/json";
+
 type Built = Result<Request, InvalidRequest>;
 
 /// The request as text: its line, its headers sorted by name, its body.
 fn wire(request: Built) -> String {
-    let request = request.unwrap().into_http().unwrap();
+    let request = request.and_then(Request::into_http).expect("a request that can be sent");
     let mut headers: Vec<String> = request
         .headers()
         .iter()
-        .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
+        .map(|(name, value)| format!("{name}: {}", value.to_str().expect("text")))
         .collect();
     headers.sort();
-    let body = String::from_utf8(request.body().clone()).unwrap();
-    let parts = [
-        format!("{} {}", request.method(), request.uri()),
-        headers.join("; "),
-        body,
-    ];
-    parts
-        .into_iter()
-        .filter(|part| !part.is_empty())
-        .collect::<Vec<_>>()
-        .join(" | ")
+    let body = String::from_utf8(request.body().clone()).expect("text");
+    let parts = [format!("{} {}", request.method(), request.uri()), headers.join("; "), body];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" | ")
 }
 
 fn pods() -> ResourcePath {
-    ResourcePath::new("", "v1", "pods")
-        .unwrap()
-        .in_namespace("web")
-        .unwrap()
+    let pods = ResourcePath::new("", "v1", "pods").and_then(|pods| pods.in_namespace("web"));
+    pods.expect("a valid path")
 }
 
 fn pod() -> ResourcePath {
-    pods().named("front").unwrap()
+    pods().named("front").expect("a valid path")
 }
 
 fn nodes() -> ResourcePath {
-    ResourcePath::new("", "v1", "nodes").unwrap()
+    ResourcePath::new("", "v1", "nodes").expect("a valid path")
 }
 
 #[test]
-fn every_verb_is_the_request_the_api_documents() {
-    const READ: &str = "accept-encoding: identity; accept: application/json";
-    const WRITE: &str = "accept-encoding: identity; accept: application/json; content-type: application/json";
+fn every_read_is_the_request_the_api_documents() {
     let all_pods = || ResourcePath::new("", "v1", "pods").unwrap();
     let list = ListParams::default;
-    let post = PostParams::default;
     let table: Vec<(Built, String)> = vec![
-        (Request::get(pod(), &GetParams::default()), format!("GET /api/v1/namespaces/web/pods/front | {READ}")),
+        (
+            Request::get(pod(), &GetParams::default()),
+            format!("GET /api/v1/namespaces/web/pods/front | {READ}"),
+        ),
         (
             Request::get(pod(), &GetParams::at("7")),
             format!("GET /api/v1/namespaces/web/pods/front?resourceVersion=7 | {READ}"),
@@ -68,7 +62,10 @@ fn every_verb_is_the_request_the_api_documents() {
         ),
         (Request::list(all_pods(), &list()), format!("GET /api/v1/pods | {READ}")),
         (
-            Request::list(pods(), &list().labels("app=a,tier in (b, c)").fields("spec.nodeName=n").limit(500)),
+            Request::list(
+                pods(),
+                &list().labels("app=a,tier in (b, c)").fields("spec.nodeName=n").limit(500),
+            ),
             format!(
                 "GET /api/v1/namespaces/web/pods?labelSelector=app%3Da%2Ctier+in+%28b%2C+c%29\
                  &fieldSelector=spec.nodeName%3Dn&limit=500 | {READ}"
@@ -102,15 +99,26 @@ fn every_verb_is_the_request_the_api_documents() {
              accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
                 .into(),
         ),
+    ];
+    for (built, expected) in table {
+        assert_eq!(wire(built), expected);
+    }
+}
+
+#[test]
+fn every_watch_and_every_other_path_is_the_request_the_api_documents() {
+    let table: Vec<(Built, String)> = vec![
         (
-            Request::watch(all_pods(), &WatchParams::default(), "42"),
+            Request::watch(nodes(), &WatchParams::default(), "42"),
             format!(
-                "GET /api/v1/pods?watch=true&timeoutSeconds=290&allowWatchBookmarks=true&resourceVersion=42 | {READ}"
+                "GET /api/v1/nodes?watch=true&timeoutSeconds=290&allowWatchBookmarks=true&resourceVersion=42 | {READ}"
             ),
         ),
         (
             Request::watch(pods(), &WatchParams::default().timeout(30).labels("a=b").disable_bookmarks(), ""),
-            format!("GET /api/v1/namespaces/web/pods?watch=true&timeoutSeconds=30&labelSelector=a%3Db | {READ}"),
+            format!(
+                "GET /api/v1/namespaces/web/pods?watch=true&timeoutSeconds=30&labelSelector=a%3Db | {READ}"
+            ),
         ),
         (
             Request::watch(pods(), &WatchParams::streaming_lists(), ""),
@@ -119,6 +127,23 @@ fn every_verb_is_the_request_the_api_documents() {
                  &sendInitialEvents=true&resourceVersionMatch=NotOlderThan | {READ}"
             ),
         ),
+        (Ok(Request::raw(AbsolutePath::new("/version").unwrap())), format!("GET /version | {READ}")),
+        (
+            Request::raw(AbsolutePath::new("/openapi/v3/api/v1").unwrap())
+                .with_query("hash", "a b&c")
+                .with_header("Accept-Encoding", "gzip"),
+            "GET /openapi/v3/api/v1?hash=a+b%26c | accept-encoding: gzip; accept: application/json".into(),
+        ),
+    ];
+    for (built, expected) in table {
+        assert_eq!(wire(built), expected);
+    }
+}
+
+#[test]
+fn every_write_is_the_request_the_api_documents() {
+    let post = PostParams::default;
+    let table: Vec<(Built, String)> = vec![
         (
             Request::create(pods(), &post(), &json!({"kind": "Pod"})),
             format!("POST /api/v1/namespaces/web/pods | {WRITE} | {{\"kind\":\"Pod\"}}"),
@@ -181,17 +206,10 @@ fn every_verb_is_the_request_the_api_documents() {
             ),
         ),
         (
-            Request::delete_collection(pods(), &DeleteParams::orphan(), &list().labels("a=b")),
+            Request::delete_collection(pods(), &DeleteParams::orphan(), &ListParams::default().labels("a=b")),
             format!(
                 "DELETE /api/v1/namespaces/web/pods?labelSelector=a%3Db | {WRITE} | {{\"propagationPolicy\":\"Orphan\"}}"
             ),
-        ),
-        (Ok(Request::raw(AbsolutePath::new("/version").unwrap())), format!("GET /version | {READ}")),
-        (
-            Request::raw(AbsolutePath::new("/openapi/v3/api/v1").unwrap())
-                .with_query("hash", "a b&c")
-                .with_header("Accept-Encoding", "gzip"),
-            "GET /openapi/v3/api/v1?hash=a+b%26c | accept-encoding: gzip; accept: application/json".into(),
         ),
     ];
     for (built, expected) in table {
@@ -203,14 +221,8 @@ fn every_verb_is_the_request_the_api_documents() {
 fn what_every_server_refuses_is_refused_before_it_is_sent() {
     let long_manager = "m".repeat(129);
     let table: Vec<(Built, &str)> = vec![
-        (
-            Request::get(pods(), &GetParams::default()),
-            "the name is missing",
-        ),
-        (
-            Request::delete(pods(), &DeleteParams::default()),
-            "the name is missing",
-        ),
+        (Request::get(pods(), &GetParams::default()), "the name is missing"),
+        (Request::delete(pods(), &DeleteParams::default()), "the name is missing"),
         (
             Request::list(pod(), &ListParams::default()),
             "the verb is for a collection, and the path names one object",
@@ -228,10 +240,7 @@ fn what_every_server_refuses_is_refused_before_it_is_sent() {
             "version_match needs a resource_version to match",
         ),
         (
-            Request::list(
-                pods(),
-                &ListParams::default().at("0").matching(VersionMatch::Exact),
-            ),
+            Request::list(pods(), &ListParams::default().at("0").matching(VersionMatch::Exact)),
             "an exact version_match needs a resource_version other than 0",
         ),
         (
@@ -247,11 +256,7 @@ fn what_every_server_refuses_is_refused_before_it_is_sent() {
             "force takes fields over from other appliers; only an apply can",
         ),
         (
-            Request::patch(
-                pod(),
-                &PatchParams::apply(&long_manager),
-                &Patch::Apply(json!({})),
-            ),
+            Request::patch(pod(), &PatchParams::apply(&long_manager), &Patch::Apply(json!({}))),
             "a field manager has at most 128 bytes",
         ),
         (

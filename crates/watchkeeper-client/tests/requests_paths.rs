@@ -63,31 +63,19 @@ fn names_that_would_leave_their_segment_are_refused_in_every_position() {
             ("resource", build("apps", "v1", hostile, None, None, &[])),
             ("namespace", build("apps", "v1", "pods", Some(hostile), None, &[])),
             ("name", build("apps", "v1", "pods", Some("x"), Some(hostile), &[])),
-            (
-                "subresource",
-                build("apps", "v1", "pods", Some("x"), Some("y"), &sub(hostile)),
-            ),
+            ("subresource", build("apps", "v1", "pods", Some("x"), Some("y"), &sub(hostile))),
         ];
         for (position, path) in positions {
             assert!(path.is_err(), "{hostile:?} as {position} made {path:?}");
         }
         // An empty group is the core group, and means what it says.
-        assert_eq!(
-            build(hostile, "v1", "pods", None, None, &[]).is_ok(),
-            hostile.is_empty(),
-            "{hostile:?}"
-        );
+        assert_eq!(build(hostile, "v1", "pods", None, None, &[]).is_ok(), hostile.is_empty(), "{hostile:?}");
     }
 }
 
 #[test]
 fn the_refusal_names_the_segment_and_the_reason() {
-    let path = |name: &str| {
-        ResourcePath::new("", "v1", "configmaps")
-            .unwrap()
-            .named(name)
-            .unwrap_err()
-    };
+    let path = |name: &str| ResourcePath::new("", "v1", "configmaps").unwrap().named(name).unwrap_err();
     let table = [
         ("", "the name is empty"),
         ("..", "the name may not be \"..\", which is a step in a path"),
@@ -100,61 +88,21 @@ fn the_refusal_names_the_segment_and_the_reason() {
     }
     let orphan = ResourcePath::new("", "v1", "pods").unwrap().subresource("status");
     assert_eq!(orphan, Err(PathError::SubresourceWithoutName("status".into())));
-    assert_eq!(
-        ResourcePath::new("", "", "pods"),
-        Err(PathError::Empty(Segment::Version))
-    );
+    assert_eq!(ResourcePath::new("", "", "pods"), Err(PathError::Empty(Segment::Version)));
 }
+
+/// Group, version, resource, namespace, name, subresource, and the path they make.
+type Row<'a> = (&'a str, &'a str, &'a str, Option<&'a str>, Option<&'a str>, &'a [&'a str], &'a str);
 
 #[test]
 fn real_names_are_written_as_people_expect_them() {
-    let table: &[(&str, &str, &str, Option<&str>, Option<&str>, &[&str], &str)] = &[
+    let table: &[Row] = &[
         ("", "v1", "pods", None, None, &[], "/api/v1/pods"),
-        (
-            "",
-            "v1",
-            "pods",
-            Some("a"),
-            None,
-            &[],
-            "/api/v1/namespaces/a/pods",
-        ),
-        (
-            "",
-            "v1",
-            "pods",
-            Some("a"),
-            Some("b"),
-            &["log"],
-            "/api/v1/namespaces/a/pods/b/log",
-        ),
-        (
-            "",
-            "v1",
-            "namespaces",
-            None,
-            Some("a"),
-            &["finalize"],
-            "/api/v1/namespaces/a/finalize",
-        ),
-        (
-            "",
-            "v1",
-            "nodes",
-            None,
-            Some("n"),
-            &["proxy", "metrics"],
-            "/api/v1/nodes/n/proxy/metrics",
-        ),
-        (
-            "apps",
-            "v1",
-            "deployments",
-            Some("a"),
-            Some("b"),
-            &[],
-            "/apis/apps/v1/namespaces/a/deployments/b",
-        ),
+        ("", "v1", "pods", Some("a"), None, &[], "/api/v1/namespaces/a/pods"),
+        ("", "v1", "pods", Some("a"), Some("b"), &["log"], "/api/v1/namespaces/a/pods/b/log"),
+        ("", "v1", "namespaces", None, Some("a"), &["finalize"], "/api/v1/namespaces/a/finalize"),
+        ("", "v1", "nodes", None, Some("n"), &["proxy", "metrics"], "/api/v1/nodes/n/proxy/metrics"),
+        ("apps", "v1", "deployments", Some("a"), Some("b"), &[], "/apis/apps/v1/namespaces/a/deployments/b"),
         (
             "rbac.authorization.k8s.io",
             "v1",
@@ -164,15 +112,7 @@ fn real_names_are_written_as_people_expect_them() {
             &[],
             "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:node",
         ),
-        (
-            "",
-            "v1",
-            "pods",
-            Some("a"),
-            Some("ü b"),
-            &[],
-            "/api/v1/namespaces/a/pods/%C3%BC%20b",
-        ),
+        ("", "v1", "pods", Some("a"), Some("ü b"), &[], "/api/v1/namespaces/a/pods/%C3%BC%20b"),
         (
             "custom.metrics.k8s.io",
             "v1beta2",
@@ -216,17 +156,9 @@ fn paths_outside_the_resources_are_held_to_the_same_rules() {
     for (given, written) in ok {
         assert_eq!(AbsolutePath::new(given).unwrap().to_string(), written);
     }
-    for refused in [
-        "",
-        "version",
-        "/a//b",
-        "/../x",
-        "/a/./b",
-        "/version?x=y",
-        "/a%2fb",
-        "//elsewhere/x",
-        "/a\r\nb",
-    ] {
+    for refused in
+        ["", "version", "/a//b", "/../x", "/a/./b", "/version?x=y", "/a%2fb", "//elsewhere/x", "/a\r\nb"]
+    {
         assert!(AbsolutePath::new(refused).is_err(), "{refused:?} was accepted");
     }
 }

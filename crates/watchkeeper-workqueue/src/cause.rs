@@ -50,6 +50,9 @@ impl Causes {
     /// How many different causes are kept.
     pub const CAP: usize = 8;
 
+    /// No causes.
+    pub(crate) const NONE: &'static Self = &Self { kept: Vec::new(), adds: 0 };
+
     /// The different causes, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &Cause> {
         self.kept.iter()

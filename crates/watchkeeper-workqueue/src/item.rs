@@ -26,14 +26,14 @@ pub struct Item<K: Key> {
     queue: WorkQueue<K>,
     key: K,
     token: Option<Token>,
-    causes: Causes,
+    causes: Option<Box<Causes>>,
     priority: Priority,
     failures: u32,
 }
 
 impl<K: Key> Item<K> {
     pub(crate) fn new(queue: WorkQueue<K>, popped: Popped<K>) -> Self {
-        let Popped { key, token, causes, priority, failures, queued_nanos: _ } = popped;
+        let Popped { key, token, causes, priority, failures } = popped;
         Self { queue, key, token: Some(token), causes, priority, failures }
     }
 
@@ -44,7 +44,7 @@ impl<K: Key> Item<K> {
 
     /// Why it was added: every cause that was merged into this hand-out.
     pub fn causes(&self) -> &Causes {
-        &self.causes
+        self.causes.as_deref().unwrap_or(Causes::NONE)
     }
 
     /// How urgent it was.
@@ -102,7 +102,7 @@ impl<K: Key> Item<K> {
 
     fn finish(&mut self, verdict: Verdict) -> Option<Admission> {
         let token = self.token.take()?;
-        let causes = std::mem::take(&mut self.causes);
+        let causes = self.causes.take();
         self.queue.finish(token, verdict, causes).admission
     }
 }
@@ -124,7 +124,7 @@ impl<K: fmt::Debug + Key> fmt::Debug for Item<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Item")
             .field("key", &self.key)
-            .field("causes", &self.causes)
+            .field("causes", self.causes())
             .field("priority", &self.priority)
             .field("failures", &self.failures)
             .finish_non_exhaustive()

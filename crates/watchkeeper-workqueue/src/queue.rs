@@ -14,11 +14,11 @@ use crate::{
     AddOptions, Admission, Causes, Drained, Get, Item, ItemToken, Metrics, Running, RunningWork,
     WorkQueueBuilder,
     clock::{Clock, Sleep},
-    core::{Add, Core, Pending, Token, Verdict},
+    core::{Add, Core, Durations, Pending, Token, Verdict},
     get::Look,
     limiter::RateLimiter,
     options::When,
-    sync::Mutex,
+    sync::{Mutex, MutexGuard},
     waiters::{Ticket, Waiters, Wakes},
 };
 
@@ -60,12 +60,10 @@ pub(crate) struct Ended {
 }
 
 /// What the metrics are told once the lock is released.
-#[derive(Clone, Copy, Default)]
 struct Report {
     added: u64,
     depth: usize,
-    queued_nanos: Option<u64>,
-    work_nanos: Option<u64>,
+    durations: Durations,
 }
 
 impl<K: Key> WorkQueue<K> {
@@ -88,7 +86,7 @@ impl<K: Key> WorkQueue<K> {
         patience: u32,
     ) -> Self {
         let hasher = RandomState::default();
-        let core = Core::new(hasher.clone(), patience, metrics.is_some());
+        let core = Core::new(patience, metrics.is_some());
         let inner = Inner { core, waiters: Waiters::default(), drains: Vec::new() };
         let limiter = Mutex::new(limiter);
         let shared = Arc::new(Shared { name, state: Mutex::new(inner), hasher, clock, limiter, metrics });
@@ -109,6 +107,7 @@ impl<K: Key> WorkQueue<K> {
     /// A key that is in line already stays where it is; a scheduled copy is taken along; a key that is being
     /// processed is handed out again, once, when that ends; a key that backs off after a failure goes on
     /// backing off ([`AddOptions::immediately`] overrides that).
+    #[inline]
     pub fn add(&self, key: K) -> Admission {
         self.insert(key, Pending::Now, AddOptions::new(), None)
     }
@@ -161,7 +160,7 @@ impl<K: Key> WorkQueue<K> {
     /// A key in line or being processed is not touched: what was to be looked at now is looked at.
     pub fn cancel(&self, key: &K) -> bool {
         let hash = self.hash(key);
-        let cancelled = self.operate(None, |core, _| (core.cancel(hash, key), Report::default()));
+        let cancelled = self.operate(None, |core, _| core.cancel(hash, key));
         cancelled.is_some()
     }
 
@@ -170,7 +169,7 @@ impl<K: Key> WorkQueue<K> {
         let hash = self.hash(key);
         let now = self.now();
         let at = now.saturating_add(nanos(delay));
-        self.operate(Some(now), |core, _| (core.postpone(hash, key, at), Report::default()))
+        self.operate(Some(now), |core, _| core.postpone(hash, key, at))
     }
 
     /// Forgets the failures of a key, so that its next backoff starts from the beginning.
@@ -195,22 +194,18 @@ impl<K: Key> WorkQueue<K> {
 
     /// Takes a key if one can be handed out now.
     pub fn try_get(&self) -> Option<Item<K>> {
-        let popped = self.operate(None, |core, now| {
-            let popped = core.pop(now);
-            let queued_nanos = popped.as_ref().and_then(|popped| popped.queued_nanos);
-            (popped, Report { queued_nanos, ..Report::default() })
-        })?;
+        let popped = self.operate(None, Core::pop)?;
         Some(Item::new(self.clone(), popped))
     }
 
     /// Finishes a key whose guard was taken off. False, and nothing happens, when that was done before.
     pub fn done(&self, token: ItemToken) -> bool {
-        token.token.is_some_and(|token| self.finish(token, Verdict::Done, Causes::default()).was_current)
+        token.token.is_some_and(|token| self.finish(token, Verdict::Done, None).was_current)
     }
 
     /// Keys in line: those that could be handed out now.
     pub fn len(&self) -> usize {
-        self.operate(None, |core, _| (core.queued(), Report::default()))
+        self.operate(None, |core, _| core.queued())
     }
 
     /// True when no key is in line.
@@ -220,7 +215,7 @@ impl<K: Key> WorkQueue<K> {
 
     /// Keys that wait for their time, scheduled or backing off.
     pub fn waiting_len(&self) -> usize {
-        self.operate(None, |core, _| (core.waiting_count(), Report::default()))
+        self.operate(None, |core, _| core.waiting_count())
     }
 
     /// Keys that are handed out.
@@ -234,7 +229,7 @@ impl<K: Key> WorkQueue<K> {
     /// their time are dropped and returned; a worker that asks for a retry from now on is refused. Calling it again
     /// does nothing.
     pub fn shutdown(&self) -> Vec<K> {
-        self.operate(None, |core, _| (core.shut_down(), Report::default()))
+        self.operate(None, |core, _| core.shut_down())
     }
 
     /// True once [`shutdown`](Self::shutdown) or [`drain`](Self::drain) was called.
@@ -273,57 +268,43 @@ impl<K: Key> WorkQueue<K> {
 
     /// One look of a waiting `get`: a key, the end, or a place on the list of waiters.
     pub(crate) fn look(&self, ticket: Option<Ticket>, waker: &Waker) -> Look<K> {
-        let mut to_wake = Wakes::default();
-        let mut report = Report::default();
-        let look = {
-            let inner = &mut *self.shared.state.lock();
-            let now = self.now_if_needed(&inner.core);
-            let promoted = inner.core.promote(now);
-            let popped = inner.core.pop(now);
-            let look = if popped.is_none() && !inner.core.is_finished() {
-                let ticket = ticket.unwrap_or_else(|| inner.waiters.new_ticket());
-                inner.waiters.wait(ticket, waker);
-                let next_at = inner.core.next_at().filter(|&at| inner.waiters.keep_time(ticket, at));
-                Err((ticket, next_at))
-            } else {
-                if let Some(ticket) = ticket {
-                    inner.waiters.leave(ticket);
-                }
-                report.queued_nanos = popped.as_ref().and_then(|popped| popped.queued_nanos);
-                Ok(popped)
-            };
-            let announced = promoted.min(inner.core.queued());
-            inner.settle(announced, &mut to_wake);
-            self.fill(&mut report, &mut inner.core);
-            look
-        };
-        to_wake.wake();
-        self.send(report);
-        match look {
-            Ok(popped) => Look::Ready(popped.map(|popped| Item::new(self.clone(), popped))),
-            Err((ticket, keep_time_until)) => Look::Wait { ticket, keep_time_until },
+        let mut inner = self.shared.state.lock();
+        // The common case: there is a key, and nothing else to see to.
+        if ticket.is_none()
+            && inner.core.is_plain()
+            && let Some(popped) = inner.core.pop(0)
+        {
+            drop(inner);
+            return Look::Ready(Some(Item::new(self.clone(), popped)));
         }
+        let now = self.now_if_needed(&inner.core);
+        let promoted = inner.core.promote(now);
+        let popped = inner.core.pop(now);
+        let look = if popped.is_none() && !inner.core.is_finished() {
+            let ticket = ticket.unwrap_or_else(|| inner.waiters.new_ticket());
+            inner.waiters.wait(ticket, waker);
+            let keep_time_until = inner.core.next_at().filter(|&at| inner.waiters.keep_time(ticket, at));
+            Look::Wait { ticket, keep_time_until }
+        } else {
+            ticket.map(|ticket| inner.waiters.leave(ticket));
+            Look::Ready(popped.map(|popped| Item::new(self.clone(), popped)))
+        };
+        let announced = promoted.min(inner.core.queued());
+        self.release(inner, announced);
+        look
     }
 
     /// Takes a `get` that was dropped off the list, and passes on what it was woken for.
     pub(crate) fn stop_waiting(&self, ticket: Ticket) {
-        let mut to_wake = Wakes::default();
-        {
-            let inner = &mut *self.shared.state.lock();
-            let was_woken = inner.waiters.leave(ticket);
-            let announced = usize::from(was_woken).min(inner.core.queued());
-            inner.settle(announced, &mut to_wake);
-        }
-        to_wake.wake();
+        let mut inner = self.shared.state.lock();
+        let was_woken = inner.waiters.leave(ticket);
+        let announced = usize::from(was_woken).min(inner.core.queued());
+        self.release(inner, announced);
     }
 
-    pub(crate) fn finish(&self, token: Token, verdict: Verdict, causes: Causes) -> Ended {
+    pub(crate) fn finish(&self, token: Token, verdict: Verdict, causes: Option<Box<Causes>>) -> Ended {
         let now = matches!(verdict, Verdict::Retry(_) | Verdict::RequeueAt(_)).then(|| self.now());
-        let finished = self.operate(now, |core, now| {
-            let finished = core.finish(token, verdict, causes, now);
-            let work_nanos = finished.as_ref().and_then(|finished| finished.work_nanos);
-            (finished, Report { work_nanos, ..Report::default() })
-        });
+        let finished = self.operate(now, |core, now| core.finish(token, verdict, causes, now));
         let Some(finished) = finished else {
             return Ended { was_current: false, admission: None };
         };
@@ -350,6 +331,7 @@ impl<K: Key> WorkQueue<K> {
         self.shared.clock.sleep_until(Duration::from_nanos(at))
     }
 
+    #[inline]
     fn insert(&self, key: K, pending: Pending, options: AddOptions, now: Option<u64>) -> Admission {
         let hash = self.hash(&key);
         let is_failure = matches!(pending, Pending::Backoff(_));
@@ -357,28 +339,45 @@ impl<K: Key> WorkQueue<K> {
         let add = Add { pending, priority, cause, is_failure };
         // A key that is in the queue already comes back out here and is dropped after the lock is released.
         let mut key = Some(key);
-        self.operate(now, |core, now| (core.add(hash, &mut key, add, now), Report::default()))
+        self.operate(now, |core, now| core.add(hash, &mut key, add, now))
     }
 
     /// Runs one step of the state machine under the lock, then does what must be done without it.
-    fn operate<R>(&self, now: Option<u64>, step: impl FnOnce(&mut Core<K>, u64) -> (R, Report)) -> R {
-        let mut to_wake = Wakes::default();
-        let (result, report) = {
-            let inner = &mut *self.shared.state.lock();
+    #[inline]
+    fn operate<R>(&self, now: Option<u64>, step: impl FnOnce(&mut Core<K>, u64) -> R) -> R {
+        let mut inner = self.shared.state.lock();
+        let queued_before = inner.core.queued();
+        let result = if inner.core.is_plain() {
+            step(&mut inner.core, now.unwrap_or(0))
+        } else {
             let now = now.unwrap_or_else(|| self.now_if_needed(&inner.core));
-            let queued_before = inner.core.queued();
             inner.core.promote(now);
-            let (result, mut report) = step(&mut inner.core, now);
-            let announced = inner.core.queued().saturating_sub(queued_before);
-            inner.settle(announced, &mut to_wake);
-            self.fill(&mut report, &mut inner.core);
-            (result, report)
+            step(&mut inner.core, now)
         };
-        to_wake.wake();
-        self.send(report);
+        if inner.waiters.is_empty() && inner.core.is_plain() {
+            return result;
+        }
+        let announced = inner.core.queued().saturating_sub(queued_before);
+        self.release(inner, announced);
         result
     }
 
+    /// Releases the lock, having found out whom to wake and what to report, and does both.
+    fn release(&self, mut inner: MutexGuard<'_, Inner<K>>, newly_queued: usize) {
+        let to_wake = inner.settle(newly_queued);
+        let report = self.shared.metrics.is_some().then(|| Report {
+            added: inner.core.take_newly_due(),
+            depth: inner.core.depth(),
+            durations: inner.core.take_durations(),
+        });
+        drop(inner);
+        to_wake.wake();
+        if let Some((metrics, report)) = self.shared.metrics.as_ref().zip(report) {
+            report.send(metrics.as_ref());
+        }
+    }
+
+    #[inline]
     fn hash(&self, key: &K) -> u64 {
         self.shared.hasher.hash_one(key)
     }
@@ -402,43 +401,37 @@ impl<K: Key> WorkQueue<K> {
             metrics.retried();
         }
     }
+}
 
-    fn fill(&self, report: &mut Report, core: &mut Core<K>) {
-        if self.shared.metrics.is_some() {
-            report.added = core.take_newly_due();
-            report.depth = core.depth();
+impl Report {
+    fn send(self, metrics: &dyn Metrics) {
+        if self.added > 0 {
+            metrics.added(self.added);
         }
-    }
-
-    fn send(&self, report: Report) {
-        let Some(metrics) = &self.shared.metrics else {
-            return;
-        };
-        if report.added > 0 {
-            metrics.added(report.added);
-        }
-        metrics.depth(report.depth);
-        if let Some(waited) = report.queued_nanos {
+        metrics.depth(self.depth);
+        if let Some(waited) = self.durations.queued_nanos {
             metrics.queue_duration(Duration::from_nanos(waited));
         }
-        if let Some(took) = report.work_nanos {
+        if let Some(took) = self.durations.work_nanos {
             metrics.work_duration(Duration::from_nanos(took));
         }
     }
 }
 
 impl<K: Key> Inner<K> {
-    /// After every step: wakes whoever has to act on what changed.
-    fn settle(&mut self, newly_queued: usize, to_wake: &mut Wakes) {
-        self.waiters.take(newly_queued, to_wake);
+    /// After a step: whoever has to act on what changed.
+    fn settle(&mut self, newly_queued: usize) -> Wakes {
+        let mut to_wake = Wakes::default();
+        self.waiters.take(newly_queued, &mut to_wake);
         if self.core.is_finished() {
-            self.waiters.take_all(to_wake);
+            self.waiters.take_all(&mut to_wake);
         } else {
-            self.waiters.ensure_keeper(self.core.next_at(), to_wake);
+            self.waiters.ensure_keeper(self.core.next_at(), &mut to_wake);
         }
         if self.core.is_shut_down() && self.core.is_idle() {
             to_wake.extend(self.drains.drain(..));
         }
+        to_wake
     }
 }
 

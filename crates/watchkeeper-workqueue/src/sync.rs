@@ -1,16 +1,16 @@
 //! The one lock the queue uses, and its stand-in when Shuttle explores interleavings.
 
 #[cfg(not(shuttle))]
-pub(crate) use parking_lot::Mutex;
+pub(crate) use parking_lot::{Mutex, MutexGuard};
 
 #[cfg(shuttle)]
-pub(crate) use explored::Mutex;
+pub(crate) use explored::{Mutex, MutexGuard};
 
 #[cfg(shuttle)]
 mod explored {
     use std::sync::PoisonError;
 
-    type MutexGuard<'a, T> = shuttle::sync::MutexGuard<'a, T>;
+    pub(crate) type MutexGuard<'a, T> = shuttle::sync::MutexGuard<'a, T>;
 
     /// Shuttle's mutex with `parking_lot`'s signature.
     #[derive(Debug, Default)]

@@ -64,6 +64,11 @@ impl Waiters {
         }
     }
 
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
     /// Takes out whoever is to be woken for `keys` newly queued keys.
     pub(crate) fn take(&mut self, keys: usize, to_wake: &mut Wakes) {
         for _ in 0..keys.min(self.queue.len()) {
@@ -110,7 +115,11 @@ impl Extend<Waker> for Wakes {
 }
 
 impl Wakes {
+    #[inline]
     pub(crate) fn wake(self) {
-        self.first.into_iter().chain(self.rest).for_each(Waker::wake);
+        if let Some(first) = self.first {
+            first.wake();
+            self.rest.into_iter().for_each(Waker::wake);
+        }
     }
 }

@@ -24,11 +24,7 @@ use super::{DecodeError, walk::Walk};
 /// ```
 pub fn cut_managed_fields<'a>(object: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
     let gone = managed_fields(object);
-    if gone.is_empty() {
-        object
-    } else {
-        without(object, &gone, scratch)
-    }
+    if gone.is_empty() { object } else { without(object, &gone, scratch) }
 }
 
 /// `object` without the ranges given, which are in order.
@@ -46,10 +42,7 @@ pub(super) fn without<'a>(object: &[u8], gone: &[Range<usize>], scratch: &'a mut
 
 /// What to leave out, in order; each with the comma that goes with it.
 pub(super) fn managed_fields(object: &[u8]) -> Vec<Range<usize>> {
-    let mut search = Search {
-        object,
-        gone: Vec::new(),
-    };
+    let mut search = Search { object, gone: Vec::new() };
     match search.document() {
         Ok(()) => search.gone,
         Err(_) => Vec::new(),

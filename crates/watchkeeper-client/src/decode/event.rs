@@ -69,19 +69,13 @@ pub fn split_event(frame: &Bytes, max_depth: usize) -> Result<RawEvent, DecodeEr
             })?;
             let known = EventType::from_wire(&text).ok_or(DecodeError::UnknownEventType { offset })?;
             if event_type.replace(known).is_some() {
-                return Err(DecodeError::Duplicate {
-                    field: "type",
-                    offset,
-                });
+                return Err(DecodeError::Duplicate { field: "type", offset });
             }
         } else if key.is("object") {
             let range = walk.skip(max_depth)?;
             let offset = range.end as u64;
             if object.replace(range).is_some() {
-                return Err(DecodeError::Duplicate {
-                    field: "object",
-                    offset,
-                });
+                return Err(DecodeError::Duplicate { field: "object", offset });
             }
         } else {
             walk.skip(max_depth)?;
@@ -91,17 +85,12 @@ pub fn split_event(frame: &Bytes, max_depth: usize) -> Result<RawEvent, DecodeEr
         return Err(walk.expected("the end of the watch event"));
     }
     match (event_type, object) {
-        (Some(event_type), Some(object)) => Ok(RawEvent {
-            event_type,
-            object: frame.slice(object),
-        }),
+        (Some(event_type), Some(object)) => Ok(RawEvent { event_type, object: frame.slice(object) }),
         (None, None) if kind_is(frame, "Status") => Err(DecodeError::Status {
             instead_of: "a watch event",
             status: Box::new(json::parse::<Status>(frame)?),
         }),
-        (None, None) if kind_is(frame, "Table") => Err(DecodeError::Table {
-            instead_of: "a watch event",
-        }),
+        (None, None) if kind_is(frame, "Table") => Err(DecodeError::Table { instead_of: "a watch event" }),
         (None, _) => Err(DecodeError::Missing { field: "type" }),
         (_, None) => Err(DecodeError::Missing { field: "object" }),
     }
@@ -110,9 +99,7 @@ pub fn split_event(frame: &Bytes, max_depth: usize) -> Result<RawEvent, DecodeEr
 /// The `Status` in an ERROR event. Every field of one may be absent, so only what says that it is one is taken for it.
 pub(crate) fn status_of_event(object: &[u8]) -> Result<Box<Status>, DecodeError> {
     if !kind_is(object, "Status") {
-        return Err(DecodeError::WrongKind {
-            expected: "Status".to_owned(),
-        });
+        return Err(DecodeError::WrongKind { expected: "Status".to_owned() });
     }
     json::parse(object).map(Box::new)
 }
@@ -129,10 +116,7 @@ pub struct Bookmark {
 
 impl Bookmark {
     pub(crate) fn new(resource_version: String, initial_events_end: bool) -> Self {
-        Self {
-            resource_version,
-            initial_events_end,
-        }
+        Self { resource_version, initial_events_end }
     }
 
     /// Reads the object of a BOOKMARK event.
@@ -159,12 +143,8 @@ impl Bookmark {
         let resource_version = metadata
             .resource_version
             .filter(|version| !version.is_empty())
-            .ok_or(DecodeError::Missing {
-                field: "metadata.resourceVersion",
-            })?;
-        let end = metadata
-            .annotations
-            .and_then(|annotations| annotations.initial_events_end);
+            .ok_or(DecodeError::Missing { field: "metadata.resourceVersion" })?;
+        let end = metadata.annotations.and_then(|annotations| annotations.initial_events_end);
         Ok(Self::new(resource_version, end.as_deref() == Some("true")))
     }
 }

@@ -8,9 +8,9 @@ use crate::limits::Limits;
 /// Cuts the body of a watch into its frames, fed chunk by chunk.
 ///
 /// A frame is a line: blank lines are passed over, and the end of a line may be `\r\n`. A frame that lies in one
-/// chunk is a slice of it, not a copy; only a frame that spans chunks is put together in a buffer, which is used
-/// again for the next one. No more than [`Limits::event_bytes`] are ever buffered: a longer line is an error as
-/// soon as it is known to be longer, whether or not its end ever comes.
+/// chunk is a slice of it, not a copy; only a frame that spans chunks is put together in a buffer of its own. No
+/// more than [`Limits::event_bytes`] are ever buffered: a longer line is an error as soon as it is known to be
+/// longer, whether or not its end ever comes.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -37,11 +37,7 @@ impl FrameSplitter {
     /// A splitter for the body of one watch.
     pub fn new(limits: &Limits) -> Self {
         // One byte more than an event may have, for the `\r` of a line that ends in two.
-        Self {
-            spill: Spill::new(limits.event_bytes.saturating_add(1)),
-            limit: limits.event_bytes,
-            offset: 0,
-        }
+        Self { spill: Spill::new(limits.event_bytes.saturating_add(1)), limit: limits.event_bytes, offset: 0 }
     }
 
     /// The next frame, taken off the front of `chunk`. None means that `chunk` is used up and the next is needed.
@@ -83,11 +79,7 @@ impl FrameSplitter {
 
     /// Whether `more` bytes can be part of the frame being collected.
     fn check(&self, more: usize) -> Result<(), DecodeError> {
-        if self.spill.fits(more) {
-            Ok(())
-        } else {
-            Err(self.too_large(more))
-        }
+        if self.spill.fits(more) { Ok(()) } else { Err(self.too_large(more)) }
     }
 
     fn too_large(&self, more: usize) -> DecodeError {

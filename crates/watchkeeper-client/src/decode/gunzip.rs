@@ -74,10 +74,7 @@ impl Gunzip {
                 let offset = self.decoder.get_ref().consumed;
                 return match error.kind() {
                     ErrorKind::WouldBlock => Ok(None),
-                    ErrorKind::UnexpectedEof => Err(DecodeError::Truncated {
-                        inside: "a gzip body",
-                        offset,
-                    }),
+                    ErrorKind::UnexpectedEof => Err(DecodeError::Truncated { inside: "a gzip body", offset }),
                     _ => Err(DecodeError::Gzip { offset }),
                 };
             }
@@ -100,10 +97,7 @@ impl Gunzip {
         let consumed = self.decoder.get_ref().consumed;
         if self.produced > self.floor_bytes && self.produced > consumed.saturating_mul(u64::from(self.ratio))
         {
-            return Err(DecodeError::DecompressionRatio {
-                ratio: self.ratio,
-                compressed: consumed,
-            });
+            return Err(DecodeError::DecompressionRatio { ratio: self.ratio, compressed: consumed });
         }
         Ok(())
     }

@@ -26,10 +26,7 @@ pub struct Json {
 
 impl Default for Json {
     fn default() -> Self {
-        Self {
-            keep_managed_fields: false,
-            max_depth: PARSER_DEPTH,
-        }
+        Self { keep_managed_fields: false, max_depth: PARSER_DEPTH }
     }
 }
 
@@ -70,18 +67,15 @@ impl<K: DeserializeOwned> Decode<K> for Json {
         let mut scratch = Vec::new();
         parse(without(object, &gone, &mut scratch)).map_err(|error| {
             // An offset in the bytes that came, not in what was left of them.
-            gone.iter().fold(error, |error, range| {
-                error.moved_behind(range.start as u64, range.len() as u64)
-            })
+            gone.iter().fold(error, |error, range| error.moved_behind(range.start as u64, range.len() as u64))
         })
     }
 }
 
 /// Parses one whole document. Validating UTF-8 once for all is much cheaper than string by string.
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> {
-    let text = std::str::from_utf8(bytes).map_err(|error| DecodeError::Utf8 {
-        offset: error.valid_up_to() as u64,
-    })?;
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| DecodeError::Utf8 { offset: error.valid_up_to() as u64 })?;
     serde_json::from_str(text).map_err(|error| refused(&error, bytes))
 }
 
@@ -89,27 +83,16 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError>
 fn refused(error: &serde_json::Error, bytes: &[u8]) -> DecodeError {
     let offset = offset(bytes, error.line(), error.column());
     match error.classify() {
-        Category::Eof => DecodeError::Truncated {
-            inside: "an object",
-            offset: bytes.len() as u64,
-        },
-        Category::Data => DecodeError::Mismatch {
-            reason: reason(&error.to_string()),
-            offset,
-        },
-        Category::Syntax | Category::Io => DecodeError::Syntax {
-            expected: "well-formed JSON",
-            offset,
-        },
+        Category::Eof => DecodeError::Truncated { inside: "an object", offset: bytes.len() as u64 },
+        Category::Data => DecodeError::Mismatch { reason: reason(&error.to_string()), offset },
+        Category::Syntax | Category::Io => DecodeError::Syntax { expected: "well-formed JSON", offset },
     }
 }
 
 /// Lines and columns, both counted from one, as an offset.
 fn offset(bytes: &[u8], line: usize, column: usize) -> u64 {
     let line_start = match line.checked_sub(2) {
-        Some(newlines) => memchr::memchr_iter(b'\n', bytes)
-            .nth(newlines)
-            .map_or(0, |at| at + 1),
+        Some(newlines) => memchr::memchr_iter(b'\n', bytes).nth(newlines).map_or(0, |at| at + 1),
         None => 0,
     };
     (line_start + column.saturating_sub(1)).min(bytes.len()) as u64
@@ -119,34 +102,21 @@ fn offset(bytes: &[u8], line: usize, column: usize) -> u64 {
 /// which may quote anything, nothing is kept.
 fn reason(message: &str) -> String {
     // Position, which is given apart.
-    let message = message
-        .rsplit_once(" at line ")
-        .map_or(message, |(message, _)| message);
+    let message = message.rsplit_once(" at line ").map_or(message, |(message, _)| message);
     // Names of fields come from the type, not from the document.
     if message.starts_with("missing field `") || message.starts_with("duplicate field `") {
         return message.to_owned();
     }
     let expected = message.rsplit_once(", expected ").map(|(_, expected)| expected);
-    let problem = ["invalid type: ", "invalid value: ", "invalid length "]
-        .into_iter()
-        .find_map(|kind| {
-            let found = message.strip_prefix(kind)?.split([' ', ',']).next()?;
-            // The word for what was found; numbers and the like are the document's.
-            let found = if found.bytes().all(|byte| byte.is_ascii_lowercase()) {
-                found
-            } else {
-                "something else"
-            };
-            Some(format!(
-                "{}{found}",
-                kind.trim_end().trim_end_matches(':').to_owned() + ": "
-            ))
-        });
-    let problem = problem.or_else(|| {
-        message
-            .starts_with("unknown variant ")
-            .then(|| "unknown variant".to_owned())
+    let problem = ["invalid type: ", "invalid value: ", "invalid length "].into_iter().find_map(|kind| {
+        let found = message.strip_prefix(kind)?.split([' ', ',']).next()?;
+        // The word for what was found; numbers and the like are the document's.
+        let found =
+            if found.bytes().all(|byte| byte.is_ascii_lowercase()) { found } else { "something else" };
+        Some(format!("{}{found}", kind.trim_end().trim_end_matches(':').to_owned() + ": "))
     });
+    let problem =
+        problem.or_else(|| message.starts_with("unknown variant ").then(|| "unknown variant".to_owned()));
     match (problem, expected) {
         (Some(problem), Some(expected)) => format!("{problem}, expected {expected}"),
         _ => "the type refused the value".to_owned(),
@@ -159,55 +129,42 @@ mod tests {
 
     use super::*;
 
-    #[derive(Debug, Deserialize)]
+    #[derive(Debug, Deserialize, PartialEq)]
     #[serde(deny_unknown_fields)]
-    #[expect(dead_code, reason = "only its refusals are looked at")]
     struct Strict {
         number: u8,
         choice: Option<Choice>,
         pair: Option<(u8, u8)>,
     }
 
-    #[derive(Debug, Deserialize)]
+    #[derive(Debug, Deserialize, PartialEq)]
     enum Choice {
         Left,
         Right,
     }
 
     #[test]
+    fn what_fits_is_not_refused() {
+        let fits = br#"{"number":1,"choice":"Right","pair":[1,2]}"#;
+        let expected = Strict { number: 1, choice: Some(Choice::Right), pair: Some((1, 2)) };
+        assert_eq!(Decode::<Strict>::decode(&Json::new(), fits).unwrap(), expected);
+    }
+
+    #[test]
     fn refusals_say_what_was_expected_and_quote_nothing() {
         for (document, reason, offset) in [
-            (
-                r#"{"number":"hunter2, expected nothing"}"#,
-                "invalid type: string, expected u8",
-                36,
-            ),
+            (r#"{"number":"hunter2, expected nothing"}"#, "invalid type: string, expected u8", 36),
             (r#"{"number":777}"#, "invalid value: integer, expected u8", 12),
             (r#"{"number":1.5}"#, "invalid type: floating, expected u8", 12),
             (r#"{"number":null}"#, "invalid type: null, expected u8", 13),
-            (
-                r#"{"choice":"hunter2","number":1}"#,
-                "unknown variant, expected `Left` or `Right`",
-                18,
-            ),
+            (r#"{"choice":"hunter2","number":1}"#, "unknown variant, expected `Left` or `Right`", 18),
             (r#"{"number":1,"hunter2":1}"#, "the type refused the value", 20),
-            (
-                r#"{"pair":[1],"number":1}"#,
-                "invalid length: something else, expected a tuple of size 2",
-                10,
-            ),
+            (r#"{"pair":[1],"number":1}"#, "invalid length: something else, expected a tuple of size 2", 10),
             (r"{}", "missing field `number`", 1),
-            (
-                "{\n \"number\":\"hunter2\"}",
-                "invalid type: string, expected u8",
-                20,
-            ),
+            ("{\n \"number\":\"hunter2\"}", "invalid type: string, expected u8", 20),
         ] {
             match Decode::<Strict>::decode(&Json::new(), document.as_bytes()) {
-                Err(DecodeError::Mismatch {
-                    reason: found,
-                    offset: at,
-                }) => {
+                Err(DecodeError::Mismatch { reason: found, offset: at }) => {
                     assert_eq!((found.as_str(), at), (reason, offset), "{document}");
                 }
                 other => panic!("{document}: {other:?}"),

@@ -15,7 +15,7 @@ use crate::limits::Limits;
 /// Splits the body of a list into its items, fed chunk by chunk.
 ///
 /// Each element of the top-level `items` array is handed out as the exact bytes the server sent for it: as a slice
-/// of the chunk when it lies in one, else from a buffer that holds that one item and is used again for the next.
+/// of the chunk when it lies in one, else put together in a buffer that holds that one item.
 /// Everything beside the items is collected for [`ListSplitter::finish`]. The order of the members, pretty
 /// printing, escapes in keys and nested fields of the same names do not matter.
 ///
@@ -114,16 +114,7 @@ enum Member {
 }
 
 /// The members of a list we read, and those of a `Status`, which may come instead of one.
-const KEPT: [&str; 8] = [
-    "kind",
-    "apiVersion",
-    "metadata",
-    "status",
-    "message",
-    "reason",
-    "details",
-    "code",
-];
+const KEPT: [&str; 8] = ["kind", "apiVersion", "metadata", "status", "message", "reason", "details", "code"];
 
 /// The longest a key of interest can be: each character of `apiVersion` as an escape.
 const KEY_BYTES: usize = 60;
@@ -163,9 +154,7 @@ impl ListSplitter {
         while !chunk.is_empty() {
             match &mut self.state {
                 State::InItem(value) => {
-                    let end = value
-                        .advance(chunk, self.max_depth)
-                        .map_err(|deep| self.too_deep(deep.0))?;
+                    let end = value.advance(chunk, self.max_depth).map_err(|deep| self.too_deep(deep.0))?;
                     let piece = end.unwrap_or(chunk.len());
                     if !self.item.fits(piece) {
                         return Err(self.too_large("a list item"));
@@ -196,9 +185,7 @@ impl ListSplitter {
                     }
                 }
                 State::InValue(value) => {
-                    let end = value
-                        .advance(chunk, self.max_depth)
-                        .map_err(|deep| self.too_deep(deep.0))?;
+                    let end = value.advance(chunk, self.max_depth).map_err(|deep| self.too_deep(deep.0))?;
                     let piece = end.unwrap_or(chunk.len());
                     self.keep(&chunk[..piece])?;
                     self.pass(chunk, piece);
@@ -219,19 +206,13 @@ impl ListSplitter {
     /// [`DecodeError::NotAList`] when it was something else; or what is wrong with its members.
     pub fn finish(mut self) -> Result<ListEnvelope, DecodeError> {
         if !matches!(self.state, State::End) {
-            return Err(DecodeError::Truncated {
-                inside: self.inside(),
-                offset: self.offset,
-            });
+            return Err(DecodeError::Truncated { inside: self.inside(), offset: self.offset });
         }
         self.envelope.push(b'}');
         let wire: WireEnvelope = json::parse(&self.envelope)?;
         if wire.kind.as_deref() == Some("Status") {
             let status = Box::new(json::parse::<Status>(&self.envelope)?);
-            return Err(DecodeError::Status {
-                instead_of: "a list",
-                status,
-            });
+            return Err(DecodeError::Status { instead_of: "a list", status });
         }
         if wire.kind.as_deref() == Some("Table") {
             return Err(DecodeError::Table { instead_of: "a list" });
@@ -291,18 +272,12 @@ impl ListSplitter {
         let raw = self.key.strip_suffix(b"\"").unwrap_or(&self.key);
         self.member = if is_spelling_of(raw, "items") {
             if self.has_items {
-                return Err(DecodeError::Duplicate {
-                    field: "items",
-                    offset: self.offset,
-                });
+                return Err(DecodeError::Duplicate { field: "items", offset: self.offset });
             }
             Member::Items
         } else if let Some(index) = KEPT.into_iter().position(|name| is_spelling_of(raw, name)) {
             if self.seen & 1 << index != 0 {
-                return Err(DecodeError::Duplicate {
-                    field: KEPT[index],
-                    offset: self.offset,
-                });
+                return Err(DecodeError::Duplicate { field: KEPT[index], offset: self.offset });
             }
             self.seen |= 1 << index;
             self.keep_key(KEPT[index]);
@@ -381,9 +356,7 @@ impl ListSplitter {
         let Some(mut value) = Value::begin(byte) else {
             return Err(self.expected("an item"));
         };
-        let end = value
-            .advance(&chunk[1..], self.max_depth)
-            .map_err(|deep| self.too_deep(1 + deep.0))?;
+        let end = value.advance(&chunk[1..], self.max_depth).map_err(|deep| self.too_deep(1 + deep.0))?;
         let piece = end.map_or(chunk.len(), |end| end + 1);
         if piece > self.object_bytes {
             return Err(self.too_large("a list item"));
@@ -409,10 +382,7 @@ impl ListSplitter {
 
     /// Passes over blanks; the byte behind them stays in `chunk`.
     fn blanks(&mut self, chunk: &mut Bytes) -> Option<u8> {
-        let blanks = chunk
-            .iter()
-            .position(|&byte| !is_whitespace(byte))
-            .unwrap_or(chunk.len());
+        let blanks = chunk.iter().position(|&byte| !is_whitespace(byte)).unwrap_or(chunk.len());
         self.pass(chunk, blanks);
         chunk.first().copied()
     }
@@ -431,25 +401,15 @@ impl ListSplitter {
     }
 
     fn expected(&self, expected: &'static str) -> DecodeError {
-        DecodeError::Syntax {
-            expected,
-            offset: self.offset,
-        }
+        DecodeError::Syntax { expected, offset: self.offset }
     }
 
     fn items_must_be_array(&self) -> DecodeError {
-        DecodeError::WrongType {
-            field: "items",
-            expected: "an array",
-            offset: self.offset,
-        }
+        DecodeError::WrongType { field: "items", expected: "an array", offset: self.offset }
     }
 
     fn too_deep(&self, at: usize) -> DecodeError {
-        DecodeError::TooDeep {
-            limit: self.max_depth,
-            offset: self.offset + at as u64,
-        }
+        DecodeError::TooDeep { limit: self.max_depth, offset: self.offset + at as u64 }
     }
 
     fn too_large(&self, part: &'static str) -> DecodeError {

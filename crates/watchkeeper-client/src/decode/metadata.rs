@@ -28,34 +28,21 @@ impl<'de> Deserialize<'de> for ObjectMetadata {
             kind: Option<String>,
             metadata: ObjectMeta,
         }
-        let Wire {
-            api_version,
-            kind,
-            metadata,
-        } = Wire::deserialize(deserializer)?;
-        let types = api_version
-            .zip(kind)
-            .map(|(api_version, kind)| TypeMeta { api_version, kind });
+        let Wire { api_version, kind, metadata } = Wire::deserialize(deserializer)?;
+        let types = api_version.zip(kind).map(|(api_version, kind)| TypeMeta { api_version, kind });
         Ok(Self { types, metadata })
     }
 }
 
 impl<K> From<ObjectMetadata> for PartialObjectMeta<K> {
     fn from(object: ObjectMetadata) -> Self {
-        Self {
-            types: object.types,
-            metadata: object.metadata,
-            _phantom: PhantomData,
-        }
+        Self { types: object.types, metadata: object.metadata, _phantom: PhantomData }
     }
 }
 
 impl<K> From<PartialObjectMeta<K>> for ObjectMetadata {
     fn from(object: PartialObjectMeta<K>) -> Self {
-        Self {
-            types: object.types,
-            metadata: object.metadata,
-        }
+        Self { types: object.types, metadata: object.metadata }
     }
 }
 

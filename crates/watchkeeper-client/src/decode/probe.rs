@@ -19,11 +19,7 @@ pub struct Identity {
 impl Identity {
     /// An identity of its parts; empty parts are absent ones.
     pub fn new(namespace: &str, name: &str, uid: &str, resource_version: &str) -> Self {
-        let name_start = if namespace.is_empty() {
-            0
-        } else {
-            namespace.len() + 1
-        };
+        let name_start = if namespace.is_empty() { 0 } else { namespace.len() + 1 };
         let key_end = name_start + name.len();
         let uid_end = key_end + uid.len();
         let mut text = String::with_capacity(uid_end + resource_version.len());
@@ -34,12 +30,7 @@ impl Identity {
         text.push_str(name);
         text.push_str(uid);
         text.push_str(resource_version);
-        Self {
-            text: text.into_boxed_str(),
-            name_start,
-            key_end,
-            uid_end,
-        }
+        Self { text: text.into_boxed_str(), name_start, key_end, uid_end }
     }
 
     /// The key caches use: `namespace/name`, or `name` alone for cluster-scoped objects.
@@ -126,11 +117,7 @@ fn identity(object: &[u8], kind: Option<&str>) -> Result<Identity, DecodeError> 
         if walk.enter()? {
             return metadata(&mut walk);
         }
-        return Err(DecodeError::WrongType {
-            field: "metadata",
-            expected: "an object",
-            offset,
-        });
+        return Err(DecodeError::WrongType { field: "metadata", expected: "an object", offset });
     }
     Err(DecodeError::Missing { field: "metadata" })
 }
@@ -139,12 +126,8 @@ fn check_kind(walk: &mut Walk<'_>, expected: &str) -> Result<(), DecodeError> {
     match walk.string()?.as_deref() {
         None | Some("") => Ok(()),
         Some(found) if found == expected => Ok(()),
-        Some("Table") => Err(DecodeError::Table {
-            instead_of: "an object",
-        }),
-        Some(_) => Err(DecodeError::WrongKind {
-            expected: expected.to_owned(),
-        }),
+        Some("Table") => Err(DecodeError::Table { instead_of: "an object" }),
+        Some(_) => Err(DecodeError::WrongKind { expected: expected.to_owned() }),
     }
 }
 
@@ -170,20 +153,14 @@ fn metadata(walk: &mut Walk<'_>) -> Result<Identity, DecodeError> {
             Some(text) => text,
             None if is_null => Cow::Borrowed(""),
             None => {
-                return Err(DecodeError::WrongType {
-                    field: FIELDS[index].1,
-                    expected: "a string",
-                    offset,
-                });
+                return Err(DecodeError::WrongType { field: FIELDS[index].1, expected: "a string", offset });
             }
         };
         found[index].get_or_insert(text);
     }
     let [name, namespace, uid, version] = found.map(Option::unwrap_or_default);
     if name.is_empty() {
-        return Err(DecodeError::Missing {
-            field: "metadata.name",
-        });
+        return Err(DecodeError::Missing { field: "metadata.name" });
     }
     Ok(Identity::new(&namespace, &name, &uid, &version))
 }

@@ -26,11 +26,7 @@ impl Value {
     /// The value that `first` begins, or nothing when no value begins so.
     pub(super) fn begin(first: u8) -> Option<Self> {
         match first {
-            b'{' | b'[' => Some(Self::Container(Container {
-                depth: 1,
-                in_string: 0,
-                escaped: 0,
-            })),
+            b'{' | b'[' => Some(Self::Container(Container { depth: 1, in_string: 0, escaped: 0 })),
             b'"' => Some(Self::String(Text::default())),
             b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => Some(Self::Word),
             _ => None,
@@ -103,9 +99,8 @@ impl Container {
     fn advance(&mut self, bytes: &[u8], max_depth: usize) -> Result<Option<usize>, TooDeep> {
         let (blocks, tail) = bytes.as_chunks::<BLOCK>();
         for (index, block) in blocks.iter().enumerate() {
-            if let Some(end) = self
-                .step(block, BLOCK, max_depth)
-                .map_err(|at| TooDeep(index * BLOCK + at.0))?
+            if let Some(end) =
+                self.step(block, BLOCK, max_depth).map_err(|at| TooDeep(index * BLOCK + at.0))?
             {
                 return Ok(Some(index * BLOCK + end));
             }
@@ -116,9 +111,7 @@ impl Container {
         let mut block = [b' '; BLOCK];
         block[..tail.len()].copy_from_slice(tail);
         let before = blocks.len() * BLOCK;
-        let end = self
-            .step(&block, tail.len(), max_depth)
-            .map_err(|at| TooDeep(before + at.0))?;
+        let end = self.step(&block, tail.len(), max_depth).map_err(|at| TooDeep(before + at.0))?;
         Ok(end.map(|end| before + end))
     }
 
@@ -206,12 +199,7 @@ impl Bits {
     fn of(block: &[u8; BLOCK]) -> Self {
         /// `[` and `{`, and `]` and `}`, differ in this bit alone, and nothing else maps onto them.
         const CURLY: u8 = 0x20;
-        let mut bits = Self {
-            quotes: 0,
-            backslashes: 0,
-            opens: 0,
-            closes: 0,
-        };
+        let mut bits = Self { quotes: 0, backslashes: 0, opens: 0, closes: 0 };
         let (lanes, _) = block.as_chunks::<16>();
         for (index, lane) in lanes.iter().enumerate() {
             let lane = u8x16::new(*lane);
@@ -344,13 +332,9 @@ mod tests {
 
     #[test]
     fn a_word_ends_before_its_delimiter() {
-        for (bytes, end) in [
-            (&b"23,"[..], Some(2)),
-            (b"23 ", Some(2)),
-            (b"23}", Some(2)),
-            (b"ull]", Some(3)),
-            (b"23", None),
-        ] {
+        for (bytes, end) in
+            [(&b"23,"[..], Some(2)), (b"23 ", Some(2)), (b"23}", Some(2)), (b"ull]", Some(3)), (b"23", None)]
+        {
             assert_eq!(Value::begin(b'1').unwrap().advance(bytes, 1), Ok(end));
         }
     }

@@ -1,24 +1,22 @@
-//! The one buffer in which something that spans chunks is put together.
+//! Where something that spans chunks is put together.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
-/// A buffer kept after use is not larger than this, so that one huge object does not cost for ever.
-const KEEP_BYTES: usize = 1 << 20;
-
-/// Collects the pieces of one thing, never more than its limit, and hands it out as [`Bytes`]. The allocation is
-/// used again once what was handed out is dropped.
+/// Collects the pieces of one thing, never more than its limit, and hands it out as [`Bytes`].
 #[derive(Debug)]
 pub(super) struct Spill {
-    bytes: BytesMut,
+    bytes: Vec<u8>,
     limit: usize,
+    /// The length of the last thing: the next is probably as long, so it gets its room at once.
+    usual: usize,
 }
+
+/// Room is not set aside for more than this on the strength of what came before.
+const USUAL_BYTES: usize = 64 << 10;
 
 impl Spill {
     pub(super) fn new(limit: usize) -> Self {
-        Self {
-            bytes: BytesMut::new(),
-            limit,
-        }
+        Self { bytes: Vec::new(), limit, usual: 0 }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -34,24 +32,17 @@ impl Spill {
     pub(super) fn push(&mut self, piece: &[u8]) {
         debug_assert!(self.fits(piece.len()), "a spill never holds more than its limit");
         let needed = self.bytes.len() + piece.len();
-        if needed > self.bytes.capacity() && !self.bytes.try_reclaim(piece.len()) {
-            // Grown by hand: `reserve` doubles, past the limit too.
-            let roomy = needed
-                .max(self.bytes.capacity().saturating_mul(2))
-                .min(self.limit.max(needed));
-            let mut grown = BytesMut::with_capacity(roomy);
-            grown.extend_from_slice(&self.bytes);
-            self.bytes = grown;
+        if needed > self.bytes.capacity() {
+            // Grown by hand: left to itself a vector doubles, past the limit too.
+            let roomy = self.bytes.capacity().saturating_mul(2).max(self.usual).min(self.limit);
+            self.bytes.reserve_exact(roomy.max(needed) - self.bytes.len());
         }
         self.bytes.extend_from_slice(piece);
     }
 
     /// What was collected.
     pub(super) fn take(&mut self) -> Bytes {
-        let taken = self.bytes.split().freeze();
-        if taken.len() > KEEP_BYTES {
-            self.bytes = BytesMut::new();
-        }
-        taken
+        self.usual = self.bytes.len().min(USUAL_BYTES);
+        Bytes::from(std::mem::take(&mut self.bytes))
     }
 }

@@ -54,10 +54,7 @@ impl<'a> Walk<'a> {
         }
         self.at += 1;
         self.blanks();
-        Ok(Some(Key {
-            raw: &self.bytes[raw],
-            start,
-        }))
+        Ok(Some(Key { raw: &self.bytes[raw], start }))
     }
 
     /// Skips the next value.
@@ -70,10 +67,7 @@ impl<'a> Walk<'a> {
         let rest = &self.bytes[start + 1..];
         let end = value
             .advance(rest, max_depth)
-            .map_err(|deep| DecodeError::TooDeep {
-                limit: max_depth,
-                offset: (start + 1 + deep.0) as u64,
-            })?;
+            .map_err(|deep| DecodeError::TooDeep { limit: max_depth, offset: (start + 1 + deep.0) as u64 })?;
         match (end, value) {
             (Some(end), _) => self.at = start + 1 + end,
             // Nothing delimits a bare word at the end of the document, and nothing has to.
@@ -92,18 +86,13 @@ impl<'a> Walk<'a> {
         self.at += 1;
         let raw = self.text("a string")?;
         let offset = raw.start;
-        unescaped(&self.bytes[raw])
-            .map(Some)
-            .map_err(|error| error.moved(offset as u64))
+        unescaped(&self.bytes[raw]).map(Some).map_err(|error| error.moved(offset as u64))
     }
 
     /// The byte the next token begins with.
     pub(super) fn peek(&mut self, inside: &'static str) -> Result<u8, DecodeError> {
         self.blanks();
-        self.bytes
-            .get(self.at)
-            .copied()
-            .ok_or_else(|| self.truncated(inside))
+        self.bytes.get(self.at).copied().ok_or_else(|| self.truncated(inside))
     }
 
     /// Whether only blanks are left.
@@ -113,17 +102,11 @@ impl<'a> Walk<'a> {
     }
 
     pub(super) fn expected(&self, expected: &'static str) -> DecodeError {
-        DecodeError::Syntax {
-            expected,
-            offset: self.at as u64,
-        }
+        DecodeError::Syntax { expected, offset: self.at as u64 }
     }
 
     fn truncated(&self, inside: &'static str) -> DecodeError {
-        DecodeError::Truncated {
-            inside,
-            offset: self.bytes.len() as u64,
-        }
+        DecodeError::Truncated { inside, offset: self.bytes.len() as u64 }
     }
 
     fn blanks(&mut self) {
@@ -135,9 +118,7 @@ impl<'a> Walk<'a> {
     /// The inside of the string whose opening quote was just passed.
     fn text(&mut self, inside: &'static str) -> Result<Range<usize>, DecodeError> {
         let start = self.at;
-        let end = Text::default()
-            .advance(&self.bytes[start..])
-            .ok_or_else(|| self.truncated(inside))?;
+        let end = Text::default().advance(&self.bytes[start..]).ok_or_else(|| self.truncated(inside))?;
         self.at = start + end;
         Ok(start..self.at - 1)
     }
@@ -166,16 +147,12 @@ pub(super) fn is_spelling_of(raw: &[u8], name: &str) -> bool {
 
 /// The text of a JSON string, given without its quotes.
 fn unescaped(raw: &[u8]) -> Result<Cow<'_, str>, DecodeError> {
-    let text = std::str::from_utf8(raw).map_err(|error| DecodeError::Utf8 {
-        offset: error.valid_up_to() as u64,
-    })?;
+    let text =
+        std::str::from_utf8(raw).map_err(|error| DecodeError::Utf8 { offset: error.valid_up_to() as u64 })?;
     if memchr::memchr(b'\\', raw).is_none() {
         return Ok(Cow::Borrowed(text));
     }
     serde_json::from_str::<String>(&format!("\"{text}\""))
         .map(Cow::Owned)
-        .map_err(|_| DecodeError::Syntax {
-            expected: "a valid escape",
-            offset: 0,
-        })
+        .map_err(|_| DecodeError::Syntax { expected: "a valid escape", offset: 0 })
 }

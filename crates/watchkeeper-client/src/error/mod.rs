@@ -29,7 +29,6 @@ pub enum Error {
         /// What was being tried, as far as it was known.
         attempted: String,
         /// Why it was refused.
-        #[source]
         reason: InvalidRequest,
     },
     /// The server answered that it did not do what was asked.
@@ -193,10 +192,7 @@ impl fmt::Display for Unreadable {
             Self::Truncated => f.write_str("the JSON ends too early"),
             Self::MissingField { message } => f.write_str(message),
             Self::Shape { line, column } => {
-                write!(
-                    f,
-                    "a value of another type than expected at line {line} column {column}"
-                )
+                write!(f, "a value of another type than expected at line {line} column {column}")
             }
             Self::Utf8 => f.write_str("not UTF-8"),
             Self::Encoding => f.write_str("it is compressed, which was not asked for"),
@@ -298,10 +294,7 @@ impl Error {
 
 impl From<InvalidRequest> for Error {
     fn from(reason: InvalidRequest) -> Self {
-        Self::Invalid {
-            attempted: "request".to_owned(),
-            reason,
-        }
+        Self::Invalid { attempted: "request".to_owned(), reason }
     }
 }
 
@@ -316,25 +309,11 @@ impl fmt::Display for Told<'_> {
         let reason = ApiReason::of(self.0);
         write!(f, "{} ({}", reason.phrase(), self.0.code)?;
         if !self.0.reason.is_empty() {
-            write!(
-                f,
-                " {}",
-                Printable {
-                    text: &self.0.reason,
-                    chars: 64
-                }
-            )?;
+            write!(f, " {}", Printable { text: &self.0.reason, chars: 64 })?;
         }
         f.write_str(")")?;
         if !self.0.message.is_empty() {
-            write!(
-                f,
-                ": {}",
-                Printable {
-                    text: &self.0.message,
-                    chars: MESSAGE_CHARS
-                }
-            )?;
+            write!(f, ": {}", Printable { text: &self.0.message, chars: MESSAGE_CHARS })?;
         }
         match reason.hint() {
             Some(hint) => write!(f, " [{hint}]"),
@@ -355,10 +334,6 @@ impl fmt::Display for Printable<'_> {
         for c in chars.by_ref().take(self.chars) {
             fmt::Write::write_char(f, if c.is_control() { ' ' } else { c })?;
         }
-        if chars.next().is_some() {
-            f.write_str("...")
-        } else {
-            Ok(())
-        }
+        if chars.next().is_some() { f.write_str("...") } else { Ok(()) }
     }
 }

@@ -186,10 +186,7 @@ impl ApiReason {
 /// The three dialects of "you ask for a version from the future": a cause with a reason of its own, a timeout whose
 /// cause has only the text, and the text alone.
 fn is_resource_version_too_large(status: &Status) -> bool {
-    let causes = status
-        .details
-        .iter()
-        .flat_map(|StatusDetails { causes, .. }| causes);
+    let causes = status.details.iter().flat_map(|StatusDetails { causes, .. }| causes);
     let mut causes = causes.map(|cause| (cause.reason.as_str(), cause.message.as_str()));
     let timed_out = status.reason == reason::TIMEOUT || status.code == 504;
     causes.any(|(reason, message)| {

@@ -51,15 +51,7 @@ impl<K> EventStream<K> {
         }
         let frames = Some(FrameSplitter::new(limits));
         let max_depth = limits.json_depth;
-        Ok(Self {
-            bytes,
-            chunk: Bytes::new(),
-            frames,
-            max_depth,
-            kind,
-            decoder,
-            deadline,
-        })
+        Ok(Self { bytes, chunk: Bytes::new(), frames, max_depth, kind, decoder, deadline })
     }
 
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<WatchEvent<K>>, Error>> {
@@ -97,8 +89,7 @@ impl<K> EventStream<K> {
     }
 
     fn event(&self, frame: &Bytes) -> Result<WatchEvent<K>, Error> {
-        self.read(frame)
-            .map_err(|fault| unreadable(self.bytes.request(), fault))
+        self.read(frame).map_err(|fault| unreadable(self.bytes.request(), fault))
     }
 
     fn read(&self, frame: &Bytes) -> Result<WatchEvent<K>, DecodeError> {
@@ -111,10 +102,7 @@ impl<K> EventStream<K> {
             EventType::Bookmark => Bookmark::of_event(&object).map(WatchEvent::Bookmark),
             EventType::Error => {
                 let status = status_of_event(&object)?;
-                Err(DecodeError::Status {
-                    instead_of: "an event",
-                    status,
-                })
+                Err(DecodeError::Status { instead_of: "an event", status })
             }
         }
     }

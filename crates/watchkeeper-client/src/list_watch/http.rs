@@ -78,11 +78,7 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
     /// [`ObjectMetadata`](crate::decode::ObjectMetadata), for which the server sends metadata alone.
     pub fn new_with(resource: &ResourceClient<K>, dynamic_type: &K::DynamicType) -> Self {
         let metadata_only = K::metadata_api();
-        let kind = if metadata_only {
-            Cow::Borrowed(METADATA_KIND)
-        } else {
-            K::kind(dynamic_type)
-        };
+        let kind = if metadata_only { Cow::Borrowed(METADATA_KIND) } else { K::kind(dynamic_type) };
         Self::over(resource.rest().clone(), resource.path(), &kind, metadata_only)
     }
 }
@@ -146,19 +142,11 @@ impl<K> ListWatch<K> {
     /// Chooses the times watches stay open from this seed, for runs that can be repeated.
     #[must_use]
     pub fn seed(self, seed: u64) -> Self {
-        Self {
-            random: Mutex::new(fastrand::Rng::with_seed(seed)),
-            ..self
-        }
+        Self { random: Mutex::new(fastrand::Rng::with_seed(seed)), ..self }
     }
 
     fn list_request(&self, request: ListRequest) -> Result<Request, InvalidRequest> {
-        let ListRequest {
-            resource_version,
-            version_match,
-            limit,
-            continue_token,
-        } = request;
+        let ListRequest { resource_version, version_match, limit, continue_token } = request;
         let params = ListParams {
             label_selector: self.labels.clone(),
             field_selector: self.fields.clone(),
@@ -187,11 +175,7 @@ impl<K> ListWatch<K> {
     }
 
     fn in_form(&self, request: Request) -> Request {
-        if self.metadata_only {
-            request.metadata_only()
-        } else {
-            request
-        }
+        if self.metadata_only { request.metadata_only() } else { request }
     }
 
     fn watch_seconds(&self, asked: Option<Duration>) -> u32 {
@@ -206,10 +190,7 @@ impl<K> ListWatch<K> {
 
     fn refused(&self, verb: &str, reason: InvalidRequest) -> Error {
         let resource = self.path.as_ref().map_or("objects", ResourcePath::resource);
-        Error::Invalid {
-            attempted: format!("{verb} {resource}"),
-            reason,
-        }
+        Error::Invalid { attempted: format!("{verb} {resource}"), reason }
     }
 }
 
@@ -242,11 +223,7 @@ impl<K: Send + Sync + 'static> ListerWatcher<K> for ListWatch<K> {
             Err(reason) => return Box::pin(ready(Err(self.refused("watch", reason)))),
         };
         // Silence has no bound of its own: it is the end of the watch that must come in time.
-        let sending = self
-            .rest
-            .request(request)
-            .deadline(self.timeouts.head)
-            .idle_deadline(None);
+        let sending = self.rest.request(request).deadline(self.timeouts.head).idle_deadline(None);
         let (kind, decoder) = (self.kind.clone(), self.decoder.clone());
         let limits = self.rest.client().limits().clone();
         let within = Duration::from_secs(seconds.into()) + self.timeouts.watch_grace;
@@ -279,35 +256,20 @@ pub(super) fn unreadable(request: &RequestInfo, fault: DecodeError) -> Error {
             if status.code == 0 {
                 status.code = 500;
             }
-            Error::Api {
-                request,
-                retry_after: retry_after_of_status(&status),
-                status,
-            }
+            Error::Api { request, retry_after: retry_after_of_status(&status), status }
         }
-        DecodeError::TooLarge { limit, bytes, .. } => Error::Limit {
-            request,
-            limit,
-            allowed: bytes,
-        },
-        DecodeError::TooDeep { limit, .. } => Error::Limit {
-            request,
-            limit: "json_depth",
-            allowed: limit as u64,
-        },
-        DecodeError::DecompressionRatio { ratio, .. } => Error::Limit {
-            request,
-            limit: "decompression_ratio",
-            allowed: ratio.into(),
-        },
+        DecodeError::TooLarge { limit, bytes, .. } => Error::Limit { request, limit, allowed: bytes },
+        DecodeError::TooDeep { limit, .. } => {
+            Error::Limit { request, limit: "json_depth", allowed: limit as u64 }
+        }
+        DecodeError::DecompressionRatio { ratio, .. } => {
+            Error::Limit { request, limit: "decompression_ratio", allowed: ratio.into() }
+        }
         source => Error::Body { request, source },
     }
 }
 
 /// Compressed in a way that was not asked for.
 pub(super) fn wrong_encoding(request: &RequestInfo) -> Error {
-    Error::Decode {
-        request: Box::new(request.clone()),
-        reason: Unreadable::Encoding,
-    }
+    Error::Decode { request: Box::new(request.clone()), reason: Unreadable::Encoding }
 }

@@ -45,26 +45,17 @@ impl<K> Item<K> {
     /// applied nor set aside.
     pub fn new(bytes: Bytes, kind: &str, decoder: Arc<dyn Decode<K>>) -> Result<Self, DecodeError> {
         let identity = probe_kind(&bytes, kind)?;
-        Ok(Self {
-            identity,
-            body: Body::Bytes(bytes, decoder),
-        })
+        Ok(Self { identity, body: Body::Bytes(bytes, decoder) })
     }
 
     /// An object that is decoded already.
     pub fn decoded(identity: Identity, object: Arc<K>) -> Self {
-        Self {
-            identity,
-            body: Body::Decoded(object),
-        }
+        Self { identity, body: Body::Decoded(object) }
     }
 
     /// An object that will turn out not to be decodable.
     pub fn broken(identity: Identity, source: DecodeError) -> Self {
-        Self {
-            identity,
-            body: Body::Broken(source),
-        }
+        Self { identity, body: Body::Broken(source) }
     }
 
     /// Which object, in which version.
@@ -82,17 +73,12 @@ impl<K> Item<K> {
             Body::Decoded(object) => Ok(object),
             Body::Broken(source) => Err(source),
         };
-        decoded.map_err(|source| ItemError {
-            identity: self.identity,
-            source,
-        })
+        decoded.map_err(|source| ItemError { identity: self.identity, source })
     }
 }
 
 impl<K> fmt::Debug for Item<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Item")
-            .field("identity", &self.identity)
-            .finish_non_exhaustive()
+        f.debug_struct("Item").field("identity", &self.identity).finish_non_exhaustive()
     }
 }

@@ -43,23 +43,15 @@ impl<K> PageStream<K> {
         decoder: Arc<dyn Decode<K>>,
         deadline: (Pin<Box<Sleep>>, Duration),
     ) -> Result<Self, Error> {
-        let encoding = bytes
-            .headers()
-            .get(CONTENT_ENCODING)
-            .map(|value| value.as_bytes().to_ascii_lowercase());
+        let encoding =
+            bytes.headers().get(CONTENT_ENCODING).map(|value| value.as_bytes().to_ascii_lowercase());
         let gunzip = match encoding.as_deref() {
             None | Some(b"identity") => None,
             Some(b"gzip" | b"x-gzip") => Some(Gunzip::new(limits)),
             Some(_) => return Err(wrong_encoding(bytes.request())),
         };
         let page = Some(Page::new(ListSplitter::new(limits), gunzip));
-        Ok(Self {
-            bytes,
-            page,
-            kind,
-            decoder,
-            deadline,
-        })
+        Ok(Self { bytes, page, kind, decoder, deadline })
     }
 
     fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<ListPart<K>>, Error>> {
@@ -72,8 +64,7 @@ impl<K> PageStream<K> {
                 Step::Item(bytes) => {
                     let item = Item::new(bytes, &self.kind, self.decoder.clone());
                     return Poll::Ready(
-                        item.map(|item| Some(ListPart::Item(item)))
-                            .map_err(|f| refuse(&self.bytes, f)),
+                        item.map(|item| Some(ListPart::Item(item))).map_err(|f| refuse(&self.bytes, f)),
                     );
                 }
                 Step::End => {
@@ -86,11 +77,7 @@ impl<K> PageStream<K> {
             let (deadline, after) = &mut self.deadline;
             if deadline.as_mut().poll(cx).is_ready() {
                 let request = Box::new(self.bytes.request().clone());
-                return Poll::Ready(Err(Error::Deadline {
-                    request,
-                    part: Awaited::Body,
-                    after: *after,
-                }));
+                return Poll::Ready(Err(Error::Deadline { request, part: Awaited::Body, after: *after }));
             }
             match ready!(Pin::new(&mut self.bytes).poll_next(cx)) {
                 Some(chunk) => page.received = chunk?,
@@ -134,13 +121,7 @@ enum Step {
 
 impl Page {
     fn new(splitter: ListSplitter, gunzip: Option<Gunzip>) -> Self {
-        Self {
-            received: Bytes::new(),
-            plain: Bytes::new(),
-            gunzip,
-            splitter,
-            ended: false,
-        }
+        Self { received: Bytes::new(), plain: Bytes::new(), gunzip, splitter, ended: false }
     }
 
     fn step(&mut self) -> Result<Step, DecodeError> {

@@ -78,12 +78,7 @@ pub struct WatchRequest {
 
 impl Default for WatchRequest {
     fn default() -> Self {
-        Self {
-            resource_version: None,
-            timeout: None,
-            bookmarks: true,
-            send_initial_events: false,
-        }
+        Self { resource_version: None, timeout: None, bookmarks: true, send_initial_events: false }
     }
 }
 

@@ -13,7 +13,7 @@ use kube_client::client::Body;
 use kube_core::{Status, response::StatusSummary};
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use super::{info::RequestInfo, retry_after::retry_after};
+use super::{deadline::Deadline, info::RequestInfo, retry_after::retry_after};
 use crate::{
     Error,
     error::{ApiReason, Printable, TransportKind, Unreadable},
@@ -35,41 +35,39 @@ pub(super) fn transport(request: &RequestInfo, error: kube_client::Error) -> Err
     let kind = TransportKind::of(&error);
     // The text of a failed credential plugin repeats its command line and environment.
     let source = (kind != TransportKind::Credentials).then_some(error);
-    Error::Transport {
-        request: Box::new(request.clone()),
-        kind,
-        source,
-    }
+    Error::Transport { request: Box::new(request.clone()), kind, source }
 }
 
-/// Sorts answers by their status code, reading the body of those that are errors.
-pub(super) async fn accept(request: &RequestInfo, response: Response<Body>) -> Result<Answer, Error> {
+/// Sorts answers by their status code, reading the body of those that are errors in what is left of the time.
+pub(super) async fn accept(
+    request: &RequestInfo,
+    response: Response<Body>,
+    deadline: &mut Deadline,
+) -> Result<Answer, Error> {
     let (head, body) = response.into_parts();
     if head.status.is_success() {
-        return Ok(Answer {
-            headers: head.headers,
-            body,
-        });
+        return Ok(Answer { headers: head.headers, body });
     }
-    if head.status.is_redirection() || head.status.is_informational() {
+    if head.status.is_redirection() && head.headers.contains_key(LOCATION) {
         return Err(Error::Redirect {
             request: Box::new(request.clone()),
             code: head.status.as_u16(),
             host: target_host(&head.headers),
         });
     }
-    let body = read_at_most(body, ERROR_BODY_BYTES).await;
+    if !(head.status.is_client_error() || head.status.is_server_error()) {
+        let broken = "the server answered with a status that is neither a result nor an error";
+        return Err(Error::Protocol { request: Box::new(request.clone()), broken });
+    }
+    // The code is known and worth more than the news that its explanation is late.
+    let body = deadline.run(read_at_most(body, ERROR_BODY_BYTES)).await.unwrap_or_default();
     let status = status_of(head.status, &head.headers, &body);
     Err(api_error(request, status, &head.headers))
 }
 
 fn api_error(request: &RequestInfo, status: Status, headers: &HeaderMap) -> Error {
     let retry_after: Option<Duration> = retry_after(headers, Some(&status));
-    Error::Api {
-        request: Box::new(request.clone()),
-        status: Box::new(status),
-        retry_after,
-    }
+    Error::Api { request: Box::new(request.clone()), status: Box::new(status), retry_after }
 }
 
 /// The host alone: the rest of the target may carry a token in its query.
@@ -95,9 +93,7 @@ async fn read_at_most(mut body: Body, limit: usize) -> Bytes {
 
 /// The status in an error's body, or one made from the code where the body is something else.
 fn status_of(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Status {
-    let sent = is_status(body)
-        .then(|| serde_json::from_slice::<Status>(body).ok())
-        .flatten();
+    let sent = is_status(body).then(|| serde_json::from_slice::<Status>(body).ok()).flatten();
     let mut status = sent.unwrap_or_else(|| Status {
         message: message_for(code, headers, body),
         reason: ApiReason::wire_reason_of_code(code.as_u16()).to_owned(),
@@ -112,22 +108,12 @@ fn status_of(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Status {
 
 /// Plain text is a server's or a proxy's one line and worth quoting. Markup and unknown types are not.
 fn message_for(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> String {
-    let is_text = headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .is_some_and(|value| {
-            value
-                .split(';')
-                .next()
-                .is_some_and(|t| t.trim().eq_ignore_ascii_case("text/plain"))
-        });
+    let is_text = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(|value| {
+        value.split(';').next().is_some_and(|t| t.trim().eq_ignore_ascii_case("text/plain"))
+    });
     let text = String::from_utf8_lossy(body);
     if is_text && !text.trim().is_empty() {
-        return Printable {
-            text: &text,
-            chars: EXCERPT_CHARS,
-        }
-        .to_string();
+        return Printable { text: &text, chars: EXCERPT_CHARS }.to_string();
     }
     let phrase = code.canonical_reason().unwrap_or("no reason given");
     format!("{phrase}; the answer did not come from the API server's own error handling")
@@ -140,16 +126,9 @@ pub(super) async fn collect(
     limit: &'static str,
     allowed: u64,
 ) -> Result<Bytes, Error> {
-    let too_large = || Error::Limit {
-        request: Box::new(request.clone()),
-        limit,
-        allowed,
-    };
+    let too_large = || Error::Limit { request: Box::new(request.clone()), limit, allowed };
     if is_compressed(&answer.headers) {
-        return Err(Error::Decode {
-            request: Box::new(request.clone()),
-            reason: Unreadable::Encoding,
-        });
+        return Err(Error::Decode { request: Box::new(request.clone()), reason: Unreadable::Encoding });
     }
     let mut body = answer.body;
     // A length announced is refused before the first byte, and not believed for allocating.
@@ -170,9 +149,7 @@ pub(super) async fn collect(
 }
 
 pub(super) fn is_compressed(headers: &HeaderMap) -> bool {
-    headers
-        .get(CONTENT_ENCODING)
-        .is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
+    headers.get(CONTENT_ENCODING).is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
 /// Reads `body` as `T`, unless it is a `Status` that reports a failure.
@@ -198,10 +175,19 @@ pub(super) fn decode<T: DeserializeOwned>(
         }
         return Err(api_error(request, status, headers));
     }
-    serde_json::from_slice(body).map_err(|error| Error::Decode {
+    read_json(body).map_err(|error| Error::Decode {
         request: Box::new(request.clone()),
         reason: Unreadable::from(&error),
     })
+}
+
+/// Reads a document whose depth was checked: the parser's own bound would make of [`Limits::json_depth`] a lower one.
+fn read_json<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_slice(json);
+    deserializer.disable_recursion_limit();
+    let value = T::deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(value)
 }
 
 /// Whether arrays and objects nest at most `limit` deep. Text that is not JSON passes: the parser says what is wrong

@@ -66,14 +66,8 @@ impl Place {
         if let Some(whole) = &self.whole {
             return Ok(whole.clone());
         }
-        let (group, version) = self
-            .api
-            .clone()
-            .unwrap_or_else(|| (String::new(), "v1".to_owned()));
-        let resource = self
-            .resource
-            .clone()
-            .ok_or(PathError::Missing(Segment::Resource))?;
+        let (group, version) = self.api.clone().unwrap_or_else(|| (String::new(), "v1".to_owned()));
+        let resource = self.resource.clone().ok_or(PathError::Missing(Segment::Resource))?;
         let mut path = ResourcePath::new(group, version, resource)?;
         if let Some(namespace) = &self.namespace {
             path = path.in_namespace(namespace)?;
@@ -95,31 +89,14 @@ impl RequestBuilder {
     }
 
     pub(super) fn of(rest: RestClient, request: Request) -> Self {
-        let place = Place {
-            whole: Some(request.info().target.clone()),
-            ..Place::default()
-        };
+        let place = Place { whole: Some(request.info().target.clone()), ..Place::default() };
         Self::over(rest, request, place)
     }
 
     fn over(rest: RestClient, request: Request, place: Place) -> Self {
-        let Deadlines {
-            request: deadline,
-            idle,
-        } = *rest.deadlines();
-        let options = Options {
-            deadline,
-            idle,
-            limit: None,
-            retry: None,
-        };
-        Self {
-            rest,
-            verb: request.info().verb,
-            place,
-            request: Ok(request),
-            options,
-        }
+        let Deadlines { request: deadline, idle } = *rest.deadlines();
+        let options = Options { deadline, idle, limit: None, retry: None };
+        Self { rest, verb: request.info().verb, place, request: Ok(request), options }
     }
 
     fn change(mut self, change: impl FnOnce(Request) -> Result<Request, InvalidRequest>) -> Self {
@@ -253,23 +230,16 @@ impl RequestBuilder {
         let verb = self.verb;
         match (&self.place.resource, &self.place.whole) {
             (_, Some(target)) => RequestInfo::new(verb, target.clone()).to_string(),
-            (Some(resource), None) => format!(
-                "{verb} {}",
-                Printable {
-                    text: resource,
-                    chars: 64
-                }
-            ),
+            (Some(resource), None) => format!("{verb} {}", Printable { text: resource, chars: 64 }),
             (None, None) => format!("{verb} request"),
         }
     }
 
     /// Sends the request and reads the answer as `T`.
     pub async fn send<T: DeserializeOwned>(self) -> Result<T, Error> {
-        let limits = self.rest.client().limits().clone();
         let ready = self.ready()?;
-        let (headers, body) = ready.whole_with_retries(&limits).await?;
-        answer::decode(&ready.info, &headers, &body, &limits)
+        let (headers, body) = ready.whole_with_retries().await?;
+        answer::decode(&ready.info, &headers, &body, ready.limits())
     }
 
     /// As [`send`](Self::send), with `None` for an object that does not exist.
@@ -284,25 +254,26 @@ impl RequestBuilder {
     }
 
     pub(super) async fn send_deletion<T: DeserializeOwned>(self) -> Result<Deletion<T>, Error> {
-        let limits = self.rest.client().limits().clone();
         let ready = self.ready()?;
-        let (headers, body) = ready.whole_with_retries(&limits).await?;
+        let (headers, body) = ready.whole_with_retries().await?;
         if answer::is_status(&body) {
-            answer::decode(&ready.info, &headers, &body, &limits).map(Deletion::Status)
+            answer::decode(&ready.info, &headers, &body, ready.limits()).map(Deletion::Status)
         } else {
-            answer::decode(&ready.info, &headers, &body, &limits).map(Deletion::Object)
+            answer::decode(&ready.info, &headers, &body, ready.limits()).map(Deletion::Object)
         }
     }
 
     /// Sends the request and reads the answer as text.
     pub async fn text(self) -> Result<String, Error> {
-        let limits = self.rest.client().limits().clone();
         let ready = self.ready()?;
-        let (_, body) = ready.whole_with_retries(&limits).await?;
-        String::from_utf8(body.into()).map_err(|_| Error::Decode {
-            request: Box::new(ready.info),
-            reason: Unreadable::Utf8,
-        })
+        let (_, body) = ready.whole_with_retries().await?;
+        String::from_utf8(body.into())
+            .map_err(|_| Error::Decode { request: Box::new(ready.info), reason: Unreadable::Utf8 })
+    }
+
+    /// Sends the request and gives the answer as it is, for those who read its headers too.
+    pub(crate) async fn head_and_body(self) -> Result<(HeaderMap, Bytes), Error> {
+        self.ready()?.whole_with_retries().await
     }
 
     /// Sends the request and returns the answer as it arrives.
@@ -318,31 +289,19 @@ impl RequestBuilder {
                 Err(error) => attempts.wait_or_fail(error).await?,
             }
         };
-        let limit = ready.options.limit.map(|allowed| ByteLimit {
-            name: "limit_bytes",
-            allowed,
-            left: allowed,
-        });
+        let limit =
+            ready.options.limit.map(|allowed| ByteLimit { name: "limit_bytes", allowed, left: allowed });
         Ok(ByteStream::new(ready.info, answer, ready.options.idle, limit))
     }
 
     fn ready(self) -> Result<Ready, Error> {
         let attempted = self.attempted();
         let (rest, options) = (self.rest.clone(), self.options.clone());
-        let refused = |reason| Error::Invalid {
-            attempted: attempted.clone(),
-            reason,
-        };
+        let refused = |reason| Error::Invalid { attempted: attempted.clone(), reason };
         let request = self.build().map_err(refused)?;
         let info = request.info().clone();
         let (head, body) = request.into_http().map_err(refused)?.into_parts();
-        Ok(Ready {
-            rest,
-            info,
-            head,
-            body: body.into(),
-            options,
-        })
+        Ok(Ready { rest, info, head, body: body.into(), options })
     }
 }
 
@@ -364,18 +323,15 @@ impl Ready {
             .await
             .map_err(|after| self.late(Awaited::Head, after))?
             .map_err(|error| answer::transport(&self.info, error))?;
-        deadline
-            .run(answer::accept(&self.info, response))
-            .await
-            .map_err(|after| self.late(Awaited::Body, after))?
+        answer::accept(&self.info, response, deadline).await
     }
 
     /// One attempt at the whole answer; head and body share the deadline.
-    async fn whole(&self, limits: &Limits) -> Result<(HeaderMap, Bytes), Error> {
+    async fn whole(&self) -> Result<(HeaderMap, Bytes), Error> {
         let (name, allowed) = match (self.options.limit, self.info.verb) {
             (Some(allowed), _) => ("limit_bytes", allowed),
-            (None, Verb::List | Verb::DeleteCollection) => ("page_bytes", limits.page_bytes),
-            (None, _) => ("object_bytes", limits.object_bytes as u64),
+            (None, Verb::List | Verb::DeleteCollection) => ("page_bytes", self.limits().page_bytes),
+            (None, _) => ("object_bytes", self.limits().object_bytes as u64),
         };
         let mut deadline = Deadline::after(self.options.deadline);
         let answer = self.head(&mut deadline).await?;
@@ -387,14 +343,18 @@ impl Ready {
         Ok((headers, body))
     }
 
-    async fn whole_with_retries(&self, limits: &Limits) -> Result<(HeaderMap, Bytes), Error> {
+    async fn whole_with_retries(&self) -> Result<(HeaderMap, Bytes), Error> {
         let mut attempts = self.attempts();
         loop {
-            match self.whole(limits).await {
+            match self.whole().await {
                 Ok(whole) => return Ok(whole),
                 Err(error) => attempts.wait_or_fail(error).await?,
             }
         }
+    }
+
+    fn limits(&self) -> &Limits {
+        self.rest.client().limits()
     }
 
     fn attempts(&self) -> Attempts {
@@ -402,10 +362,6 @@ impl Ready {
     }
 
     fn late(&self, part: Awaited, after: Duration) -> Error {
-        Error::Deadline {
-            request: Box::new(self.info.clone()),
-            part,
-            after,
-        }
+        Error::Deadline { request: Box::new(self.info.clone()), part, after }
     }
 }

@@ -1,6 +1,9 @@
 //! How long a request may take.
 
-use std::{pin::Pin, time::Duration};
+use std::{
+    pin::{Pin, pin},
+    time::Duration,
+};
 
 use futures_util::future::{Either, select};
 use tokio::time::Sleep;
@@ -23,10 +26,7 @@ pub struct Deadlines {
 
 impl Default for Deadlines {
     fn default() -> Self {
-        Self {
-            request: Duration::from_secs(65),
-            idle: Some(Duration::from_mins(5)),
-        }
+        Self { request: Duration::from_secs(65), idle: Some(Duration::from_mins(5)) }
     }
 }
 
@@ -38,15 +38,12 @@ pub(super) struct Deadline {
 
 impl Deadline {
     pub(super) fn after(after: Duration) -> Self {
-        Self {
-            sleep: Box::pin(tokio::time::sleep(after)),
-            after,
-        }
+        Self { sleep: Box::pin(tokio::time::sleep(after)), after }
     }
 
     /// Runs a step in what is left of the time; the error is the whole span.
     pub(super) async fn run<F: Future>(&mut self, step: F) -> Result<F::Output, Duration> {
-        match select(Box::pin(step), &mut self.sleep).await {
+        match select(pin!(step), &mut self.sleep).await {
             Either::Left((output, _)) => Ok(output),
             Either::Right(((), _)) => Err(self.after),
         }

@@ -73,10 +73,7 @@ pub struct RestClient {
 impl RestClient {
     /// A REST client over `client`.
     pub fn new(client: Client) -> Self {
-        Self {
-            client,
-            deadlines: Deadlines::default(),
-        }
+        Self { client, deadlines: Deadlines::default() }
     }
 
     /// The same client with other deadlines.

@@ -45,9 +45,7 @@ impl Query {
     }
 
     pub(crate) fn encoded(&self) -> String {
-        form_urlencoded::Serializer::new(String::new())
-            .extend_pairs(&self.pairs)
-            .finish()
+        form_urlencoded::Serializer::new(String::new()).extend_pairs(&self.pairs).finish()
     }
 }
 
@@ -73,9 +71,7 @@ impl QueryParams for ListParams {
         let at = version(self.resource_version.as_ref());
         match (&self.version_match, at) {
             (Some(_), None) => {
-                return Err(InvalidRequest::Params(
-                    "version_match needs a resource_version to match",
-                ));
+                return Err(InvalidRequest::Params("version_match needs a resource_version to match"));
             }
             (Some(VersionMatch::Exact), Some("0")) => {
                 return Err(InvalidRequest::Params(
@@ -97,12 +93,10 @@ impl QueryParams for ListParams {
         query.push_some("resourceVersion", at);
         query.push_some(
             "resourceVersionMatch",
-            self.version_match
-                .as_ref()
-                .map(|version_match| match version_match {
-                    VersionMatch::NotOlderThan => "NotOlderThan",
-                    VersionMatch::Exact => "Exact",
-                }),
+            self.version_match.as_ref().map(|version_match| match version_match {
+                VersionMatch::NotOlderThan => "NotOlderThan",
+                VersionMatch::Exact => "Exact",
+            }),
         );
         Ok(())
     }
@@ -120,10 +114,7 @@ impl QueryParams for WatchParams {
             ));
         }
         query.push("watch", "true");
-        query.push(
-            "timeoutSeconds",
-            self.timeout.unwrap_or(WATCH_TIMEOUT_SECONDS).to_string(),
-        );
+        query.push("timeoutSeconds", self.timeout.unwrap_or(WATCH_TIMEOUT_SECONDS).to_string());
         query.push_some("labelSelector", self.label_selector.as_deref());
         query.push_some("fieldSelector", self.field_selector.as_deref());
         if self.bookmarks {
@@ -165,10 +156,7 @@ impl QueryParams for PatchParams {
             query.push("force", "true");
         }
         query.push_some("fieldManager", field_manager(self.field_manager.as_ref())?);
-        query.push_some(
-            "fieldValidation",
-            self.field_validation.as_ref().map(ValidationDirective::as_str),
-        );
+        query.push_some("fieldValidation", self.field_validation.as_ref().map(ValidationDirective::as_str));
         Ok(())
     }
 }
@@ -194,10 +182,7 @@ impl QueryParams for LogParams {
         query.push_some("limitBytes", number(self.limit_bytes).as_deref());
         query.push_some("tailLines", number(self.tail_lines).as_deref());
         query.push_some("sinceSeconds", number(self.since_seconds).as_deref());
-        query.push_some(
-            "sinceTime",
-            self.since_time.map(|time| time.to_string()).as_deref(),
-        );
+        query.push_some("sinceTime", self.since_time.map(|time| time.to_string()).as_deref());
         Ok(())
     }
 }
@@ -210,15 +195,10 @@ pub(crate) fn patch_body<P: Serialize>(patch: &Patch<P>) -> Result<(HeaderValue,
         Patch::Merge(body) => ("application/merge-patch+json", serde_json::to_vec(body)),
         Patch::Strategic(body) => ("application/strategic-merge-patch+json", serde_json::to_vec(body)),
         _ => {
-            return Err(InvalidRequest::Params(
-                "a kind of patch this version does not know",
-            ));
+            return Err(InvalidRequest::Params("a kind of patch this version does not know"));
         }
     };
-    Ok((
-        HeaderValue::from_static(content_type),
-        body.map_err(|_| InvalidRequest::Body)?,
-    ))
+    Ok((HeaderValue::from_static(content_type), body.map_err(|_| InvalidRequest::Body)?))
 }
 
 /// Deletion options travel in the body; the default ones need no body at all.
@@ -226,7 +206,5 @@ pub(crate) fn delete_body(params: &DeleteParams) -> Result<Option<Vec<u8>>, Inva
     if *params == DeleteParams::default() {
         return Ok(None);
     }
-    serde_json::to_vec(params)
-        .map(Some)
-        .map_err(|_| InvalidRequest::Body)
+    serde_json::to_vec(params).map(Some).map_err(|_| InvalidRequest::Body)
 }

@@ -110,18 +110,11 @@ fn check(segment: Segment, value: &str) -> Result<(), PathError> {
         return Err(PathError::Empty(segment));
     }
     if value == "." || value == ".." {
-        return Err(PathError::Dots {
-            segment,
-            value: value.to_owned(),
-        });
+        return Err(PathError::Dots { segment, value: value.to_owned() });
     }
     let refused = |c: &char| matches!(c, '/' | '%' | '?' | '#' | '\\') || c.is_control();
     match value.chars().find(refused) {
-        Some(character) => Err(PathError::Character {
-            segment,
-            character,
-            value: value.to_owned(),
-        }),
+        Some(character) => Err(PathError::Character { segment, character, value: value.to_owned() }),
         None => Ok(()),
     }
 }
@@ -238,12 +231,7 @@ impl ResourcePath {
     /// Refuses what a server would take for another resource. Which paths these are depends on all the segments
     /// together, so it is asked when the path is complete.
     pub(crate) fn unambiguous(&self) -> Result<(), PathError> {
-        let ambiguous = |why| {
-            Err(PathError::Ambiguous {
-                path: self.to_string(),
-                why,
-            })
-        };
+        let ambiguous = |why| Err(PathError::Ambiguous { path: self.to_string(), why });
         // Servers still route the retired `/api/v1/watch/...` and `/api/v1/proxy/...` prefixes.
         if self.namespace.is_none() && matches!(self.resource.as_str(), "watch" | "proxy") {
             return ambiguous("a retired prefix for watching or proxying");
@@ -254,10 +242,7 @@ impl ResourcePath {
         }
         if self.namespace.is_none()
             && self.resource == "namespaces"
-            && self
-                .subresource
-                .first()
-                .is_some_and(|first| !of_a_namespace(first))
+            && self.subresource.first().is_some_and(|first| !of_a_namespace(first))
         {
             return ambiguous("a resource inside the namespace");
         }
@@ -279,10 +264,7 @@ impl fmt::Display for ResourcePath {
             write_segment(f, namespace)?;
         }
         write_segment(f, &self.resource)?;
-        self.name
-            .iter()
-            .chain(&self.subresource)
-            .try_for_each(|segment| write_segment(f, segment))
+        self.name.iter().chain(&self.subresource).try_for_each(|segment| write_segment(f, segment))
     }
 }
 
@@ -342,17 +324,12 @@ pub struct AbsolutePath {
 impl AbsolutePath {
     /// Takes a path written out, not encoded yet. One slash at the end is forgiven.
     pub fn new(path: &str) -> Result<Self, PathError> {
-        let inner = path
-            .strip_prefix('/')
-            .ok_or_else(|| PathError::NotAbsolute(path.to_owned()))?;
+        let inner = path.strip_prefix('/').ok_or_else(|| PathError::NotAbsolute(path.to_owned()))?;
         let inner = inner.strip_suffix('/').unwrap_or(inner);
         if inner.is_empty() {
             return Ok(Self { segments: Vec::new() });
         }
-        let segments = inner
-            .split('/')
-            .map(|s| checked(Segment::Path, s))
-            .collect::<Result<_, _>>()?;
+        let segments = inner.split('/').map(|s| checked(Segment::Path, s)).collect::<Result<_, _>>()?;
         Ok(Self { segments })
     }
 }
@@ -362,8 +339,6 @@ impl fmt::Display for AbsolutePath {
         if self.segments.is_empty() {
             return f.write_str("/");
         }
-        self.segments
-            .iter()
-            .try_for_each(|segment| write_segment(f, segment))
+        self.segments.iter().try_for_each(|segment| write_segment(f, segment))
     }
 }

@@ -133,9 +133,7 @@ impl Request {
                 "an object is created in its collection, without its name in the path",
             ));
         }
-        Self::on(Verb::Create, path)
-            .with_params(params)?
-            .with_json(object)
+        Self::on(Verb::Create, path).with_params(params)?.with_json(object)
     }
 
     /// Replaces an object or a subresource.
@@ -144,9 +142,7 @@ impl Request {
         params: &PostParams,
         object: &impl Serialize,
     ) -> Result<Self, InvalidRequest> {
-        Self::on_object(Verb::Update, path)?
-            .with_params(params)?
-            .with_json(object)
+        Self::on_object(Verb::Update, path)?.with_params(params)?.with_json(object)
     }
 
     /// Changes an object or a subresource in part.
@@ -166,9 +162,7 @@ impl Request {
                 "force takes fields over from other appliers; only an apply can",
             ));
         }
-        Self::on_object(Verb::Patch, object)?
-            .with_params(params)?
-            .with_patch(patch)
+        Self::on_object(Verb::Patch, object)?.with_params(params)?.with_patch(patch)
     }
 
     /// Deletes an object.
@@ -193,11 +187,7 @@ impl Request {
 
     /// Asks for the metadata of objects in place of the objects.
     pub fn metadata_only(mut self) -> Self {
-        let accept = if self.info.verb == Verb::List {
-            METADATA_LIST
-        } else {
-            METADATA
-        };
+        let accept = if self.info.verb == Verb::List { METADATA_LIST } else { METADATA };
         self.headers.insert(ACCEPT, accept);
         self
     }

@@ -85,9 +85,7 @@ impl Retry {
         Backoff {
             attempts_left: self.max_attempts.saturating_sub(1),
             wait: self.base.min(self.cap),
-            rng: self
-                .seed
-                .map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed),
+            rng: self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed),
             policy: self.clone(),
         }
     }
@@ -146,6 +144,7 @@ impl Attempts {
         let backoff = self.0.as_mut().filter(|_| is_transient(&error));
         match backoff.and_then(|backoff| backoff.next_wait(error.retry_after())) {
             Some(wait) => {
+                tracing::debug!(%error, ?wait, "a read failed and is tried again");
                 tokio::time::sleep(wait).await;
                 Ok(())
             }
@@ -185,7 +184,10 @@ where
             result => return result,
         };
         match backoff.next_wait(error.retry_after()) {
-            Some(wait) => tokio::time::sleep(wait).await,
+            Some(wait) => {
+                tracing::debug!(%error, ?wait, "a write met another one and is tried again");
+                tokio::time::sleep(wait).await;
+            }
             None => return Err(error),
         }
     }

@@ -44,9 +44,7 @@ fn from_header(headers: &HeaderMap) -> Option<Duration> {
 
 /// The one form of date that may still be sent is a date of RFC 2822 in GMT.
 fn http_date(value: &str) -> Option<Timestamp> {
-    jiff::fmt::rfc2822::DateTimeParser::new()
-        .parse_timestamp(value)
-        .ok()
+    jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(value).ok()
 }
 
 #[cfg(test)]
@@ -86,11 +84,7 @@ mod tests {
             ("Sun, 99 Nov 1994 08:49:47 GMT", Some(SENT), None),
         ];
         for (value, date, expected) in table {
-            assert_eq!(
-                of(value, date),
-                expected,
-                "Retry-After: {value:?}, Date: {date:?}"
-            );
+            assert_eq!(of(value, date), expected, "Retry-After: {value:?}, Date: {date:?}");
         }
     }
 
@@ -102,23 +96,11 @@ mod tests {
         let mut headers = HeaderMap::new();
         assert_eq!(retry_after(&headers, None), None);
         assert_eq!(retry_after(&headers, Some(&status(0))), None);
-        assert_eq!(
-            retry_after(&headers, Some(&status(7))),
-            Some(Duration::from_secs(7))
-        );
-        assert_eq!(
-            retry_after(&headers, Some(&status(u32::MAX))),
-            Some(MAX_RETRY_AFTER)
-        );
+        assert_eq!(retry_after(&headers, Some(&status(7))), Some(Duration::from_secs(7)));
+        assert_eq!(retry_after(&headers, Some(&status(u32::MAX))), Some(MAX_RETRY_AFTER));
         headers.insert(RETRY_AFTER, "2".parse().unwrap());
-        assert_eq!(
-            retry_after(&headers, Some(&status(7))),
-            Some(Duration::from_secs(2))
-        );
+        assert_eq!(retry_after(&headers, Some(&status(7))), Some(Duration::from_secs(2)));
         headers.insert(RETRY_AFTER, "garbage".parse().unwrap());
-        assert_eq!(
-            retry_after(&headers, Some(&status(7))),
-            Some(Duration::from_secs(7))
-        );
+        assert_eq!(retry_after(&headers, Some(&status(7))), Some(Duration::from_secs(7)));
     }
 }

@@ -79,18 +79,12 @@ impl ByteStream {
         let Some(after) = self.idle else {
             return Poll::Pending;
         };
-        let silence = self
-            .silence
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(after)));
+        let silence = self.silence.get_or_insert_with(|| Box::pin(tokio::time::sleep(after)));
         match silence.as_mut().poll(cx) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(()) => {
                 let request = self.request.clone();
-                self.over(Error::Deadline {
-                    request,
-                    part: Awaited::Chunk,
-                    after,
-                })
+                self.over(Error::Deadline { request, part: Awaited::Chunk, after })
             }
         }
     }
@@ -126,11 +120,7 @@ impl Stream for ByteStream {
                         let Some(left) = limit.left.checked_sub(data.len() as u64) else {
                             let ByteLimit { name, allowed, .. } = *limit;
                             let request = this.request.clone();
-                            return this.over(Error::Limit {
-                                request,
-                                limit: name,
-                                allowed,
-                            });
+                            return this.over(Error::Limit { request, limit: name, allowed });
                         };
                         limit.left = left;
                     }

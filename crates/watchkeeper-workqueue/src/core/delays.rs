@@ -31,10 +31,12 @@ pub(super) struct Delays {
 const CHILDREN: usize = 4;
 
 impl Delays {
+    #[inline]
     pub(super) fn len(&self) -> usize {
         self.heap.len()
     }
 
+    #[inline]
     pub(super) fn next_at(&self) -> Option<u64> {
         self.heap.first().map(|delay| delay.at)
     }
@@ -130,6 +132,68 @@ impl Delays {
         #[expect(clippy::cast_possible_truncation, reason = "places are fewer than slots, whose ids are u32")]
         {
             slots[delay.slot].link = place as u32;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Priority;
+
+    #[derive(Debug, Clone)]
+    enum Call {
+        Schedule(usize, u64),
+        Remove(usize),
+        PopDue(u64),
+    }
+
+    fn call() -> impl Strategy<Value = Call> {
+        prop_oneof![
+            6 => (0..100_usize, 0..50_u64).prop_map(|(key, at)| Call::Schedule(key, at)),
+            2 => (0..100_usize).prop_map(Call::Remove),
+            1 => (0..50_u64).prop_map(Call::PopDue),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Deep enough (100 keys are four levels) for a removed place to be filled from another branch.
+        #[test]
+        fn delays_come_out_by_time_and_then_by_arrival_after_any_changes(calls in prop::collection::vec(call(), 1..400)) {
+            let mut slots = Slots::new();
+            let ids: Vec<SlotId> =
+                (0..100_u64).map(|key| slots.insert(key << 32, key, Priority::NORMAL).unwrap()).collect();
+            let (mut delays, mut expected) = (Delays::default(), BTreeMap::new());
+            for (arrival, call) in calls.into_iter().enumerate() {
+                match call {
+                    Call::Schedule(key, at) => {
+                        match expected.insert(key, (at, arrival)) {
+                            None => delays.insert(&mut slots, ids[key], at),
+                            Some(_) => delays.reschedule(&mut slots, ids[key], at),
+                        }
+                        prop_assert_eq!(delays.at(&slots, ids[key]), at);
+                    }
+                    Call::Remove(key) => {
+                        if expected.remove(&key).is_some() {
+                            delays.remove(&mut slots, ids[key]);
+                        }
+                    }
+                    Call::PopDue(now) => {
+                        let first = expected.iter().min_by_key(|(_, due)| **due).map(|(key, due)| (*key, due.0));
+                        let due = first.filter(|(_, at)| *at <= now).map(|(key, _)| key);
+                        prop_assert_eq!(delays.pop_due(&mut slots, now), due.map(|key| ids[key]));
+                        due.map(|key| expected.remove(&key));
+                    }
+                }
+                prop_assert_eq!(delays.len(), expected.len());
+                prop_assert_eq!(delays.next_at(), expected.values().map(|(at, _)| *at).min());
+            }
         }
     }
 }

@@ -16,12 +16,11 @@ mod ready;
 mod slots;
 mod times;
 
-use std::hash::Hash;
+use std::{collections::HashMap, mem};
 
 use foldhash::fast::RandomState;
-use hashbrown::HashMap;
 
-pub(crate) use self::times::RunningNanos;
+pub(crate) use self::times::{Durations, RunningNanos};
 use self::{
     delays::Delays,
     ready::Ready,
@@ -84,10 +83,9 @@ pub(crate) enum Verdict {
 pub(crate) struct Popped<K> {
     pub(crate) key: K,
     pub(crate) token: Token,
-    pub(crate) causes: Causes,
+    pub(crate) causes: Option<Box<Causes>>,
     pub(crate) priority: Priority,
     pub(crate) failures: u32,
-    pub(crate) queued_nanos: Option<u64>,
 }
 
 /// What finishing a key came to.
@@ -95,7 +93,6 @@ pub(crate) struct Popped<K> {
 pub(crate) struct Finished<K> {
     /// Where the key is now. `None` when it left the queue.
     pub(crate) admission: Option<Admission>,
-    pub(crate) work_nanos: Option<u64>,
     /// The key, if it left, to be dropped where no lock is held.
     pub(crate) released: Option<K>,
 }
@@ -137,13 +134,13 @@ pub(crate) struct Core<K> {
     is_shut_down: bool,
 }
 
-impl<K: Hash + Eq + Clone> Core<K> {
-    pub(crate) fn new(hasher: RandomState, patience: u32, keeps_times: bool) -> Self {
+impl<K: Eq + Clone> Core<K> {
+    pub(crate) fn new(patience: u32, keeps_times: bool) -> Self {
         Self {
-            slots: Slots::new(hasher.clone()),
+            slots: Slots::new(),
             ready: Ready::new(patience),
             delays: Delays::default(),
-            reruns: HashMap::with_hasher(hasher),
+            reruns: HashMap::default(),
             causes: Vec::new(),
             times: keeps_times.then(Times::default),
             processing: 0,
@@ -154,8 +151,15 @@ impl<K: Hash + Eq + Clone> Core<K> {
     }
 
     /// True when the next call needs the real time; otherwise any value will do, and reading a clock is saved.
+    #[inline]
     pub(crate) fn needs_time(&self) -> bool {
         self.times.is_some() || self.delays.len() > 0
+    }
+
+    /// True when nothing but adding and taking goes on: no delay to watch, no end to announce, nobody to report to.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        !self.is_shut_down && !self.needs_time()
     }
 
     /// Adds a key. Takes it out of `key` when it is new to the queue; otherwise the caller still holds it.
@@ -200,6 +204,7 @@ impl<K: Hash + Eq + Clone> Core<K> {
     }
 
     /// Moves keys whose time has come into line. Returns how many.
+    #[inline]
     pub(crate) fn promote(&mut self, now: u64) -> usize {
         let mut promoted = 0;
         while promoted < PROMOTE_AT_ONCE
@@ -213,6 +218,7 @@ impl<K: Hash + Eq + Clone> Core<K> {
     }
 
     /// Hands out the next key, if there is one.
+    #[inline]
     pub(crate) fn pop(&mut self, now: u64) -> Option<Popped<K>> {
         let id = self.ready.pop(&mut self.slots)?;
         let key = self.slots.key(id)?.clone();
@@ -222,13 +228,15 @@ impl<K: Hash + Eq + Clone> Core<K> {
         slot.link = self.generation;
         let (priority, failures) = (slot.priority, u32::from(slot.failures));
         self.processing += 1;
+        if let Some(times) = &mut self.times {
+            times.start(id, now);
+        }
         Some(Popped {
             key,
             token: Token { slot: id, generation: self.generation },
             causes: self.take_causes(id),
             priority,
             failures,
-            queued_nanos: self.times.as_mut().map(|times| times.start(id, now)),
         })
     }
 
@@ -237,16 +245,18 @@ impl<K: Hash + Eq + Clone> Core<K> {
         &mut self,
         token: Token,
         verdict: Verdict,
-        causes: Causes,
+        causes: Option<Box<Causes>>,
         now: u64,
     ) -> Option<Finished<K>> {
         let id = token.slot;
         if !self.is_current(token) {
             return None;
         }
-        let work_nanos = self.times.as_mut().map(|times| times.finish(id, now));
+        if let Some(times) = &mut self.times {
+            times.finish(id, now);
+        }
         self.processing -= 1;
-        let rerun = self.reruns.remove(&id);
+        let rerun = if self.slots[id].state == State::Dirty { self.reruns.remove(&id) } else { None };
 
         let asked = match verdict {
             Verdict::Done => None,
@@ -258,10 +268,12 @@ impl<K: Hash + Eq + Clone> Core<K> {
                 let failures = self.slots[id].failures.saturating_add(1);
                 self.slots[id].failures = failures;
                 if !self.is_shut_down {
-                    let mut all = causes;
+                    let mut all = causes.unwrap_or_default();
                     all.push(Cause::Retry(u32::from(failures)));
-                    all.append(self.take_causes(id));
-                    self.set_causes(id, all);
+                    if let Some(added_meanwhile) = self.take_causes(id) {
+                        all.append(*added_meanwhile);
+                    }
+                    *self.causes_of(id) = Some(all);
                 }
                 Some(Pending::Backoff(at))
             }
@@ -280,7 +292,7 @@ impl<K: Hash + Eq + Clone> Core<K> {
         let (pending, priority, since) = match (rerun, asked) {
             (None, None) => {
                 let released = self.release(id);
-                return Some(Finished { admission: None, work_nanos, released });
+                return Some(Finished { admission: None, released });
             }
             (Some(rerun), None) => (rerun.pending, rerun.priority, rerun.since),
             (None, Some(asked)) => (asked, own_priority, now),
@@ -296,7 +308,7 @@ impl<K: Hash + Eq + Clone> Core<K> {
         if was_counted {
             self.newly_due = due_before;
         }
-        Some(Finished { admission: Some(admission), work_nanos, released: None })
+        Some(Finished { admission: Some(admission), released: None })
     }
 
     /// Drops a waiting add. A key that is in line or being processed is not touched.
@@ -350,6 +362,7 @@ impl<K: Hash + Eq + Clone> Core<K> {
     }
 
     /// True when shut down and nothing will ever be handed out again.
+    #[inline]
     pub(crate) fn is_finished(&self) -> bool {
         self.is_shut_down && self.ready.len() == 0 && self.reruns.is_empty()
     }
@@ -359,10 +372,12 @@ impl<K: Hash + Eq + Clone> Core<K> {
         self.ready.len() == 0 && self.processing == 0
     }
 
+    #[inline]
     pub(crate) fn next_at(&self) -> Option<u64> {
         self.delays.next_at()
     }
 
+    #[inline]
     pub(crate) fn queued(&self) -> usize {
         self.ready.len()
     }
@@ -375,6 +390,7 @@ impl<K: Hash + Eq + Clone> Core<K> {
         self.processing
     }
 
+    #[inline]
     pub(crate) fn is_shut_down(&self) -> bool {
         self.is_shut_down
     }
@@ -385,7 +401,11 @@ impl<K: Hash + Eq + Clone> Core<K> {
     }
 
     pub(crate) fn take_newly_due(&mut self) -> u64 {
-        std::mem::take(&mut self.newly_due)
+        mem::take(&mut self.newly_due)
+    }
+
+    pub(crate) fn take_durations(&mut self) -> Durations {
+        self.times.as_mut().map_or_else(Durations::default, Times::take_last)
     }
 
     pub(crate) fn running(&self, now: u64) -> RunningNanos {
@@ -405,8 +425,9 @@ impl<K: Hash + Eq + Clone> Core<K> {
         self.reruns.insert(id, merged);
     }
 
+    #[inline]
     fn is_current(&self, token: Token) -> bool {
-        (token.slot as usize) < self.slots.capacity()
+        self.slots.contains(token.slot)
             && matches!(self.slots[token.slot].state, State::Processing | State::Dirty)
             && self.slots[token.slot].link == token.generation
     }
@@ -432,6 +453,7 @@ impl<K: Hash + Eq + Clone> Core<K> {
     }
 
     /// Puts a slot that is nowhere into line or into the heap of delays.
+    #[inline]
     fn place(&mut self, id: SlotId, pending: Pending, since: u64, now: u64) -> Admission {
         let (state, at) = match pending {
             Pending::Backoff(at) if at > now => (State::BackingOff, at),
@@ -447,6 +469,7 @@ impl<K: Hash + Eq + Clone> Core<K> {
         self.waiting_admission(id)
     }
 
+    #[inline]
     fn enqueue(&mut self, id: SlotId, since: u64) {
         self.slots[id].state = State::Queued;
         self.ready.push(&mut self.slots, id);
@@ -455,6 +478,7 @@ impl<K: Hash + Eq + Clone> Core<K> {
         }
     }
 
+    #[inline]
     fn release(&mut self, id: SlotId) -> Option<K> {
         self.take_causes(id);
         let key = self.slots.remove(id);
@@ -467,30 +491,26 @@ impl<K: Hash + Eq + Clone> Core<K> {
         key
     }
 
+    #[inline]
     fn note(&mut self, id: SlotId, cause: Option<Cause>, is_failure: bool) {
         if is_failure {
             self.slots[id].failures = self.slots[id].failures.saturating_add(1);
         }
         if let Some(cause) = cause {
-            self.causes_of(id).push(cause);
+            self.causes_of(id).get_or_insert_default().push(cause);
         }
     }
 
-    fn causes_of(&mut self, id: SlotId) -> &mut Causes {
+    fn causes_of(&mut self, id: SlotId) -> &mut Option<Box<Causes>> {
         let index = id as usize;
         if self.causes.len() <= index {
             self.causes.resize_with(index + 1, || None);
         }
-        self.causes[index].get_or_insert_default()
+        &mut self.causes[index]
     }
 
-    fn set_causes(&mut self, id: SlotId, causes: Causes) {
-        if !causes.is_empty() {
-            *self.causes_of(id) = causes;
-        }
-    }
-
-    fn take_causes(&mut self, id: SlotId) -> Causes {
-        self.causes.get_mut(id as usize).and_then(Option::take).map_or_else(Causes::default, |causes| *causes)
+    #[inline]
+    fn take_causes(&mut self, id: SlotId) -> Option<Box<Causes>> {
+        self.causes.get_mut(id as usize)?.take()
     }
 }

@@ -34,11 +34,13 @@ impl Ready {
         Self { lanes: Vec::new(), len: 0, patience: patience.max(1), previous: None }
     }
 
+    #[inline]
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
     /// Puts a slot at the end of the lane of its priority.
+    #[inline]
     pub(super) fn push<K>(&mut self, slots: &mut Slots<K>, id: SlotId) {
         let lane = self.lane(slots, slots[id].priority);
         let tail = std::mem::replace(&mut self.lanes[lane].tail, id);
@@ -55,6 +57,7 @@ impl Ready {
     }
 
     /// Takes the next slot out of line.
+    #[inline]
     pub(super) fn pop<K>(&mut self, slots: &mut Slots<K>) -> Option<SlotId> {
         let lane = if let [only] = self.lanes.as_slice() {
             if only.head == NO_SLOT { None } else { Some(0) }
@@ -90,6 +93,7 @@ impl Ready {
         }
     }
 
+    #[inline]
     fn unlink<K>(&mut self, slots: &mut Slots<K>, lane: usize, id: SlotId, before: SlotId) {
         let after = slots[id].link;
         let lane = &mut self.lanes[lane];
@@ -128,6 +132,7 @@ impl Ready {
         Some(chosen)
     }
 
+    #[inline]
     fn lane<K>(&mut self, slots: &Slots<K>, priority: Priority) -> usize {
         match self.lanes.binary_search_by(|lane| priority.cmp(&lane.priority)) {
             Ok(lane) => lane,

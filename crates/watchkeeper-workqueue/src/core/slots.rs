@@ -1,9 +1,6 @@
-//! One slot a key: the slab, and the table that finds a key's slot.
+//! One slot a key: the slab, and the hash chains through it that find a key's slot.
 
-use std::hash::{BuildHasher, Hash};
-
-use foldhash::fast::RandomState;
-use hashbrown::HashTable;
+use std::mem;
 
 use crate::Priority;
 
@@ -30,13 +27,14 @@ pub(crate) enum State {
     Dirty,
 }
 
-/// A key and its state: 24 bytes for a 16-byte key such as `Arc<str>`.
-///
-/// The hash is not kept. It is needed only to grow the table and to remove a key, and four bytes a key cost
-/// more than hashing a short string twice in its life.
+/// A key and its state: 32 bytes for a 16-byte key such as `Arc<str>`.
 #[derive(Debug)]
 pub(crate) struct Slot<K> {
     key: Option<K>,
+    /// Saves looking at the key to tell that it is another, and to move it when there are more chains.
+    hash: u32,
+    /// The next slot whose hash falls into the same chain.
+    chain: SlotId,
     pub(crate) link: u32,
     /// Failures since the last success; saturates, long after every backoff has reached its maximum.
     pub(crate) failures: u16,
@@ -45,70 +43,91 @@ pub(crate) struct Slot<K> {
 }
 
 /// The slots of all live keys.
+///
+/// The hash table is threaded through the slots themselves: besides them there is one number for each chain, so a
+/// key costs its slot and four to eight bytes. Slots come in chunks that never move, so the cost of a key is the
+/// same at any size and growing never copies them.
 #[derive(Debug)]
 pub(crate) struct Slots<K> {
-    slab: Vec<Slot<K>>,
+    chunks: Vec<Vec<Slot<K>>>,
+    len: usize,
     first_free: SlotId,
     live: usize,
     /// The most keys alive at once since the slots were last all free.
     peak: usize,
-    table: HashTable<SlotId>,
-    hasher: RandomState,
+    /// The first slot of each chain; a power of two of them.
+    chains: Vec<SlotId>,
 }
 
-/// Below this many slots nothing is ever given back: it would save less than it costs.
-const KEEP_SLOTS: usize = 1024;
+const CHUNK: usize = 1 << CHUNK_BITS;
+const CHUNK_BITS: u32 = 10;
+const LEAST_CHAINS: usize = 16;
 
-impl<K: Hash + Eq> Slots<K> {
-    pub(crate) fn new(hasher: RandomState) -> Self {
-        Self { slab: Vec::new(), first_free: NO_SLOT, live: 0, peak: 0, table: HashTable::new(), hasher }
+impl<K: Eq> Slots<K> {
+    pub(crate) fn new() -> Self {
+        Self { chunks: Vec::new(), len: 0, first_free: NO_SLOT, live: 0, peak: 0, chains: Vec::new() }
     }
 
     pub(crate) fn live(&self) -> usize {
         self.live
     }
 
-    pub(crate) fn capacity(&self) -> usize {
-        self.slab.len()
-    }
-
+    #[inline]
     pub(crate) fn find(&self, hash: u64, key: &K) -> Option<SlotId> {
-        self.table.find(hash, |&id| self.slab[id as usize].key.as_ref() == Some(key)).copied()
+        let hash = fold(hash);
+        let mut id = *self.chains.get(self.chain_of(hash))?;
+        while id != NO_SLOT {
+            let slot = &self[id];
+            if slot.hash == hash && slot.key.as_ref() == Some(key) {
+                return Some(id);
+            }
+            id = slot.chain;
+        }
+        None
     }
 
     /// Gives `key`, which must not be present, a slot. `None` when four billion keys are alive.
+    #[inline]
     pub(crate) fn insert(&mut self, hash: u64, key: K, priority: Priority) -> Option<SlotId> {
-        let slot = Slot { key: Some(key), link: NO_SLOT, failures: 0, priority, state: State::Free };
-        let id = if self.first_free == NO_SLOT {
-            let id = SlotId::try_from(self.slab.len()).ok().filter(|&id| id != NO_SLOT)?;
-            self.slab.push(slot);
-            id
+        if self.live >= self.chains.len() {
+            self.grow_chains();
+        }
+        let hash = fold(hash);
+        let chain = self.chain_of(hash);
+        let state = State::Free;
+        let slot = Slot {
+            key: Some(key),
+            hash,
+            chain: self.chains[chain],
+            link: NO_SLOT,
+            failures: 0,
+            priority,
+            state,
+        };
+        let id = self.first_free;
+        let id = if id == NO_SLOT {
+            self.push(slot)?
         } else {
-            let id = self.first_free;
-            self.first_free = self.slab[id as usize].link;
-            self.slab[id as usize] = slot;
+            self.first_free = self[id].link;
+            self[id] = slot;
             id
         };
-        let (slab, hasher) = (&self.slab, &self.hasher);
-        self.table.insert_unique(hash, id, |&id| hash_of(hasher, &slab[id as usize]));
+        self.chains[chain] = id;
         self.live += 1;
         self.peak = self.peak.max(self.live);
         Some(id)
     }
 
     /// Frees a slot and gives its key back, to be dropped where no lock is held.
+    #[inline]
     pub(crate) fn remove(&mut self, id: SlotId) -> Option<K> {
-        let hash = hash_of(&self.hasher, &self.slab[id as usize]);
-        if let Ok(entry) = self.table.find_entry(hash, |&candidate| candidate == id) {
-            entry.remove();
-        }
-        let slot = &mut self.slab[id as usize];
-        let key = slot.key.take();
-        slot.state = State::Free;
-        slot.link = self.first_free;
-        self.first_free = id;
+        self.unchain(id);
+        let first_free = mem::replace(&mut self.first_free, id);
         self.live -= 1;
-        key
+        let slot = &mut self[id];
+        slot.state = State::Free;
+        slot.link = first_free;
+        slot.key.take()
     }
 
     /// Gives memory back when a burst is over: called when no key is alive, true when the slots were reset.
@@ -117,61 +136,120 @@ impl<K: Hash + Eq> Slots<K> {
     /// keys and now sees a hundred at a time does not.
     pub(crate) fn shrink_after_burst(&mut self) -> bool {
         debug_assert_eq!(self.live, 0, "only an empty queue can give up its slots");
-        let peak = std::mem::take(&mut self.peak);
-        if self.slab.len() <= KEEP_SLOTS || peak.saturating_mul(8) >= self.slab.len() {
-            return false;
+        let peak = mem::take(&mut self.peak);
+        let is_over = self.len > CHUNK && peak.saturating_mul(8) < self.len;
+        if is_over {
+            *self = Self::new();
         }
-        self.slab = Vec::with_capacity(peak);
-        self.table = HashTable::with_capacity(peak);
-        self.first_free = NO_SLOT;
-        true
+        is_over
     }
-}
 
-fn hash_of<K: Hash>(hasher: &RandomState, slot: &Slot<K>) -> u64 {
-    // Only slots with a key are in the table; a free one has nothing to hash.
-    slot.key.as_ref().map_or(0, |key| hasher.hash_one(key))
+    /// Whether a slot of this number exists.
+    #[inline]
+    pub(crate) fn contains(&self, id: SlotId) -> bool {
+        (id as usize) < self.len
+    }
+
+    #[inline]
+    fn push(&mut self, slot: Slot<K>) -> Option<SlotId> {
+        let id = SlotId::try_from(self.len).ok().filter(|&id| id != NO_SLOT)?;
+        match self.chunks.last_mut() {
+            Some(chunk) if chunk.len() < CHUNK => chunk.push(slot),
+            // The first chunk grows as it is needed: most queues are small.
+            None => self.chunks.push(vec![slot]),
+            Some(_) => {
+                let mut chunk = Vec::with_capacity(CHUNK);
+                chunk.push(slot);
+                self.chunks.push(chunk);
+            }
+        }
+        self.len += 1;
+        Some(id)
+    }
+
+    #[inline]
+    fn chain_of(&self, hash: u32) -> usize {
+        hash as usize & self.chains.len().wrapping_sub(1)
+    }
+
+    #[inline]
+    fn unchain(&mut self, id: SlotId) {
+        let (hash, next) = (self[id].hash, self[id].chain);
+        let chain = self.chain_of(hash);
+        let mut before = self.chains[chain];
+        if before == id {
+            self.chains[chain] = next;
+            return;
+        }
+        while self[before].chain != id {
+            before = self[before].chain;
+        }
+        self[before].chain = next;
+    }
+
+    /// Doubles the chains and deals the slots out anew, in the order they lie in memory.
+    #[cold]
+    fn grow_chains(&mut self) {
+        let count = (self.chains.len() * 2).max(LEAST_CHAINS);
+        self.chains.clear();
+        self.chains.resize(count, NO_SLOT);
+        for (id, slot) in (0..).zip(self.chunks.iter_mut().flatten()) {
+            if slot.key.is_some() {
+                let chain = slot.hash as usize & (count - 1);
+                slot.chain = mem::replace(&mut self.chains[chain], id);
+            }
+        }
+    }
 }
 
 impl<K> Slots<K> {
+    #[inline]
     pub(crate) fn key(&self, id: SlotId) -> Option<&K> {
-        self.slab[id as usize].key.as_ref()
+        self[id].key.as_ref()
     }
+}
+
+/// The half of a hash that is kept: the upper one, in which foldhash mixes best.
+#[inline]
+fn fold(hash: u64) -> u32 {
+    (hash >> 32) as u32
 }
 
 impl<K> std::ops::Index<SlotId> for Slots<K> {
     type Output = Slot<K>;
 
+    #[inline]
     fn index(&self, id: SlotId) -> &Slot<K> {
-        &self.slab[id as usize]
+        &self.chunks[id as usize >> CHUNK_BITS][id as usize & (CHUNK - 1)]
     }
 }
 
 impl<K> std::ops::IndexMut<SlotId> for Slots<K> {
+    #[inline]
     fn index_mut(&mut self, id: SlotId) -> &mut Slot<K> {
-        &mut self.slab[id as usize]
+        &mut self.chunks[id as usize >> CHUNK_BITS][id as usize & (CHUNK - 1)]
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::{collections::BTreeMap, sync::Arc};
+
+    use proptest::prelude::*;
 
     use super::*;
 
     #[test]
-    fn a_slot_of_a_sixteen_byte_key_is_twenty_four_bytes() {
-        assert_eq!(size_of::<Slot<Arc<str>>>(), 24);
+    fn a_slot_of_a_sixteen_byte_key_is_thirty_two_bytes() {
+        assert_eq!(size_of::<Slot<Arc<str>>>(), 32);
     }
 
     #[test]
     fn memory_of_a_burst_is_given_back_once_the_queue_has_been_small_and_empty() {
-        let hasher = RandomState::default();
-        let mut slots = Slots::new(hasher.clone());
-        let fill = move |slots: &mut Slots<u32>, count: u32| {
-            let ids: Vec<SlotId> = (0..count)
-                .map(|key| slots.insert(hasher.hash_one(key), key, Priority::NORMAL).expect("room"))
-                .collect();
+        let mut slots = Slots::new();
+        let fill = |slots: &mut Slots<u64>, count: u64| {
+            let ids: Vec<SlotId> =
+                (0..count).map(|key| slots.insert(key << 32, key, Priority::NORMAL).expect("room")).collect();
             for id in ids {
                 assert!(slots.remove(id).is_some());
             }
@@ -179,7 +257,34 @@ mod tests {
         };
         assert!(!fill(&mut slots, 100_000), "the first burst may come again");
         assert!(fill(&mut slots, 10), "a small round shows it is over");
-        assert!(slots.capacity() < KEEP_SLOTS);
+        assert!(slots.chunks.is_empty() && slots.chains.is_empty());
         assert!(!fill(&mut slots, 10), "nothing left to give back");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Few different hashes, so that keys share chains, also when there are more of them.
+        #[test]
+        fn every_key_is_found_in_its_slot_and_no_other(
+            calls in prop::collection::vec((any::<bool>(), 0..300_u64), 1..2000),
+            hashes in 1..40_u64,
+        ) {
+            let hash = |key: u64| (key % hashes).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            let (mut slots, mut expected) = (Slots::new(), BTreeMap::new());
+            for (adds, key) in calls {
+                prop_assert_eq!(slots.find(hash(key), &key), expected.get(&key).copied());
+                if adds && !expected.contains_key(&key) {
+                    expected.insert(key, slots.insert(hash(key), key, Priority::NORMAL).unwrap());
+                } else if let Some(id) = expected.remove(&key) {
+                    prop_assert_eq!(slots.remove(id), Some(key));
+                }
+                prop_assert_eq!(slots.live(), expected.len());
+            }
+            for (key, id) in expected {
+                prop_assert_eq!(slots.find(hash(key), &key), Some(id));
+                prop_assert_eq!(slots.key(id), Some(&key));
+            }
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! When keys were queued and handed out, for queues whose metrics ask.
 
+use std::{collections::HashMap, mem};
+
 use foldhash::fast::RandomState;
-use hashbrown::HashMap;
 
 use super::slots::SlotId;
 
@@ -10,6 +11,14 @@ use super::slots::SlotId;
 pub(super) struct Times {
     queued: Vec<u64>,
     started: HashMap<SlotId, u64, RandomState>,
+    last: Durations,
+}
+
+/// What the last step brought to an end, for the metrics.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Durations {
+    pub(crate) queued_nanos: Option<u64>,
+    pub(crate) work_nanos: Option<u64>,
 }
 
 /// How long the keys being processed have been so.
@@ -28,15 +37,19 @@ impl Times {
         self.queued[index] = now;
     }
 
-    /// Notes the start of work; how long the key was in line.
-    pub(super) fn start(&mut self, id: SlotId, now: u64) -> u64 {
+    /// Notes that a key was handed out.
+    pub(super) fn start(&mut self, id: SlotId, now: u64) {
         self.started.insert(id, now);
-        self.queued.get(id as usize).map_or(0, |&since| now.saturating_sub(since))
+        self.last.queued_nanos = self.queued.get(id as usize).map(|&since| now.saturating_sub(since));
     }
 
-    /// Notes the end of work; how long it took.
-    pub(super) fn finish(&mut self, id: SlotId, now: u64) -> u64 {
-        self.started.remove(&id).map_or(0, |since| now.saturating_sub(since))
+    /// Notes that the work on a key ended.
+    pub(super) fn finish(&mut self, id: SlotId, now: u64) {
+        self.last.work_nanos = self.started.remove(&id).map(|since| now.saturating_sub(since));
+    }
+
+    pub(super) fn take_last(&mut self) -> Durations {
+        mem::take(&mut self.last)
     }
 
     pub(super) fn running(&self, now: u64) -> RunningNanos {

@@ -32,32 +32,17 @@ impl<K> ListScript<K> {
     /// A page that is true for `resource_version`, with no items yet.
     pub fn at(resource_version: impl Into<String>) -> Self {
         let resource_version = Some(resource_version.into());
-        Self {
-            refusal: None,
-            steps: Vec::new(),
-            end: PageEnd {
-                resource_version,
-                ..PageEnd::default()
-            },
-        }
+        Self { refusal: None, steps: Vec::new(), end: PageEnd { resource_version, ..PageEnd::default() } }
     }
 
     /// The server says no, as an HTTP status.
     pub fn refused(status: Status) -> Self {
-        Self {
-            refusal: Some(Fault::Status(Box::new(status))),
-            steps: Vec::new(),
-            end: PageEnd::default(),
-        }
+        Self { refusal: Some(Fault::Status(Box::new(status))), steps: Vec::new(), end: PageEnd::default() }
     }
 
     /// No answer comes: the connection fails.
     pub fn unreachable(kind: TransportKind) -> Self {
-        Self {
-            refusal: Some(Fault::Transport(kind)),
-            steps: Vec::new(),
-            end: PageEnd::default(),
-        }
+        Self { refusal: Some(Fault::Transport(kind)), steps: Vec::new(), end: PageEnd::default() }
     }
 
     /// An object.
@@ -66,18 +51,12 @@ impl<K> ListScript<K> {
         K: Resource,
     {
         let object = object.into();
-        self.step(Step::Part(ListPart::Item(Item::decoded(
-            identity_of(&*object),
-            object,
-        ))))
+        self.step(Step::Part(ListPart::Item(Item::decoded(identity_of(&*object), object))))
     }
 
     /// An object that cannot be decoded.
     pub fn undecodable(self, identity: Identity) -> Self {
-        let fault = DecodeError::Mismatch {
-            reason: "scripted to be undecodable".to_owned(),
-            offset: 0,
-        };
+        let fault = DecodeError::Mismatch { reason: "scripted to be undecodable".to_owned(), offset: 0 };
         self.step(Step::Part(ListPart::Item(Item::broken(identity, fault))))
     }
 

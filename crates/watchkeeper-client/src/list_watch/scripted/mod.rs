@@ -29,16 +29,10 @@ impl Fault {
         let path = AbsolutePath::new("/scripted").unwrap_or_default();
         let request = Box::new(RequestInfo::new(verb, Target::Path(path)));
         match self {
-            Self::Status(status) => Error::Api {
-                request,
-                retry_after: retry_after_of_status(&status),
-                status,
-            },
-            Self::Transport(kind) => Error::Transport {
-                request,
-                kind,
-                source: None,
-            },
+            Self::Status(status) => {
+                Error::Api { request, retry_after: retry_after_of_status(&status), status }
+            }
+            Self::Transport(kind) => Error::Transport { request, kind, source: None },
         }
     }
 }
@@ -46,10 +40,5 @@ impl Fault {
 fn identity_of<K: Resource>(object: &K) -> Identity {
     let meta = object.meta();
     let text = |part: &Option<String>| part.clone().unwrap_or_default();
-    Identity::new(
-        &text(&meta.namespace),
-        &text(&meta.name),
-        &text(&meta.uid),
-        &text(&meta.resource_version),
-    )
+    Identity::new(&text(&meta.namespace), &text(&meta.name), &text(&meta.uid), &text(&meta.resource_version))
 }

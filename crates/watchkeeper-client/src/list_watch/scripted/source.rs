@@ -97,25 +97,14 @@ pub enum RecordedRequest {
 
 impl<K> Default for ScriptedSource<K> {
     fn default() -> Self {
-        let state = State {
-            lists: VecDeque::new(),
-            watches: VecDeque::new(),
-            requests: Vec::new(),
-        };
-        Self {
-            shared: Arc::new(Shared {
-                state: Mutex::new(state),
-                arrived: Notify::new(),
-            }),
-        }
+        let state = State { lists: VecDeque::new(), watches: VecDeque::new(), requests: Vec::new() };
+        Self { shared: Arc::new(Shared { state: Mutex::new(state), arrived: Notify::new() }) }
     }
 }
 
 impl<K> Clone for ScriptedSource<K> {
     fn clone(&self) -> Self {
-        Self {
-            shared: self.shared.clone(),
-        }
+        Self { shared: self.shared.clone() }
     }
 }
 

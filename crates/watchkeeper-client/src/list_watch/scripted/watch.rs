@@ -30,10 +30,7 @@ pub(super) enum Step<K> {
 
 impl<K> Default for WatchScript<K> {
     fn default() -> Self {
-        Self {
-            refusal: None,
-            steps: Vec::new(),
-        }
+        Self { refusal: None, steps: Vec::new() }
     }
 }
 
@@ -45,18 +42,12 @@ impl<K> WatchScript<K> {
 
     /// The server says no, as an HTTP status.
     pub fn refused(status: Status) -> Self {
-        Self {
-            refusal: Some(Fault::Status(Box::new(status))),
-            steps: Vec::new(),
-        }
+        Self { refusal: Some(Fault::Status(Box::new(status))), steps: Vec::new() }
     }
 
     /// No answer comes: the connection fails.
     pub fn unreachable(kind: TransportKind) -> Self {
-        Self {
-            refusal: Some(Fault::Transport(kind)),
-            steps: Vec::new(),
-        }
+        Self { refusal: Some(Fault::Transport(kind)), steps: Vec::new() }
     }
 
     /// An object came to be.
@@ -85,27 +76,18 @@ impl<K> WatchScript<K> {
 
     /// An object changed into something that cannot be decoded.
     pub fn undecodable(self, identity: Identity) -> Self {
-        let fault = DecodeError::Mismatch {
-            reason: "scripted to be undecodable".to_owned(),
-            offset: 0,
-        };
+        let fault = DecodeError::Mismatch { reason: "scripted to be undecodable".to_owned(), offset: 0 };
         self.step(Step::Event(WatchEvent::Modified(Item::broken(identity, fault))))
     }
 
     /// A bookmark.
     pub fn bookmark(self, resource_version: impl Into<String>) -> Self {
-        self.step(Step::Event(WatchEvent::Bookmark(Bookmark::new(
-            resource_version.into(),
-            false,
-        ))))
+        self.step(Step::Event(WatchEvent::Bookmark(Bookmark::new(resource_version.into(), false))))
     }
 
     /// The bookmark that ends the initial events.
     pub fn initial_events_end(self, resource_version: impl Into<String>) -> Self {
-        self.step(Step::Event(WatchEvent::Bookmark(Bookmark::new(
-            resource_version.into(),
-            true,
-        ))))
+        self.step(Step::Event(WatchEvent::Bookmark(Bookmark::new(resource_version.into(), true))))
     }
 
     /// The server's ERROR event, which ends the watch.

@@ -38,10 +38,7 @@ fn null_as_empty<'de, D: Deserializer<'de>, K: DeserializeOwned>(
 impl<K: Clone> Page<K> {
     pub(super) fn into_list(self) -> ObjectList<K> {
         ObjectList {
-            types: TypeMeta {
-                api_version: self.api_version,
-                kind: self.kind,
-            },
+            types: TypeMeta { api_version: self.api_version, kind: self.kind },
             metadata: self.metadata,
             items: self.items,
         }

@@ -78,12 +78,7 @@ impl<K: Resource> ResourceClient<K> {
             Some(namespace) => path.and_then(|path| path.in_namespace(namespace)),
             None => path,
         };
-        Self {
-            rest: rest.into(),
-            collection,
-            reach,
-            resource: PhantomData,
-        }
+        Self { rest: rest.into(), collection, reach, resource: PhantomData }
     }
 }
 
@@ -99,12 +94,7 @@ where
 
     /// The objects of one namespace.
     pub fn namespaced(rest: impl Into<RestClient>, namespace: &str) -> Self {
-        Self::new(
-            rest,
-            &K::DynamicType::default(),
-            Reach::OneNamespace,
-            Some(namespace),
-        )
+        Self::new(rest, &K::DynamicType::default(), Reach::OneNamespace, Some(namespace))
     }
 
     /// The objects of the namespace the client's configuration names.
@@ -192,9 +182,9 @@ impl<K: Resource> ResourceClient<K> {
             (Reach::AllNamespaces, None) => Err(InvalidRequest::Scope(
                 "the object names no namespace, and the client is for all of them; set metadata.namespace",
             )),
-            (Reach::OneNamespace, Some(namespace)) if path.namespace() != Some(namespace) => Err(
-                InvalidRequest::Scope("the object's metadata.namespace is not the client's namespace"),
-            ),
+            (Reach::OneNamespace, Some(namespace)) if path.namespace() != Some(namespace) => {
+                Err(InvalidRequest::Scope("the object's metadata.namespace is not the client's namespace"))
+            }
             _ => Ok(path),
         }
     }
@@ -207,21 +197,14 @@ impl<K: Resource> ResourceClient<K> {
     }
 
     fn in_form(request: Request) -> Request {
-        if K::metadata_api() {
-            request.metadata_only()
-        } else {
-            request
-        }
+        if K::metadata_api() { request.metadata_only() } else { request }
     }
 
     /// Prepares to send, or says what was being tried.
     fn sending(&self, verb: Verb, request: Result<Request, InvalidRequest>) -> Result<RequestBuilder, Error> {
         let request = request.map_err(|reason| {
             let resource = self.collection.as_ref().map_or("objects", ResourcePath::resource);
-            Error::Invalid {
-                attempted: format!("{verb} {resource}"),
-                reason,
-            }
+            Error::Invalid { attempted: format!("{verb} {resource}"), reason }
         })?;
         Ok(self.rest.request(request))
     }

@@ -24,8 +24,7 @@ impl ResourceClient<Pod> {
             "metadata": { "name": name },
             "deleteOptions": params.delete_options,
         });
-        self.create_subresource(name, "eviction", &params.post_options, &eviction)
-            .await
+        self.create_subresource(name, "eviction", &params.post_options, &eviction).await
     }
 
     /// A pod's log, as it arrives. When it is followed, silence is not taken for a dead connection.

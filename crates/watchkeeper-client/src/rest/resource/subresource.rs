@@ -39,9 +39,8 @@ impl<K: Resource> ResourceClient<K> {
         params: &PostParams,
         body: &impl Serialize,
     ) -> Result<T, Error> {
-        let request = self
-            .subresource_path(name, subresource)
-            .and_then(|path| Request::create(path, params, body));
+        let request =
+            self.subresource_path(name, subresource).and_then(|path| Request::create(path, params, body));
         self.send(Verb::Create, request).await
     }
 
@@ -53,9 +52,8 @@ impl<K: Resource> ResourceClient<K> {
         params: &PostParams,
         body: &impl Serialize,
     ) -> Result<T, Error> {
-        let request = self
-            .subresource_path(name, subresource)
-            .and_then(|path| Request::update(path, params, body));
+        let request =
+            self.subresource_path(name, subresource).and_then(|path| Request::update(path, params, body));
         self.send(Verb::Update, request).await
     }
 
@@ -67,9 +65,8 @@ impl<K: Resource> ResourceClient<K> {
         params: &PatchParams,
         patch: &Patch<P>,
     ) -> Result<T, Error> {
-        let request = self
-            .subresource_path(name, subresource)
-            .and_then(|path| Request::patch(path, params, patch));
+        let request =
+            self.subresource_path(name, subresource).and_then(|path| Request::patch(path, params, patch));
         self.send(Verb::Patch, request).await
     }
 

@@ -58,10 +58,8 @@ impl<K: Resource + DeserializeOwned> ResourceClient<K> {
 
     /// Deletes an object.
     pub async fn delete(&self, name: &str, params: &DeleteParams) -> Result<Deletion<K>, Error> {
-        let request = self
-            .object_path(name)
-            .and_then(|path| Request::delete(path, params))
-            .map(Self::in_form);
+        let request =
+            self.object_path(name).and_then(|path| Request::delete(path, params)).map(Self::in_form);
         self.sending(Verb::Delete, request)?.send_deletion().await
     }
 
@@ -74,13 +72,8 @@ impl<K: Resource + DeserializeOwned> ResourceClient<K> {
     where
         K: Clone,
     {
-        let request = self
-            .path()
-            .and_then(|path| Request::delete_collection(path, params, list));
-        let deleted = self
-            .sending(Verb::DeleteCollection, request)?
-            .send_deletion::<Page<K>>()
-            .await?;
+        let request = self.path().and_then(|path| Request::delete_collection(path, params, list));
+        let deleted = self.sending(Verb::DeleteCollection, request)?.send_deletion::<Page<K>>().await?;
         Ok(deleted.map(Page::into_list))
     }
 
@@ -91,9 +84,7 @@ impl<K: Resource + DeserializeOwned> ResourceClient<K> {
         params: &PatchParams,
         patch: &Patch<P>,
     ) -> Result<K, Error> {
-        let request = self
-            .object_path(name)
-            .and_then(|path| Request::patch(path, params, patch));
+        let request = self.object_path(name).and_then(|path| Request::patch(path, params, patch));
         self.send(Verb::Patch, request.map(Self::in_form)).await
     }
 }
@@ -101,18 +92,14 @@ impl<K: Resource + DeserializeOwned> ResourceClient<K> {
 impl<K: Resource + DeserializeOwned + Serialize> ResourceClient<K> {
     /// Creates an object and returns it as it was stored.
     pub async fn create(&self, params: &PostParams, object: &K) -> Result<K, Error> {
-        let request = self
-            .collection_of(object)
-            .and_then(|path| Request::create(path, params, object));
+        let request = self.collection_of(object).and_then(|path| Request::create(path, params, object));
         self.send(Verb::Create, request).await
     }
 
     /// Replaces an object with `object`, which carries the name and should carry the `resourceVersion` it was read at:
     /// then a write in between is a conflict and not undone.
     pub async fn update(&self, params: &PostParams, object: &K) -> Result<K, Error> {
-        let request = self
-            .path_of(object)
-            .and_then(|path| Request::update(path, params, object));
+        let request = self.path_of(object).and_then(|path| Request::update(path, params, object));
         self.send(Verb::Update, request).await
     }
 
@@ -128,14 +115,12 @@ impl<K: Resource + DeserializeOwned + Serialize> ResourceClient<K> {
     /// Declares the fields in `object` to be as they are there, owned by `params.field_manager`; creates the object if
     /// it does not exist.
     pub async fn apply(&self, params: &PatchParams, object: &K) -> Result<K, Error> {
-        self.send(Verb::Patch, self.apply_request(None, params, object))
-            .await
+        self.send(Verb::Patch, self.apply_request(None, params, object)).await
     }
 
     /// The same for the status.
     pub async fn apply_status(&self, params: &PatchParams, object: &K) -> Result<K, Error> {
-        self.send(Verb::Patch, self.apply_request(Some("status"), params, object))
-            .await
+        self.send(Verb::Patch, self.apply_request(Some("status"), params, object)).await
     }
 
     fn apply_request(

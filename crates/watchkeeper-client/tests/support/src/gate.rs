@@ -22,10 +22,7 @@ impl Default for Gate {
 impl Gate {
     /// A closed gate.
     pub fn new() -> Self {
-        Self {
-            open: Arc::new(watch::Sender::new(false)),
-            reached: Arc::new(watch::Sender::new(false)),
-        }
+        Self { open: Arc::new(watch::Sender::new(false)), reached: Arc::new(watch::Sender::new(false)) }
     }
 
     /// Lets the server go on.

@@ -54,15 +54,8 @@ impl Received {
             .filter_map(|line| line.split_once(": "))
             .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
             .collect();
-        let mut request = Self {
-            line,
-            headers,
-            body: Vec::new(),
-        };
-        let length = request
-            .header("content-length")
-            .and_then(|value| value.parse().ok())
-            .unwrap_or(0);
+        let mut request = Self { line, headers, body: Vec::new() };
+        let length = request.header("content-length").and_then(|value| value.parse().ok()).unwrap_or(0);
         request.body = vec![0; length];
         stream.read_exact(&mut request.body).await?;
         Ok(Some(request))

@@ -54,11 +54,7 @@ impl Reply {
     pub fn whole(status: u16, headers: &[(&str, &str)], body: impl Into<Vec<u8>>) -> Self {
         let body = body.into();
         let length = body.len().to_string();
-        let headers: Vec<_> = headers
-            .iter()
-            .copied()
-            .chain([("content-length", length.as_str())])
-            .collect();
+        let headers: Vec<_> = headers.iter().copied().chain([("content-length", length.as_str())]).collect();
         Self::head(status, &headers).send(body)
     }
 
@@ -78,21 +74,14 @@ impl Reply {
     /// Never: compressing into memory does not fail.
     pub fn gzip_json(status: u16, body: &[u8]) -> Self {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-        let compressed = encoder
-            .write_all(body)
-            .and_then(|()| encoder.finish())
-            .expect("memory takes all");
+        let compressed = encoder.write_all(body).and_then(|()| encoder.finish()).expect("memory takes all");
         let headers = [("content-type", "application/json"), ("content-encoding", "gzip")];
         Self::whole(status, &headers, compressed)
     }
 
     /// The head of an answer whose body follows in chunks; see [`chunk`](Self::chunk).
     pub fn chunked(status: u16, headers: &[(&str, &str)]) -> Self {
-        let headers: Vec<_> = headers
-            .iter()
-            .copied()
-            .chain([("transfer-encoding", "chunked")])
-            .collect();
+        let headers: Vec<_> = headers.iter().copied().chain([("transfer-encoding", "chunked")]).collect();
         Self::head(status, &headers)
     }
 
@@ -105,9 +94,7 @@ impl Reply {
     /// Writes bytes as one chunk of a chunked body.
     pub fn chunk(self, bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into();
-        self.send(format!("{:x}\r\n", bytes.len()))
-            .send(bytes)
-            .send("\r\n")
+        self.send(format!("{:x}\r\n", bytes.len())).send(bytes).send("\r\n")
     }
 
     /// Ends a chunked body.
@@ -117,19 +104,13 @@ impl Reply {
 
     /// Writes bytes a few at a time, each few a packet of its own.
     pub fn drip(mut self, bytes: impl Into<Vec<u8>>, at_a_time: usize) -> Self {
-        self.steps.push(Step::Drip {
-            bytes: bytes.into(),
-            at_a_time: at_a_time.max(1),
-        });
+        self.steps.push(Step::Drip { bytes: bytes.into(), at_a_time: at_a_time.max(1) });
         self
     }
 
     /// Writes the same bytes again and again, without ever holding more than one of them.
     pub fn repeat(mut self, unit: impl Into<Vec<u8>>, times: usize) -> Self {
-        self.steps.push(Step::Repeat {
-            unit: unit.into(),
-            times,
-        });
+        self.steps.push(Step::Repeat { unit: unit.into(), times });
         self
     }
 

@@ -5,6 +5,7 @@ use std::{collections::VecDeque, net::SocketAddr, sync::Arc};
 use parking_lot::Mutex;
 use tokio::{
     net::{TcpListener, TcpStream},
+    sync::watch,
     task::JoinSet,
 };
 
@@ -26,14 +27,13 @@ type Handler = Box<dyn Fn(&Received) -> Reply + Send + Sync>;
 
 struct State {
     received: Mutex<Vec<Received>>,
+    open_connections: watch::Sender<usize>,
     handler: Handler,
 }
 
 impl std::fmt::Debug for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("State")
-            .field("received", &self.received)
-            .finish_non_exhaustive()
+        f.debug_struct("State").field("received", &self.received).finish_non_exhaustive()
     }
 }
 
@@ -43,10 +43,7 @@ impl ScriptedServer {
     pub async fn script(replies: impl IntoIterator<Item = Reply>) -> Self {
         let replies: Mutex<VecDeque<Reply>> = Mutex::new(replies.into_iter().collect());
         Self::handler(move |_| {
-            replies
-                .lock()
-                .pop_front()
-                .unwrap_or_else(|| Reply::text(418, "the script has ended"))
+            replies.lock().pop_front().unwrap_or_else(|| Reply::text(418, "the script has ended"))
         })
         .await
     }
@@ -56,21 +53,17 @@ impl ScriptedServer {
     /// # Panics
     /// When the loopback interface has no port left.
     pub async fn handler(handler: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0))
-            .await
-            .expect("a free port on the loopback interface");
+        let listener =
+            TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port on the loopback interface");
         let address = listener.local_addr().expect("a bound listener has an address");
         let state = Arc::new(State {
             received: Mutex::default(),
+            open_connections: watch::Sender::new(0),
             handler: Box::new(handler),
         });
         let mut tasks = JoinSet::new();
         tasks.spawn(accept(listener, state.clone()));
-        Self {
-            address,
-            state,
-            _tasks: tasks,
-        }
+        Self { address, state, _tasks: tasks }
     }
 
     /// Where it listens.
@@ -98,14 +91,16 @@ impl ScriptedServer {
         self.state.received.lock().clone()
     }
 
+    /// Returns when no connection is open.
+    pub async fn no_connections(&self) {
+        let mut open = self.state.open_connections.subscribe();
+        // The sender is in self, so it cannot be gone.
+        let _ = open.wait_for(|open| *open == 0).await;
+    }
+
     /// The request lines received so far.
     pub fn lines(&self) -> Vec<String> {
-        self.state
-            .received
-            .lock()
-            .iter()
-            .map(|request| request.line.clone())
-            .collect()
+        self.state.received.lock().iter().map(|request| request.line.clone()).collect()
     }
 }
 
@@ -118,7 +113,13 @@ async fn accept(listener: TcpListener, state: Arc<State>) {
 
 /// Serves a connection until it is over. An error of the socket is the other side's doing, and for the test to see
 /// there.
-async fn serve(mut stream: TcpStream, state: Arc<State>) {
+async fn serve(stream: TcpStream, state: Arc<State>) {
+    state.open_connections.send_modify(|open| *open += 1);
+    serve_requests(stream, &state).await;
+    state.open_connections.send_modify(|open| *open -= 1);
+}
+
+async fn serve_requests(mut stream: TcpStream, state: &State) {
     if stream.set_nodelay(true).is_err() {
         return;
     }

@@ -1,0 +1,119 @@
+//! Decoding lists and watches beside kube-rs's client, pods of about 9 KB.
+//!
+//! Both sides ask the same server in the same process for the same bytes in chunks of 16 KiB, and keep an `Arc` of every
+//! object, as a cache does. kube-rs runs as its users run it: `Api::list` and `Api::watch`.
+
+pub(crate) mod count;
+mod kube_rs;
+mod managed_fields;
+mod memory;
+mod ours;
+mod pods;
+mod server;
+
+use crate::peer::{KUBE_RS, KUBE_RS_COUNTED};
+use crate::suite::{Figure, Row, Size, Suite, Target};
+
+const PODS: Size = Size { full: 10_000, quick: 2_000 };
+/// Counted instructions do not vary, and counting is slow.
+const COUNTED_PODS: Size = Size { full: 500, quick: 200 };
+
+const LIST: &str = "list";
+const WATCH: &str = "watch";
+const NARROW: &str = "narrow";
+
+pub(crate) static SUITE: Suite = Suite {
+    name: "decode",
+    about: "lists and watches decoded, beside kube-rs",
+    rows: &[
+        Row {
+            name: LIST,
+            about: "a list of 9 KB pods into k8s-openapi Pods",
+            unit: "pod",
+            size: PODS,
+            ours: ours::list,
+            peer: Some(&KUBE_RS),
+            figure: Figure::CpuPerOperation,
+            target: Target::ShareOfPeer(0.7),
+        },
+        Row {
+            name: "list-instructions",
+            about: "the same, instructions instead of time",
+            unit: "pod",
+            size: COUNTED_PODS,
+            ours: |load| count::ours(LIST, load),
+            peer: Some(&KUBE_RS_COUNTED),
+            figure: count::FIGURE,
+            target: Target::ShareOfPeer(0.66),
+        },
+        Row {
+            name: WATCH,
+            about: "a watch of 9 KB pods into k8s-openapi Pods",
+            unit: "event",
+            size: PODS,
+            ours: ours::watch,
+            peer: Some(&KUBE_RS),
+            figure: Figure::CpuPerOperation,
+            target: Target::ShareOfPeer(0.7),
+        },
+        Row {
+            name: "watch-instructions",
+            about: "the same, instructions instead of time",
+            unit: "event",
+            size: COUNTED_PODS,
+            ours: |load| count::ours(WATCH, load),
+            peer: Some(&KUBE_RS_COUNTED),
+            figure: count::FIGURE,
+            target: Target::ShareOfPeer(0.66),
+        },
+        Row {
+            name: NARROW,
+            about: "a list of 9 KB pods into a type of six fields, beside kube-rs into whole Pods",
+            unit: "pod",
+            size: PODS,
+            ours: ours::narrow,
+            peer: Some(&KUBE_RS),
+            figure: Figure::CpuPerOperation,
+            target: Target::ShareOfPeer(0.2),
+        },
+        Row {
+            name: "list-memory",
+            about: "the most a list of 100 MB holds beyond the Pods that are kept",
+            unit: "pod",
+            size: Size { full: 11_000, quick: 11_000 },
+            ours: memory::list,
+            peer: None,
+            figure: Figure::Named(memory::FIGURE),
+            target: Target::Absolute { bound: 2.0, unit: "MB" },
+        },
+    ],
+};
+
+/// What kube-rs does under the same names.
+pub(crate) static PEER: Suite = Suite {
+    name: SUITE.name,
+    about: "kube-rs's side of the decode suite",
+    rows: &[
+        peer_row(LIST, kube_rs::list),
+        peer_row("list-instructions", |load| count::peer(LIST, load)),
+        peer_row(WATCH, kube_rs::watch),
+        peer_row("watch-instructions", |load| count::peer(WATCH, load)),
+        peer_row(NARROW, kube_rs::list),
+    ],
+};
+
+/// A row that is only run, never judged.
+const fn peer_row(name: &'static str, run: fn(crate::suite::Load) -> Outcome) -> Row {
+    Row {
+        name,
+        about: "",
+        unit: "",
+        size: PODS,
+        ours: run,
+        peer: None,
+        figure: Figure::CpuPerOperation,
+        target: Target::ShareOfPeer(1.0),
+    }
+}
+
+type Outcome = Result<crate::measure::Measurement, crate::suite::RunFailure>;

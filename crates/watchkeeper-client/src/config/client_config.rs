@@ -1,0 +1,329 @@
+//! Everything a client is made from.
+
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
+
+use http::Uri;
+use secrecy::SecretString;
+
+use super::{ConfigError, Environment, Loader, proxy_from_environment};
+use crate::{
+    limits::Limits,
+    transport::{
+        CredentialSource, ExecPlugin, ExecPolicy, Http2KeepAlive, Impersonation, Input, LogWarnings, Proxy,
+        ServerName, WarningHandler, default_user_agent, server_name,
+    },
+};
+
+/// How to reach one API server and who to be there.
+///
+/// Comes from a kubeconfig or a pod's service account ([`ClientConfig::infer`], [`Loader`]) or is put together
+/// from [`ClientConfig::new`]. Nothing is sent and, besides the configuration itself, no file is read until
+/// [`ClientConfig::into_client`].
+///
+/// Safe by default: servers are verified, with a configured authority in place of the machine's and not beside
+/// it; exec plugins do not run; secrets appear in no error and in no `Debug` form. One thing is the file's will
+/// and not ours: a trusted kubeconfig that says `insecure-skip-tls-verify` is obeyed, with a warning in the log.
+#[derive(Clone)]
+#[must_use]
+pub struct ClientConfig {
+    pub(super) server: Uri,
+    pub(super) default_namespace: String,
+    pub(super) roots: Option<Input>,
+    pub(super) identity: Option<(Input, Input)>,
+    pub(super) token: Option<SecretString>,
+    pub(super) token_file: Option<PathBuf>,
+    pub(super) login: Option<(String, SecretString)>,
+    pub(super) exec: Option<ExecPlugin>,
+    pub(super) exec_policy: ExecPolicy,
+    pub(super) exec_timeout: Duration,
+    pub(super) source: Option<Arc<dyn CredentialSource>>,
+    pub(super) impersonation: Impersonation,
+    pub(super) server_name: Option<ServerName>,
+    pub(super) accept_invalid_certs: bool,
+    pub(super) proxy: Option<Proxy>,
+    pub(super) connect_timeout: Duration,
+    pub(super) is_http2: bool,
+    pub(super) http2_keep_alive: Http2KeepAlive,
+    pub(super) user_agent: String,
+    pub(super) warnings: Arc<dyn WarningHandler>,
+    pub(super) limits: Limits,
+}
+
+impl ClientConfig {
+    /// The server at `url`, anonymously, verified against the authorities of the machine.
+    ///
+    /// # Errors
+    /// If it is not an `http://` or `https://` URL of a host, or if it has a user name or a query.
+    pub fn new(url: &str) -> Result<Self, ConfigError> {
+        Self::at(url, "the given URL", &Environment::of_process())
+    }
+
+    /// What `KUBECONFIG`, `~/.kube/config` or the pod says, in this order; see [`Loader`].
+    ///
+    /// # Errors
+    /// If there is none, or if it cannot be used.
+    pub fn infer() -> Result<Self, ConfigError> {
+        Loader::new().load()
+    }
+
+    /// What the pod this runs in says.
+    ///
+    /// # Errors
+    /// If this is not a pod.
+    pub fn in_cluster() -> Result<Self, ConfigError> {
+        Loader::new().in_cluster().load()
+    }
+
+    pub(super) fn at(url: &str, origin: &str, environment: &Environment) -> Result<Self, ConfigError> {
+        let server = parse_server(url)
+            .map_err(|problem| ConfigError::BadServer { origin: origin.to_owned(), problem })?;
+        Ok(Self {
+            proxy: proxy_from_environment(&server, environment)?,
+            server,
+            default_namespace: "default".to_owned(),
+            roots: None,
+            identity: None,
+            token: None,
+            token_file: None,
+            login: None,
+            exec: None,
+            exec_policy: ExecPolicy::default(),
+            exec_timeout: Duration::from_mins(1),
+            source: None,
+            impersonation: Impersonation::default(),
+            server_name: None,
+            accept_invalid_certs: false,
+            connect_timeout: Duration::from_secs(30),
+            is_http2: false,
+            http2_keep_alive: Http2KeepAlive {
+                interval: Duration::from_secs(30),
+                timeout: Duration::from_secs(15),
+            },
+            user_agent: default_user_agent(environment.program()),
+            warnings: Arc::new(LogWarnings::default()),
+            limits: Limits::default(),
+        })
+    }
+
+    /// The address of the API server.
+    pub fn server(&self) -> &Uri {
+        &self.server
+    }
+
+    /// The namespace of requests that name none.
+    pub fn default_namespace(&self) -> &str {
+        &self.default_namespace
+    }
+
+    /// Another namespace for requests that name none.
+    pub fn with_default_namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.default_namespace = namespace.into();
+        self
+    }
+
+    /// Verifies the server against these authorities (PEM) and no others.
+    pub fn certificate_authority_pem(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.roots = Some(Input::inline("the given certificate authority", pem.into()));
+        self
+    }
+
+    /// Verifies the server against the authorities in this file and no others. Read again once a minute.
+    pub fn certificate_authority_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.roots = Some(Input::file(path));
+        self
+    }
+
+    /// Presents this certificate (PEM, with its chain) and key (PEM).
+    pub fn client_certificate_pem(
+        mut self,
+        certificate: impl Into<Vec<u8>>,
+        key: impl Into<Vec<u8>>,
+    ) -> Self {
+        let certificate = Input::inline("the given client certificate", certificate.into());
+        self.identity = Some((certificate, Input::inline("the given client key", key.into())));
+        self
+    }
+
+    /// Presents the certificate and key in these files. Read again once a minute.
+    pub fn client_certificate_files(
+        mut self,
+        certificate: impl Into<PathBuf>,
+        key: impl Into<PathBuf>,
+    ) -> Self {
+        self.identity = Some((Input::file(certificate), Input::file(key)));
+        self
+    }
+
+    /// Sends this token, in place of any other token, password or plugin.
+    pub fn bearer_token(mut self, token: impl Into<String>) -> Self {
+        self = self.anonymous();
+        self.token = Some(SecretString::from(token.into()));
+        self
+    }
+
+    /// Sends the token in this file, in place of any other token, password or plugin. Read again once a minute
+    /// and after a 401.
+    pub fn bearer_token_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self = self.anonymous();
+        self.token_file = Some(path.into());
+        self
+    }
+
+    /// Sends this name and password, in place of any token or plugin.
+    pub fn basic_auth(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
+        self = self.anonymous();
+        self.login = Some((user.into(), SecretString::from(password.into())));
+        self
+    }
+
+    /// Asks this source for credentials, in place of any token, password or plugin.
+    pub fn credential_source(mut self, source: impl CredentialSource) -> Self {
+        self = self.anonymous();
+        self.source = Some(Arc::new(source));
+        self
+    }
+
+    /// Which exec plugins may run. None, unless this says so.
+    pub fn exec_policy(mut self, policy: ExecPolicy) -> Self {
+        self.exec_policy = policy;
+        self
+    }
+
+    /// How long an exec plugin may run before it is killed: a minute unless set.
+    pub fn exec_timeout(mut self, timeout: Duration) -> Self {
+        self.exec_timeout = timeout;
+        self
+    }
+
+    /// Acts as someone else.
+    pub fn impersonate(mut self, impersonation: Impersonation) -> Self {
+        self.impersonation = impersonation;
+        self
+    }
+
+    /// Looks for this name in the server's certificate instead of the host of the URL.
+    ///
+    /// # Errors
+    /// If it is neither a host name nor an address.
+    pub fn tls_server_name(mut self, name: &str) -> Result<Self, ConfigError> {
+        let bad = || ConfigError::BadServerName { name: name.to_owned() };
+        self.server_name = Some(server_name(name).ok_or_else(bad)?);
+        Ok(self)
+    }
+
+    /// Takes any server certificate: whoever is between this process and the server reads and changes
+    /// everything, credentials included. For experiments.
+    pub fn danger_accept_invalid_certs(mut self, is_accepted: bool) -> Self {
+        self.accept_invalid_certs = is_accepted;
+        self
+    }
+
+    /// Goes through this proxy (`http://` or `socks5://`), or with `None` through none, whatever the
+    /// environment says.
+    ///
+    /// # Errors
+    /// If it is of another kind.
+    pub fn proxy(mut self, url: Option<&str>) -> Result<Self, ConfigError> {
+        let bad = |source| ConfigError::BadProxy { origin: "the given URL".to_owned(), source };
+        self.proxy = url.map(Proxy::parse).transpose().map_err(bad)?;
+        Ok(self)
+    }
+
+    /// How long connecting may take, name lookup, proxy and TLS handshake included: 30 seconds unless set.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// Offers HTTP/2 to https servers; those that do not speak it get HTTP/1.1, as do requests that upgrade.
+    ///
+    /// Off by default. All requests then share one connection, which costs the server less and lets a dead
+    /// peer be noticed within the time of [`ClientConfig::http2_keep_alive`]. The price: a server allows only
+    /// so many requests at once on a connection (often 100 or 250), each watch counts as one for as long as it
+    /// lasts, and requests beyond wait. A program with more watches than that is better off without.
+    pub fn http2(mut self, is_on: bool) -> Self {
+        self.is_http2 = is_on;
+        self
+    }
+
+    /// How long an HTTP/2 connection may be silent before it is pinged, and how long the answer may take: 30
+    /// and 15 seconds unless set, as client-go has it.
+    pub fn http2_keep_alive(mut self, interval: Duration, timeout: Duration) -> Self {
+        self.http2_keep_alive = Http2KeepAlive { interval, timeout };
+        self
+    }
+
+    /// What requests say about who sends them, instead of `watchkeeper/<version> (<os>/<arch>) <program>`.
+    pub fn user_agent(mut self, user_agent: impl Into<String>) -> Self {
+        self.user_agent = user_agent.into();
+        self
+    }
+
+    /// Who gets the server's warnings, instead of the log.
+    pub fn warning_handler(mut self, handler: impl WarningHandler) -> Self {
+        self.warnings = Arc::new(handler);
+        self
+    }
+
+    /// How much a response may cost.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    fn anonymous(mut self) -> Self {
+        self.token = None;
+        self.token_file = None;
+        self.login = None;
+        self.exec = None;
+        self.source = None;
+        self
+    }
+}
+
+impl fmt::Debug for ClientConfig {
+    /// Where secrets come from, never what they are.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientConfig")
+            .field("server", &self.server)
+            .field("default_namespace", &self.default_namespace)
+            .field("roots", &self.roots)
+            .field("identity", &self.identity)
+            .field("token", &self.token.is_some())
+            .field("token_file", &self.token_file)
+            .field("password", &self.login.is_some())
+            .field("exec", &self.exec)
+            .field("exec_policy", &self.exec_policy)
+            .field("source", &self.source.as_ref().map(|source| source.describe()))
+            .field("impersonation", &self.impersonation)
+            .field("accept_invalid_certs", &self.accept_invalid_certs)
+            .field("proxy", &self.proxy)
+            .field("is_http2", &self.is_http2)
+            .field("user_agent", &self.user_agent)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+fn parse_server(url: &str) -> Result<Uri, &'static str> {
+    let uri: Uri = url.parse().map_err(|_| "not a URL")?;
+    if !matches!(uri.scheme_str(), Some("http" | "https")) {
+        return Err("neither http:// nor https://");
+    }
+    let authority = uri.authority().ok_or("without a host")?;
+    if authority.host().is_empty() {
+        return Err("without a host");
+    }
+    // It would be printed wherever the address is.
+    if authority.as_str().contains('@') {
+        return Err("has a user name in it; put credentials under users");
+    }
+    let port = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
+    if !port.is_empty() && authority.port_u16().is_none() {
+        return Err("has a port that is not a number below 65536");
+    }
+    if uri.query().is_some() {
+        return Err("has a query");
+    }
+    Ok(uri)
+}

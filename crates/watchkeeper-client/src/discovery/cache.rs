@@ -1,0 +1,229 @@
+//! One value, fetched once however many ask for it.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+/// Keeps the last good value, and lets callers that want a new one at the same time share one fetch.
+///
+/// Fetches are numbered in the order they start. A caller decides on arrival which number is the first whose
+/// result will do, waits for its turn, and fetches only when no such result has come in meanwhile. A caller
+/// that is dropped while it fetches gives its turn to the next one, which starts over: nothing is left
+/// half-done, and nobody waits for a fetch nobody runs.
+pub(super) struct Cache<T, E> {
+    state: Mutex<State<T, E>>,
+    /// Held while fetching. Asynchronous, so waiting for one's turn blocks no thread.
+    turn: tokio::sync::Mutex<()>,
+}
+
+struct State<T, E> {
+    /// The number of the last fetch that started.
+    started: u64,
+    /// The number of the first fetch whose value may be served.
+    valid_from: u64,
+    last_value: Option<Fetched<T>>,
+    /// How the last fetch to finish ended.
+    last_outcome: Option<(u64, Result<Arc<T>, E>)>,
+}
+
+struct Fetched<T> {
+    number: u64,
+    /// When the fetch began: what changed on the server since may not be in it.
+    at: Instant,
+    value: Arc<T>,
+}
+
+impl<T, E: Clone> Cache<T, E> {
+    pub(super) fn new() -> Self {
+        Self {
+            state: Mutex::new(State { started: 0, valid_from: 1, last_value: None, last_outcome: None }),
+            turn: tokio::sync::Mutex::new(()),
+        }
+    }
+
+    /// The cached value, or a fetched one. A failure is not cached, but shared by those who waited for it.
+    pub(super) async fn get(&self, fetch: impl AsyncFnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
+        let will_do = {
+            let state = self.state();
+            if let Some(value) = state.valid() {
+                return Ok(Arc::clone(&value.value));
+            }
+            let finished = state.last_outcome.as_ref().map_or(0, |(number, _)| *number);
+            state.valid_from.max(finished + 1)
+        };
+        self.fetch(will_do, fetch).await
+    }
+
+    /// A value that was asked for after this call.
+    pub(super) async fn refresh(&self, fetch: impl AsyncFnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
+        let will_do = self.state().started + 1;
+        self.fetch(will_do, fetch).await
+    }
+
+    /// Makes the next [`get`](Self::get) fetch, even when a fetch is under way now.
+    pub(super) fn invalidate(&self) {
+        let mut state = self.state();
+        state.valid_from = state.started + 1;
+    }
+
+    /// The cached value, if there is one to serve.
+    pub(super) fn peek(&self) -> Option<Arc<T>> {
+        self.state().valid().map(|value| Arc::clone(&value.value))
+    }
+
+    /// How old the cached value is; `None` when there is none to serve.
+    pub(super) fn age(&self) -> Option<Duration> {
+        let at = self.state().valid()?.at;
+        Some(now().duration_since(at))
+    }
+
+    async fn fetch(&self, will_do: u64, fetch: impl AsyncFnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
+        let _turn = self.turn.lock().await;
+        let (number, at) = {
+            let mut state = self.state();
+            if let Some(value) = state.last_value.as_ref().filter(|value| value.number >= will_do) {
+                return Ok(Arc::clone(&value.value));
+            }
+            if let Some((_, outcome)) = state.last_outcome.as_ref().filter(|(number, _)| *number >= will_do) {
+                return outcome.clone();
+            }
+            state.started += 1;
+            (state.started, now())
+        };
+        let outcome = fetch().await.map(Arc::new);
+        let mut state = self.state();
+        if let Ok(value) = &outcome {
+            state.last_value = Some(Fetched { number, at, value: Arc::clone(value) });
+        }
+        state.last_outcome = Some((number, outcome.clone()));
+        outcome
+    }
+
+    /// Nothing panics while holding the lock, so a poisoned one still guards a whole state.
+    fn state(&self) -> MutexGuard<'_, State<T, E>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T, E> State<T, E> {
+    fn valid(&self) -> Option<&Fetched<T>> {
+        self.last_value.as_ref().filter(|value| value.number >= self.valid_from)
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the runtime's clock, which tests pause; nothing is decided by it"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use futures_util::{FutureExt, future::join_all};
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    type TestCache = Cache<u32, &'static str>;
+
+    /// Counts fetches; each gives its own number.
+    async fn counted(counter: &AtomicU32) -> Result<u32, &'static str> {
+        tokio::task::yield_now().await;
+        Ok(counter.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    #[tokio::test]
+    async fn concurrent_callers_share_one_fetch() {
+        let (cache, count) = (TestCache::new(), AtomicU32::new(0));
+        let values = join_all((0..10).map(|_| cache.get(async || counted(&count).await))).await;
+        assert!(values.iter().all(|value| **value.as_ref().unwrap() == 1));
+        assert_eq!(count.load(Ordering::Relaxed), 1);
+        assert_eq!(*cache.get(async || counted(&count).await).await.unwrap(), 1, "and so do later ones");
+    }
+
+    #[tokio::test]
+    async fn waiting_callers_share_a_failure_and_the_next_caller_tries_again() {
+        let (cache, count) = (TestCache::new(), AtomicU32::new(0));
+        let fail = async || {
+            counted(&count).await?;
+            Err("refused")
+        };
+        let outcomes = join_all((0..10).map(|_| cache.get(fail))).await;
+        assert!(outcomes.iter().all(|outcome| *outcome == Err("refused")));
+        assert_eq!(count.load(Ordering::Relaxed), 1);
+        assert_eq!(*cache.get(async || counted(&count).await).await.unwrap(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_dropped_caller_gives_its_turn_to_the_next() {
+        let (cache, count) = (TestCache::new(), AtomicU32::new(0));
+        let mut stuck = Box::pin(cache.get(async || std::future::pending().await));
+        assert!((&mut stuck).now_or_never().is_none());
+        let mut waiting = Box::pin(cache.get(async || counted(&count).await));
+        assert!((&mut waiting).now_or_never().is_none());
+        drop(stuck);
+        assert_eq!(*waiting.await.unwrap(), 1);
+    }
+
+    #[tokio::test]
+    async fn refresh_does_not_take_what_was_asked_for_before_it() {
+        let (cache, count) = (TestCache::new(), AtomicU32::new(0));
+        let (release, released) = oneshot::channel();
+        let mut early = Box::pin(cache.get(async || {
+            let _ = released.await;
+            counted(&count).await
+        }));
+        assert!((&mut early).now_or_never().is_none());
+        let later = join_all((0..3).map(|_| cache.refresh(async || counted(&count).await)));
+        release.send(()).unwrap();
+        let (early, later) = tokio::join!(early, later);
+        assert_eq!(*early.unwrap(), 1);
+        assert!(later.into_iter().all(|value| *value.unwrap() == 2), "three refreshes, one fetch");
+    }
+
+    #[tokio::test]
+    async fn a_fetch_under_way_does_not_outlive_an_invalidation() {
+        let (cache, count) = (TestCache::new(), AtomicU32::new(0));
+        let (release, released) = oneshot::channel();
+        let mut early = Box::pin(cache.get(async || {
+            let _ = released.await;
+            counted(&count).await
+        }));
+        assert!((&mut early).now_or_never().is_none());
+        cache.invalidate();
+        let late = cache.get(async || counted(&count).await);
+        release.send(()).unwrap();
+        let (early, late) = tokio::join!(early, late);
+        assert_eq!((*early.unwrap(), *late.unwrap()), (1, 2));
+    }
+
+    #[tokio::test]
+    async fn a_failed_refresh_keeps_what_was_known() {
+        let (cache, count) = (TestCache::new(), AtomicU32::new(0));
+        cache.get(async || counted(&count).await).await.unwrap();
+        assert_eq!(cache.refresh(async || Err("down")).await, Err("down"));
+        assert_eq!(cache.get(async || counted(&count).await).now_or_never().unwrap(), Ok(Arc::new(1)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn age_counts_from_the_start_of_the_fetch_and_ends_with_an_invalidation() {
+        let cache = TestCache::new();
+        assert_eq!(cache.age(), None);
+        let slow = async || {
+            tokio::time::advance(Duration::from_secs(2)).await;
+            Ok(7)
+        };
+        cache.get(slow).await.unwrap();
+        tokio::time::advance(Duration::from_secs(3)).await;
+        assert_eq!(cache.age(), Some(Duration::from_secs(5)));
+        cache.invalidate();
+        assert_eq!(cache.age(), None);
+    }
+}

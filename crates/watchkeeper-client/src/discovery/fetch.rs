@@ -1,0 +1,121 @@
+//! The conversation that finds out what a server serves.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, future, stream};
+use http::header;
+use kube_core::GroupVersion;
+
+use super::{
+    error::DiscoveryError,
+    model::{ApiGroup, FailureReason, GroupVersionFailure, ResourceInfo, ServerResources},
+    parse::{self, Endpoint, Root},
+};
+use crate::{Error, rest::RestClient};
+
+/// How many more times everything is asked for when a group is gone between its being listed and its document
+/// being asked for: somebody is removing it, and the next answer will be without it.
+const LOOKS_AFTER_A_GROUP_VANISHED: usize = 2;
+
+/// Documents of the legacy form asked for at the same time. A server with many groups has more than a hundred.
+const LEGACY_REQUESTS_AT_ONCE: usize = 16;
+
+const JSON: &str = "application/json";
+
+/// Asks for everything the server serves: two requests where it speaks the aggregated form, else two and one for
+/// each group-version.
+pub(super) async fn server_resources(rest: &RestClient) -> Result<ServerResources, DiscoveryError> {
+    let mut looks_left = LOOKS_AFTER_A_GROUP_VANISHED;
+    loop {
+        let found = look(rest).await?;
+        if looks_left == 0 || !found.failures.iter().any(is_vanished) {
+            return Ok(found);
+        }
+        looks_left -= 1;
+    }
+}
+
+async fn look(rest: &RestClient) -> Result<ServerResources, DiscoveryError> {
+    let (core, named) = future::try_join(root(rest, Endpoint::Core), root(rest, Endpoint::Groups)).await?;
+    if core.is_none() && named.is_none() {
+        return Err(DiscoveryError::NothingServed);
+    }
+    let mut found = ServerResources::default();
+    for answer in [core, named].into_iter().flatten() {
+        match answer {
+            Root::Aggregated { groups, failures } => {
+                found.groups.extend(groups);
+                found.failures.extend(failures);
+            }
+            Root::Legacy(groups) => legacy(rest, groups, &mut found).await,
+        }
+    }
+    Ok(found)
+}
+
+/// Asks `/api` or `/apis`. Servers that are only an extension of another may lack one of the two.
+async fn root(rest: &RestClient, endpoint: Endpoint) -> Result<Option<Root>, DiscoveryError> {
+    let path = endpoint.path();
+    let answer = match document(rest, path, parse::ACCEPT_AGGREGATED).await {
+        // A server that knows no parameters of media types may refuse the list for one entry of it.
+        Err(error) if is_status(&error, 406) => document(rest, path, JSON).await,
+        answer => answer,
+    };
+    match answer {
+        Ok((content_type, body)) => parse::root(endpoint, content_type.as_deref(), &body)
+            .map(Some)
+            .map_err(|reason| DiscoveryError::Document { path: path.to_owned(), reason }),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(DiscoveryError::Request(Arc::new(error))),
+    }
+}
+
+/// Asks for the resources of each version of `groups`, a document each, and adds what comes to `found`.
+async fn legacy(rest: &RestClient, mut groups: Vec<ApiGroup>, found: &mut ServerResources) {
+    let group_versions: Vec<GroupVersion> = groups
+        .iter()
+        .flat_map(|group| {
+            group.versions.iter().map(|version| GroupVersion::gv(&group.name, &version.version))
+        })
+        .collect();
+    let requests = group_versions.into_iter().map(|group_version| resource_list(rest.clone(), group_version));
+    // In the order they were asked for, which is the order of the versions they belong to.
+    let answers: Vec<_> = stream::iter(requests).buffered(LEGACY_REQUESTS_AT_ONCE).collect().await;
+    let versions = groups.iter_mut().flat_map(|group| &mut group.versions);
+    for (version, answer) in versions.zip(answers) {
+        match answer {
+            Ok(resources) => version.resources = resources,
+            Err(failure) => found.failures.push(failure),
+        }
+    }
+    found.groups.extend(groups);
+}
+
+async fn resource_list(
+    rest: RestClient,
+    group_version: GroupVersion,
+) -> Result<Vec<ResourceInfo>, GroupVersionFailure> {
+    let root = if group_version.group.is_empty() { "api" } else { "apis" };
+    let path = format!("/{root}/{}", group_version.api_version());
+    let resources = match document(&rest, &path, JSON).await {
+        Ok((_, body)) => parse::resource_list(&group_version, &body).map_err(FailureReason::Document),
+        Err(error) => Err(FailureReason::Request(Arc::new(error))),
+    };
+    resources.map_err(|reason| GroupVersionFailure { group_version, reason })
+}
+
+async fn document(rest: &RestClient, path: &str, accept: &str) -> Result<(Option<String>, Bytes), Error> {
+    let request = rest.get().absolute_path(path).header(header::ACCEPT.as_str(), accept);
+    let (headers, body) = request.head_and_body().await?;
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    Ok((content_type.map(str::to_owned), body))
+}
+
+fn is_vanished(failure: &GroupVersionFailure) -> bool {
+    matches!(&failure.reason, FailureReason::Request(error) if error.is_not_found())
+}
+
+fn is_status(error: &Error, code: u16) -> bool {
+    error.status().is_some_and(|status| status.code == code)
+}

@@ -1,0 +1,230 @@
+//! Between the names people and objects use and the resources a server serves. Lookups in one snapshot of
+//! discovery; no requests here.
+
+use std::fmt;
+
+use kube_core::{ApiResource, GroupVersion, GroupVersionKind, discovery::Scope};
+
+use super::{
+    error::MappingError,
+    model::{ResourceInfo, ServerResources},
+};
+use crate::dynamic::GroupVersionResource;
+
+/// A kind and the resource it is served as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RestMapping {
+    /// Where requests go.
+    pub resource: GroupVersionResource,
+    /// What its objects are.
+    pub kind: GroupVersionKind,
+    /// Whether its objects live in namespaces.
+    pub scope: Scope,
+}
+
+impl RestMapping {
+    /// Whether its objects live in namespaces.
+    pub fn is_namespaced(&self) -> bool {
+        self.scope == Scope::Namespaced
+    }
+
+    /// What kube's dynamic types want to know.
+    pub fn to_api_resource(&self) -> ApiResource {
+        ApiResource::from_gvk_with_plural(&self.kind, &self.resource.resource)
+    }
+}
+
+impl fmt::Display for RestMapping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.resource, self.kind.kind)
+    }
+}
+
+/// The group part of a question.
+#[derive(Debug, Clone, Copy)]
+enum Group<'a> {
+    Any,
+    Exactly(&'a str),
+    /// As kubectl takes it: `networking` finds `networking.k8s.io` where no group has that very name.
+    Abbreviated(&'a str),
+}
+
+/// One match, with what decides between several.
+struct Candidate {
+    group_rank: usize,
+    version_rank: usize,
+    mapping: RestMapping,
+}
+
+impl ServerResources {
+    /// The mapping of exactly this resource.
+    ///
+    /// # Errors
+    /// [`MappingError::NoMatch`] when the server does not serve it.
+    pub fn mapping_of_resource(&self, name: &GroupVersionResource) -> Result<RestMapping, MappingError> {
+        let matches = self.candidates(Group::Exactly(&name.group), Some(&name.version), |resource| {
+            resource.name == name.resource
+        });
+        self.best(&name.to_string(), matches)
+    }
+
+    /// The mapping of exactly this kind: where an object that carries it is served.
+    ///
+    /// # Errors
+    /// [`MappingError::NoMatch`] when the server does not serve it, [`MappingError::Ambiguous`] when it serves
+    /// it under several names.
+    pub fn mapping_of_kind(&self, kind: &GroupVersionKind) -> Result<RestMapping, MappingError> {
+        let matches = self.candidates(Group::Exactly(&kind.group), Some(&kind.version), |resource| {
+            resource.kind == kind.kind
+        });
+        self.best(&format!("{} {}", kind.api_version(), kind.kind), matches)
+    }
+
+    /// The mapping of a resource as a person names it: plural, singular or short name, in any case, alone or
+    /// with a group (`deployments.apps`) or a version and a group (`deployments.v1.apps`, `pods.v1.` for the
+    /// core group). A group may be abbreviated to its beginning where that is not the name of another.
+    ///
+    /// Of several matches the first group in the server's order of priority wins, in it the preferred version,
+    /// as in kubectl: `events` is the core group's. A short name only counts where no resource has it as its name.
+    ///
+    /// # Errors
+    /// [`MappingError::NoMatch`] when nothing matches, [`MappingError::Ambiguous`] when the rules above leave
+    /// several resources.
+    pub fn find_resource(&self, name: &str) -> Result<RestMapping, MappingError> {
+        let lower = name.to_lowercase();
+        for question in questions(&lower) {
+            let by_name = |resource: &ResourceInfo| {
+                resource.name == question.name || resource.singular_name == question.name
+            };
+            let by_short_name =
+                |resource: &ResourceInfo| resource.short_names.iter().any(|short| short == question.name);
+            let mut matches = self.candidates(question.group, question.version, by_name);
+            if matches.is_empty() {
+                matches = self.candidates(question.group, question.version, by_short_name);
+            }
+            if !matches.is_empty() {
+                return self.best(name, matches);
+            }
+        }
+        self.best(name, Vec::new())
+    }
+
+    /// The mapping of a kind as a person names it: `Deployment`, `Deployment.apps` or `Deployment.v1.apps`. The
+    /// kind is taken to the letter; the rest, and the choice between several, is as in
+    /// [`find_resource`](Self::find_resource).
+    ///
+    /// # Errors
+    /// [`MappingError::NoMatch`] when nothing matches, [`MappingError::Ambiguous`] when the rules leave several.
+    pub fn find_kind(&self, name: &str) -> Result<RestMapping, MappingError> {
+        for question in questions(name) {
+            let matches =
+                self.candidates(question.group, question.version, |resource| resource.kind == question.name);
+            if !matches.is_empty() {
+                return self.best(name, matches);
+            }
+        }
+        self.best(name, Vec::new())
+    }
+
+    fn candidates(
+        &self,
+        group: Group<'_>,
+        version: Option<&str>,
+        matches: impl Fn(&ResourceInfo) -> bool,
+    ) -> Vec<Candidate> {
+        let search = |accepts: &dyn Fn(&str) -> bool| {
+            let mut found = Vec::new();
+            for (group_rank, group) in
+                self.groups.iter().enumerate().filter(|(_, group)| accepts(&group.name))
+            {
+                for (version_rank, candidate) in group.versions_by_preference().enumerate() {
+                    if version.is_some_and(|version| version != candidate.version) {
+                        continue;
+                    }
+                    let group_version = GroupVersion::gv(&group.name, &candidate.version);
+                    // Without a kind there are only subresources, and nothing to map to.
+                    let resources = candidate.resources.iter().filter(|resource| !resource.kind.is_empty());
+                    found.extend(resources.filter(|resource| matches(resource)).map(|resource| Candidate {
+                        group_rank,
+                        version_rank,
+                        mapping: mapping(&group_version, resource),
+                    }));
+                }
+            }
+            found
+        };
+        match group {
+            Group::Any => search(&|_| true),
+            Group::Exactly(wanted) => search(&|name| name == wanted),
+            Group::Abbreviated(wanted) => {
+                let exact = search(&|name| name == wanted);
+                if exact.is_empty() { search(&|name| name.starts_with(wanted)) } else { exact }
+            }
+        }
+    }
+
+    fn best(&self, asked: &str, matches: Vec<Candidate>) -> Result<RestMapping, MappingError> {
+        let rank = |candidate: &Candidate| (candidate.group_rank, candidate.version_rank);
+        let Some(top) = matches.iter().map(rank).min() else {
+            return Err(MappingError::NoMatch {
+                asked: asked.to_owned(),
+                unknown: self.failures.iter().map(|failure| failure.group_version.clone()).collect(),
+            });
+        };
+        let mut best: Vec<RestMapping> =
+            matches.into_iter().filter(|candidate| rank(candidate) == top).map(|c| c.mapping).collect();
+        match best.pop() {
+            Some(only) if best.is_empty() => Ok(only),
+            last => {
+                best.extend(last);
+                Err(MappingError::Ambiguous { asked: asked.to_owned(), candidates: best })
+            }
+        }
+    }
+}
+
+fn mapping(group_version: &GroupVersion, resource: &ResourceInfo) -> RestMapping {
+    RestMapping {
+        resource: GroupVersionResource::new(&group_version.group, &group_version.version, &resource.name),
+        kind: group_version.clone().with_kind(&resource.kind),
+        scope: resource.scope.clone(),
+    }
+}
+
+struct Question<'a> {
+    name: &'a str,
+    version: Option<&'a str>,
+    group: Group<'a>,
+}
+
+/// What a name may mean, the most specific reading first: `a.b.c` is resource, version and group, or else
+/// resource and a group with a dot in it.
+fn questions(text: &str) -> Vec<Question<'_>> {
+    let (name, rest) = text.split_once('.').map_or((text, None), |(name, rest)| (name, Some(rest)));
+    // Nothing goes by the empty name, though a server may leave a singular name empty.
+    if name.is_empty() {
+        return Vec::new();
+    }
+    let Some(rest) = rest else {
+        return vec![Question { name, version: None, group: Group::Any }];
+    };
+    let versioned = rest.split_once('.').map(|(version, group)| Question {
+        name,
+        version: Some(version),
+        group: Group::written(group),
+    });
+    let plain = Question { name, version: None, group: Group::written(rest) };
+    versioned.into_iter().chain([plain]).collect()
+}
+
+impl<'a> Group<'a> {
+    /// A group as a person writes it. Every name begins with nothing, so nothing abbreviates only itself.
+    fn written(text: &'a str) -> Self {
+        if text.is_empty() { Self::Exactly(text) } else { Self::Abbreviated(text) }
+    }
+}
+
+#[cfg(test)]
+#[path = "mapping_tests.rs"]
+mod tests;

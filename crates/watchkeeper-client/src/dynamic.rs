@@ -1,1 +1,0 @@
-//! Any resource by group, version and resource name.

@@ -1,0 +1,74 @@
+//! Bytes that a configuration gives inline or by path.
+
+use std::{
+    fmt,
+    fs::File,
+    io::{ErrorKind, Read},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use secrecy::{ExposeSecret, SecretSlice};
+
+use super::CredentialError;
+
+/// More than any certificate bundle, key or token needs; a path that leads to something larger is a mistake.
+const FILE_BYTES: u64 = 1 << 20;
+
+/// Where a certificate, key or token comes from.
+#[derive(Clone)]
+pub(crate) enum Input {
+    /// Given in the configuration itself; the label says where in it.
+    Inline { label: String, bytes: Arc<SecretSlice<u8>> },
+    /// Read from a file, again and again.
+    File(PathBuf),
+}
+
+impl Input {
+    pub(crate) fn inline(label: impl Into<String>, bytes: Vec<u8>) -> Self {
+        Self::Inline { label: label.into(), bytes: Arc::new(SecretSlice::from(bytes)) }
+    }
+
+    pub(crate) fn file(path: impl Into<PathBuf>) -> Self {
+        Self::File(path.into())
+    }
+
+    pub(crate) fn is_file(&self) -> bool {
+        matches!(self, Self::File(_))
+    }
+
+    /// The bytes as they are now.
+    pub(crate) fn read(&self) -> Result<SecretSlice<u8>, CredentialError> {
+        match self {
+            Self::Inline { bytes, .. } => Ok(SecretSlice::from(bytes.expose_secret().to_vec())),
+            Self::File(path) => read_file(path),
+        }
+    }
+}
+
+impl fmt::Display for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Inline { label, .. } => f.write_str(label),
+            Self::File(path) => write!(f, "file {}", path.display()),
+        }
+    }
+}
+
+impl fmt::Debug for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+fn read_file(path: &Path) -> Result<SecretSlice<u8>, CredentialError> {
+    let failed = |kind: ErrorKind| CredentialError::Unreadable { path: path.to_owned(), kind };
+    let file = File::open(path).map_err(|error| failed(error.kind()))?;
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| failed(error.kind()))?;
+    let bytes = SecretSlice::from(bytes);
+    if bytes.expose_secret().len() as u64 > FILE_BYTES {
+        return Err(CredentialError::TooLarge { path: path.to_owned(), limit_bytes: FILE_BYTES });
+    }
+    Ok(bytes)
+}

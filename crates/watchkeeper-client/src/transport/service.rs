@@ -1,0 +1,191 @@
+//! One exchange: address, headers, credential, connection, and once more after a 401.
+
+use std::{
+    fmt,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use futures_util::future::BoxFuture;
+use http::{
+    Request, Response, StatusCode, Uri,
+    header::{AUTHORIZATION, UPGRADE},
+};
+use hyper::body::Incoming;
+use kube_client::client::Body;
+use tower::{Service, ServiceExt as _};
+
+use super::{
+    TransportError, WarningHandler,
+    credentials::{Credentials, Session},
+    headers::DefaultHeaders,
+    pool::Pool,
+    tls::TlsMaterial,
+    warning::warnings,
+};
+
+/// Sends requests to one API server.
+///
+/// What it does to a request: puts it under the server's address, whatever address it had, so that a credential
+/// cannot go elsewhere; adds default headers and the credential where the request has none of its own. What it
+/// does not do: follow redirects, retry, wait, decompress. Two exceptions, neither of which can repeat an
+/// action: a request that never left a pooled connection is sent on another one, and a request answered with
+/// 401 is sent again, once, if a source of credentials has a new one and the body is bytes.
+#[derive(Clone)]
+pub(crate) struct ApiService {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    pool: Pool,
+    credentials: Arc<Credentials>,
+    headers: DefaultHeaders,
+    warnings: Arc<dyn WarningHandler>,
+}
+
+impl ApiService {
+    pub(crate) fn new(
+        pool: Pool,
+        credentials: Arc<Credentials>,
+        headers: DefaultHeaders,
+        warnings: Arc<dyn WarningHandler>,
+    ) -> Self {
+        Self { inner: Arc::new(Inner { pool, credentials, headers, warnings }) }
+    }
+}
+
+impl Service<Request<Body>> for ApiService {
+    type Response = Response<Incoming>;
+    type Error = TransportError;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let inner = self.inner.clone();
+        Box::pin(async move { inner.exchange(request).await })
+    }
+}
+
+impl Inner {
+    async fn exchange(&self, mut request: Request<Body>) -> Result<Response<Incoming>, TransportError> {
+        *request.uri_mut() = self.target(request.uri())?;
+        self.headers.add_to(request.headers_mut());
+        let brings_own = request.headers().contains_key(AUTHORIZATION);
+
+        let may_change = !brings_own && self.credentials.can_change();
+        let spare = if may_change { copy(&request) } else { None };
+        let session = self.session().await?;
+        let mut response = self.send(request, &session, brings_own).await?;
+        if response.status() == StatusCode::UNAUTHORIZED
+            && let Some(spare) = spare
+            && self.credentials.replace(&session).await
+        {
+            // Its connection is closed rather than drained: there is no telling how much is coming.
+            drop(response);
+            let session = self.session().await?;
+            response = self.send(spare, &session, false).await?;
+        }
+        for warning in warnings(response.headers()) {
+            self.warnings.handle(&warning);
+        }
+        Ok(response)
+    }
+
+    async fn session(&self) -> Result<Session, TransportError> {
+        let session = self.credentials.session().await;
+        session.map_err(|source| TransportError::Credential { server: self.server(), source })
+    }
+
+    async fn send(
+        &self,
+        mut request: Request<Body>,
+        session: &Session,
+        brings_own: bool,
+    ) -> Result<Response<Incoming>, TransportError> {
+        let credential = &session.credential;
+        if let Some(authorization) = credential.authorization.as_ref().filter(|_| !brings_own) {
+            request.headers_mut().insert(AUTHORIZATION, authorization.clone());
+        }
+        let material = TlsMaterial { identity: credential.identity.clone(), roots: credential.roots.clone() };
+        let client = self.pool.client(material, request.headers().contains_key(UPGRADE))?;
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        match client.oneshot(request).await {
+            Ok(response) => {
+                tracing::debug!(%method, path, status = response.status().as_u16(), "response");
+                Ok(response)
+            }
+            Err(error) => {
+                let limit_bytes = self.pool.settings().head_limit_bytes();
+                let error = TransportError::from_exchange(self.server(), limit_bytes, error);
+                tracing::debug!(%method, path, %error, "no response");
+                Err(error)
+            }
+        }
+    }
+
+    /// Path and query of `asked` under the address of the server.
+    fn target(&self, asked: &Uri) -> Result<Uri, TransportError> {
+        let base = &self.pool.settings().server;
+        join(base, asked).ok_or_else(|| TransportError::BadTarget {
+            server: self.server(),
+            length: asked.path_and_query().map_or(0, |it| it.as_str().len()),
+        })
+    }
+
+    fn server(&self) -> String {
+        self.pool.settings().server.to_string()
+    }
+}
+
+impl fmt::Debug for ApiService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApiService").field("server", &self.inner.server()).finish_non_exhaustive()
+    }
+}
+
+/// The same request again, if its body can be read twice.
+fn copy(request: &Request<Body>) -> Option<Request<Body>> {
+    let mut copy = Request::new(request.body().try_clone()?);
+    copy.method_mut().clone_from(request.method());
+    copy.uri_mut().clone_from(request.uri());
+    copy.headers_mut().clone_from(request.headers());
+    copy.extensions_mut().clone_from(request.extensions());
+    *copy.version_mut() = request.version();
+    Some(copy)
+}
+
+fn join(base: &Uri, asked: &Uri) -> Option<Uri> {
+    let asked = asked.path_and_query().map_or("/", |it| it.as_str());
+    let mut parts = base.clone().into_parts();
+    let path = base.path().trim_end_matches('/');
+    parts.path_and_query = Some(format!("{path}{asked}").try_into().ok()?);
+    Uri::from_parts(parts).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_go_to_the_configured_server_whatever_they_say() {
+        for (base, asked, expected) in [
+            ("https://a:6443", "/api/v1/pods?limit=1", "https://a:6443/api/v1/pods?limit=1"),
+            ("https://a/k8s/c1/", "/api", "https://a/k8s/c1/api"),
+            ("https://a", "http://evil.example/api?x", "https://a/api?x"),
+            ("https://a", "evil.example:80", "https://a/"),
+        ] {
+            let joined = join(&base.parse().unwrap(), &asked.parse().unwrap()).unwrap();
+            assert_eq!(joined.to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn a_path_too_long_for_a_url_is_an_error_and_not_a_panic() {
+        let base: Uri = format!("https://a/{}", "b".repeat(40_000)).parse().unwrap();
+        let asked: Uri = format!("/{}", "c".repeat(40_000)).parse().unwrap();
+        assert_eq!(join(&base, &asked), None);
+    }
+}

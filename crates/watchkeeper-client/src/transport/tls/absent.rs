@@ -1,0 +1,46 @@
+//! The same seams in a build without TLS: whatever needs it is refused, never silently skipped.
+
+use super::{TlsMaterial, TlsSettings};
+use crate::transport::{CredentialError, TransportError};
+
+/// No client certificate exists in this build.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Identity {}
+
+/// No certificate authority exists in this build.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Roots {}
+
+/// No server name can be checked in this build.
+#[derive(Debug, Clone)]
+pub(crate) enum ServerName {}
+
+impl Identity {
+    pub(crate) fn from_pem(
+        _certificate_pem: &[u8],
+        _key_pem: &[u8],
+        certificate_origin: &str,
+        _key_origin: &str,
+    ) -> Result<Self, CredentialError> {
+        Err(CredentialError::TlsNotCompiledIn { origin: certificate_origin.to_owned() })
+    }
+}
+
+impl Roots {
+    pub(crate) fn from_pem(_pem: &[u8], origin: &str) -> Result<Self, CredentialError> {
+        Err(CredentialError::TlsNotCompiledIn { origin: origin.to_owned() })
+    }
+}
+
+pub(crate) fn server_name(_name: &str) -> Option<ServerName> {
+    None
+}
+
+pub(crate) fn wrap<C>(
+    _tcp: C,
+    _settings: &TlsSettings,
+    _material: &TlsMaterial,
+    _is_http2: bool,
+) -> Result<C, TransportError> {
+    Err(TransportError::TlsSetup { reason: "TLS is not compiled in".to_owned() })
+}

@@ -1,0 +1,37 @@
+//! TLS: certificates and keys, and the connector that uses them.
+
+#[cfg(not(feature = "rustls-tls"))]
+mod absent;
+#[cfg(feature = "rustls-tls")]
+mod connector;
+#[cfg(feature = "rustls-tls")]
+mod identity;
+#[cfg(feature = "rustls-tls")]
+mod roots;
+
+#[cfg(not(feature = "rustls-tls"))]
+pub(crate) use absent::{Identity, Roots, ServerName, server_name, wrap};
+#[cfg(feature = "rustls-tls")]
+pub(crate) use connector::{server_name, wrap};
+#[cfg(feature = "rustls-tls")]
+pub(crate) use identity::Identity;
+#[cfg(feature = "rustls-tls")]
+pub(crate) use roots::Roots;
+#[cfg(feature = "rustls-tls")]
+pub(crate) type ServerName = rustls::pki_types::ServerName<'static>;
+
+/// How a server is checked, besides the certificates.
+#[derive(Debug, Clone)]
+pub(crate) struct TlsSettings {
+    /// The name to find in the server's certificate, if not the host of the URL.
+    pub(crate) server_name: Option<ServerName>,
+    /// Take any certificate.
+    pub(crate) accept_invalid_certs: bool,
+}
+
+/// The certificates of one connector. A change of either makes a new connector.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct TlsMaterial {
+    pub(crate) identity: Option<Identity>,
+    pub(crate) roots: Option<Roots>,
+}

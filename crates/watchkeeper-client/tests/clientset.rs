@@ -1,0 +1,162 @@
+//! The clientset on the wire: built-in types, custom ones, and commands to one object.
+
+use k8s_openapi::api::{
+    authentication::v1::TokenRequest,
+    authorization::v1::{LocalSubjectAccessReview, SelfSubjectAccessReview},
+    certificates::v1::CertificateSigningRequest,
+    core::v1::{Binding, Namespace, Pod},
+};
+use kube_derive::CustomResource;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use watchkeeper_client::{
+    Client,
+    clientset::Clientset,
+    kube_core::{
+        PartialObjectMeta,
+        params::{ListParams, PostParams},
+    },
+};
+use watchkeeper_test_support::{Reply, ScriptedServer};
+
+#[derive(CustomResource, Clone, Debug, Serialize, Deserialize)]
+#[kube(
+    group = "example.com",
+    version = "v1",
+    kind = "Widget",
+    plural = "widgetry",
+    namespaced,
+    schema = "disabled",
+    crates(kube_core = "watchkeeper_client::kube_core")
+)]
+struct WidgetSpec {
+    size: u32,
+}
+
+#[derive(CustomResource, Clone, Debug, Serialize, Deserialize)]
+#[kube(
+    group = "example.com",
+    version = "v1beta1",
+    kind = "Factory",
+    schema = "disabled",
+    crates(kube_core = "watchkeeper_client::kube_core")
+)]
+struct FactorySpec {
+    lines: u32,
+}
+
+/// A server that answers every request with `document`, and a clientset for it.
+async fn answering(document: Value) -> (ScriptedServer, Clientset) {
+    let server = ScriptedServer::handler(move |_| Reply::json(200, document.to_string())).await;
+    let clientset = Clientset::new(Client::from(server.client()));
+    (server, clientset)
+}
+
+#[tokio::test]
+async fn accessors_of_built_in_types_send_to_their_paths() {
+    let (server, clientset) = answering(json!({ "metadata": {}, "items": [] })).await;
+    let all = ListParams::default();
+    clientset.core_v1().pods("shop").list(&all).await.unwrap();
+    clientset.core_v1().pods_in_all_namespaces().list(&all).await.unwrap();
+    clientset.core_v1().nodes().list(&all).await.unwrap();
+    clientset.apps_v1().deployments("shop").list(&all).await.unwrap();
+    clientset.apps_v1().deployments_in_all_namespaces().list(&all).await.unwrap();
+    clientset.rbac_v1().cluster_roles().list(&all).await.unwrap();
+    clientset.networking_v1().network_policies("shop").list(&all).await.unwrap();
+    clientset.apiextensions_v1().custom_resource_definitions().list(&all).await.unwrap();
+    assert_eq!(
+        server.lines(),
+        [
+            "GET /api/v1/namespaces/shop/pods HTTP/1.1",
+            "GET /api/v1/pods HTTP/1.1",
+            "GET /api/v1/nodes HTTP/1.1",
+            "GET /apis/apps/v1/namespaces/shop/deployments HTTP/1.1",
+            "GET /apis/apps/v1/deployments HTTP/1.1",
+            "GET /apis/rbac.authorization.k8s.io/v1/clusterroles HTTP/1.1",
+            "GET /apis/networking.k8s.io/v1/namespaces/shop/networkpolicies HTTP/1.1",
+            "GET /apis/apiextensions.k8s.io/v1/customresourcedefinitions HTTP/1.1",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn custom_types_get_the_same_with_one_call() {
+    let widget = json!({ "apiVersion": "example.com/v1", "kind": "Widget", "metadata": { "name": "w1" }, "spec": { "size": 3 } });
+    let (server, clientset) = answering(widget).await;
+    let widget = clientset.resource::<Widget>("shop").get("w1").await.unwrap();
+    assert_eq!(widget.spec.size, 3);
+
+    let (lists, clientset_of_lists) = answering(json!({ "items": [] })).await;
+    clientset_of_lists.resource_in_all_namespaces::<Widget>().list(&ListParams::default()).await.unwrap();
+    clientset_of_lists.cluster_resource::<Factory>().list(&ListParams::default()).await.unwrap();
+
+    assert_eq!(server.lines(), ["GET /apis/example.com/v1/namespaces/shop/widgetry/w1 HTTP/1.1"]);
+    assert_eq!(
+        lists.lines(),
+        ["GET /apis/example.com/v1/widgetry HTTP/1.1", "GET /apis/example.com/v1beta1/factories HTTP/1.1",]
+    );
+}
+
+#[tokio::test]
+async fn only_the_metadata_of_any_type_can_be_asked_for() {
+    let (server, clientset) = answering(json!({ "metadata": { "name": "p" } })).await;
+    let pod = clientset.resource::<PartialObjectMeta<Pod>>("shop").get("p").await.unwrap();
+    assert_eq!(pod.metadata.name.as_deref(), Some("p"));
+    let request = &server.received()[0];
+    assert_eq!(request.line, "GET /api/v1/namespaces/shop/pods/p HTTP/1.1");
+    let accept = request.header("accept").unwrap();
+    assert!(accept.contains("as=PartialObjectMetadata"), "{accept}");
+}
+
+#[tokio::test]
+async fn a_review_is_created_and_comes_back_answered() {
+    let answer = json!({ "metadata": {}, "spec": {}, "status": { "allowed": true } });
+    let (server, clientset) = answering(answer).await;
+    let authorization = clientset.authorization_v1();
+    let review = authorization
+        .self_subject_access_reviews()
+        .create(&SelfSubjectAccessReview::default())
+        .await
+        .unwrap();
+    assert!(review.status.unwrap().allowed);
+    let reviews = authorization.local_subject_access_reviews("shop");
+    reviews.create_with(&PostParams::default(), &LocalSubjectAccessReview::default()).await.unwrap();
+    assert_eq!(
+        server.lines(),
+        [
+            "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews HTTP/1.1",
+            "POST /apis/authorization.k8s.io/v1/namespaces/shop/localsubjectaccessreviews HTTP/1.1",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn commands_to_an_object_are_methods_of_its_client() {
+    let post = PostParams::default();
+
+    let (server, clientset) = answering(json!({ "kind": "Status", "status": "Success", "code": 201 })).await;
+    clientset.core_v1().pods("shop").bind("p", &post, &Binding::default()).await.unwrap();
+    assert_eq!(server.lines(), ["POST /api/v1/namespaces/shop/pods/p/binding HTTP/1.1"]);
+
+    let token = json!({ "metadata": {}, "spec": { "audiences": [] },
+        "status": { "token": "t0k3n", "expirationTimestamp": "2030-01-01T00:00:00Z" } });
+    let (server, clientset) = answering(token).await;
+    let accounts = clientset.core_v1().service_accounts("shop");
+    let token = accounts.create_token("robot", &post, &TokenRequest::default()).await.unwrap();
+    assert_eq!(token.status.unwrap().token.as_deref(), Some("t0k3n"));
+    assert_eq!(server.lines(), ["POST /api/v1/namespaces/shop/serviceaccounts/robot/token HTTP/1.1"]);
+
+    let (server, clientset) =
+        answering(json!({ "metadata": {}, "spec": { "request": "", "signerName": "" } })).await;
+    let requests = clientset.certificates_v1().certificate_signing_requests();
+    requests.update_approval("csr", &post, &CertificateSigningRequest::default()).await.unwrap();
+    let namespaces = clientset.core_v1().namespaces();
+    namespaces.finalize("shop", &post, &Namespace::default()).await.unwrap();
+    assert_eq!(
+        server.lines(),
+        [
+            "PUT /apis/certificates.k8s.io/v1/certificatesigningrequests/csr/approval HTTP/1.1",
+            "PUT /api/v1/namespaces/shop/finalize HTTP/1.1",
+        ]
+    );
+}

@@ -1,0 +1,331 @@
+//! Exec plugins: run only on request, within bounds, and leaving no secret behind.
+
+use std::{path::PathBuf, time::Duration};
+
+use serde_json::json;
+use tempfile::TempDir;
+use watchkeeper_client::{
+    Client,
+    config::{ClientConfig, Environment, Kubeconfig, Loader},
+    transport::ExecPolicy,
+};
+
+use crate::{
+    authority::Authority,
+    failure, later,
+    server::{Server, only},
+    status,
+};
+
+const V1: &str = "client.authentication.k8s.io/v1";
+/// Stands in arguments, environment and output of every plugin here; must stand in no error.
+const CANARY: &str = "canary-9b3e";
+
+/// A plugin that is a shell script. `$DIR` is a directory of its own.
+struct Plugin {
+    directory: TempDir,
+    section: serde_json::Value,
+}
+
+impl Plugin {
+    fn new(script: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let section = json!({
+            "apiVersion": V1,
+            "interactiveMode": "Never",
+            // The shell is the plugin, so that nothing is executed that was just written.
+            "command": "/bin/sh",
+            "args": ["-c", script, "plugin", CANARY],
+            "env": [
+                { "name": "DIR", "value": directory.path() },
+                { "name": "PLUGIN_SECRET", "value": CANARY },
+            ],
+        });
+        Self { directory, section }
+    }
+
+    /// A plugin that prints an `ExecCredential` with this status, and counts how often it ran.
+    fn printing(status: &serde_json::Value) -> Self {
+        let plugin = Self::new(r#"echo >> "$DIR/runs"; cat "$DIR/output""#);
+        plugin.print(status);
+        plugin
+    }
+
+    fn print(&self, status: &serde_json::Value) {
+        let output = json!({ "apiVersion": V1, "kind": "ExecCredential", "status": status });
+        std::fs::write(self.file("output"), output.to_string()).unwrap();
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn runs(&self) -> usize {
+        std::fs::read_to_string(self.file("runs")).unwrap_or_default().lines().count()
+    }
+
+    fn config(&self, server: &str) -> ClientConfig {
+        let kubeconfig = json!({
+            "current-context": "x",
+            "contexts": [{ "name": "x", "context": { "cluster": "c", "user": "u" } }],
+            "clusters": [{ "name": "c", "cluster": {
+                "server": server,
+                "extensions": [{ "name": "client.authentication.k8s.io/exec", "extension": { "audience": "me" } }],
+            } }],
+            "users": [{ "name": "u", "user": { "exec": self.section } }],
+        });
+        let kubeconfig = Kubeconfig::from_text(&kubeconfig.to_string()).unwrap();
+        let environment = Environment::empty().with_variable("PATH", "/usr/bin:/bin");
+        Loader::new().environment(environment).kubeconfig(kubeconfig).load().unwrap()
+    }
+
+    fn client(&self, server: &str) -> Client {
+        self.config(server).exec_policy(ExecPolicy::Allow).into_client().unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_plugin_gives_a_token_once_for_many_requests() {
+    let server = Server::start(None, only("from-plugin")).await;
+    let plugin = Plugin::printing(&json!({ "token": "from-plugin" }));
+    let client = plugin.client(&server.url());
+    assert_eq!(plugin.runs(), 0, "nothing runs before the first request");
+    for _ in 0..3 {
+        assert_eq!(status(&client).await, 200);
+    }
+    assert_eq!(plugin.runs(), 1);
+}
+
+#[tokio::test]
+async fn a_plugin_that_prints_yaml_is_understood() {
+    let server = Server::start(None, only("from-yaml")).await;
+    let yaml = format!("apiVersion: {V1}\nkind: ExecCredential\nstatus:\n  token: from-yaml\n");
+    let plugin = Plugin::new(r#"cat "$DIR/output""#);
+    std::fs::write(plugin.file("output"), yaml).unwrap();
+    assert_eq!(status(&plugin.client(&server.url())).await, 200);
+}
+
+#[tokio::test]
+async fn a_plugin_is_told_what_it_is_run_for_and_gets_no_input() {
+    let server = Server::plain().await;
+    let mut plugin = Plugin::printing(&json!({ "token": "t" }));
+    plugin.section["args"][1] =
+        json!(r#"printf %s "$KUBERNETES_EXEC_INFO" > "$DIR/info"; cat > "$DIR/stdin"; cat "$DIR/output""#);
+    plugin.section["provideClusterInfo"] = json!(true);
+    assert_eq!(status(&plugin.client(&server.url())).await, 200);
+    let info: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(plugin.file("info")).unwrap()).unwrap();
+    let cluster = json!({ "server": server.url(), "config": { "audience": "me" } });
+    let spec = json!({ "interactive": false, "cluster": cluster });
+    assert_eq!(info, json!({ "apiVersion": V1, "kind": "ExecCredential", "spec": spec }));
+    assert_eq!(std::fs::read_to_string(plugin.file("stdin")).unwrap(), "");
+}
+
+#[tokio::test]
+async fn no_plugin_runs_unless_the_policy_names_it() {
+    let plugin = Plugin::printing(&json!({ "token": "t" }));
+    let server = Server::plain().await;
+    let config = plugin.config(&server.url());
+    let list = |paths: &[&str]| ExecPolicy::AllowList(paths.iter().map(PathBuf::from).collect());
+    for policy in [
+        ExecPolicy::Deny,
+        list(&[]),
+        list(&["/bin/cat"]),
+        list(&["cat"]),
+        list(&["/elsewhere/sh"]),
+        list(&["./sh"]),
+    ] {
+        let error = config.clone().exec_policy(policy.clone()).into_client().unwrap_err().to_string();
+        let expected = "exec plugin /bin/sh: not allowed to run";
+        assert!(error.starts_with(expected), "{policy:?}: {error}");
+        assert!(!error.contains(CANARY), "{error}");
+    }
+    let error = config.clone().into_client().unwrap_err().to_string();
+    assert!(error.contains("not allowed"), "the default is to deny: {error}");
+
+    assert_eq!(status(&config.exec_policy(list(&["/bin/cat", "/bin/sh"])).into_client().unwrap()).await, 200);
+    assert_eq!(plugin.runs(), 1);
+}
+
+#[tokio::test]
+async fn a_bare_name_is_compared_by_the_path_it_leads_to() {
+    let server = Server::plain().await;
+    let mut plugin = Plugin::printing(&json!({ "token": "t" }));
+    plugin.section["command"] = json!("sh");
+    let config = plugin.config(&server.url());
+    let allow = |path: &str| config.clone().exec_policy(ExecPolicy::AllowList(vec![path.into()]));
+    assert!(allow("/elsewhere/sh").into_client().is_err());
+    assert_eq!(status(&allow("sh").into_client().unwrap()).await, 200);
+    assert_eq!(status(&allow("/usr/bin/sh").into_client().unwrap()).await, 200);
+}
+
+#[tokio::test]
+async fn what_goes_wrong_is_said_without_repeating_arguments_environment_or_output() {
+    let server = Server::plain().await;
+    let fail = r#"echo "$PLUGIN_SECRET" "$1"; echo "$PLUGIN_SECRET" >&2; "#;
+    let object = |fields: &str| format!(r#"echo '{{"apiVersion":"{V1}","kind":"ExecCredential"{fields}}}'"#);
+    let cases = [
+        (format!("{fail} exit 1"), "failed (exit status: 1); run it by hand to see its message"),
+        (format!("{fail} kill -9 $$"), "failed (signal: 9"),
+        (format!("{fail} true"), "its output is not an object in JSON or YAML"),
+        ("echo '{\"kind\":\"Status\"}'".to_owned(), "its output is not of kind ExecCredential"),
+        ("echo \"{ $PLUGIN_SECRET\"".to_owned(), "its output is not an object in JSON or YAML"),
+        ("printf '\\377\\376'".to_owned(), "its output is not text"),
+        ("true".to_owned(), "it printed nothing"),
+        ("head -c 2000000 /dev/zero".to_owned(), "printed more than 1048576 bytes, which no credential is"),
+        (object(""), "its output has no status"),
+        (object(r#","status":{}"#), "its output has neither a token nor a client certificate"),
+        (object(r#","status":{"token":""}"#), "its output has neither a token nor a client certificate"),
+        (
+            object(r#","status":{"clientKeyData":"canary-9b3e"}"#),
+            "a client certificate or a key, but not both",
+        ),
+        (
+            object(r#","status":{"clientKeyData":"canary-9b3e","clientCertificateData":"canary-9b3e"}"#),
+            "exec plugin /bin/sh: no certificate found",
+        ),
+        (
+            object(r#","status":{"token":"canary-9b3e","expirationTimestamp":"canary-9b3e"}"#),
+            "its expirationTimestamp is not RFC 3339",
+        ),
+        (
+            object(r#","status":{"token":"canary-9b3e\nX: y"}"#),
+            "exec plugin /bin/sh: the token holds spaces or characters other than printable ASCII",
+        ),
+        (
+            r#"echo '{"apiVersion":"client.authentication.k8s.io/v1beta1","kind":"ExecCredential"}'"#
+                .to_owned(),
+            "its output is of another apiVersion",
+        ),
+    ];
+    for (script, expected) in cases {
+        let client = Plugin::new(&script).client(&server.url());
+        let error = failure(&client).await;
+        assert!(error.contains(expected), "{script}: {error}");
+        assert!(!error.contains(CANARY), "{error}");
+        let kube = crate::get(&client, "/").await.unwrap_err();
+        assert!(!format!("{kube} {kube:?}").contains(CANARY), "{kube:?}");
+    }
+    assert!(server.seen().is_empty(), "nothing was sent without a credential");
+}
+
+#[tokio::test]
+async fn a_plugin_that_is_not_installed_is_named_with_the_hint_of_the_kubeconfig() {
+    let mut plugin = Plugin::new("true");
+    plugin.section["command"] = json!("no-such-login-helper");
+    plugin.section["installHint"] = json!("see\nhttps://example.com/install");
+    let config = plugin.config("http://127.0.0.1:1").exec_policy(ExecPolicy::Allow);
+    assert_eq!(
+        config.into_client().unwrap_err().to_string(),
+        "exec plugin no-such-login-helper: not found; install it or correct the command. \
+         The kubeconfig says: see https://example.com/install"
+    );
+}
+
+#[tokio::test]
+async fn a_plugin_that_hangs_is_killed() {
+    let plugin = Plugin::new(r#"echo $$ > "$DIR/pid"; exec sleep 600"#);
+    let config = plugin.config("http://127.0.0.1:1").exec_policy(ExecPolicy::Allow);
+    let client = config.exec_timeout(Duration::from_millis(300)).into_client().unwrap();
+    let error = failure(&client).await;
+    assert!(error.contains("still running after 0.3s and was killed"), "{error}");
+
+    let pid = std::fs::read_to_string(plugin.file("pid")).unwrap();
+    let state = format!("/proc/{}/stat", pid.trim());
+    // Gone, or a zombie that waits for the runtime to notice.
+    let is_gone = || std::fs::read_to_string(&state).map_or(true, |stat| stat.contains(") Z "));
+    let gone = async {
+        while !is_gone() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), gone).await.expect("the plugin still runs");
+}
+
+#[tokio::test]
+async fn a_failing_plugin_is_not_run_for_every_request() {
+    let server = Server::plain().await;
+    let plugin = Plugin::new(r#"echo >> "$DIR/runs"; exit 1"#);
+    let client = plugin.client(&server.url());
+    for _ in 0..10 {
+        assert!(failure(&client).await.contains("exit status: 1"));
+    }
+    assert_eq!(plugin.runs(), 1);
+    later(Duration::from_secs(5)).await;
+    failure(&client).await;
+    assert_eq!(plugin.runs(), 2);
+    assert_eq!(client.credential_counts().failures, 2);
+}
+
+#[tokio::test]
+async fn a_token_is_replaced_before_it_expires() {
+    let server = Server::plain().await;
+    let in_an_hour = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(3600);
+    let plugin = Plugin::printing(&json!({ "token": "one", "expirationTimestamp": in_an_hour.to_string() }));
+    let client = plugin.client(&server.url());
+    status(&client).await;
+    later(Duration::from_secs(3500)).await;
+    status(&client).await;
+    plugin.print(&json!({ "token": "two" }));
+    later(Duration::from_secs(50)).await;
+    status(&client).await;
+    let tokens: Vec<_> = server.authorizations().into_iter().map(Option::unwrap).collect();
+    assert_eq!(tokens, ["Bearer one", "Bearer one", "Bearer two"]);
+    assert_eq!(plugin.runs(), 2);
+}
+
+#[tokio::test]
+async fn a_token_past_its_date_is_tried_and_the_plugin_not_run_for_every_request() {
+    let server = Server::plain().await;
+    let plugin = Plugin::printing(&json!({ "token": "t", "expirationTimestamp": "2001-01-01T00:00:00Z" }));
+    let client = plugin.client(&server.url());
+    for _ in 0..5 {
+        assert_eq!(status(&client).await, 200);
+    }
+    assert_eq!(plugin.runs(), 1);
+    later(Duration::from_secs(61)).await;
+    assert_eq!(status(&client).await, 200);
+    assert_eq!(plugin.runs(), 2);
+}
+
+#[tokio::test]
+async fn a_401_runs_the_plugin_again() {
+    let server = Server::start(None, only("two")).await;
+    let plugin = Plugin::printing(&json!({ "token": "one" }));
+    let client = plugin.client(&server.url());
+    assert_eq!(status(&client).await, 401);
+    plugin.print(&json!({ "token": "two" }));
+    later(Duration::from_secs(5)).await;
+    assert_eq!(status(&client).await, 200);
+}
+
+#[tokio::test]
+async fn a_client_certificate_of_a_plugin_is_shown_and_rotates() {
+    let authority = Authority::new("a");
+    let tls = authority.server(&["127.0.0.1"]).serve(Some(&authority));
+    let server = Server::tls(tls).await;
+    let (one, two) = (authority.client("one"), authority.client("two"));
+    let in_an_hour = (jiff::Timestamp::now() + jiff::SignedDuration::from_secs(3600)).to_string();
+    let plugin = Plugin::printing(&json!({
+        "clientCertificateData": one.certificate,
+        "clientKeyData": one.key,
+        "expirationTimestamp": in_an_hour,
+    }));
+    let config = plugin.config(&server.url()).certificate_authority_pem(authority.pem());
+    let client = config.exec_policy(ExecPolicy::Allow).into_client().unwrap();
+    assert_eq!(status(&client).await, 200);
+    plugin.print(&json!({ "clientCertificateData": two.certificate, "clientKeyData": two.key }));
+    later(Duration::from_secs(3550)).await;
+    assert_eq!(status(&client).await, 200);
+    let shown: Vec<_> = server.seen().into_iter().map(|seen| seen.peer.unwrap()).collect();
+    assert_eq!(shown, [one.der(), two.der()]);
+}
+
+#[tokio::test]
+async fn a_token_of_the_user_goes_before_the_plugin() {
+    let server = Server::start(None, only("mine")).await;
+    let plugin = Plugin::printing(&json!({ "token": "from-plugin" }));
+    let client = plugin.config(&server.url()).bearer_token("mine").into_client().unwrap();
+    assert_eq!(status(&client).await, 200);
+    assert_eq!(plugin.runs(), 0);
+}

@@ -1,0 +1,79 @@
+//! The table of built-in resources, from the sources of k8s-openapi.
+//!
+//! `sources` finds the crate and reads one type's facts out of one file, `model` folds the facts of all
+//! Kubernetes versions into ranges, `render` writes the table.
+
+mod model;
+mod render;
+mod sources;
+
+use std::{fs, io, path::PathBuf};
+
+use sources::Sources;
+
+/// Why the table could not be made, or is not what it should be.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("`cargo metadata`: {0}")]
+    Metadata(String),
+    #[error("reading {path}: {source}")]
+    Read { path: PathBuf, source: io::Error },
+    #[error("writing {path}: {source}")]
+    Write { path: PathBuf, source: io::Error },
+    #[error("parsing {path}: {source}")]
+    Parse { path: PathBuf, source: syn::Error },
+    #[error("{path}: the Resource impl of {kind} has no {what} this program can read")]
+    Incomplete { path: PathBuf, kind: String, what: &'static str },
+    #[error(
+        "{group}/{kind} is a subresource nobody has placed yet: give it a method on its parent in the \
+         clientset, then add it to ON_PARENT in {file}",
+        file = file!()
+    )]
+    UnplacedSubresource { group: String, kind: String },
+    #[error("{path} is not what `cargo xtask clientset` writes; run it and commit the result")]
+    Differs { path: PathBuf },
+}
+
+/// Types that are requests about another object, by group and kind. They get no accessor of their own: the
+/// clientset has them as methods of the parent (`pods.evict`, `pods.bind`, `service_accounts.create_token`) or
+/// of every resource (`scale`). `Status` is what failed requests answer with.
+const ON_PARENT: [(&str, &str); 5] = [
+    ("", "Binding"),
+    ("", "Status"),
+    ("authentication.k8s.io", "TokenRequest"),
+    ("autoscaling", "Scale"),
+    ("policy", "Eviction"),
+];
+
+/// Writes the table where the clientset includes it.
+pub(crate) fn write() -> Result<String, Error> {
+    let (path, text) = generate()?;
+    fs::write(&path, text).map_err(|source| Error::Write { path: path.clone(), source })?;
+    Ok(format!("wrote {}", path.display()))
+}
+
+/// Compares the committed table with what would be written.
+pub(crate) fn check() -> Result<String, Error> {
+    let (path, text) = generate()?;
+    let committed = fs::read_to_string(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
+    if committed == text {
+        Ok(format!("{} is up to date", path.display()))
+    } else {
+        Err(Error::Differs { path })
+    }
+}
+
+fn generate() -> Result<(PathBuf, String), Error> {
+    let sources = Sources::locate()?;
+    let mut model = model::Model::new(&sources.minors);
+    for &minor in &sources.minors {
+        for resource in sources.resources(minor)? {
+            if ON_PARENT.contains(&(resource.group.as_str(), resource.kind.as_str())) {
+                continue;
+            }
+            model.add(minor, resource)?;
+        }
+    }
+    let path = sources.workspace_root.join("crates/watchkeeper-client/src/clientset/generated.rs");
+    Ok((path, render::render(&model, &sources.crate_version)))
+}
