@@ -2,11 +2,12 @@
 
 pub(crate) mod decode;
 mod queue;
+mod store;
 
 use crate::suite::Suite;
 
 /// Every suite, in the order `list` names them.
-pub(crate) static ALL: [&Suite; 2] = [&queue::SUITE, &decode::SUITE];
+pub(crate) static ALL: [&Suite; 3] = [&queue::SUITE, &decode::SUITE, &store::SUITE];
 
 /// What peers that are libraries do in this program, under the names of the suites they are peers in.
-pub(crate) static OF_PEERS: [&Suite; 1] = [&decode::PEER];
+pub(crate) static OF_PEERS: [&Suite; 2] = [&decode::PEER, &store::PEER];

@@ -103,10 +103,11 @@ impl<K: Object> UndeltaStore<K> {
                 return;
             }
         }
-        let _stops = Stops(&self.pushing);
+        let mut run = Run { pushing: &self.pushing, is_over: false };
         while self.is_due() {
             (self.push)(&self.store.snapshot());
         }
+        run.is_over = true;
     }
 
     /// Whether to call once more. Saying no and ending the run is one step: a change after it starts another run.
@@ -118,13 +119,17 @@ impl<K: Object> UndeltaStore<K> {
     }
 }
 
-/// Ends the run if the function panics: the next change passes on what this one did not.
-struct Stops<'a>(&'a Mutex<Pushing>);
+/// A run of calls. Ends with the function's panic too: the next change passes on what this one did not.
+struct Run<'a> {
+    pushing: &'a Mutex<Pushing>,
+    /// It ended by itself, and another may have begun since.
+    is_over: bool,
+}
 
-impl Drop for Stops<'_> {
+impl Drop for Run<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.lock().is_running = false;
+        if !self.is_over {
+            self.pushing.lock().is_running = false;
         }
     }
 }

@@ -55,8 +55,7 @@ impl Default for Posting {
 impl IndexTable {
     /// An index over this many slots, none of which has a value yet.
     pub(crate) fn new(slots: usize) -> Self {
-        let mut postings = Paged::new();
-        (0..slots).for_each(|_| postings.push(Posting::NOWHERE));
+        let postings = Paged::of_defaults(slots);
         Self { sets: Slab::new(), by_value: Table::new(), postings, several: Slab::new() }
     }
 

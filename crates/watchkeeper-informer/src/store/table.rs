@@ -134,16 +134,18 @@ impl Table {
     }
 
     fn rebuild(&mut self, homes: u64) {
-        let before = std::mem::replace(&mut self.entries, Paged::new());
         self.homes = homes.next_multiple_of(STEP).max(STEP);
-        for entry in before.iter().filter(|entry| entry.tag != 0) {
-            while self.entries.len() < self.home(entry.hash) {
-                self.entries.push(Entry::default());
+        let places = usize::try_from(self.homes).unwrap_or(usize::MAX);
+        let before = std::mem::replace(&mut self.entries, Paged::of_defaults(places));
+        let mut next = 0;
+        for &entry in before.iter().filter(|entry| entry.tag != 0) {
+            let at = self.home(entry.hash).max(next);
+            if at < self.entries.len() {
+                self.set(at, entry);
+            } else {
+                self.entries.push(entry);
             }
-            self.entries.push(*entry);
-        }
-        while (self.entries.len() as u64) < self.homes {
-            self.entries.push(Entry::default());
+            next = at + 1;
         }
     }
 }
