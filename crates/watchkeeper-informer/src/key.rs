@@ -28,6 +28,12 @@ pub enum KeyError {
     /// The object is not named.
     #[error("an object without metadata.name has no key; set the name, or keep it when transforming")]
     NoName,
+    /// No server could store an object of such a name.
+    #[error("a key of {bytes} bytes; the longest is of {}", ObjectKey::MAX_BYTES)]
+    TooLong {
+        /// How long it is.
+        bytes: usize,
+    },
     /// A part is missing, or there are too many.
     #[error("{text:?} is not a key; want \"namespace/name\", or \"name\" for cluster-scoped objects")]
     Malformed {
@@ -37,10 +43,19 @@ pub enum KeyError {
 }
 
 impl ObjectKey {
+    /// The length of the longest key. Far beyond any name in use; the storage of API servers refuses such.
+    pub const MAX_BYTES: usize = 1 << 20;
+
+    /// A text that is known to be a key.
+    pub(crate) fn of_checked(text: &str) -> Self {
+        debug_assert_eq!(text.parse().as_ref(), Ok(&Self(text.into())), "was checked when it was stored");
+        Self(text.into())
+    }
+
     /// The key of these parts. An empty namespace is none, as the Kubernetes API has it.
     ///
     /// # Errors
-    /// When the name is empty or a part contains a slash.
+    /// When the name is empty, a part contains a slash, or they are too long.
     pub fn new(namespace: Option<&str>, name: &str) -> Result<Self, KeyError> {
         KeyRef { namespace: namespace.unwrap_or_default(), name }.to_key()
     }
@@ -143,6 +158,10 @@ impl<'a> KeyRef<'a> {
     }
 
     pub(crate) fn check(self) -> Result<Self, KeyError> {
+        let bytes = self.namespace.len() + 1 + self.name.len();
+        if bytes > ObjectKey::MAX_BYTES {
+            return Err(KeyError::TooLong { bytes });
+        }
         if self.name.is_empty() && !self.namespace.contains('/') {
             return Err(KeyError::NoName);
         }

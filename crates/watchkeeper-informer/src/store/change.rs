@@ -108,9 +108,9 @@ impl<K> fmt::Debug for Replaced<K> {
     }
 }
 
-/// Changes on their way into a store, with the index values of their objects.
-pub(super) struct Batch<K> {
-    pub(super) changes: Vec<Prepared<K>>,
+/// Changes on their way into a store, with the index values of their objects: a list of them, or one.
+pub(super) struct Batch<C> {
+    pub(super) changes: C,
     /// How many of the store's indexes the values are for. Indexes are only ever added, so the number says which.
     indexed: usize,
 }
@@ -121,24 +121,42 @@ pub(super) struct Prepared<K> {
     pub(super) values: Vec<Values>,
 }
 
-impl<K: Object> Batch<K> {
-    pub(super) fn new(changes: impl IntoIterator<Item = Change<K>>) -> Self {
-        let prepared = |Change(asked)| Prepared { asked, values: Vec::new() };
-        Self { changes: changes.into_iter().map(prepared).collect(), indexed: 0 }
+impl<K: Object> Prepared<K> {
+    fn new(Change(asked): Change<K>) -> Self {
+        Self { asked, values: Vec::new() }
     }
 
-    pub(super) fn is_indexed_by(&self, definitions: &[Arc<Definition<K>>]) -> bool {
+    fn index(&mut self, definitions: &[Arc<Definition<K>>]) {
+        if let Asked::Put(object) = &self.asked {
+            self.values.extend(definitions.iter().map(|definition| definition.values(object)));
+        }
+    }
+}
+
+impl<K: Object> Batch<Vec<Prepared<K>>> {
+    pub(super) fn new(changes: impl IntoIterator<Item = Change<K>>) -> Self {
+        Self { changes: changes.into_iter().map(Prepared::new).collect(), indexed: 0 }
+    }
+}
+
+impl<K: Object> Batch<[Prepared<K>; 1]> {
+    pub(super) fn one(change: Change<K>) -> Self {
+        Self { changes: [Prepared::new(change)], indexed: 0 }
+    }
+}
+
+impl<C> Batch<C> {
+    pub(super) fn is_indexed_by<K>(&self, definitions: &[Arc<Definition<K>>]) -> bool {
         self.indexed == definitions.len()
     }
 
     /// Computes what is missing of the index values. Runs the user's code: hold no lock.
-    pub(super) fn index(&mut self, definitions: &[Arc<Definition<K>>]) {
+    pub(super) fn index<K: Object>(&mut self, definitions: &[Arc<Definition<K>>])
+    where
+        C: AsMut<[Prepared<K>]>,
+    {
         let missing = definitions.get(self.indexed..).unwrap_or_default();
-        for change in &mut self.changes {
-            if let Asked::Put(object) = &change.asked {
-                change.values.extend(missing.iter().map(|definition| definition.values(object)));
-            }
-        }
+        self.changes.as_mut().iter_mut().for_each(|change| change.index(missing));
         self.indexed = definitions.len();
     }
 }

@@ -9,6 +9,7 @@ mod definition;
 mod error;
 mod index;
 mod index_table;
+mod key_texts;
 mod paged;
 mod shared;
 mod slab;
@@ -22,7 +23,6 @@ mod values;
 
 use std::{fmt, sync::Arc};
 
-use self::{change::Batch, definition::Definition, shared::Shared};
 pub use self::{
     change::{Applied, Change, Outcome, Replaced},
     definition::{IndexFailure, IndexHealth},
@@ -30,6 +30,11 @@ pub use self::{
     index::Index,
     snapshot::Snapshot,
     values::{EachOf, IndexValues},
+};
+use self::{
+    change::{Batch, Prepared},
+    definition::Definition,
+    shared::Shared,
 };
 use crate::{Object, ObjectKey, ResourceVersion, key::KeyRef};
 
@@ -281,7 +286,9 @@ impl<K: Object> Store<K> {
     }
 }
 
-fn batch_of<K: Object>(objects: impl IntoIterator<Item = Arc<K>>) -> Result<Batch<K>, StoreError> {
+fn batch_of<K: Object>(
+    objects: impl IntoIterator<Item = Arc<K>>,
+) -> Result<Batch<Vec<Prepared<K>>>, StoreError> {
     let changes: Result<Vec<Change<K>>, _> = objects.into_iter().map(Change::put).collect();
     Ok(Batch::new(changes?))
 }

@@ -3,7 +3,7 @@
 use std::{array, sync::Arc};
 
 /// Elements a page holds, and pages a group.
-const WIDTH: usize = 64;
+pub(crate) const WIDTH: usize = 64;
 
 type Page<T> = Arc<[T; WIDTH]>;
 type Group<T> = Arc<[Option<Page<T>>; WIDTH]>;
@@ -36,8 +36,13 @@ impl<T> Paged<T> {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.pages().flatten()
+    }
+
+    /// The elements, a page at a time.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = &[T]> {
         let pages = self.groups.iter().flat_map(|group| group.iter().flatten());
-        pages.flat_map(|page| page.iter()).take(self.len)
+        pages.zip((0..self.len).step_by(WIDTH)).map(|(page, first)| &page[..WIDTH.min(self.len - first)])
     }
 
     fn page(&self, number: usize) -> Option<&[T; WIDTH]> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    change::{Applied, Batch, Change, Outcome, Replaced},
+    change::{Applied, Batch, Change, Prepared, Replaced},
     definition::Definition,
     error::{IndexError, StoreError},
     slot_set::SlotSet,
@@ -85,13 +85,13 @@ impl<K: Object> Shared<K> {
 
     pub(super) fn apply(
         &self,
-        batch: Batch<K>,
+        batch: Batch<Vec<Prepared<K>>>,
         resource_version: Option<&ResourceVersion>,
     ) -> Result<Applied<K>, StoreError> {
         let size = batch.changes.len();
         let check = |state: &State<K>| state.check_version(resource_version);
-        self.write(batch, size, check, |state, batch| {
-            let outcomes = state.apply(batch);
+        self.write(batch, size, check, |state, changes| {
+            let outcomes = changes.into_iter().map(|change| state.apply(change)).collect();
             state.advance_to(resource_version);
             Applied { outcomes, resource_version: state.resource_version.clone() }
         })
@@ -103,24 +103,19 @@ impl<K: Object> Shared<K> {
         change: Change<K>,
         newer: Option<&ResourceVersion>,
     ) -> Result<Option<Arc<K>>, StoreError> {
-        let done = self.write(
-            Batch::new([change]),
-            1,
-            |_| Ok(()),
-            |state, batch| {
-                let outcomes = state.apply(batch);
-                if state.check_version(newer).is_ok() {
-                    state.advance_to(newer);
-                }
-                outcomes
-            },
-        );
-        Ok(done?.into_iter().find_map(Outcome::into_old))
+        let work = |state: &mut State<K>, [change]: [Prepared<K>; 1]| {
+            let outcome = state.apply(change);
+            if state.check_version(newer).is_ok() {
+                state.advance_to(newer);
+            }
+            outcome
+        };
+        Ok(self.write(Batch::one(change), 1, |_| Ok(()), work)?.into_old())
     }
 
     pub(super) fn replace(
         &self,
-        batch: Batch<K>,
+        batch: Batch<Vec<Prepared<K>>>,
         resource_version: Option<&ResourceVersion>,
         is_new_epoch: bool,
     ) -> Result<Replaced<K>, StoreError> {
@@ -129,11 +124,11 @@ impl<K: Object> Shared<K> {
         let check = |state: &State<K>| {
             if is_new_epoch { Ok(()) } else { state.check_version(resource_version) }
         };
-        self.write(batch, size, check, |state, batch| {
+        self.write(batch, size, check, |state, changes| {
             if is_new_epoch {
                 state.begin_epoch();
             }
-            let (outcomes, deleted) = state.replace(batch);
+            let (outcomes, deleted) = state.replace(changes);
             state.advance_to(resource_version);
             Replaced { outcomes, deleted, resource_version: state.resource_version.clone() }
         })
@@ -181,24 +176,24 @@ impl<K: Object> Shared<K> {
     ///
     /// What `work` takes out of the state it returns, and what is refused goes after the locks: nothing of the user's is
     /// dropped under them.
-    fn write<R>(
+    fn write<C: AsMut<[Prepared<K>]>, R>(
         &self,
-        mut batch: Batch<K>,
+        mut batch: Batch<C>,
         size: usize,
         check: impl FnOnce(&State<K>) -> Result<(), StoreError>,
-        work: impl FnOnce(&mut State<K>, Batch<K>) -> R,
+        work: impl FnOnce(&mut State<K>, C) -> R,
     ) -> Result<R, StoreError> {
         let writing = self.when_indexed(&mut batch);
         let before = {
             let state = self.state.read();
-            state.check_room(batch.changes.len())?;
+            state.check_room(batch.changes.as_mut().len())?;
             check(&state)?;
             (size > FEW_CHANGES || state.grows_with(size)).then(|| Arc::clone(&state))
         };
         let Some(mut after) = before else {
-            return Ok(work(Arc::make_mut(&mut self.state.write()), batch));
+            return Ok(work(Arc::make_mut(&mut self.state.write()), batch.changes));
         };
-        let done = work(Arc::make_mut(&mut after), batch);
+        let done = work(Arc::make_mut(&mut after), batch.changes);
         let before = std::mem::replace(&mut *self.state.write(), after);
         drop(writing);
         drop(before);
@@ -207,7 +202,7 @@ impl<K: Object> Shared<K> {
 
     /// Waits for the turn to write, with the index values of the batch at hand by then. They are computed without the
     /// turn; an index that was added meanwhile means computing its values and waiting again.
-    fn when_indexed(&self, batch: &mut Batch<K>) -> MutexGuard<'_, ()> {
+    fn when_indexed<C: AsMut<[Prepared<K>]>>(&self, batch: &mut Batch<C>) -> MutexGuard<'_, ()> {
         loop {
             let definitions = Arc::clone(&self.state.read().definitions);
             batch.index(&definitions);

@@ -61,9 +61,7 @@ impl<K: Object> Snapshot<K> {
 
     /// Every object, in no particular order.
     pub fn list(&self) -> Vec<Arc<K>> {
-        let mut objects = Vec::with_capacity(self.len());
-        objects.extend(self.iter());
-        objects
+        self.state.list()
     }
 
     /// The objects a look at which says yes, in no particular order.

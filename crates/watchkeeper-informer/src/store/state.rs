@@ -5,17 +5,21 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 
 use super::{
-    change::{Asked, Batch, Outcome},
+    change::{Asked, Outcome, Prepared},
     definition::Definition,
     error::{IndexError, StoreError},
     index_table::IndexTable,
+    key_texts::{KeyTexts, sorted},
     paged::Paged,
     slot_set::SlotSet,
-    stored::Stored,
+    stored::{Stored, load_all},
     table::{Table, hash_of},
     values::Values,
 };
 use crate::{Object, ObjectKey, ResourceVersion, key::KeyRef};
+
+/// Objects that are announced together before they are loaded: as many as leave room in the nearest cache.
+const LOADED_AT_ONCE: usize = 64;
 
 /// Objects in numbered slots, the table that finds a key's slot, the indexes, and the version all of it is true for.
 ///
@@ -23,7 +27,8 @@ use crate::{Object, ObjectKey, ResourceVersion, key::KeyRef};
 /// numbers mean nothing outside, and every part is a [`Paged`] vector that a copy shares until it is written to.
 pub(crate) struct State<K> {
     slots: Paged<Option<Stored<K>>>,
-    keys: Table,
+    key_texts: KeyTexts,
+    by_key: Table,
     /// In the order of the definitions.
     indexes: Vec<Indexed>,
     pub(super) definitions: Arc<Vec<Arc<Definition<K>>>>,
@@ -43,7 +48,8 @@ impl<K> Clone for State<K> {
     fn clone(&self) -> Self {
         Self {
             slots: self.slots.clone(),
-            keys: self.keys.clone(),
+            key_texts: self.key_texts.clone(),
+            by_key: self.by_key.clone(),
             indexes: self.indexes.clone(),
             definitions: Arc::clone(&self.definitions),
             hasher: self.hasher.clone(),
@@ -58,7 +64,8 @@ impl<K: Object> State<K> {
     pub(super) fn new() -> Self {
         Self {
             slots: Paged::new(),
-            keys: Table::new(),
+            key_texts: KeyTexts::new(),
+            by_key: Table::new(),
             indexes: Vec::new(),
             definitions: Arc::default(),
             hasher: RandomState::default(),
@@ -72,7 +79,13 @@ impl<K: Object> State<K> {
     }
 
     pub(super) fn get(&self, key: KeyRef<'_>) -> Option<Arc<K>> {
-        Some(self.stored(self.find(hash_of(&self.hasher, key), key)?)?.load())
+        let hash = hash_of(&self.hasher, key);
+        let slot = self.by_key.find(hash, |slot| {
+            // Its counter is needed next, and can be fetched while the key is compared.
+            self.stored(slot).inspect(|stored| stored.announce());
+            self.key_texts.is(slot as usize, key)
+        })?;
+        Some(self.stored(slot)?.load())
     }
 
     pub(super) fn contains(&self, key: KeyRef<'_>) -> bool {
@@ -83,8 +96,16 @@ impl<K: Object> State<K> {
         self.slots.iter().flatten()
     }
 
+    pub(super) fn list(&self) -> Vec<Arc<K>> {
+        let mut objects = Vec::with_capacity(self.len());
+        for page in self.slots.pages() {
+            load_all(page.iter().flatten(), &mut objects);
+        }
+        objects
+    }
+
     pub(super) fn keys(&self) -> Vec<ObjectKey> {
-        sorted_keys(self.iter())
+        sorted((0..self.len()).filter_map(|slot| self.key_texts.get(slot)))
     }
 
     /// The number of an index, if it is complete.
@@ -119,21 +140,27 @@ impl<K: Object> State<K> {
         let mut slots: Vec<u32> = sets.flat_map(SlotSet::iter).collect();
         slots.sort_unstable();
         slots.dedup();
-        self.objects(slots.into_iter()).map(Stored::load).collect()
+        self.load(&slots)
     }
 
     /// The objects that have a value in an index.
     pub(super) fn indexed_objects(&self, index: usize, value: &str) -> Vec<Arc<K>> {
-        let Some(slots) = self.indexed(index, value) else { return Vec::new() };
-        let mut objects = Vec::with_capacity(slots.len());
-        objects.extend(self.objects(slots.iter()).map(Stored::load));
-        objects
+        let slots: Vec<u32> = self.indexed(index, value).into_iter().flat_map(SlotSet::iter).collect();
+        self.load(&slots)
     }
 
     /// The keys of the objects that have a value in an index, sorted.
     pub(super) fn indexed_keys(&self, index: usize, value: &str) -> Vec<ObjectKey> {
         let slots = self.indexed(index, value).into_iter().flat_map(SlotSet::iter);
-        sorted_keys(self.objects(slots))
+        sorted(slots.filter_map(|slot| self.key_texts.get(slot as usize)))
+    }
+
+    fn load(&self, slots: &[u32]) -> Vec<Arc<K>> {
+        let mut objects = Vec::with_capacity(slots.len());
+        for some in slots.chunks(LOADED_AT_ONCE) {
+            load_all(some.iter().filter_map(|&slot| self.stored(slot)), &mut objects);
+        }
+        objects
     }
 
     /// The values an index has objects for, sorted.
@@ -153,7 +180,7 @@ impl<K: Object> State<K> {
     }
 
     fn find(&self, hash: u32, key: KeyRef<'_>) -> Option<u32> {
-        self.keys.find(hash, |slot| self.stored(slot).is_some_and(|stored| stored.key() == key))
+        self.by_key.find(hash, |slot| self.key_texts.is(slot as usize, key))
     }
 }
 
@@ -180,7 +207,7 @@ impl<K: Object> State<K> {
 
     /// Whether adding this many objects means copying the whole table of keys.
     pub(super) fn grows_with(&self, additional: usize) -> bool {
-        self.keys.grows_with(additional)
+        self.by_key.grows_with(additional)
     }
 
     /// The contents are true for this version from now on; without one it stays as it is.
@@ -196,23 +223,20 @@ impl<K: Object> State<K> {
         self.resource_version = None;
     }
 
-    /// Makes every change, in order.
-    pub(super) fn apply(&mut self, batch: Batch<K>) -> Vec<Outcome<K>> {
-        let changes = batch.changes.into_iter();
-        changes
-            .map(|change| match change.asked {
-                Asked::Put(object) => self.put(object, &change.values).1,
-                Asked::Delete(key) => self.delete(KeyRef::split(key.as_str())),
-            })
-            .collect()
+    /// Makes a change.
+    pub(super) fn apply(&mut self, change: Prepared<K>) -> Outcome<K> {
+        match change.asked {
+            Asked::Put(object) => self.put(object, &change.values).1,
+            Asked::Delete(key) => self.delete(KeyRef::split(key.as_str())),
+        }
     }
 
     /// Makes every change, which are all puts, and removes what they did not touch.
-    pub(super) fn replace(&mut self, batch: Batch<K>) -> (Vec<Outcome<K>>, Vec<Arc<K>>) {
-        self.keys.reserve(batch.changes.len().saturating_sub(self.len()));
+    pub(super) fn replace(&mut self, changes: Vec<Prepared<K>>) -> (Vec<Outcome<K>>, Vec<Arc<K>>) {
+        self.by_key.reserve(changes.len().saturating_sub(self.len()));
         let mut is_listed = vec![false; self.len()];
-        let mut outcomes = Vec::with_capacity(batch.changes.len());
-        for change in batch.changes {
+        let mut outcomes = Vec::with_capacity(changes.len());
+        for change in changes {
             let Asked::Put(object) = change.asked else { continue };
             let (slot, outcome) = self.put(object, &change.values);
             match is_listed.get_mut(slot as usize) {
@@ -264,8 +288,9 @@ impl<K: Object> State<K> {
         } else {
             // `check_room` has made sure that the number fits.
             let slot = u32::try_from(self.len()).unwrap_or(u32::MAX);
+            self.key_texts.push(KeyRef::of(&*object));
             self.slots.push(Some(Stored::new(object)));
-            self.keys.insert(hash, slot);
+            self.by_key.insert(hash, slot);
             self.indexes.iter_mut().for_each(|indexed| indexed.table.push_slot());
             (slot, Outcome::Added)
         };
@@ -283,22 +308,16 @@ impl<K: Object> State<K> {
 
     fn remove(&mut self, slot: u32) -> Option<Arc<K>> {
         let removed = self.slots.swap_remove(slot as usize)??;
-        self.keys.remove(hash_of(&self.hasher, removed.key()), slot);
-        if let Some(moved) = self.stored(slot) {
-            let hash = hash_of(&self.hasher, moved.key());
+        let hash = |key: &str| hash_of(&self.hasher, KeyRef::split(key));
+        self.by_key.remove(hash(self.key_texts.get(slot as usize)?), slot);
+        self.key_texts.swap_remove(slot as usize);
+        if let Some(moved) = self.key_texts.get(slot as usize) {
             // It was the last one.
-            self.keys.renumber(hash, u32::try_from(self.len()).unwrap_or(u32::MAX), slot);
+            self.by_key.renumber(hash(moved), u32::try_from(self.len()).unwrap_or(u32::MAX), slot);
         }
         for indexed in &mut self.indexes {
             indexed.table.swap_remove_slot(&self.hasher, slot);
         }
         Some(removed.into_object())
     }
-}
-
-fn sorted_keys<'a, K: Object>(objects: impl Iterator<Item = &'a Stored<K>>) -> Vec<ObjectKey> {
-    // Nothing without a key is ever stored.
-    let mut keys: Vec<ObjectKey> = objects.filter_map(|stored| stored.key().to_key().ok()).collect();
-    keys.sort_unstable();
-    keys
 }

@@ -1,7 +1,5 @@
 //! The small stores: FIFO, undelta, expiring.
 
-mod store_support;
-
 use std::{
     future::Future,
     pin::pin,
@@ -15,8 +13,8 @@ use std::{
     time::Duration,
 };
 
+use crate::objects::{at, key, keys_of, version};
 use k8s_openapi::api::core::v1::ConfigMap;
-use store_support::{at, key, keys_of, version};
 use watchkeeper_informer::small_stores::{ExpiringCache, Fifo, Popped, UndeltaStore};
 
 fn shown(popped: Option<Popped<ConfigMap>>) -> Option<(String, String, bool)> {

@@ -1,7 +1,5 @@
 //! Indexes: what they list, when they are added, and what happens when their function fails.
 
-mod store_support;
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
@@ -12,8 +10,8 @@ use std::{
     thread,
 };
 
+use crate::objects::{at, expected_index, key, keys_of, label, labelled, object, tagged, tags, version};
 use k8s_openapi::api::core::v1::ConfigMap;
-use store_support::{at, expected_index, key, keys_of, label, labelled, object, tagged, tags, version};
 use watchkeeper_informer::{EachOf, Index, IndexError, NAMESPACE_INDEX, Store};
 
 /// Everything an index says.
@@ -133,7 +131,9 @@ fn an_index_added_while_the_store_changes_misses_nothing_and_is_never_seen_half_
                     0 => _ = store.replace(objects, None).unwrap(),
                     1 => objects.into_iter().step_by(50).for_each(|object| _ = store.add(object).unwrap()),
                     _ => {
-                        (0..500).step_by(60).for_each(|object| _ = store.delete(&key(&format!("a/{object}"))))
+                        (0..500)
+                            .step_by(60)
+                            .for_each(|object| _ = store.delete(&key(&format!("a/{object}"))));
                     }
                 }
             }

@@ -1,11 +1,9 @@
 //! Keys and versions: what they are made of, and what they refuse.
 
-mod store_support;
-
 use std::{cmp::Ordering, collections::BTreeMap};
 
+use crate::objects::{at, object};
 use proptest::prelude::*;
-use store_support::{at, object};
 use watchkeeper_client::decode::Identity;
 use watchkeeper_informer::{KeyError, Object, ObjectKey, ResourceVersion};
 

@@ -1,12 +1,10 @@
 //! Random sequences of writes, each result compared with maps, and every snapshot with the maps of its moment.
 
-mod store_support;
-
 use std::{collections::BTreeMap, sync::Arc};
 
+use crate::objects::{expected_index, key, keys_of, label, labelled, tags, version};
 use k8s_openapi::api::core::v1::ConfigMap;
 use proptest::prelude::*;
-use store_support::{expected_index, key, keys_of, label, labelled, tags, version};
 use watchkeeper_informer::{Change, Outcome, Snapshot, Store};
 
 type Model = BTreeMap<String, Arc<ConfigMap>>;
@@ -111,14 +109,20 @@ fn compare(snapshot: &Snapshot<ConfigMap>, model: &Model) -> Result<(), TestCase
         };
         let expected = expected_index(model.values().cloned(), values);
         let listed: Vec<String> =
-            snapshot.index_values(name).unwrap().iter().map(ToString::to_string).collect();
+            snapshot.index_values(name).expect("is there").iter().map(ToString::to_string).collect();
         prop_assert_eq!(&listed, &expected.keys().cloned().collect::<Vec<_>>(), "values of {}", name);
         for (value, keys) in &expected {
-            prop_assert_eq!(&keys_of(snapshot.by_index(name, value).unwrap()), keys, "{} {}", name, value);
-            let sorted = snapshot.index_keys(name, value).unwrap();
+            prop_assert_eq!(
+                &keys_of(snapshot.by_index(name, value).expect("is there")),
+                keys,
+                "{} {}",
+                name,
+                value
+            );
+            let sorted = snapshot.index_keys(name, value).expect("is there");
             prop_assert_eq!(&sorted.iter().map(ToString::to_string).collect::<Vec<_>>(), keys);
         }
-        prop_assert!(snapshot.by_index(name, "nobody").unwrap().is_empty());
+        prop_assert!(snapshot.by_index(name, "nobody").expect("is there").is_empty());
     }
     Ok(())
 }
@@ -140,14 +144,14 @@ impl Pair {
             Write::Add(seed) => {
                 let object = seed.object();
                 self.expect_odd([&seed]);
-                let old = self.store.add(Arc::clone(&object)).unwrap();
+                let old = self.store.add(Arc::clone(&object)).expect("has a key");
                 prop_assert!(is_same(old.as_ref(), self.model.insert(seed.key(), object).as_ref()));
-                self.store.bookmark(&at).unwrap();
+                self.store.bookmark(&at).expect("newer");
             }
             Write::Delete(number) => {
                 let old = self.store.delete(&key(&key_of(number)));
                 prop_assert!(is_same(old.as_ref(), self.model.remove(&key_of(number)).as_ref()));
-                self.store.bookmark(&at).unwrap();
+                self.store.bookmark(&at).expect("newer");
             }
             Write::Apply(changes) => {
                 let mut asked = Vec::new();
@@ -157,7 +161,7 @@ impl Pair {
                         Ok(seed) => {
                             let object = seed.object();
                             self.expect_odd([&seed]);
-                            asked.push(Change::put(Arc::clone(&object)).unwrap());
+                            asked.push(Change::put(Arc::clone(&object)).expect("has a key"));
                             expected.push((true, self.model.insert(seed.key(), object)));
                         }
                         Err(number) => {
@@ -166,7 +170,7 @@ impl Pair {
                         }
                     }
                 }
-                let applied = self.store.apply(asked, Some(&at)).unwrap();
+                let applied = self.store.apply(asked, Some(&at)).expect("newer");
                 prop_assert_eq!(applied.outcomes.len(), expected.len());
                 for (outcome, (is_put, before)) in applied.outcomes.iter().zip(&expected) {
                     prop_assert!(is_outcome(outcome, *is_put, before.as_ref()));
@@ -178,10 +182,10 @@ impl Pair {
                     let is_odd = |object: &&Arc<ConfigMap>| picky(object).is_err();
                     self.odd_indexed = self.model.values().filter(is_odd).count() as u64;
                 }
-                self.store.bookmark(&at).unwrap();
+                self.store.bookmark(&at).expect("newer");
             }
             Write::Snapshot => {
-                self.store.bookmark(&at).unwrap();
+                self.store.bookmark(&at).expect("newer");
                 self.taken.push((self.store.snapshot(), self.model.clone(), at.to_string()));
             }
         }
@@ -206,7 +210,7 @@ impl Pair {
         }
         list.extend(seeds.iter().map(|seed| (seed.key(), seed.object())));
         let replaced =
-            self.store.replace(list.iter().map(|(_, object)| Arc::clone(object)), Some(at)).unwrap();
+            self.store.replace(list.iter().map(|(_, object)| Arc::clone(object)), Some(at)).expect("newer");
 
         let mut before = std::mem::take(&mut self.model);
         prop_assert_eq!(replaced.outcomes.len(), list.len());

@@ -1,5 +1,4 @@
 //! Objects for the tests of the store.
-#![allow(dead_code, reason = "each test file uses some of these")]
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -46,17 +45,17 @@ pub(crate) fn label<'a>(object: &'a ConfigMap, name: &str) -> Option<&'a str> {
 }
 
 pub(crate) fn key(text: &str) -> ObjectKey {
-    text.parse().unwrap()
+    text.parse().expect("a key")
 }
 
 pub(crate) fn version(text: &str) -> ResourceVersion {
-    ResourceVersion::new(text).unwrap()
+    ResourceVersion::new(text).expect("a version")
 }
 
 /// The keys of some objects, sorted.
 pub(crate) fn keys_of<K: Object>(objects: impl IntoIterator<Item = Arc<K>>) -> Vec<String> {
     let mut keys: Vec<String> =
-        objects.into_iter().map(|object| object.object_key().unwrap().to_string()).collect();
+        objects.into_iter().map(|object| object.object_key().expect("has a name").to_string()).collect();
     keys.sort_unstable();
     keys
 }
@@ -72,9 +71,11 @@ pub(crate) fn expected_index<K: Object>(
         values.sort_unstable();
         values.dedup();
         for value in values {
-            index.entry(value).or_default().push(object.object_key().unwrap().to_string());
+            index.entry(value).or_default().push(object.object_key().expect("has a name").to_string());
         }
     }
-    index.values_mut().for_each(|keys| keys.sort_unstable());
+    for keys in index.values_mut() {
+        keys.sort_unstable();
+    }
     index
 }

@@ -1,7 +1,5 @@
 //! The store: what writes do and return, which version it is at, what it keeps alive and what it does not lock.
 
-mod store_support;
-
 use std::{
     borrow::Cow,
     fmt::Debug,
@@ -10,13 +8,13 @@ use std::{
     time::Duration,
 };
 
+use crate::objects::{at, key, keys_of, object, tagged, tags, version};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::{ObjectMeta, Resource};
-use store_support::{at, key, keys_of, object, tagged, tags, version};
 use watchkeeper_informer::{Change, KeyError, Outcome, ResourceVersion, Store, StoreError};
 
 fn put(object: &Arc<ConfigMap>) -> Change<ConfigMap> {
-    Change::put(Arc::clone(object)).unwrap()
+    Change::put(Arc::clone(object)).expect("has a key")
 }
 
 fn resource_version(store: &Store<ConfigMap>) -> Option<String> {
@@ -347,7 +345,7 @@ fn an_index_function_may_use_the_store_it_indexes() {
             let is_nested = object.metadata.namespace.as_deref() == Some("nested");
             comes_to_an_end(move || {
                 if !is_nested {
-                    store.add(Arc::new(store_support::object("nested/one"))).unwrap();
+                    store.add(Arc::new(crate::objects::object("nested/one"))).unwrap();
                 }
                 store.len().to_string()
             })

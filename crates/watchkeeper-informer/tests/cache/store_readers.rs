@@ -1,7 +1,5 @@
 //! Readers on real threads, while a writer writes: whatever they read is of one moment.
 
-mod store_support;
-
 use std::{
     sync::{
         Arc,
@@ -10,15 +8,15 @@ use std::{
     thread,
 };
 
+use crate::objects::{key, labelled, version};
 use k8s_openapi::api::core::v1::ConfigMap;
-use store_support::{key, labelled, version};
 use watchkeeper_informer::{Change, Object, Snapshot, Store};
 
 const OBJECTS: usize = 150;
 const GENERATIONS: u32 = 600;
 
 fn generation_of(object: &ConfigMap) -> String {
-    store_support::label(object, "generation").unwrap().to_owned()
+    crate::objects::label(object, "generation").expect("labelled").to_owned()
 }
 
 fn generation(number: u32, objects: usize) -> Vec<Arc<ConfigMap>> {
@@ -28,15 +26,15 @@ fn generation(number: u32, objects: usize) -> Vec<Arc<ConfigMap>> {
 
 /// All objects are of one generation, which is the snapshot's version, and the index knows no other.
 fn check(snapshot: &Snapshot<ConfigMap>) -> u32 {
-    let at = snapshot.resource_version().unwrap().to_string();
+    let at = snapshot.resource_version().expect("at a version").to_string();
     for object in snapshot.iter() {
         assert_eq!(generation_of(&object), at);
-        let again = snapshot.get(object.object_key().unwrap()).unwrap();
+        let again = snapshot.get(object.object_key().expect("has a name")).expect("is there");
         assert!(Arc::ptr_eq(&object, &again));
     }
-    assert_eq!(snapshot.by_index("generation", &at).unwrap().len(), snapshot.len());
-    assert_eq!(snapshot.index_values("generation").unwrap().len(), 1);
-    at.parse().unwrap()
+    assert_eq!(snapshot.by_index("generation", &at).expect("is there").len(), snapshot.len());
+    assert_eq!(snapshot.index_values("generation").expect("is there").len(), 1);
+    at.parse().expect("a number")
 }
 
 /// Each write is whole: every snapshot is of one generation, and no reader sees an older one after a newer one. The

@@ -1,16 +1,12 @@
 //! The store under Shuttle: thousands of schedules of a few threads, each checked for what must never happen. A
 //! deadlock shows as such, with the schedule that replays it.
 //!
-//! `RUSTFLAGS="--cfg shuttle" cargo test -p watchkeeper-informer --test store_interleavings --release`
-#![cfg(shuttle)]
-
-mod store_support;
-
+//! `RUSTFLAGS="--cfg shuttle" cargo test -p watchkeeper-informer --test cache --release -- store_interleavings`
 use std::sync::Arc;
 
+use crate::objects::{expected_index, key, keys_of, tagged, tags, version};
 use k8s_openapi::api::core::v1::ConfigMap;
 use shuttle::thread;
-use store_support::{expected_index, key, keys_of, tagged, tags, version};
 use watchkeeper_informer::{Change, Snapshot, Store};
 
 const SCHEDULES: usize = 5_000;

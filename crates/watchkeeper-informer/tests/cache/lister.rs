@@ -1,12 +1,10 @@
 //! Listers: by labels, by namespace, by name.
 
-mod store_support;
-
 use std::sync::Arc;
 
+use crate::objects::{at, keys_of, labelled};
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::LabelSelector};
 use kube_core::{ApiResource, DynamicObject, Expression, GroupVersionKind, Selector, Status};
-use store_support::{at, keys_of, labelled};
 use watchkeeper_informer::{GenericLister, Lister, Store};
 
 fn cache() -> Store<ConfigMap> {
@@ -17,9 +15,9 @@ fn cache() -> Store<ConfigMap> {
         ("shop/bare", &[]),
         ("bank/web", &[("app", "web")]),
     ] {
-        store.add(labelled(key, labels)).unwrap();
+        store.add(labelled(key, labels)).expect("has a key");
     }
-    store.add(at("shop/unlabelled", "1")).unwrap();
+    store.add(at("shop/unlabelled", "1")).expect("has a key");
     store
 }
 
