@@ -1,19 +1,20 @@
 //! The cache: objects by key, indexes, snapshots.
 //!
-//! `state.rs` is the contents, a value without locks that is cheap to copy (`paged.rs`, `table.rs`, `slab.rs` and
-//! `slot_set.rs` are what makes it so); this file is the shell around it: who may write when, and what must happen
-//! outside the locks.
+//! `state.rs` is the contents, a value without locks that is cheap to copy; `pages.rs` is what makes it so, and `slots.rs`,
+//! `table.rs` and `index_table.rs` are made of it. `shared.rs` is the shell around it: who may write when, and what
+//! must happen outside the locks. This file is the store as its users hold it.
 
 mod change;
 mod definition;
 mod error;
 mod index;
 mod index_table;
-mod key_texts;
 mod paged;
+mod pages;
 mod shared;
 mod slab;
 mod slot_set;
+mod slots;
 mod snapshot;
 mod state;
 mod stored;

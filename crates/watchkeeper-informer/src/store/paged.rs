@@ -2,25 +2,20 @@
 
 use std::{array, sync::Arc};
 
-/// Elements a page holds, and pages a group.
+use super::pages::Pages;
+
+/// Elements a page holds.
 pub(crate) const WIDTH: usize = 64;
 
-type Page<T> = Arc<[T; WIDTH]>;
-type Group<T> = Arc<[Option<Page<T>>; WIDTH]>;
-
-/// A vector in pages of 64 elements and groups of 64 pages, shared between copies until written to.
-///
-/// A copy clones one pointer for each 4096 elements. The first write to a page that a copy still shares copies that
-/// page and its group, once; all other writes are in place. So the cost of a copy falls on whoever writes, a
-/// few microseconds at a time, and never grows with the vector.
+/// A vector in pages of 64 elements, shared between copies until written to. See [`Pages`] for what that costs.
 pub(crate) struct Paged<T> {
-    groups: Vec<Group<T>>,
+    pages: Pages<[T; WIDTH]>,
     len: usize,
 }
 
 impl<T> Paged<T> {
     pub(crate) fn new() -> Self {
-        Self { groups: Vec::new(), len: 0 }
+        Self { pages: Pages::new(), len: 0 }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -32,51 +27,35 @@ impl<T> Paged<T> {
         if at >= self.len {
             return None;
         }
-        Some(&self.page(at / WIDTH)?[at % WIDTH])
+        Some(&self.pages.get(at / WIDTH)?[at % WIDTH])
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.pages().flatten()
-    }
-
-    /// The elements, a page at a time.
-    pub(crate) fn pages(&self) -> impl Iterator<Item = &[T]> {
-        let pages = self.groups.iter().flat_map(|group| group.iter().flatten());
-        pages.zip((0..self.len).step_by(WIDTH)).map(|(page, first)| &page[..WIDTH.min(self.len - first)])
-    }
-
-    fn page(&self, number: usize) -> Option<&[T; WIDTH]> {
-        self.groups.get(number / WIDTH)?[number % WIDTH].as_deref()
+        self.pages.iter().flatten().take(self.len)
     }
 }
 
 impl<T: Clone + Default> Paged<T> {
     /// A vector of defaults. They are all in one page, which each write to a new place copies.
     pub(crate) fn of_defaults(len: usize) -> Self {
-        let page: Page<T> = Arc::new(array::from_fn(|_| T::default()));
-        let group: Group<T> = Arc::new(array::from_fn(|_| Some(Arc::clone(&page))));
-        Self { groups: vec![group; len.div_ceil(WIDTH * WIDTH)], len }
+        Self { pages: Pages::of_one(&Arc::new(defaults()), len.div_ceil(WIDTH)), len }
     }
 
     pub(crate) fn get_mut(&mut self, at: usize) -> Option<&mut T> {
         if at >= self.len {
             return None;
         }
-        let number = at / WIDTH;
-        let group = Arc::make_mut(self.groups.get_mut(number / WIDTH)?);
-        let page = Arc::make_mut(group[number % WIDTH].as_mut()?);
-        Some(&mut page[at % WIDTH])
+        Some(&mut self.pages.get_mut(at / WIDTH)?[at % WIDTH])
     }
 
     pub(crate) fn push(&mut self, value: T) {
-        let (number, at) = (self.len / WIDTH, self.len % WIDTH);
-        if number / WIDTH == self.groups.len() {
-            self.groups.push(Arc::new([const { None }; WIDTH]));
+        if self.len.is_multiple_of(WIDTH) {
+            self.pages.push(Arc::new(defaults()));
         }
-        let group = Arc::make_mut(&mut self.groups[number / WIDTH]);
-        let page = group[number % WIDTH].get_or_insert_with(|| Arc::new(array::from_fn(|_| T::default())));
-        Arc::make_mut(page)[at] = value;
         self.len += 1;
+        if let Some(place) = self.get_mut(self.len - 1) {
+            *place = value;
+        }
     }
 
     pub(crate) fn pop(&mut self) -> Option<T> {
@@ -84,12 +63,7 @@ impl<T: Clone + Default> Paged<T> {
         let value = std::mem::take(self.get_mut(last)?);
         self.len = last;
         if last.is_multiple_of(WIDTH) {
-            let number = last / WIDTH;
-            if number.is_multiple_of(WIDTH) {
-                self.groups.pop();
-            } else {
-                Arc::make_mut(&mut self.groups[number / WIDTH])[number % WIDTH] = None;
-            }
+            self.pages.pop();
         }
         Some(value)
     }
@@ -107,9 +81,13 @@ impl<T: Clone + Default> Paged<T> {
     }
 }
 
+fn defaults<T: Default>() -> [T; WIDTH] {
+    array::from_fn(|_| T::default())
+}
+
 impl<T> Clone for Paged<T> {
     fn clone(&self) -> Self {
-        Self { groups: self.groups.clone(), len: self.len }
+        Self { pages: self.pages.clone(), len: self.len }
     }
 }
 
@@ -203,7 +181,6 @@ mod tests {
         let mut paged = Paged::new();
         (0..5000_u32).for_each(|value| paged.push(value));
         (0..4990).for_each(|_| _ = paged.pop());
-        assert_eq!(paged.groups.len(), 1);
-        assert_eq!(paged.groups[0].iter().flatten().count(), 1);
+        assert_eq!(paged.pages.iter().count(), 1);
     }
 }

@@ -9,9 +9,8 @@ use super::{
     definition::Definition,
     error::{IndexError, StoreError},
     index_table::IndexTable,
-    key_texts::{KeyTexts, sorted},
-    paged::Paged,
     slot_set::SlotSet,
+    slots::Slots,
     stored::{Stored, load_all},
     table::{Table, hash_of},
     values::Values,
@@ -23,11 +22,10 @@ const LOADED_AT_ONCE: usize = 64;
 
 /// Objects in numbered slots, the table that finds a key's slot, the indexes, and the version all of it is true for.
 ///
-/// Slots are dense: the last object moves into the place of a removed one. So nothing is ever half empty, slot
-/// numbers mean nothing outside, and every part is a [`Paged`] vector that a copy shares until it is written to.
+/// Slots are dense: the last object moves into the place of a removed one. So nothing is ever half empty, and slot
+/// numbers mean nothing outside. Every part is in pages that a copy shares until it writes to them.
 pub(crate) struct State<K> {
-    slots: Paged<Option<Stored<K>>>,
-    key_texts: KeyTexts,
+    slots: Slots<K>,
     by_key: Table,
     /// In the order of the definitions.
     indexes: Vec<Indexed>,
@@ -48,7 +46,6 @@ impl<K> Clone for State<K> {
     fn clone(&self) -> Self {
         Self {
             slots: self.slots.clone(),
-            key_texts: self.key_texts.clone(),
             by_key: self.by_key.clone(),
             indexes: self.indexes.clone(),
             definitions: Arc::clone(&self.definitions),
@@ -63,8 +60,7 @@ impl<K> Clone for State<K> {
 impl<K: Object> State<K> {
     pub(super) fn new() -> Self {
         Self {
-            slots: Paged::new(),
-            key_texts: KeyTexts::new(),
+            slots: Slots::new(),
             by_key: Table::new(),
             indexes: Vec::new(),
             definitions: Arc::default(),
@@ -82,10 +78,10 @@ impl<K: Object> State<K> {
         let hash = hash_of(&self.hasher, key);
         let slot = self.by_key.find(hash, |slot| {
             // Its counter is needed next, and can be fetched while the key is compared.
-            self.stored(slot).inspect(|stored| stored.announce());
-            self.key_texts.is(slot as usize, key)
+            self.slots.get(slot).inspect(|stored| stored.announce());
+            self.slots.is(slot, key)
         })?;
-        Some(self.stored(slot)?.load())
+        Some(self.slots.get(slot)?.load())
     }
 
     pub(super) fn contains(&self, key: KeyRef<'_>) -> bool {
@@ -93,7 +89,7 @@ impl<K: Object> State<K> {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Stored<K>> {
-        self.slots.iter().flatten()
+        self.slots.iter()
     }
 
     pub(super) fn list(&self) -> Vec<Arc<K>> {
@@ -105,7 +101,7 @@ impl<K: Object> State<K> {
     }
 
     pub(super) fn keys(&self) -> Vec<ObjectKey> {
-        sorted((0..self.len()).filter_map(|slot| self.key_texts.get(slot)))
+        sorted(self.slots.keys())
     }
 
     /// The number of an index, if it is complete.
@@ -131,7 +127,7 @@ impl<K: Object> State<K> {
         &'a self,
         slots: impl Iterator<Item = u32> + 'a,
     ) -> impl Iterator<Item = &'a Stored<K>> {
-        slots.filter_map(|slot| self.stored(slot))
+        slots.filter_map(|slot| self.slots.get(slot))
     }
 
     /// The objects that have any of these values in an index, each once.
@@ -152,13 +148,13 @@ impl<K: Object> State<K> {
     /// The keys of the objects that have a value in an index, sorted.
     pub(super) fn indexed_keys(&self, index: usize, value: &str) -> Vec<ObjectKey> {
         let slots = self.indexed(index, value).into_iter().flat_map(SlotSet::iter);
-        sorted(slots.filter_map(|slot| self.key_texts.get(slot as usize)))
+        sorted(slots.filter_map(|slot| self.slots.key(slot)))
     }
 
     fn load(&self, slots: &[u32]) -> Vec<Arc<K>> {
         let mut objects = Vec::with_capacity(slots.len());
         for some in slots.chunks(LOADED_AT_ONCE) {
-            load_all(some.iter().filter_map(|&slot| self.stored(slot)), &mut objects);
+            load_all(some.iter().filter_map(|&slot| self.slots.get(slot)), &mut objects);
         }
         objects
     }
@@ -175,12 +171,8 @@ impl<K: Object> State<K> {
         self.indexes.get(index).is_some_and(|indexed| indexed.is_complete)
     }
 
-    fn stored(&self, slot: u32) -> Option<&Stored<K>> {
-        self.slots.get(slot as usize)?.as_ref()
-    }
-
     fn find(&self, hash: u32, key: KeyRef<'_>) -> Option<u32> {
-        self.by_key.find(hash, |slot| self.key_texts.is(slot as usize, key))
+        self.by_key.find(hash, |slot| self.slots.is(slot, key))
     }
 }
 
@@ -263,7 +255,7 @@ impl<K: Object> State<K> {
     pub(super) fn index_object(&mut self, index: usize, object: &Arc<K>, values: &Values) {
         let key = KeyRef::of(&**object);
         let Some(slot) = self.find(hash_of(&self.hasher, key), key) else { return };
-        if self.stored(slot).is_some_and(|stored| stored.is(object))
+        if self.slots.get(slot).is_some_and(|stored| stored.is(object))
             && let Some(indexed) = self.indexes.get_mut(index)
         {
             indexed.table.set(&self.hasher, slot, values);
@@ -279,17 +271,16 @@ impl<K: Object> State<K> {
     fn put(&mut self, object: Arc<K>, values: &[Values]) -> (u32, Outcome<K>) {
         let hash = hash_of(&self.hasher, KeyRef::of(&*object));
         let (slot, outcome) = if let Some(slot) = self.find(hash, KeyRef::of(&*object)) {
-            if self.stored(slot).is_some_and(|stored| stored.is(&object)) {
+            if self.slots.get(slot).is_some_and(|stored| stored.is(&object)) {
                 return (slot, Outcome::Updated { old: object });
             }
-            let place = self.slots.get_mut(slot as usize);
-            let old = place.and_then(|place| place.replace(Stored::new(object)));
+            let old = self.slots.replace(slot, Stored::new(object));
             (slot, old.map_or(Outcome::Added, |old| Outcome::Updated { old: old.into_object() }))
         } else {
             // `check_room` has made sure that the number fits.
             let slot = u32::try_from(self.len()).unwrap_or(u32::MAX);
-            self.key_texts.push(KeyRef::of(&*object));
-            self.slots.push(Some(Stored::new(object)));
+            let stored = Stored::new(Arc::clone(&object));
+            self.slots.push(KeyRef::of(&*object), stored);
             self.by_key.insert(hash, slot);
             self.indexes.iter_mut().for_each(|indexed| indexed.table.push_slot());
             (slot, Outcome::Added)
@@ -307,11 +298,10 @@ impl<K: Object> State<K> {
     }
 
     fn remove(&mut self, slot: u32) -> Option<Arc<K>> {
-        let removed = self.slots.swap_remove(slot as usize)??;
         let hash = |key: &str| hash_of(&self.hasher, KeyRef::split(key));
-        self.by_key.remove(hash(self.key_texts.get(slot as usize)?), slot);
-        self.key_texts.swap_remove(slot as usize);
-        if let Some(moved) = self.key_texts.get(slot as usize) {
+        self.by_key.remove(hash(self.slots.key(slot)?), slot);
+        let removed = self.slots.swap_remove(slot)?;
+        if let Some(moved) = self.slots.key(slot) {
             // It was the last one.
             self.by_key.renumber(hash(moved), u32::try_from(self.len()).unwrap_or(u32::MAX), slot);
         }
@@ -320,4 +310,11 @@ impl<K: Object> State<K> {
         }
         Some(removed.into_object())
     }
+}
+
+/// The keys of these texts, sorted.
+fn sorted<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<ObjectKey> {
+    let mut keys: Vec<ObjectKey> = texts.map(ObjectKey::of_checked).collect();
+    keys.sort_unstable();
+    keys
 }
