@@ -14,6 +14,7 @@ import (
 
 var suites = map[string]map[string]func(operations int) (result, error){
 	"queue": queueRows,
+	"store": storeRows,
 }
 
 func main() {

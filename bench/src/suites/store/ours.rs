@@ -1,0 +1,90 @@
+//! Our side of the rows that compare time.
+
+use std::sync::Arc;
+
+use super::pods::{self, COUNT, NODES, expect, filled_store};
+use crate::measure::{Measurement, Meter};
+use crate::suite::{Load, RunFailure};
+
+pub(super) fn get(load: Load) -> Result<Measurement, RunFailure> {
+    let pods = pods::pods(0);
+    let (store, _) = filled_store(&pods)?;
+    let keys: Vec<String> = (0..COUNT).map(pods::key).collect();
+    let visited: Vec<usize> = indexes(COUNT)?;
+    let meter = Meter::start();
+    let found = in_turn(&visited, load).filter(|&&at| store.get(&keys[at]).is_some()).count();
+    let measured = meter.stop(load.operations);
+    expect("pods found", found as u64, load.operations)?;
+    Ok(measured)
+}
+
+pub(super) fn by_index(load: Load) -> Result<Measurement, RunFailure> {
+    let pods = pods::pods(0);
+    let (_store, by_node) = filled_store(&pods)?;
+    let nodes: Vec<String> = (0..NODES).map(pods::node).collect();
+    let visited: Vec<usize> = indexes(NODES)?;
+    let meter = Meter::start();
+    let found: usize = in_turn(&visited, load).map(|&at| by_node.get(&nodes[at]).len()).sum();
+    let measured = meter.stop(load.operations);
+    expect("pods found", found as u64, load.operations * (COUNT / NODES))?;
+    Ok(measured)
+}
+
+/// Pods of two generations, stored in turn.
+pub(super) fn update(load: Load) -> Result<Measurement, RunFailure> {
+    let generations = [pods::pods(0), pods::pods(1)];
+    updates(load, &generations)
+}
+
+/// The same, the pods of the second generation on other nodes.
+pub(super) fn move_to_other_node(load: Load) -> Result<Measurement, RunFailure> {
+    let moved = (0..COUNT).map(|number| Arc::new(pods::pod(number, 1, pods::node(number + 1)))).collect();
+    updates(load, &[pods::pods(0), moved])
+}
+
+fn updates(
+    load: Load,
+    generations: &[Vec<Arc<k8s_openapi::api::core::v1::Pod>>; 2],
+) -> Result<Measurement, RunFailure> {
+    let (store, _) = filled_store(&generations[0])?;
+    let visited: Vec<usize> = indexes(COUNT)?;
+    let rounds = generations.iter().rev().cycle().flat_map(|pods| visited.iter().map(|&at| &pods[at]));
+    let mut replaced = 0;
+    let meter = Meter::start();
+    for pod in rounds.take(usize::try_from(load.operations)?) {
+        replaced += u64::from(store.update(Arc::clone(pod))?.is_some());
+    }
+    let measured = meter.stop(load.operations);
+    expect("pods replaced", replaced, load.operations)?;
+    Ok(measured)
+}
+
+pub(super) fn replace(load: Load) -> Result<Measurement, RunFailure> {
+    let pods = pods::pods(0);
+    let (store, _) = pods::empty_store()?;
+    let pods = pods.get(..usize::try_from(load.operations)?.min(pods.len())).unwrap_or_default();
+    let meter = Meter::start();
+    store.replace(pods.iter().cloned(), None)?;
+    let measured = meter.stop(pods.len() as u64);
+    expect("pods stored", store.len() as u64, pods.len() as u64)?;
+    Ok(measured)
+}
+
+pub(super) fn list(load: Load) -> Result<Measurement, RunFailure> {
+    let pods = pods::pods(0);
+    let (store, _) = filled_store(&pods)?;
+    let meter = Meter::start();
+    let listed: usize = (0..load.operations).map(|_| store.list().len()).sum();
+    let measured = meter.stop(load.operations);
+    expect("pods listed", listed as u64, load.operations * COUNT)?;
+    Ok(measured)
+}
+
+fn indexes(count: u64) -> Result<Vec<usize>, RunFailure> {
+    let visited = pods::strided(count).take(usize::try_from(count)?);
+    Ok(visited.map(usize::try_from).collect::<Result<_, _>>()?)
+}
+
+fn in_turn<T>(visited: &[T], load: Load) -> impl Iterator<Item = &T> {
+    visited.iter().cycle().take(usize::try_from(load.operations).unwrap_or(usize::MAX))
+}

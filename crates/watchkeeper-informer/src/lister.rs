@@ -1,0 +1,299 @@
+//! Reading a cache the way one reads the API: by name, by namespace, by labels.
+
+use std::{any::Any, fmt, sync::Arc};
+
+use kube_core::{
+    ObjectMeta, Selector, SelectorExt, Status,
+    response::{StatusDetails, reason},
+};
+
+use crate::{Object, ObjectKey, Snapshot, Store, key::KeyRef};
+
+/// Reads objects of one kind from a cache. Cannot write to it.
+///
+/// Each call is of one moment; several that must agree are made on one [`Lister::snapshot`]. A selector is matched here,
+/// with every operator the API has: `=`, `!=`, `in`, `notin`, exists and does not exist. The default selector selects
+/// everything. What is listed comes in no particular order.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::Pod;
+/// use kube_core::{Expression, Selector};
+/// use watchkeeper_informer::{Lister, Store};
+///
+/// let store = Store::<Pod>::new();
+/// let pods = Lister::new(store);
+/// let web: Selector = Expression::In("app".into(), ["web".into(), "proxy".into()].into()).into();
+/// assert!(pods.namespace("shop").list(&web).is_empty());
+///
+/// let error = pods.namespace("shop").get("web-0").unwrap_err();
+/// assert_eq!(error.to_string(), r#"pods "web-0" in namespace "shop" is not in the cache"#);
+/// assert!(error.status().is_not_found());
+/// ```
+pub struct Lister<K> {
+    store: Store<K>,
+    resource: Arc<ResourceName>,
+}
+
+/// Reads objects of one kind and one namespace from a cache. As [`Lister`] otherwise.
+pub struct NamespaceLister<K> {
+    lister: Lister<K>,
+    namespace: Arc<str>,
+}
+
+/// What the objects are called in errors.
+#[derive(Debug, PartialEq, Eq)]
+struct ResourceName {
+    group: String,
+    plural: String,
+}
+
+/// There is no such object in the cache.
+///
+/// Which says nothing about the server if the cache has not synced yet or lags behind.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{plural} {name:?}{} is not in the cache", InNamespace(namespace.as_deref()))]
+#[non_exhaustive]
+pub struct NotFound {
+    /// The API group of the resource; empty for the core group.
+    pub group: String,
+    /// The plural name of the resource.
+    pub plural: String,
+    /// The namespace that was looked in; none for cluster-scoped objects.
+    pub namespace: Option<String>,
+    /// The name that was looked for.
+    pub name: String,
+}
+
+struct InNamespace<'a>(Option<&'a str>);
+
+impl fmt::Display for InNamespace<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |namespace| write!(f, " in namespace {namespace:?}"))
+    }
+}
+
+impl NotFound {
+    /// The same, in the form the API server would say it: 404, `NotFound`.
+    pub fn status(&self) -> Status {
+        let resource = if self.group.is_empty() {
+            self.plural.clone()
+        } else {
+            format!("{}.{}", self.plural, self.group)
+        };
+        let details = StatusDetails {
+            name: self.name.clone(),
+            group: self.group.clone(),
+            kind: self.plural.clone(),
+            uid: String::new(),
+            causes: Vec::new(),
+            retry_after_seconds: 0,
+        };
+        Status::failure(&format!("{resource} {:?} not found", self.name), reason::NOT_FOUND)
+            .with_code(404)
+            .with_details(details)
+    }
+}
+
+impl From<NotFound> for Status {
+    fn from(error: NotFound) -> Self {
+        error.status()
+    }
+}
+
+impl<K: Object> Lister<K> {
+    /// Reads from this store. For kinds known at compile time.
+    pub fn new(store: Store<K>) -> Self
+    where
+        K::DynamicType: Default,
+    {
+        Self::for_kind(store, &K::DynamicType::default())
+    }
+
+    /// Reads from this store, which holds objects of this kind. For kinds known at run time.
+    pub fn for_kind(store: Store<K>, kind: &K::DynamicType) -> Self {
+        let resource =
+            ResourceName { group: K::group(kind).into_owned(), plural: K::plural(kind).into_owned() };
+        Self { store, resource: Arc::new(resource) }
+    }
+
+    /// The objects whose labels match.
+    pub fn list(&self, selector: &Selector) -> Vec<Arc<K>> {
+        let snapshot = self.store.snapshot();
+        if selector.selects_all() {
+            snapshot.list()
+        } else {
+            snapshot.filter(|object| matches(selector, object))
+        }
+    }
+
+    /// The object of a key, such as `"namespace/name"` or an [`ObjectKey`].
+    ///
+    /// # Errors
+    /// When it is not in the cache.
+    pub fn get(&self, key: impl AsRef<str>) -> Result<Arc<K>, NotFound> {
+        self.find(KeyRef::split(key.as_ref()))
+    }
+
+    /// The objects of one namespace.
+    pub fn namespace(&self, namespace: impl Into<Arc<str>>) -> NamespaceLister<K> {
+        NamespaceLister { lister: self.clone(), namespace: namespace.into() }
+    }
+
+    /// Every key, sorted.
+    pub fn keys(&self) -> Vec<ObjectKey> {
+        self.store.keys()
+    }
+
+    /// The whole cache as it is now.
+    pub fn snapshot(&self) -> Snapshot<K> {
+        self.store.snapshot()
+    }
+
+    fn find(&self, key: KeyRef<'_>) -> Result<Arc<K>, NotFound> {
+        self.store.get_in(Some(key.namespace), key.name).ok_or_else(|| NotFound {
+            group: self.resource.group.clone(),
+            plural: self.resource.plural.clone(),
+            namespace: (!key.namespace.is_empty()).then(|| key.namespace.to_owned()),
+            name: key.name.to_owned(),
+        })
+    }
+}
+
+impl<K: Object> NamespaceLister<K> {
+    /// The namespace.
+    pub fn name(&self) -> &str {
+        &self.namespace
+    }
+
+    /// The objects of the namespace whose labels match. Looks at that namespace's objects only.
+    pub fn list(&self, selector: &Selector) -> Vec<Arc<K>> {
+        let snapshot = self.lister.store.snapshot();
+        snapshot.filter_in_namespace(&self.namespace, |object| matches(selector, object))
+    }
+
+    /// The object of this name.
+    ///
+    /// # Errors
+    /// When it is not in the cache.
+    pub fn get(&self, name: &str) -> Result<Arc<K>, NotFound> {
+        self.lister.find(KeyRef { namespace: &self.namespace, name })
+    }
+}
+
+fn matches<K: Object>(selector: &Selector, object: &K) -> bool {
+    match &object.meta().labels {
+        Some(labels) => selector.matches(labels),
+        None => selector.matches(&std::collections::BTreeMap::new()),
+    }
+}
+
+impl<K> Clone for Lister<K> {
+    fn clone(&self) -> Self {
+        Self { store: self.store.clone(), resource: Arc::clone(&self.resource) }
+    }
+}
+
+impl<K> Clone for NamespaceLister<K> {
+    fn clone(&self) -> Self {
+        Self { lister: self.lister.clone(), namespace: Arc::clone(&self.namespace) }
+    }
+}
+
+impl<K> fmt::Debug for Lister<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lister").field("resource", &self.resource).finish_non_exhaustive()
+    }
+}
+
+impl<K> fmt::Debug for NamespaceLister<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NamespaceLister")
+            .field("resource", &self.lister.resource)
+            .field("namespace", &self.namespace)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An object of a kind that is not known where it is used: its metadata, and the object itself for who knows its type.
+pub trait AnyObject: Any + Send + Sync {
+    /// The object's metadata.
+    fn metadata(&self) -> &ObjectMeta;
+
+    /// The object, to be downcast.
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+}
+
+impl<K: Object> AnyObject for K {
+    fn metadata(&self) -> &ObjectMeta {
+        self.meta()
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+}
+
+impl fmt::Debug for dyn AnyObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let metadata = self.metadata();
+        f.debug_struct("AnyObject")
+            .field("namespace", &metadata.namespace)
+            .field("name", &metadata.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A [`Lister`] of a kind that is not known where it is used: `dyn GenericLister` holds one of any kind.
+pub trait GenericLister: fmt::Debug + Send + Sync {
+    /// As [`Lister::list`].
+    fn list(&self, selector: &Selector) -> Vec<Arc<dyn AnyObject>>;
+
+    /// As [`Lister::get`].
+    ///
+    /// # Errors
+    /// When it is not in the cache.
+    fn get(&self, key: &str) -> Result<Arc<dyn AnyObject>, NotFound>;
+
+    /// As [`Lister::namespace`].
+    fn namespace(&self, namespace: &str) -> Box<dyn GenericNamespaceLister>;
+}
+
+/// A [`NamespaceLister`] of a kind that is not known where it is used.
+pub trait GenericNamespaceLister: fmt::Debug + Send + Sync {
+    /// As [`NamespaceLister::list`].
+    fn list(&self, selector: &Selector) -> Vec<Arc<dyn AnyObject>>;
+
+    /// As [`NamespaceLister::get`].
+    ///
+    /// # Errors
+    /// When it is not in the cache.
+    fn get(&self, name: &str) -> Result<Arc<dyn AnyObject>, NotFound>;
+}
+
+fn erased<K: Object>(object: Arc<K>) -> Arc<dyn AnyObject> {
+    object
+}
+
+impl<K: Object> GenericLister for Lister<K> {
+    fn list(&self, selector: &Selector) -> Vec<Arc<dyn AnyObject>> {
+        self.list(selector).into_iter().map(erased).collect()
+    }
+
+    fn get(&self, key: &str) -> Result<Arc<dyn AnyObject>, NotFound> {
+        self.get(key).map(erased)
+    }
+
+    fn namespace(&self, namespace: &str) -> Box<dyn GenericNamespaceLister> {
+        Box::new(self.namespace(namespace))
+    }
+}
+
+impl<K: Object> GenericNamespaceLister for NamespaceLister<K> {
+    fn list(&self, selector: &Selector) -> Vec<Arc<dyn AnyObject>> {
+        self.list(selector).into_iter().map(erased).collect()
+    }
+
+    fn get(&self, name: &str) -> Result<Arc<dyn AnyObject>, NotFound> {
+        self.get(name).map(erased)
+    }
+}

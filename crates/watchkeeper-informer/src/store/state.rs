@@ -1,0 +1,320 @@
+//! The contents of a store: a value that can be copied at any time for next to nothing.
+
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+
+use super::{
+    change::{Asked, Outcome, Prepared},
+    definition::Definition,
+    error::{IndexError, StoreError},
+    index_table::IndexTable,
+    slot_set::SlotSet,
+    slots::Slots,
+    stored::{Stored, load_all},
+    table::{Table, hash_of},
+    values::Values,
+};
+use crate::{Object, ObjectKey, ResourceVersion, key::KeyRef};
+
+/// Objects that are announced together before they are loaded: as many as leave room in the nearest cache.
+const LOADED_AT_ONCE: usize = 64;
+
+/// Objects in numbered slots, the table that finds a key's slot, the indexes, and the version all of it is true for.
+///
+/// Slots are dense: the last object moves into the place of a removed one. So nothing is ever half empty, and slot
+/// numbers mean nothing outside. Every part is in pages that a copy shares until it writes to them.
+pub(crate) struct State<K> {
+    slots: Slots<K>,
+    by_key: Table,
+    /// In the order of the definitions.
+    indexes: Vec<Indexed>,
+    pub(super) definitions: Arc<Vec<Arc<Definition<K>>>>,
+    hasher: RandomState,
+    pub(super) resource_version: Option<ResourceVersion>,
+    pub(super) epoch: u64,
+}
+
+#[derive(Clone)]
+struct Indexed {
+    table: IndexTable,
+    /// False while objects that were there before the index are still being indexed.
+    is_complete: bool,
+}
+
+impl<K> Clone for State<K> {
+    fn clone(&self) -> Self {
+        Self {
+            slots: self.slots.clone(),
+            by_key: self.by_key.clone(),
+            indexes: self.indexes.clone(),
+            definitions: Arc::clone(&self.definitions),
+            hasher: self.hasher.clone(),
+            resource_version: self.resource_version.clone(),
+            epoch: self.epoch,
+        }
+    }
+}
+
+/// Reading.
+impl<K: Object> State<K> {
+    pub(super) fn new() -> Self {
+        Self {
+            slots: Slots::new(),
+            by_key: Table::new(),
+            indexes: Vec::new(),
+            definitions: Arc::default(),
+            hasher: RandomState::default(),
+            resource_version: None,
+            epoch: 0,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(super) fn get(&self, key: KeyRef<'_>) -> Option<Arc<K>> {
+        let hash = hash_of(&self.hasher, key);
+        let slot = self.by_key.find(hash, |slot| {
+            // Its counter is needed next, and can be fetched while the key is compared.
+            self.slots.get(slot).inspect(|stored| stored.announce());
+            self.slots.is(slot, key)
+        })?;
+        Some(self.slots.get(slot)?.load())
+    }
+
+    pub(super) fn contains(&self, key: KeyRef<'_>) -> bool {
+        self.find(hash_of(&self.hasher, key), key).is_some()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Stored<K>> {
+        self.slots.iter()
+    }
+
+    pub(super) fn list(&self) -> Vec<Arc<K>> {
+        let mut objects = Vec::with_capacity(self.len());
+        for page in self.slots.pages() {
+            load_all(page.iter().flatten(), &mut objects);
+        }
+        objects
+    }
+
+    pub(super) fn keys(&self) -> Vec<ObjectKey> {
+        sorted(self.slots.keys())
+    }
+
+    /// The number of an index, if it is complete.
+    pub(super) fn index_number(&self, name: &str) -> Result<usize, IndexError> {
+        let number = self.definitions.iter().position(|definition| &*definition.name == name);
+        number.filter(|&number| self.is_complete(number)).ok_or_else(|| IndexError::Unknown {
+            name: name.to_owned(),
+            known: self.index_names().map(str::to_owned).collect(),
+        })
+    }
+
+    pub(super) fn index_names(&self) -> impl Iterator<Item = &str> {
+        let complete = self.definitions.iter().enumerate().filter(|(number, _)| self.is_complete(*number));
+        complete.map(|(_, definition)| &*definition.name)
+    }
+
+    /// The slots that have a value in an index.
+    pub(super) fn indexed(&self, index: usize, value: &str) -> Option<&SlotSet> {
+        self.indexes.get(index)?.table.slots(&self.hasher, value)
+    }
+
+    pub(super) fn objects<'a>(
+        &'a self,
+        slots: impl Iterator<Item = u32> + 'a,
+    ) -> impl Iterator<Item = &'a Stored<K>> {
+        slots.filter_map(|slot| self.slots.get(slot))
+    }
+
+    /// The objects that have any of these values in an index, each once.
+    pub(super) fn union<'a>(&self, index: usize, values: impl Iterator<Item = &'a str>) -> Vec<Arc<K>> {
+        let sets = values.filter_map(|value| self.indexed(index, value));
+        let mut slots: Vec<u32> = sets.flat_map(SlotSet::iter).collect();
+        slots.sort_unstable();
+        slots.dedup();
+        self.load(&slots)
+    }
+
+    /// The objects that have a value in an index.
+    pub(super) fn indexed_objects(&self, index: usize, value: &str) -> Vec<Arc<K>> {
+        let slots: Vec<u32> = self.indexed(index, value).into_iter().flat_map(SlotSet::iter).collect();
+        self.load(&slots)
+    }
+
+    /// The keys of the objects that have a value in an index, sorted.
+    pub(super) fn indexed_keys(&self, index: usize, value: &str) -> Vec<ObjectKey> {
+        let slots = self.indexed(index, value).into_iter().flat_map(SlotSet::iter);
+        sorted(slots.filter_map(|slot| self.slots.key(slot)))
+    }
+
+    fn load(&self, slots: &[u32]) -> Vec<Arc<K>> {
+        let mut objects = Vec::with_capacity(slots.len());
+        for some in slots.chunks(LOADED_AT_ONCE) {
+            load_all(some.iter().filter_map(|&slot| self.slots.get(slot)), &mut objects);
+        }
+        objects
+    }
+
+    /// The values an index has objects for, sorted.
+    pub(super) fn index_values(&self, index: usize) -> Vec<Arc<str>> {
+        let indexed = self.indexes.get(index).into_iter();
+        let mut values: Vec<Arc<str>> = indexed.flat_map(|indexed| indexed.table.values()).cloned().collect();
+        values.sort_unstable();
+        values
+    }
+
+    fn is_complete(&self, index: usize) -> bool {
+        self.indexes.get(index).is_some_and(|indexed| indexed.is_complete)
+    }
+
+    fn find(&self, hash: u32, key: KeyRef<'_>) -> Option<u32> {
+        self.by_key.find(hash, |slot| self.slots.is(slot, key))
+    }
+}
+
+/// Writing. Nothing here runs the user's code or drops an object.
+impl<K: Object> State<K> {
+    /// Refuses a version that is not known to be at least the one held. Where the one held has no order there is nothing
+    /// to go by but that the other came later.
+    pub(super) fn check_version(&self, offered: Option<&ResourceVersion>) -> Result<(), StoreError> {
+        let (Some(held), Some(offered)) = (&self.resource_version, offered) else { return Ok(()) };
+        if !held.is_ordered() || offered >= held {
+            return Ok(());
+        }
+        Err(StoreError::Backwards { held: held.clone(), offered: offered.clone() })
+    }
+
+    /// Refuses more objects than there are slot numbers.
+    pub(super) fn check_room(&self, additional: usize) -> Result<(), StoreError> {
+        // Two numbers have other meanings in the tables.
+        if self.len().saturating_add(additional) > u32::MAX as usize - 2 {
+            return Err(StoreError::Full { held: self.len(), offered: additional });
+        }
+        Ok(())
+    }
+
+    /// Whether adding this many objects means copying the whole table of keys.
+    pub(super) fn grows_with(&self, additional: usize) -> bool {
+        self.by_key.grows_with(additional)
+    }
+
+    /// The contents are true for this version from now on; without one it stays as it is.
+    pub(super) fn advance_to(&mut self, version: Option<&ResourceVersion>) {
+        if let Some(version) = version {
+            self.resource_version = Some(version.clone());
+        }
+    }
+
+    /// The server's history begins anew: versions so far say nothing about those to come.
+    pub(super) fn begin_epoch(&mut self) {
+        self.epoch += 1;
+        self.resource_version = None;
+    }
+
+    /// Makes a change.
+    pub(super) fn apply(&mut self, change: Prepared<K>) -> Outcome<K> {
+        match change.asked {
+            Asked::Put(object) => self.put(object, &change.values).1,
+            Asked::Delete(key) => self.delete(KeyRef::split(key.as_str())),
+        }
+    }
+
+    /// Makes every change, which are all puts, and removes what they did not touch.
+    pub(super) fn replace(&mut self, changes: Vec<Prepared<K>>) -> (Vec<Outcome<K>>, Vec<Arc<K>>) {
+        self.by_key.reserve(changes.len().saturating_sub(self.len()));
+        let mut is_listed = vec![false; self.len()];
+        let mut outcomes = Vec::with_capacity(changes.len());
+        for change in changes {
+            let Asked::Put(object) = change.asked else { continue };
+            let (slot, outcome) = self.put(object, &change.values);
+            match is_listed.get_mut(slot as usize) {
+                Some(is_listed) => *is_listed = true,
+                None => is_listed.push(true),
+            }
+            outcomes.push(outcome);
+        }
+        // From the last to the first: what moves into a freed slot is then always listed.
+        let unlisted = (0..is_listed.len()).rev().filter(|&slot| !is_listed[slot]);
+        let deleted = unlisted.filter_map(|slot| self.remove(u32::try_from(slot).ok()?)).collect();
+        (outcomes, deleted)
+    }
+
+    /// Adds an index that has nothing in it yet, under the next number.
+    pub(super) fn add_index(&mut self, definition: Arc<Definition<K>>) -> usize {
+        let number = self.indexes.len();
+        self.indexes.push(Indexed { table: IndexTable::new(self.len()), is_complete: self.len() == 0 });
+        Arc::make_mut(&mut self.definitions).push(definition);
+        number
+    }
+
+    /// Lists an object in an index, if it is still the one of its key.
+    pub(super) fn index_object(&mut self, index: usize, object: &Arc<K>, values: &Values) {
+        let key = KeyRef::of(&**object);
+        let Some(slot) = self.find(hash_of(&self.hasher, key), key) else { return };
+        if self.slots.get(slot).is_some_and(|stored| stored.is(object))
+            && let Some(indexed) = self.indexes.get_mut(index)
+        {
+            indexed.table.set(&self.hasher, slot, values);
+        }
+    }
+
+    pub(super) fn complete_index(&mut self, index: usize) {
+        if let Some(indexed) = self.indexes.get_mut(index) {
+            indexed.is_complete = true;
+        }
+    }
+
+    fn put(&mut self, object: Arc<K>, values: &[Values]) -> (u32, Outcome<K>) {
+        let hash = hash_of(&self.hasher, KeyRef::of(&*object));
+        let (slot, outcome) = if let Some(slot) = self.find(hash, KeyRef::of(&*object)) {
+            if self.slots.get(slot).is_some_and(|stored| stored.is(&object)) {
+                return (slot, Outcome::Updated { old: object });
+            }
+            let old = self.slots.replace(slot, Stored::new(object));
+            (slot, old.map_or(Outcome::Added, |old| Outcome::Updated { old: old.into_object() }))
+        } else {
+            // `check_room` has made sure that the number fits.
+            let slot = u32::try_from(self.len()).unwrap_or(u32::MAX);
+            let stored = Stored::new(Arc::clone(&object));
+            self.slots.push(KeyRef::of(&*object), stored);
+            self.by_key.insert(hash, slot);
+            self.indexes.iter_mut().for_each(|indexed| indexed.table.push_slot());
+            (slot, Outcome::Added)
+        };
+        for (indexed, values) in self.indexes.iter_mut().zip(values) {
+            indexed.table.set(&self.hasher, slot, values);
+        }
+        debug_assert_eq!(values.len(), self.indexes.len(), "an object is indexed by every index or by none");
+        (slot, outcome)
+    }
+
+    fn delete(&mut self, key: KeyRef<'_>) -> Outcome<K> {
+        let slot = self.find(hash_of(&self.hasher, key), key);
+        slot.and_then(|slot| self.remove(slot)).map_or(Outcome::Absent, |old| Outcome::Deleted { old })
+    }
+
+    fn remove(&mut self, slot: u32) -> Option<Arc<K>> {
+        let hash = |key: &str| hash_of(&self.hasher, KeyRef::split(key));
+        self.by_key.remove(hash(self.slots.key(slot)?), slot);
+        let removed = self.slots.swap_remove(slot)?;
+        if let Some(moved) = self.slots.key(slot) {
+            // It was the last one.
+            self.by_key.renumber(hash(moved), u32::try_from(self.len()).unwrap_or(u32::MAX), slot);
+        }
+        for indexed in &mut self.indexes {
+            indexed.table.swap_remove_slot(&self.hasher, slot);
+        }
+        Some(removed.into_object())
+    }
+}
+
+/// The keys of these texts, sorted.
+fn sorted<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<ObjectKey> {
+    let mut keys: Vec<ObjectKey> = texts.map(ObjectKey::of_checked).collect();
+    keys.sort_unstable();
+    keys
+}

@@ -1,0 +1,242 @@
+//! A hash table of numbers that is cheap to copy.
+
+use std::hash::{BuildHasher, Hash};
+
+use foldhash::fast::RandomState;
+
+use super::paged::Paged;
+
+/// The part of a hash the tables use: its upper half, which `home` needs to be the well-mixed one.
+pub(crate) fn hash_of(hasher: &RandomState, key: impl Hash) -> u32 {
+    (hasher.hash_one(key) >> 32) as u32
+}
+
+/// Homes are added this many at a time, a page.
+const STEP: u64 = 64;
+/// Above this many homes, a table that is nearly empty is rebuilt smaller.
+const KEEP_HOMES: u64 = 1024;
+
+/// A number and the hash of what it stands for. What it stands for is read from where the number points.
+#[derive(Debug, Clone, Copy, Default)]
+struct Entry {
+    hash: u32,
+    /// The number plus one; zero is an empty place.
+    tag: u32,
+}
+
+/// Finds a number by the hash of what it stands for; the caller compares.
+///
+/// Linear probing over a [`Paged`] vector, because a copy of the store must be able to look keys up too, and a table in
+/// one piece would have to be copied whole. A hash's home grows with the hash, and entries are kept in the order of
+/// their hashes: a search that meets a larger hash is over, and growing is one pass without hashing anything.
+/// Entries that run past the last home lie behind it; there is no wrapping around.
+#[derive(Clone)]
+pub(crate) struct Table {
+    entries: Paged<Entry>,
+    homes: u64,
+    len: u64,
+}
+
+impl Table {
+    pub(crate) fn new() -> Self {
+        Self { entries: Paged::new(), homes: 0, len: 0 }
+    }
+
+    pub(crate) fn find(&self, hash: u32, is_it: impl FnMut(u32) -> bool) -> Option<u32> {
+        let at = self.position(hash, is_it)?;
+        Some(self.entries.get(at)?.tag - 1)
+    }
+
+    /// Adds a number. The caller has made sure that what it stands for is not there yet.
+    pub(crate) fn insert(&mut self, hash: u32, number: u32) {
+        self.reserve(1);
+        let mut carried = Entry { hash, tag: number + 1 };
+        let mut at = self.home(hash);
+        while let Some(&entry) = self.entries.get(at) {
+            if entry.tag == 0 {
+                break;
+            }
+            if entry.hash > carried.hash {
+                self.set(at, carried);
+                carried = entry;
+            }
+            at += 1;
+        }
+        if at == self.entries.len() {
+            self.entries.push(carried);
+        } else {
+            self.set(at, carried);
+        }
+        self.len += 1;
+    }
+
+    pub(crate) fn remove(&mut self, hash: u32, number: u32) {
+        let Some(mut at) = self.position(hash, |candidate| candidate == number) else { return };
+        // Whatever stands to the right because this place was taken moves back.
+        while let Some(&next) = self.entries.get(at + 1) {
+            if next.tag == 0 || self.home(next.hash) > at {
+                break;
+            }
+            self.set(at, next);
+            at += 1;
+        }
+        self.set(at, Entry::default());
+        self.len -= 1;
+        if self.homes > KEEP_HOMES && self.len * 8 < self.homes {
+            self.rebuild(self.len * 2);
+        }
+    }
+
+    /// Has `hash` stand for another number.
+    pub(crate) fn renumber(&mut self, hash: u32, from: u32, to: u32) {
+        if let Some(at) = self.position(hash, |candidate| candidate == from) {
+            self.set(at, Entry { hash, tag: to + 1 });
+        }
+    }
+
+    /// Whether adding this many means rebuilding the table.
+    pub(crate) fn grows_with(&self, additional: usize) -> bool {
+        (self.len + additional as u64) * 5 > self.homes * 4
+    }
+
+    /// Makes room for this many more.
+    pub(crate) fn reserve(&mut self, additional: usize) {
+        if self.grows_with(additional) {
+            let needed = (self.len + additional as u64) * 5 / 4 + 1;
+            self.rebuild(needed.max(self.homes + self.homes / 2));
+        }
+    }
+
+    fn position(&self, hash: u32, mut is_it: impl FnMut(u32) -> bool) -> Option<usize> {
+        let mut at = self.home(hash);
+        loop {
+            let entry = self.entries.get(at)?;
+            if entry.tag == 0 || entry.hash > hash {
+                return None;
+            }
+            if entry.hash == hash && is_it(entry.tag - 1) {
+                return Some(at);
+            }
+            at += 1;
+        }
+    }
+
+    /// Where the search for a hash begins: the same share of the homes as the hash is of all hashes.
+    fn home(&self, hash: u32) -> usize {
+        // Below `homes`, which the machine's memory bounds.
+        usize::try_from((u64::from(hash) * self.homes) >> 32).unwrap_or(usize::MAX)
+    }
+
+    fn set(&mut self, at: usize, entry: Entry) {
+        if let Some(place) = self.entries.get_mut(at) {
+            *place = entry;
+        }
+    }
+
+    fn rebuild(&mut self, homes: u64) {
+        self.homes = homes.next_multiple_of(STEP).max(STEP);
+        let places = usize::try_from(self.homes).unwrap_or(usize::MAX);
+        let before = std::mem::replace(&mut self.entries, Paged::of_defaults(places));
+        let mut next = 0;
+        for &entry in before.iter().filter(|entry| entry.tag != 0) {
+            let at = self.home(entry.hash).max(next);
+            if at < self.entries.len() {
+                self.set(at, entry);
+            } else {
+                self.entries.push(entry);
+            }
+            next = at + 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Insert(u32),
+        Remove(usize),
+        Renumber(usize),
+        Copy,
+    }
+
+    /// Few different hashes, at both ends of the range, so that runs are long and cross pages and the last home.
+    fn hash() -> impl Strategy<Value = u32> {
+        prop_oneof![any::<u32>(), 0..4_u32, (0..4_u32).prop_map(|below| u32::MAX - below)]
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            6 => hash().prop_map(Step::Insert),
+            3 => any::<usize>().prop_map(Step::Remove),
+            1 => any::<usize>().prop_map(Step::Renumber),
+            1 => Just(Step::Copy),
+        ];
+        prop::collection::vec(step, 0..500)
+    }
+
+    fn assert_same(table: &Table, reference: &BTreeMap<u32, u32>) {
+        for (&number, &hash) in reference {
+            assert_eq!(table.find(hash, |candidate| candidate == number), Some(number));
+        }
+        assert_eq!(table.len, reference.len() as u64);
+        let occupied: Vec<Entry> = table.entries.iter().copied().filter(|entry| entry.tag != 0).collect();
+        assert_eq!(occupied.len(), reference.len());
+        assert!(occupied.is_sorted_by_key(|entry| entry.hash), "a search may stop at a larger hash");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn every_number_is_found_by_its_hash_and_none_other(steps in steps()) {
+            let mut ours = Table::new();
+            let mut reference: BTreeMap<u32, u32> = BTreeMap::new();
+            let mut copies = Vec::new();
+            let mut next = 0;
+            for step in steps {
+                let pick = |which: usize| reference.iter().nth(which % reference.len().max(1)).map(|(&n, &h)| (n, h));
+                match step {
+                    Step::Insert(hash) => {
+                        ours.insert(hash, next);
+                        reference.insert(next, hash);
+                        next += 1;
+                    }
+                    Step::Remove(which) => if let Some((number, hash)) = pick(which) {
+                        ours.remove(hash, number);
+                        reference.remove(&number);
+                        prop_assert_eq!(ours.find(hash, |candidate| candidate == number), None);
+                    },
+                    Step::Renumber(which) => if let Some((number, hash)) = pick(which) {
+                        ours.renumber(hash, number, next);
+                        reference.remove(&number);
+                        reference.insert(next, hash);
+                        next += 1;
+                    },
+                    Step::Copy => copies.push((ours.clone(), reference.clone())),
+                }
+            }
+            copies.push((ours, reference));
+            for (copy, expected) in copies {
+                assert_same(&copy, &expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_table_that_was_large_gives_its_memory_back() {
+        let hash = |number: u32| number.wrapping_mul(0x9e37_79b9);
+        let mut table = Table::new();
+        (0..100_000).for_each(|number| table.insert(hash(number), number));
+        let large = table.entries.len();
+        (10..100_000).for_each(|number| table.remove(hash(number), number));
+        assert!(table.entries.len() < large / 50, "{} places of {large} left", table.entries.len());
+        assert!((0..10).all(|number| table.find(hash(number), |it| it == number).is_some()));
+    }
+}

@@ -1,0 +1,112 @@
+//! Listers: by labels, by namespace, by name.
+
+use std::sync::Arc;
+
+use crate::objects::{at, keys_of, labelled};
+use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::LabelSelector};
+use kube_core::{ApiResource, DynamicObject, Expression, GroupVersionKind, Selector, Status};
+use watchkeeper_informer::{GenericLister, Lister, Store};
+
+fn cache() -> Store<ConfigMap> {
+    let store = Store::new();
+    for (key, labels) in [
+        ("shop/web", &[("app", "web"), ("tier", "front")][..]),
+        ("shop/db", &[("app", "db")]),
+        ("shop/bare", &[]),
+        ("bank/web", &[("app", "web")]),
+    ] {
+        store.add(labelled(key, labels)).expect("has a key");
+    }
+    store.add(at("shop/unlabelled", "1")).expect("has a key");
+    store
+}
+
+#[test]
+fn every_operator_of_a_label_selector_selects_what_the_api_would() {
+    let lister = Lister::new(cache());
+    let set = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect();
+    let app = || "app".to_owned();
+    let all = ["bank/web", "shop/bare", "shop/db", "shop/unlabelled", "shop/web"];
+    let without_db = ["bank/web", "shop/bare", "shop/unlabelled", "shop/web"];
+    let both: Selector =
+        [Expression::Equal(app(), "web".into()), Expression::Exists("tier".into())].into_iter().collect();
+    let parsed: Selector =
+        LabelSelector { match_labels: Some([(app(), "web".to_owned())].into()), match_expressions: None }
+            .try_into()
+            .unwrap();
+    for (selector, expected) in [
+        (Selector::default(), &all[..]),
+        (Expression::Equal(app(), "web".into()).into(), &["bank/web", "shop/web"]),
+        (Expression::NotEqual(app(), "db".into()).into(), &without_db),
+        (Expression::In(app(), set(&["db", "queue"])).into(), &["shop/db"]),
+        (Expression::NotIn(app(), set(&["db", "queue"])).into(), &without_db),
+        (Expression::Exists(app()).into(), &["bank/web", "shop/db", "shop/web"]),
+        (Expression::DoesNotExist(app()).into(), &["shop/bare", "shop/unlabelled"]),
+        (Expression::In(app(), set(&[])).into(), &[]),
+        (both, &["shop/web"]),
+        (parsed, &["bank/web", "shop/web"]),
+    ] {
+        assert_eq!(keys_of(lister.list(&selector)), expected, "{selector}");
+        let shop: Vec<_> = expected.iter().copied().filter(|key| key.starts_with("shop/")).collect();
+        assert_eq!(keys_of(lister.namespace("shop").list(&selector)), shop, "{selector} in shop");
+    }
+    assert!(lister.namespace("nowhere").list(&Selector::default()).is_empty());
+}
+
+#[test]
+fn an_object_is_got_by_key_or_by_name_in_its_namespace() {
+    let lister = Lister::new(cache());
+    assert_eq!(keys_of([lister.get("shop/web").unwrap()]), ["shop/web"]);
+    assert_eq!(keys_of([lister.namespace("bank").get("web").unwrap()]), ["bank/web"]);
+    assert!(lister.namespace("bank").get("db").is_err());
+    assert!(lister.namespace("bank").get("../shop/web").is_err());
+    assert_eq!(lister.keys().len(), 5);
+    assert_eq!(lister.snapshot().len(), 5);
+}
+
+#[test]
+fn what_is_not_there_is_not_found_in_the_words_of_the_api() {
+    let lister = Lister::new(Store::<k8s_openapi::api::apps::v1::Deployment>::new());
+    let error = lister.namespace("shop").get("web").unwrap_err();
+    assert_eq!(error.to_string(), r#"deployments "web" in namespace "shop" is not in the cache"#);
+    let status: Status = error.into();
+    assert!(status.is_not_found());
+    assert_eq!((status.code, status.reason.as_str()), (404, "NotFound"));
+    assert_eq!(status.message, r#"deployments.apps "web" not found"#);
+    let details = status.details.unwrap();
+    assert_eq!(
+        (details.name.as_str(), details.group.as_str(), details.kind.as_str()),
+        ("web", "apps", "deployments")
+    );
+
+    let lister = Lister::new(Store::<k8s_openapi::api::core::v1::Node>::new());
+    let error = lister.get("n1").unwrap_err();
+    assert_eq!((error.to_string().as_str(), error.namespace), (r#"nodes "n1" is not in the cache"#, None));
+}
+
+#[test]
+fn a_kind_known_only_at_run_time_is_listed_the_same_way() {
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("shop.example", "v1", "Order"));
+    let store = Store::<DynamicObject>::new();
+    store.add(Arc::new(DynamicObject::new("one", &kind).within("shop"))).unwrap();
+    let orders = Lister::for_kind(store, &kind);
+    assert_eq!(keys_of(orders.namespace("shop").list(&Selector::default())), ["shop/one"]);
+    let missing = orders.get("shop/two").unwrap_err();
+    assert_eq!(missing.status().message, r#"orders.shop.example "two" not found"#);
+}
+
+#[test]
+fn listers_of_different_kinds_are_used_alike_and_their_objects_known_again() {
+    let nodes = Store::<k8s_openapi::api::core::v1::Node>::new();
+    let listers: [Box<dyn GenericLister>; 2] = [Box::new(Lister::new(cache())), Box::new(Lister::new(nodes))];
+    let everything = Selector::default();
+    assert_eq!(listers.each_ref().map(|lister| lister.list(&everything).len()), [5, 0]);
+    let object = listers[0].get("shop/web").unwrap();
+    assert_eq!(object.metadata().name.as_deref(), Some("web"));
+    assert!(object.into_any().downcast::<ConfigMap>().is_ok());
+    let shop = listers[0].namespace("shop");
+    assert_eq!(
+        (shop.list(&everything).len(), shop.get("db").is_ok(), shop.get("none").is_err()),
+        (4, true, true)
+    );
+}

@@ -1,0 +1,122 @@
+//! The store under Shuttle: thousands of schedules of a few threads, each checked for what must never happen. A
+//! deadlock shows as such, with the schedule that replays it.
+//!
+//! `RUSTFLAGS="--cfg shuttle" cargo test -p watchkeeper-informer --test cache --release -- store_interleavings`
+use std::sync::Arc;
+
+use crate::objects::{expected_index, key, keys_of, tagged, tags, version};
+use k8s_openapi::api::core::v1::ConfigMap;
+use shuttle::thread;
+use watchkeeper_informer::{Change, Snapshot, Store};
+
+const SCHEDULES: usize = 5_000;
+
+/// Both of Shuttle's searches: uniformly random, and few preemptions at the worst places.
+fn explore(body: impl Fn() + Send + Sync + 'static) {
+    let body = Arc::new(body);
+    let again = Arc::clone(&body);
+    shuttle::check_random(move || body(), SCHEDULES);
+    shuttle::check_pct(move || again(), SCHEDULES, 3);
+}
+
+/// Every index that is there says what its function says of the objects that are there.
+fn check(snapshot: &Snapshot<ConfigMap>) {
+    for name in snapshot.index_names().filter(|name| name.starts_with("tags")) {
+        let expected = expected_index(snapshot.iter(), tags);
+        let values = snapshot.index_values(name).unwrap();
+        assert!(values.iter().map(|value| &**value).eq(expected.keys().map(String::as_str)));
+        for (value, keys) in &expected {
+            assert_eq!(&keys_of(snapshot.by_index(name, value).unwrap()), keys);
+        }
+    }
+}
+
+fn batch(generation: &str) -> [Change<ConfigMap>; 2] {
+    ["a/x", "a/y"].map(|key| Change::put(tagged(key, generation)).unwrap())
+}
+
+#[test]
+fn a_reader_sees_a_batch_whole_with_its_version() {
+    explore(|| {
+        let store = Store::new();
+        store.add_index("tags", tags).unwrap();
+        store.apply(batch("1"), Some(&version("1"))).unwrap();
+        let writer = {
+            let store = store.clone();
+            thread::spawn(move || {
+                store.apply(batch("2"), Some(&version("2"))).unwrap();
+                store.replace([tagged("a/x", "3"), tagged("a/y", "3")], Some(&version("3"))).unwrap();
+            })
+        };
+        let readers: Vec<_> = (0..2)
+            .map(|_| {
+                let store = store.clone();
+                thread::spawn(move || {
+                    let mut last = String::new();
+                    for _ in 0..2 {
+                        let snapshot = store.snapshot();
+                        let at = snapshot.resource_version().unwrap().to_string();
+                        assert!(at >= last);
+                        assert!(snapshot.iter().all(|object| tags(&object) == [at.clone()]));
+                        assert_eq!(snapshot.by_index("tags", &at).unwrap().len(), 2);
+                        assert!(store.by_index("tags", "2").unwrap().len() != 1, "half a batch");
+                        last = at;
+                    }
+                })
+            })
+            .collect();
+        writer.join().unwrap();
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+    });
+}
+
+#[test]
+fn concurrent_writers_lose_nothing() {
+    explore(|| {
+        let store = Store::new();
+        store.add_index("tags", tags).unwrap();
+        let writers: Vec<_> = (0..3)
+            .map(|number| {
+                let store = store.clone();
+                thread::spawn(move || {
+                    store.add(tagged(&format!("a/{number}"), "some.all")).unwrap();
+                    store.add(tagged("a/shared", &number.to_string())).unwrap();
+                    store.delete(&key(&format!("b/{number}")));
+                })
+            })
+            .collect();
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        let snapshot = store.snapshot();
+        assert_eq!(keys_of(snapshot.iter()), ["a/0", "a/1", "a/2", "a/shared"]);
+        check(&snapshot);
+    });
+}
+
+#[test]
+fn an_index_added_among_writes_agrees_with_them_from_the_first_moment_it_is_seen() {
+    explore(|| {
+        let store = Store::new();
+        store.replace([tagged("a/x", "1"), tagged("a/y", "1.2"), tagged("a/z", "3")], None).unwrap();
+        let writer = {
+            let store = store.clone();
+            thread::spawn(move || {
+                store.delete(&key("a/x"));
+                store.add(tagged("a/y", "2.3")).unwrap();
+                store.add(tagged("a/w", "1")).unwrap();
+            })
+        };
+        let adders: Vec<_> = (0..2)
+            .map(|number| {
+                let store = store.clone();
+                thread::spawn(move || _ = store.add_index(format!("tags {number}"), tags).unwrap())
+            })
+            .collect();
+        check(&store.snapshot());
+        adders.into_iter().for_each(|adder| adder.join().unwrap());
+        check(&store.snapshot());
+        writer.join().unwrap();
+        let snapshot = store.snapshot();
+        assert_eq!(snapshot.index_names().count(), 3);
+        check(&snapshot);
+    });
+}
