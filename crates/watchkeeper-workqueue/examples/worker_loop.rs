@@ -55,7 +55,7 @@ async fn main() {
     say("next: the crate's documentation, `cargo doc -p watchkeeper-workqueue --open`");
 }
 
-async fn work(worker: usize, item: Item<Key>) {
+async fn work(worker: usize, item: Item<'_, Key>) {
     tokio::time::sleep(Duration::from_millis(5)).await; // as if talking to a server
     let because =
         if item.causes().is_empty() { "its time has come".into() } else { item.causes().to_string() };
