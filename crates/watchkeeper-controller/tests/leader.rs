@@ -70,7 +70,7 @@ struct InFlight {
 
 impl Replica {
     fn clock(&self, step: usize) -> Duration {
-        self.offset + STEP.mul_f64(step as f64 * self.rate)
+        self.offset + (STEP * u32::try_from(step).expect("few steps")).mul_f64(self.rate)
     }
 }
 
