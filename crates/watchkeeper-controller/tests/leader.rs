@@ -104,7 +104,7 @@ fn run(rates: &[f64], fates: &[Fate], steps: usize) -> Vec<Vec<usize>> {
                     }
                     match request.outcome.take() {
                         Some(outcome) if step >= request.answers => {
-                            action = replica.elector.outcome(now, outcome)
+                            action = replica.elector.outcome(now, outcome);
                         }
                         outcome => replica.request = Some(InFlight { outcome, ..request }),
                     }
