@@ -59,6 +59,15 @@ pub(crate) static KUBE_RS_COUNTED: Peer = Peer {
     },
 };
 
+/// tokio's channels, which are in this program.
+pub(crate) static CHANNELS: Peer = Peer {
+    name: "channels",
+    prepare: || {
+        let version = locked_version("tokio").unwrap_or("of the lock file");
+        prepare_in_process("channels", format!("tokio {version}, one channel for each handler"))
+    },
+};
+
 /// The peers of a plan that can be run.
 #[derive(Debug)]
 pub(crate) struct Peers(pub(crate) Vec<Prepared>);
@@ -127,12 +136,14 @@ fn prepare_client_go() -> Result<Availability, BenchError> {
 }
 
 fn prepare_kube_rs(name: &'static str) -> Result<Availability, BenchError> {
+    let version = locked_version("kube-client").unwrap_or("of the lock file");
+    prepare_in_process(name, format!("kube-client {version}, built like ours"))
+}
+
+/// A peer that is a library: its side is in this program.
+fn prepare_in_process(name: &'static str, version: String) -> Result<Availability, BenchError> {
     let program = std::env::current_exe()
         .map_err(|cause| BenchError::Start { program: "the harness".to_owned(), cause })?;
-    let version = format!(
-        "kube-client {}, built like ours",
-        locked_version("kube-client").unwrap_or("of the lock file")
-    );
     Ok(Availability::Ready(Prepared { name, version, program, prefix: cli::run_peer_prefix() }))
 }
 

@@ -31,6 +31,25 @@ pub(crate) struct Row {
     pub(crate) target: Target,
 }
 
+impl Row {
+    /// A peer's side of a row: it is only run, never judged.
+    pub(crate) const fn of_peer(
+        name: &'static str,
+        run: fn(Load) -> Result<Measurement, RunFailure>,
+    ) -> Self {
+        Self {
+            name,
+            about: "",
+            unit: "",
+            size: Size { full: 1, quick: 1 },
+            ours: run,
+            peer: None,
+            figure: Figure::CpuPerOperation,
+            target: Target::ShareOfPeer(1.0),
+        }
+    }
+}
+
 /// Operations of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size {

@@ -31,7 +31,8 @@ fn a_row_without_peer_prints_its_one_line_and_succeeds() {
 
 #[test]
 fn every_row_that_does_not_wait_runs_and_reports_in_the_order_of_the_suite() {
-    let rows = "memory-delayed,lockstep,distinct-1p1c,distinct-4p4c,duplicate,rate-limited,delay-insert,memory-queued";
+    let rows = "memory-delayed,lockstep,distinct-1p1c,distinct-4p4c,duplicate,duplicate-hot,rate-limited,\
+                delay-insert,memory-queued";
     let output = bench(&[&TINY[..], &["--only", rows]].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 
@@ -43,6 +44,7 @@ fn every_row_that_does_not_wait_runs_and_reports_in_the_order_of_the_suite() {
         "distinct-1p1c",
         "distinct-4p4c",
         "duplicate",
+        "duplicate-hot",
         "rate-limited",
         "delay-insert",
         "memory-queued",

@@ -18,6 +18,7 @@ var queueRows = map[string]func(operations int) (result, error){
 	"distinct-1p1c":  func(n int) (result, error) { return queueDistinct(n, 1, 1) },
 	"distinct-4p4c":  func(n int) (result, error) { return queueDistinct(n, 4, 4) },
 	"duplicate":      queueDuplicate,
+	"duplicate-hot":  queueDuplicateHot,
 	"rate-limited":   queueRateLimited,
 	"delay-insert":   queueDelayInsert,
 	"memory-queued":  queueMemoryQueued,
@@ -26,7 +27,7 @@ var queueRows = map[string]func(operations int) (result, error){
 }
 
 const (
-	duplicateKeys    = 1000
+	hotKeys          = 1000
 	latenessWindow   = 5 * time.Second
 	latenessWorkers  = 2
 	farDelayBase     = time.Hour
@@ -121,22 +122,45 @@ func produceAndConsume(
 	return int(handled.Load())
 }
 
-// queueDuplicate adds strings equal to the queued ones but allocated apart from them, as an event handler would.
+// queueDuplicate adds all keys while all of them are queued. The strings share their bytes with the queued ones, as
+// those of a cache do.
 func queueDuplicate(n int) (result, error) {
-	queue := workqueue.NewTyped[string]()
-	for _, key := range queueKeys(duplicateKeys) {
+	keys := queueKeys(n)
+	queue := filledQueue(keys)
+	meter := startMeter()
+	for _, key := range keys {
 		queue.Add(key)
 	}
-	again := queueKeys(duplicateKeys)
+	measured := meter.stop(n)
+	return measured, expectQueued(queue, n)
+}
+
+// queueDuplicateHot adds a few strings equal to the queued ones but allocated apart from them, as an event handler
+// would.
+func queueDuplicateHot(n int) (result, error) {
+	queue := filledQueue(queueKeys(hotKeys))
+	again := queueKeys(hotKeys)
 	meter := startMeter()
 	for i := range n {
-		queue.Add(again[i%duplicateKeys])
+		queue.Add(again[i%hotKeys])
 	}
 	measured := meter.stop(n)
-	if queue.Len() != duplicateKeys {
-		return result{}, fmt.Errorf("%d keys queued after adding duplicates of %d", queue.Len(), duplicateKeys)
+	return measured, expectQueued(queue, hotKeys)
+}
+
+func filledQueue(keys []string) workqueue.TypedInterface[string] {
+	queue := workqueue.NewTyped[string]()
+	for _, key := range keys {
+		queue.Add(key)
 	}
-	return measured, nil
+	return queue
+}
+
+func expectQueued(queue workqueue.TypedInterface[string], want int) error {
+	if queue.Len() != want {
+		return fmt.Errorf("%d keys queued after adding duplicates of %d", queue.Len(), want)
+	}
+	return nil
 }
 
 func queueDelayInsert(n int) (result, error) {

@@ -94,26 +94,10 @@ pub(crate) static PEER: Suite = Suite {
     name: SUITE.name,
     about: "kube-rs's side of the decode suite",
     rows: &[
-        peer_row(LIST, kube_rs::list),
-        peer_row("list-instructions", |load| count::peer(LIST, load)),
-        peer_row(WATCH, kube_rs::watch),
-        peer_row("watch-instructions", |load| count::peer(WATCH, load)),
-        peer_row(NARROW, kube_rs::list),
+        Row::of_peer(LIST, kube_rs::list),
+        Row::of_peer("list-instructions", |load| count::peer(LIST, load)),
+        Row::of_peer(WATCH, kube_rs::watch),
+        Row::of_peer("watch-instructions", |load| count::peer(WATCH, load)),
+        Row::of_peer(NARROW, kube_rs::list),
     ],
 };
-
-/// A row that is only run, never judged.
-const fn peer_row(name: &'static str, run: fn(crate::suite::Load) -> Outcome) -> Row {
-    Row {
-        name,
-        about: "",
-        unit: "",
-        size: PODS,
-        ours: run,
-        peer: None,
-        figure: Figure::CpuPerOperation,
-        target: Target::ShareOfPeer(1.0),
-    }
-}
-
-type Outcome = Result<crate::measure::Measurement, crate::suite::RunFailure>;

@@ -8,7 +8,10 @@ use kube_client::client::Body;
 use tower::{BoxError, Service};
 
 use crate::{
+    clientset::Clientset,
     config::{ClientConfig, ConfigError},
+    discovery::DiscoveryClient,
+    dynamic::DynamicClient,
     limits::Limits,
     rest::RestClient,
     transport::Credentials,
@@ -94,6 +97,21 @@ impl Client {
     /// The REST client over this one.
     pub fn rest(&self) -> RestClient {
         RestClient::new(self.clone())
+    }
+
+    /// The clients of every built-in kind, and of custom types known at compile time.
+    pub fn clientset(&self) -> Clientset {
+        Clientset::new(self)
+    }
+
+    /// The client of resources known only at run time.
+    pub fn dynamic(&self) -> DynamicClient {
+        DynamicClient::new(self)
+    }
+
+    /// The client that asks the server what it serves. Each one has a cache of its own; keep it.
+    pub fn discovery(&self) -> DiscoveryClient {
+        DiscoveryClient::new(self)
     }
 
     /// How often credentials were loaded, and how often that failed. Zero for a client that was not made from a

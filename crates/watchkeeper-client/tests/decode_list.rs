@@ -120,6 +120,10 @@ fn what_is_not_a_list_is_never_an_empty_one() {
         refuse(r#"{"metadata":{},"metadata":{},"items":[]}"#),
         DecodeError::Duplicate { field: "metadata", .. }
     ));
+    assert!(matches!(
+        refuse(r#"{"metadata":["7"],"items":[]}"#),
+        DecodeError::WrongType { field: "metadata", .. }
+    ));
     let status = json!({ "kind": "Status", "status": "Failure", "message": "gone", "reason": "Expired", "code": 410,
         "details": { "retryAfterSeconds": 1 } });
     match refuse(&status.to_string()) {

@@ -179,8 +179,14 @@ fn a_refused_object_is_located_in_the_bytes_that_came() {
 fn depth_is_bounded_for_a_single_object_too() {
     let nested = |deep: usize| format!("{}{}", "[".repeat(deep), "]".repeat(deep));
     let decode = |json: &Json, text: &str| Decode::<Value>::decode(json, text.as_bytes());
-    assert!(decode(&Json::new(), &nested(127)).is_ok());
-    assert!(decode(&Json::new(), &nested(100_000)).is_err());
+    for deep in [1, 127, 128] {
+        assert!(decode(&Json::new(), &nested(deep)).is_ok(), "{deep}");
+    }
+    for deep in [129, 100_000] {
+        let error = decode(&Json::new(), &nested(deep)).unwrap_err();
+        assert!(matches!(error, DecodeError::TooDeep { limit: 128, offset: 128 }), "{deep}: {error}");
+    }
+    assert!(decode(&Json::new().max_depth(500), &nested(500)).is_ok());
     assert!(decode(&Json::new().max_depth(5), &nested(5)).is_ok());
     assert!(matches!(
         decode(&Json::new().max_depth(5), &nested(6)),

@@ -221,7 +221,7 @@ fn raw_items(body: &str) -> Vec<String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
+    #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
     fn the_splitter_finds_the_items_serde_json_finds(

@@ -1,6 +1,6 @@
 //! The scripted source keeps its promises, because tests will be believed on its word.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::{FutureExt as _, StreamExt as _};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -55,6 +55,17 @@ async fn a_list_is_what_its_script_says() {
     assert_eq!((end.continue_token.as_deref(), end.remaining_item_count), (Some("next"), Some(4)));
     assert!(page.next().await.is_none());
     assert_eq!(source.requests(), [RecordedRequest::List(ListRequest::new().limit(2))]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_can_be_chosen_when_the_program_runs() {
+    async fn items(source: impl ListerWatcher<ConfigMap>) -> usize {
+        source.list(ListRequest::new()).await.unwrap().count().await - 1
+    }
+    let scripted = ScriptedSource::new();
+    scripted.on_list(ListScript::at("10").item(map("a", "7")));
+    let chosen: Arc<dyn ListerWatcher<ConfigMap>> = Arc::new(scripted);
+    assert_eq!(items(chosen).await, 1);
 }
 
 #[tokio::test(start_paused = true)]

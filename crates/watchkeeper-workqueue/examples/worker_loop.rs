@@ -55,11 +55,10 @@ async fn main() {
     say("next: the crate's documentation, `cargo doc -p watchkeeper-workqueue --open`");
 }
 
-async fn work(worker: usize, item: Item<Key>) {
+async fn work(worker: usize, item: Item<'_, Key>) {
     tokio::time::sleep(Duration::from_millis(5)).await; // as if talking to a server
-    let because =
-        if item.causes().is_empty() { "its time has come".into() } else { item.causes().to_string() };
-    let what = format!("worker {worker}: {:<16} because of {because}", item.key());
+    let why = if item.causes().is_empty() { "its time has come".into() } else { item.causes().to_string() };
+    let what = format!("worker {worker}: {:<16} ({why})", item.key());
     if item.key().ends_with("mail") && item.failures() < 3 {
         say(&format!("{what}: failed, try {}", item.failures() + 1));
         item.retry();

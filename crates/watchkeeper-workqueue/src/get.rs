@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use crate::{Item, Key, WorkQueue, clock::Sleep, waiters::Ticket};
+use crate::{Item, Key, WorkQueue, clock::Sleep, queue::Look, waiters::Ticket};
 
 /// The future of [`WorkQueue::get`].
 #[must_use = "a future does nothing unless awaited"]
@@ -24,26 +24,33 @@ impl<'a, K: Key> Get<'a, K> {
     }
 }
 
-/// What a look at the queue came to.
-pub(crate) enum Look<K: Key> {
-    /// A key, or `None` for ever after.
-    Ready(Option<Item<K>>),
-    /// Nothing yet; this waiter is on the list, and watches the clock until then if it says so.
-    Wait { ticket: Ticket, keep_time_until: Option<u64> },
-}
-
-impl<K: Key> Future for Get<'_, K> {
-    type Output = Option<Item<K>>;
+impl<'a, K: Key> Future for Get<'a, K> {
+    type Output = Option<Item<'a, K>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         // A worker whose queue is never empty must still let others run.
         let budget = ready!(tokio::task::coop::poll_proceed(context));
+        if self.ticket.is_none()
+            && let Some(item) = self.queue.take_plainly()
+        {
+            budget.made_progress();
+            return Poll::Ready(Some(item));
+        }
+        let polled = self.as_mut().poll_closely(context);
+        if polled.is_ready() {
+            budget.made_progress();
+        }
+        polled
+    }
+}
+
+impl<'a, K: Key> Get<'a, K> {
+    fn poll_closely(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Item<'a, K>>> {
         loop {
             match self.queue.look(self.ticket, context.waker()) {
                 Look::Ready(item) => {
                     self.ticket = None;
                     self.sleep = None;
-                    budget.made_progress();
                     return Poll::Ready(item);
                 }
                 Look::Wait { ticket, keep_time_until } => {

@@ -1,6 +1,6 @@
 //! A key that has been handed out.
 
-use std::{fmt, time::Duration};
+use std::{fmt, mem, time::Duration};
 
 use crate::{
     Admission, Causes, Key, Priority, WorkQueue,
@@ -21,45 +21,75 @@ use crate::{
 ///
 /// A future that holds an item and is cancelled drops it: that is `done`. If half-finished work must be
 /// repeated, call `retry` on that path.
+///
+/// An item borrows the queue's handle it was taken from. Work that outlives that handle, such as a spawned task, takes
+/// it [`into_owned`](Item::into_owned).
 #[must_use = "dropping an item finishes it"]
-pub struct Item<K: Key> {
-    queue: WorkQueue<K>,
-    key: K,
-    token: Option<Token>,
-    causes: Option<Box<Causes>>,
-    priority: Priority,
-    failures: u32,
+pub struct Item<'q, K: Key> {
+    queue: Handle<'q, K>,
+    popped: Popped<K>,
+    is_finished: bool,
 }
 
-impl<K: Key> Item<K> {
-    pub(crate) fn new(queue: WorkQueue<K>, popped: Popped<K>) -> Self {
-        let Popped { key, token, causes, priority, failures } = popped;
-        Self { queue, key, token: Some(token), causes, priority, failures }
+/// The queue of an item: borrowed, because counting another handle for every key is dear when many workers do it.
+enum Handle<'q, K: Key> {
+    Borrowed(&'q WorkQueue<K>),
+    Owned(WorkQueue<K>),
+}
+
+impl<K: Key> Handle<'_, K> {
+    #[inline]
+    fn get(&self) -> &WorkQueue<K> {
+        match self {
+            Self::Borrowed(queue) => queue,
+            Self::Owned(queue) => queue,
+        }
+    }
+}
+
+impl<'q, K: Key> Item<'q, K> {
+    #[inline]
+    pub(crate) fn new(queue: &'q WorkQueue<K>, popped: Popped<K>) -> Self {
+        Self { queue: Handle::Borrowed(queue), popped, is_finished: false }
+    }
+
+    /// The same item with a handle of its own, free to go to another task.
+    pub fn into_owned(mut self) -> Item<'static, K> {
+        let Popped { key, causes, token, failures, priority } = &mut self.popped;
+        let popped = Popped {
+            key: key.clone(),
+            causes: causes.take(),
+            token: *token,
+            failures: *failures,
+            priority: *priority,
+        };
+        let is_finished = mem::replace(&mut self.is_finished, true);
+        Item { queue: Handle::Owned(self.queue.get().clone()), popped, is_finished }
     }
 
     /// The key.
     pub fn key(&self) -> &K {
-        &self.key
+        &self.popped.key
     }
 
     /// Why it was added: every cause that was merged into this hand-out.
     pub fn causes(&self) -> &Causes {
-        self.causes.as_deref().unwrap_or(Causes::NONE)
+        self.popped.causes.as_deref().unwrap_or(Causes::NONE)
     }
 
     /// How urgent it was.
     pub fn priority(&self) -> Priority {
-        self.priority
+        self.popped.priority
     }
 
     /// How often its work has failed since it last succeeded.
     pub fn failures(&self) -> u32 {
-        self.failures
+        u32::from(self.popped.failures)
     }
 
     /// Success: the key's failures are forgotten.
     pub fn forget(mut self) {
-        self.finish(Verdict::Forget);
+        self.finish(Verdict::Forget, None);
     }
 
     /// Failure: the key comes back after the delay its rate limiter gives, with its priority and its causes.
@@ -73,8 +103,8 @@ impl<K: Key> Item<K> {
     ///
     /// `Refused` when the queue is shut down.
     pub fn requeue_after(mut self, delay: Duration) -> Admission {
-        let at = self.queue.time_after(delay);
-        self.finish(Verdict::RequeueAt(at)).unwrap_or(Admission::Refused)
+        let (at, now) = self.queue.get().time_after(delay);
+        self.finish(Verdict::RequeueAt(at), Some(now)).unwrap_or(Admission::Refused)
     }
 
     /// Finished, nothing more to say. The same as dropping it.
@@ -88,45 +118,44 @@ impl<K: Key> Item<K> {
     /// the key was handed out again, does nothing.
     #[must_use = "without its token the key is never finished"]
     pub fn into_token(mut self) -> ItemToken {
-        // Dropping a guard without a token does nothing.
-        ItemToken { token: self.token.take() }
+        // Dropping a guard that is finished does nothing.
+        self.is_finished = true;
+        ItemToken { token: self.popped.token }
     }
 
     fn retry_inner(&mut self) -> Admission {
-        let Some(token) = self.token else {
-            return Admission::Refused;
-        };
-        let at = self.queue.backoff_until(token);
-        self.finish(Verdict::Retry(at)).unwrap_or(Admission::Refused)
+        let (verdict, now) = self.queue.get().retry_verdict(self.popped.token);
+        self.finish(verdict, now).unwrap_or(Admission::Refused)
     }
 
-    fn finish(&mut self, verdict: Verdict) -> Option<Admission> {
-        let token = self.token.take()?;
-        let causes = self.causes.take();
-        self.queue.finish(token, verdict, causes).admission
+    #[inline]
+    fn finish(&mut self, verdict: Verdict, now: Option<u64>) -> Option<Admission> {
+        self.is_finished = true;
+        self.queue.get().finish(self.popped.token, verdict, self.popped.causes.take(), now).admission
     }
 }
 
-impl<K: Key> Drop for Item<K> {
+impl<K: Key> Drop for Item<'_, K> {
+    #[inline]
     fn drop(&mut self) {
-        if self.token.is_none() {
+        if self.is_finished {
             return;
         }
         if std::thread::panicking() {
             self.retry_inner();
         } else {
-            self.finish(Verdict::Done);
+            self.finish(Verdict::Done, None);
         }
     }
 }
 
-impl<K: fmt::Debug + Key> fmt::Debug for Item<K> {
+impl<K: fmt::Debug + Key> fmt::Debug for Item<'_, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Item")
-            .field("key", &self.key)
+            .field("key", self.key())
             .field("causes", self.causes())
-            .field("priority", &self.priority)
-            .field("failures", &self.failures)
+            .field("priority", &self.priority())
+            .field("failures", &self.failures())
             .finish_non_exhaustive()
     }
 }
@@ -134,5 +163,5 @@ impl<K: fmt::Debug + Key> fmt::Debug for Item<K> {
 /// Permission to finish a key once, without a guard: [`Item::into_token`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ItemToken {
-    pub(crate) token: Option<Token>,
+    pub(crate) token: Token,
 }

@@ -58,7 +58,9 @@
 //! 10. **A panic is a failure.** An [`Item`] dropped by a panic is retried after its backoff, not lost.
 //!
 //! What it does not promise: an order between keys that became due at the same time from different threads; that
-//! every add is seen as a hand-out of its own; anything after the process ends. It is in memory: after a restart a
+//! every add is seen as a hand-out of its own; that an add which was [posted](Admission::Posted) while the key was
+//! in line merges with it: if the key is handed out just then, it may be handed out once more; anything after the
+//! process ends. It is in memory: after a restart a
 //! controller's first list fills it again.
 //!
 //! # Coming from client-go
@@ -76,14 +78,15 @@
 //! | drain | returns while keys are still queued | returns when there are none, or at a deadline |
 //! | `ShutDown` during a drain | releases the drain | does not; drop the drain's future instead |
 //! | priority, causes | no | yes |
+//! | a key the caller keeps | copied | [`WorkQueue::add_ref`] clones it only if it is new |
 //! | `Touch` on a merged add | called on a pluggable queue | the merged add's priority and cause count |
 //!
 //! # Inside
 //!
-//! `core` is a state machine without locks, clocks or tasks: a slab with one 24-byte slot a key, a hash table of
-//! slot numbers, an intrusive list for each priority, a heap of delays. This crate's types are a thin shell around it: one
-//! mutex, and a list of waiting `get`s of which one watches the clock, so that there is no background task to
-//! start, stop or leak.
+//! `core` is a state machine without locks, clocks or tasks: a slab with a slot a key, a hash table of slot numbers, an
+//! intrusive list for each priority, a heap of delays. This crate's types are a thin shell around it: one mutex, an inbox
+//! for adds that find it taken, and a list of waiting `get`s of which one watches the clock, so that there is no
+//! background task to start, stop or leak.
 
 mod builder;
 mod cause;
@@ -91,6 +94,7 @@ mod clock;
 mod core;
 mod drain;
 mod get;
+mod inbox;
 mod item;
 pub mod limiter;
 mod metrics;

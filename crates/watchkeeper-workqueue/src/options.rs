@@ -87,6 +87,9 @@ pub enum Admission {
     BackingOff,
     /// Is being processed; handed out again, once, when that ends.
     Deferred,
+    /// Taken, and which of the above it comes to is decided when the queue is next looked at: it was busy, or so many
+    /// keys are in line that more of them are taken in together. Only plain adds are answered so.
+    Posted,
     /// Not taken: the queue is shut down.
     Refused,
 }

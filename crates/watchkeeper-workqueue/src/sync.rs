@@ -1,14 +1,19 @@
-//! The one lock the queue uses, and its stand-in when Shuttle explores interleavings.
+//! The lock and the atomics the queue uses, and their stand-ins when Shuttle explores interleavings.
+
+#[cfg(not(shuttle))]
+pub(crate) use std::sync::atomic::{AtomicBool, Ordering};
 
 #[cfg(not(shuttle))]
 pub(crate) use parking_lot::{Mutex, MutexGuard};
 
 #[cfg(shuttle)]
 pub(crate) use explored::{Mutex, MutexGuard};
+#[cfg(shuttle)]
+pub(crate) use shuttle::sync::atomic::{AtomicBool, Ordering};
 
 #[cfg(shuttle)]
 mod explored {
-    use std::sync::PoisonError;
+    use std::sync::{PoisonError, TryLockError};
 
     pub(crate) type MutexGuard<'a, T> = shuttle::sync::MutexGuard<'a, T>;
 
@@ -23,6 +28,14 @@ mod explored {
 
         pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
             self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+
+        pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+            match self.0.try_lock() {
+                Ok(guard) => Some(guard),
+                Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => None,
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::task::JoinSet;
 use watchkeeper_workqueue::{
-    Admission, Drained, Item, ManualClock, WorkQueue,
+    AddOptions, Admission, Clock, Drained, Item, ManualClock, Priority, Sleep, WorkQueue,
     limiter::{ItemExponential, ItemFastSlow},
     parallelize_until,
 };
@@ -401,7 +401,7 @@ fn an_immediate_add_jumps_a_backoff_and_keeps_its_count() {
     let (queue, _clock) = manual();
     queue.add("a");
     queue.try_get().unwrap().retry();
-    let options = watchkeeper_workqueue::AddOptions::new().immediately();
+    let options = AddOptions::new().immediately();
     assert_eq!(queue.add_with("a", options), Admission::Queued);
     assert_eq!(queue.try_get().unwrap().failures(), 1);
 }
@@ -479,4 +479,128 @@ fn shutdown_drops_and_returns_what_waits_for_its_time() {
     assert_eq!(held.retry(), Admission::Refused, "a retry would keep the queue from draining");
     clock.advance(LONG);
     assert_eq!((queue.len(), queue.waiting_len(), queue.processing_len()), (0, 0, 0));
+}
+
+#[test]
+fn a_key_added_by_reference_is_cloned_only_if_it_is_new() {
+    let queue: WorkQueue<Arc<str>> = WorkQueue::new("facts");
+    let key: Arc<str> = "a".into();
+    assert_eq!(queue.add_ref(&key), Admission::Queued);
+    assert_eq!(queue.add_ref(&key), Admission::Merged);
+    assert_eq!(Arc::strong_count(&key), 2, "the caller's and the queue's");
+}
+
+/// Long enough that adds are posted, and more of them than the inbox has room for.
+const MANY: u32 = 20_000;
+
+fn long_line() -> WorkQueue<u32> {
+    let queue = WorkQueue::new("facts");
+    (0..MANY).for_each(|key| _ = queue.add(key));
+    queue
+}
+
+#[test]
+fn adds_to_a_long_line_are_taken_in_later_and_nobody_can_tell() {
+    let queue = long_line();
+    assert_eq!(queue.add(MANY), Admission::Posted);
+    assert_eq!(queue.add(MANY), Admission::Posted);
+    assert_eq!(queue.add(MANY - 1), Admission::Posted);
+    assert_eq!(queue.len() as u64, u64::from(MANY) + 1, "posted adds count, and merge");
+    let keys = std::iter::from_fn(|| queue.try_get().map(|item| *item.key()));
+    assert!(keys.eq(0..=MANY), "in order of arrival");
+    assert_eq!(queue.add(7), Admission::Queued, "the line is short again");
+}
+
+#[tokio::test]
+async fn workers_empty_a_long_line_and_what_is_posted_behind_it_in_order() {
+    let queue = long_line();
+    let posted = MANY..MANY + 1000;
+    posted.for_each(|key| _ = queue.add(key));
+    for key in 0..MANY + 1000 {
+        assert_eq!(queue.get().await.map(|item| *item.key()), Some(key));
+    }
+    assert!(queue.try_get().is_none());
+}
+
+#[tokio::test]
+async fn an_urgent_key_overtakes_a_long_line_and_what_was_posted_before_it() {
+    let queue = long_line();
+    assert_eq!(queue.add(MANY), Admission::Posted);
+    queue.add_with(MANY + 1, AddOptions::new().priority(Priority::HIGH));
+    assert_eq!(queue.get().await.map(|item| *item.key()), Some(MANY + 1));
+    assert_eq!(queue.get().await.map(|item| *item.key()), Some(0));
+}
+
+#[tokio::test]
+async fn a_posted_key_overtakes_a_long_line_of_lower_priority() {
+    let queue: WorkQueue<u32> = WorkQueue::new("facts");
+    let low = || AddOptions::new().priority(Priority::LOW);
+    (0..MANY).for_each(|key| _ = queue.add_with(key, low()));
+    queue.add(MANY);
+    assert_eq!(queue.add(MANY + 1), Admission::Posted);
+    for key in [MANY, MANY + 1, 0] {
+        assert_eq!(queue.get().await.map(|item| *item.key()), Some(key));
+    }
+}
+
+#[test]
+fn a_shutdown_keeps_what_was_posted() {
+    let queue = long_line();
+    assert_eq!(queue.add(MANY), Admission::Posted);
+    queue.shutdown();
+    assert_eq!(queue.add(MANY + 1), Admission::Refused);
+    assert_eq!(std::iter::from_fn(|| queue.try_get().map(Item::forget)).count() as u64, u64::from(MANY) + 1);
+}
+
+#[test]
+fn failures_survive_a_finish_with_an_add_of_the_key_posted() {
+    let clock = ManualClock::new();
+    let limiter = ItemFastSlow::new(Duration::from_millis(1), LONG, 1);
+    let queue: WorkQueue<u32> =
+        WorkQueue::builder("facts").clock(clock.clone()).rate_limiter(limiter).build();
+    queue.add_rate_limited(0);
+    clock.advance(Duration::from_millis(1));
+    let held = queue.try_get().unwrap();
+    (1..MANY).for_each(|key| _ = queue.add(key));
+    assert_eq!(queue.add(0), Admission::Posted);
+    held.done();
+    assert_eq!(queue.num_requeues(&0), 1, "the key never left the queue");
+}
+
+#[test]
+fn a_limiter_that_never_delays_costs_no_clock_and_still_counts() {
+    let limiter = ItemExponential::new(Duration::ZERO, Duration::from_secs(1));
+    let queue = WorkQueue::builder("facts").clock(NoClock).rate_limiter(limiter).build();
+    assert_eq!(queue.add_rate_limited("a"), Admission::Queued);
+    let item = queue.try_get().unwrap();
+    assert_eq!(item.failures(), 1);
+    assert_eq!(item.retry(), Admission::Queued);
+    assert_eq!(queue.num_requeues(&"a"), 2);
+}
+
+/// A clock nobody may read.
+#[derive(Debug)]
+struct NoClock;
+
+impl Clock for NoClock {
+    fn now(&self) -> Duration {
+        panic!("the time is not needed")
+    }
+
+    fn sleep_until(&self, _at: Duration) -> Sleep {
+        panic!("nobody waits")
+    }
+}
+
+#[tokio::test]
+async fn an_item_can_go_to_a_task_that_outlives_the_handle_it_came_from() {
+    let queue = queue();
+    queue.add("a");
+    let other = queue.clone();
+    let item = other.try_get().unwrap().into_owned();
+    drop(other);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move { item.requeue_after(Duration::ZERO) });
+    assert_eq!(tasks.join_all().await, [Admission::Queued]);
+    assert_eq!((queue.len(), queue.processing_len()), (1, 0));
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use prometheus_client::{encoding::text::encode, registry::Registry};
-use watchkeeper_workqueue::{ManualClock, WorkQueue, prometheus::QueueMetrics};
+use watchkeeper_workqueue::{Item, ManualClock, WorkQueue, prometheus::QueueMetrics};
 
 struct Scrape {
     registry: Registry,
@@ -108,7 +108,7 @@ fn refused_adds_and_retries_are_not_counted() {
 fn the_series_of_a_queue_go_with_its_last_handle() {
     let Scrape { registry, clock, queue } = Scrape::new();
     queue.add("a");
-    let held = queue.try_get();
+    let held = queue.try_get().map(Item::into_owned);
     drop(queue);
     let scrape = |registry: &Registry| {
         let mut text = String::new();

@@ -102,7 +102,7 @@ struct Pair {
     queue: WorkQueue<Key>,
     clock: ManualClock,
     reference: Reference,
-    held: Vec<(Item<Key>, Entry)>,
+    held: Vec<(Item<'static, Key>, Entry)>,
     finished: Vec<ItemToken>,
 }
 
@@ -164,7 +164,7 @@ impl Pair {
     }
 
     fn get(&mut self) -> Result<(), TestCaseError> {
-        match (self.queue.try_get(), self.reference.get()) {
+        match (self.queue.try_get().map(Item::into_owned), self.reference.get()) {
             (None, None) => Ok(()),
             (Some(item), Some((key, entry))) => {
                 prop_assert_eq!(*item.key(), key);

@@ -15,7 +15,7 @@ use crate::suite::{Load, RunFailure};
 pub(super) fn queued(load: Load) -> Result<Measurement, RunFailure> {
     held(load, |queue, keys| {
         for key in keys {
-            queue.add(key.clone());
+            queue.add_ref(key);
         }
     })
 }

@@ -10,7 +10,7 @@ use super::load::{self, Key};
 use crate::measure::{Measurement, Meter};
 use crate::suite::{Load, RunFailure};
 
-const DUPLICATE_KEYS: u64 = 1000;
+const HOT_KEYS: u64 = 1000;
 
 /// Add, get and done by one task, key by key.
 pub(super) fn lockstep(load: Load) -> Result<Measurement, RunFailure> {
@@ -21,7 +21,7 @@ pub(super) fn lockstep(load: Load) -> Result<Measurement, RunFailure> {
     let handled = runtime.block_on(async {
         let mut handled = 0;
         for key in &keys {
-            queue.add(key.clone());
+            queue.add_ref(key);
             if let Some(item) = queue.get().await {
                 item.done();
                 handled += 1;
@@ -40,7 +40,7 @@ pub(super) fn distinct(load: Load, producers: usize, consumers: usize) -> Result
     let add = |queue: &WorkQueue<Key>, key: Key| {
         queue.add(key);
     };
-    produce_and_consume(load, producers, consumers, &queue, add, Item::done)
+    produce_and_consume(load, producers, consumers, &queue, add, done)
 }
 
 /// Rate limited adds, forgotten when handled. The limiter says "now" every time, so that the row shows what the limiter
@@ -51,7 +51,15 @@ pub(super) fn rate_limited(load: Load) -> Result<Measurement, RunFailure> {
     let add = |queue: &WorkQueue<Key>, key: Key| {
         queue.add_rate_limited(key);
     };
-    produce_and_consume(load, 1, 1, &queue, add, Item::forget)
+    produce_and_consume(load, 1, 1, &queue, add, forget)
+}
+
+fn done(item: Item<'_, Key>) {
+    item.done();
+}
+
+fn forget(item: Item<'_, Key>) {
+    item.forget();
 }
 
 /// A task per producer, each over its own part of the keys, and a task per consumer. Shutting down after the last add
@@ -62,7 +70,7 @@ fn produce_and_consume(
     consumers: usize,
     queue: &WorkQueue<Key>,
     add: fn(&WorkQueue<Key>, Key),
-    finish: fn(Item<Key>),
+    finish: fn(Item<'_, Key>),
 ) -> Result<Measurement, RunFailure> {
     let keys: Arc<[Key]> = load::keys(load.operations).into();
     let runtime = load::two_workers()?;
@@ -98,23 +106,46 @@ fn produce_and_consume(
     Ok(measured)
 }
 
-/// Adds of keys equal to queued ones but allocated apart from them, as an event handler would make them.
+/// Adds of all keys while all of them are queued: the caller hands in what it handed in before, as a cache does.
 pub(super) fn duplicate(load: Load) -> Result<Measurement, RunFailure> {
-    let queue = WorkQueue::new("duplicate");
-    for key in load::keys(DUPLICATE_KEYS) {
-        queue.add(key);
+    let keys = load::keys(load.operations);
+    let queue = filled(&keys);
+    let meter = Meter::start();
+    for key in &keys {
+        queue.add_ref(key);
     }
-    let again = load::keys(DUPLICATE_KEYS);
+    let measured = meter.stop(load.operations);
+    expect_queued(&queue, keys.len())?;
+    Ok(measured)
+}
+
+/// Adds of a few keys equal to queued ones but allocated apart from them, as an event handler would make them.
+pub(super) fn duplicate_hot(load: Load) -> Result<Measurement, RunFailure> {
+    let queue = filled(&load::keys(HOT_KEYS));
+    let again = load::keys(HOT_KEYS);
     let mut next = again.iter().cycle();
     let meter = Meter::start();
     for key in next.by_ref().take(usize::try_from(load.operations)?) {
-        queue.add(key.clone());
+        queue.add_ref(key);
     }
     let measured = meter.stop(load.operations);
-    if queue.len() != again.len() {
-        return Err(format!("{} keys queued after adding duplicates of {}", queue.len(), again.len()).into());
-    }
+    expect_queued(&queue, again.len())?;
     Ok(measured)
+}
+
+fn filled(keys: &[Key]) -> WorkQueue<Key> {
+    let queue = WorkQueue::new("duplicate");
+    for key in keys {
+        queue.add_ref(key);
+    }
+    queue
+}
+
+fn expect_queued(queue: &WorkQueue<Key>, want: usize) -> Result<(), RunFailure> {
+    match queue.len() {
+        queued if queued == want => Ok(()),
+        queued => Err(format!("{queued} keys queued after adding duplicates of {want}").into()),
+    }
 }
 
 fn expect_handled(handled: u64, load: Load) -> Result<(), RunFailure> {

@@ -17,10 +17,7 @@ struct Members(Vec<(String, Box<RawValue>)>);
 impl Members {
     /// The first member of the name, which is the one that counts.
     fn first(&self, name: &str) -> Option<&RawValue> {
-        self.0
-            .iter()
-            .find(|(key, _)| key == name)
-            .map(|(_, value)| &**value)
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| &**value)
     }
 }
 
@@ -68,23 +65,14 @@ fuzz_target!(|object: &[u8]| {
     else {
         return;
     };
-    let parts: Vec<_> = fields
-        .iter()
-        .map(|value| value.as_str().filter(|text| !text.is_empty()))
-        .collect();
+    let parts: Vec<_> = fields.iter().map(|value| value.as_str().filter(|text| !text.is_empty())).collect();
     match found {
         Ok(identity) => {
-            let read = [
-                Some(identity.name()),
-                identity.namespace(),
-                identity.uid(),
-                identity.resource_version(),
-            ];
+            let read =
+                [Some(identity.name()), identity.namespace(), identity.uid(), identity.resource_version()];
             assert_eq!(read[..], parts[..]);
         }
-        Err(DecodeError::Missing {
-            field: "metadata.name",
-        }) => assert_eq!(parts[0], None),
+        Err(DecodeError::Missing { field: "metadata.name" }) => assert_eq!(parts[0], None),
         Err(DecodeError::WrongType { .. }) => {
             assert!(fields.iter().any(|value| !value.is_null() && !value.is_string()));
         }

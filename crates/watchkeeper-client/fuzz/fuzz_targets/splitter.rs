@@ -32,7 +32,15 @@ fuzz_target!(|input: &[u8]| {
     };
     let found = split().and_then(|items| splitter.finish().map(|envelope| (items, envelope)));
 
-    let Ok(list) = serde_json::from_slice::<List>(body) else {
+    // As text: over bytes serde_json passes over strings that are not UTF-8 in members it does not read.
+    let Ok(text) = std::str::from_utf8(body) else {
+        return;
+    };
+    // A struct of serde's may come as an array too.
+    if !text.trim_start().starts_with('{') {
+        return;
+    }
+    let Ok(list) = serde_json::from_str::<List>(text) else {
         return;
     };
     match found {
@@ -51,13 +59,11 @@ fuzz_target!(|input: &[u8]| {
             | DecodeError::Status { .. }
             | DecodeError::Table { .. }
             | DecodeError::NotAList
-            | DecodeError::Mismatch { .. },
+            | DecodeError::Mismatch { .. }
+            | DecodeError::WrongType { field: "metadata", .. },
         ) => {}
         // A member serde_json only skipped here and parsed there: numbers out of range and lone surrogates.
-        Err(DecodeError::Syntax {
-            expected: "well-formed JSON",
-            ..
-        }) => {}
+        Err(DecodeError::Syntax { expected: "well-formed JSON", .. }) => {}
         Err(error) => panic!("a sound list was refused: {error}"),
     }
 });

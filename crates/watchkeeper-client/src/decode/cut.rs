@@ -1,7 +1,7 @@
 //! Leaving out `metadata.managedFields` before the parse.
 //!
-//! Who set which field is a third of a typical object's bytes, most of its allocations, and read by almost
-//! nobody. Cut out as bytes it costs a scan; parsed and dropped it costs half the decode.
+//! Who set which field is two fifths of the bytes of a pod on a server, more than half of its allocations once parsed,
+//! and read by almost nobody. Cut out as bytes it costs a scan.
 
 use std::ops::Range;
 

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use kube_core::response::Status;
-use serde::Deserialize;
+use serde_json::Value;
 
 use super::{DecodeError, json, walk::Walk};
 
@@ -121,31 +121,13 @@ impl Bookmark {
 
     /// Reads the object of a BOOKMARK event.
     pub(crate) fn of_event(object: &[u8]) -> Result<Self, DecodeError> {
-        #[derive(Deserialize)]
-        struct Wire {
-            #[serde(default)]
-            metadata: Metadata,
-        }
-        #[derive(Deserialize, Default)]
-        #[serde(rename_all = "camelCase")]
-        struct Metadata {
-            #[serde(default)]
-            resource_version: Option<String>,
-            #[serde(default)]
-            annotations: Option<Annotations>,
-        }
-        #[derive(Deserialize)]
-        struct Annotations {
-            #[serde(default, rename = "k8s.io/initial-events-end")]
-            initial_events_end: Option<String>,
-        }
-        let Wire { metadata } = json::parse(object)?;
-        let resource_version = metadata
-            .resource_version
-            .filter(|version| !version.is_empty())
-            .ok_or(DecodeError::Missing { field: "metadata.resourceVersion" })?;
-        let end = metadata.annotations.and_then(|annotations| annotations.initial_events_end);
-        Ok(Self::new(resource_version, end.as_deref() == Some("true")))
+        let object: Value = json::parse(object)?;
+        let metadata = &object["metadata"];
+        let resource_version = metadata["resourceVersion"].as_str().filter(|version| !version.is_empty());
+        let resource_version =
+            resource_version.ok_or(DecodeError::Missing { field: "metadata.resourceVersion" })?;
+        let end = &metadata["annotations"]["k8s.io/initial-events-end"];
+        Ok(Self::new(resource_version.to_owned(), end == "true"))
     }
 }
 

@@ -1,15 +1,16 @@
 //! The default decoder.
 
 use serde::de::DeserializeOwned;
-use serde_json::error::Category;
+use serde_json::{Deserializer, error::Category};
 
 use super::{
     Decode, DecodeError,
     cut::{managed_fields, without},
     walk::Walk,
 };
+use crate::limits::Limits;
 
-/// `serde_json` refuses to nest as deep as this by itself, so a depth limit of no less needs no scan.
+/// How deep `serde_json` goes by itself. A limit of no less needs a look at the depth only where it stopped.
 const PARSER_DEPTH: usize = 127;
 
 /// Decodes JSON with `serde_json` into any type that deserialises: `k8s_openapi`'s, kube's `DynamicObject`, those
@@ -26,7 +27,7 @@ pub struct Json {
 
 impl Default for Json {
     fn default() -> Self {
-        Self { keep_managed_fields: false, max_depth: PARSER_DEPTH }
+        Self { keep_managed_fields: false, max_depth: Limits::default().json_depth }
     }
 }
 
@@ -36,19 +37,37 @@ impl Json {
         Self::default()
     }
 
-    /// Decodes `metadata.managedFields` like any other field. It doubles what a typical object costs.
+    /// Decodes `metadata.managedFields` like any other field. It is more than half of the allocations of a typical pod.
     #[must_use]
     pub fn keep_managed_fields(mut self) -> Self {
         self.keep_managed_fields = true;
         self
     }
 
-    /// Refuses objects nested deeper than `limit`. The parser itself refuses more than 127; lists and watches
-    /// apply [`Limits::json_depth`](crate::limits::Limits::json_depth) before they come here.
+    /// Refuses objects nested deeper than `limit`, by default [`Limits::json_depth`]. Parsing takes stack in proportion
+    /// to depth: thousands need a larger stack as well. In fields the type passes over, which take none, a depth beyond
+    /// 127 is only looked for below that limit; lists and watches look everywhere before they come here.
     #[must_use]
     pub fn max_depth(mut self, limit: usize) -> Self {
         self.max_depth = limit;
         self
+    }
+}
+
+impl Json {
+    /// Parses one document as deep as is allowed. Few are deeper than the parser goes by itself, so it goes first, and
+    /// only where it stopped is the depth looked at.
+    fn parse<K: DeserializeOwned>(&self, bytes: &[u8]) -> Result<K, DecodeError> {
+        let result = parse(bytes);
+        let is_deeper = || Walk::new(bytes).skip(PARSER_DEPTH).is_err();
+        if self.max_depth <= PARSER_DEPTH
+            || !matches!(result, Err(DecodeError::Syntax { .. }))
+            || !is_deeper()
+        {
+            return result;
+        }
+        Walk::new(bytes).skip(self.max_depth)?;
+        parse_to(bytes, Depth::Checked)
     }
 }
 
@@ -58,25 +77,45 @@ impl<K: DeserializeOwned> Decode<K> for Json {
             Walk::new(object).skip(self.max_depth)?;
         }
         if self.keep_managed_fields {
-            return parse(object);
+            return self.parse(object);
         }
         let gone = managed_fields(object);
         if gone.is_empty() {
-            return parse(object);
+            return self.parse(object);
         }
         let mut scratch = Vec::new();
-        parse(without(object, &gone, &mut scratch)).map_err(|error| {
+        self.parse(without(object, &gone, &mut scratch)).map_err(|error| {
             // An offset in the bytes that came, not in what was left of them.
             gone.iter().fold(error, |error, range| error.moved_behind(range.start as u64, range.len() as u64))
         })
     }
 }
 
-/// Parses one whole document. Validating UTF-8 once for all is much cheaper than string by string.
+/// Parses one whole document, as deep as the parser goes by itself.
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> {
+    parse_to(bytes, Depth::Unknown)
+}
+
+/// What is known of a document's depth before it is parsed.
+#[derive(Clone, Copy)]
+enum Depth {
+    /// Nothing: the parser guards its stack.
+    Unknown,
+    /// That it is within the limit.
+    Checked,
+}
+
+/// Validating UTF-8 once for all is much cheaper than string by string.
+fn parse_to<T: DeserializeOwned>(bytes: &[u8], depth: Depth) -> Result<T, DecodeError> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| DecodeError::Utf8 { offset: error.valid_up_to() as u64 })?;
-    serde_json::from_str(text).map_err(|error| refused(&error, bytes))
+    let mut deserializer = Deserializer::from_str(text);
+    if let Depth::Checked = depth {
+        deserializer.disable_recursion_limit();
+    }
+    let value = T::deserialize(&mut deserializer);
+    let whole = value.and_then(|value| deserializer.end().map(|()| value));
+    whole.map_err(|error| refused(&error, bytes))
 }
 
 /// The parser's error, without what it quotes of the document.

@@ -317,6 +317,14 @@ impl ListSplitter {
         let Some(value) = Value::begin(byte) else {
             return Err(self.expected("a value"));
         };
+        // serde reads an array as a struct too, by position.
+        if self.member == Member::Kept("metadata") && !matches!(byte, b'{' | b'n') {
+            return Err(DecodeError::WrongType {
+                field: "metadata",
+                expected: "an object",
+                offset: self.offset,
+            });
+        }
         self.keep(&[byte])?;
         self.state = State::InValue(value);
         self.pass(chunk, 1);

@@ -2,6 +2,8 @@
 
 use std::{error::Error as StdError, fmt, io};
 
+use crate::transport::TransportError;
+
 /// What became of the connection a request was sent on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -77,6 +79,12 @@ impl TransportKind {
             } else {
                 Self::Other
             };
+        }
+        match error.downcast_ref::<TransportError>() {
+            Some(TransportError::Credential { .. }) => return Self::Credentials,
+            Some(TransportError::TlsSetup { .. }) => return Self::Tls,
+            Some(TransportError::BadHead { .. }) => return Self::Malformed,
+            Some(_) | None => {}
         }
         match error.downcast_ref::<kube_client::Error>() {
             Some(kube_client::Error::Auth(_)) => Self::Credentials,

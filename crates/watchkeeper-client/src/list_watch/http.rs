@@ -96,6 +96,7 @@ impl<K: DeserializeOwned> ListWatch<K> {
         kind: &str,
         metadata_only: bool,
     ) -> Self {
+        let max_depth = rest.client().limits().json_depth;
         Self {
             rest,
             path,
@@ -103,7 +104,7 @@ impl<K: DeserializeOwned> ListWatch<K> {
             metadata_only,
             labels: None,
             fields: None,
-            decoder: Arc::new(Json::new()),
+            decoder: Arc::new(Json::new().max_depth(max_depth)),
             timeouts: Timeouts::default(),
             random: Mutex::new(fastrand::Rng::new()),
         }

@@ -19,7 +19,7 @@ mod request;
 mod scripted;
 mod timeouts;
 
-use std::pin::Pin;
+use std::{pin::Pin, sync::Arc};
 
 use futures_core::Stream;
 
@@ -53,6 +53,19 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
 
     /// Asks for the changes of the collection.
     fn watch(&self, request: WatchRequest) -> Opening<WatchStream<K>>;
+}
+
+impl<K, S: ListerWatcher<K> + ?Sized> ListerWatcher<K> for Arc<S>
+where
+    Self: Send + Sync + 'static,
+{
+    fn list(&self, request: ListRequest) -> Opening<ListStream<K>> {
+        S::list(self, request)
+    }
+
+    fn watch(&self, request: WatchRequest) -> Opening<WatchStream<K>> {
+        S::watch(self, request)
+    }
 }
 
 /// A part of a page.

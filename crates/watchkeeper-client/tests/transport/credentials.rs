@@ -5,6 +5,7 @@ use std::{path::PathBuf, sync::Mutex, time::Duration};
 use futures_util::future::{BoxFuture, join_all};
 use http::{Method, Request};
 use tempfile::TempDir;
+use watchkeeper_client::error::TransportKind;
 use watchkeeper_client::{
     Client,
     transport::{Credential, CredentialError, CredentialSource},
@@ -216,5 +217,6 @@ async fn a_source_that_has_nothing_fails_the_request_before_it_is_sent() {
     let client = server.config().credential_source(source).into_client().unwrap();
     let error = crate::failure(&client).await;
     assert!(error.ends_with("credential source a list: empty"), "{error}");
+    assert_eq!(crate::kind(&client).await, TransportKind::Credentials);
     assert!(server.seen().is_empty());
 }

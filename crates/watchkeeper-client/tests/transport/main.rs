@@ -17,7 +17,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use kube_client::client::Body;
-use watchkeeper_client::{Client, transport::TransportError};
+use watchkeeper_client::{Client, Error, error::TransportKind, transport::TransportError};
 
 /// Lets `time` pass at once: for the client, not for the sockets.
 async fn later(time: Duration) {
@@ -43,6 +43,14 @@ async fn send(
 
 async fn status(client: &Client) -> u16 {
     get(client, "/version").await.unwrap().status().as_u16()
+}
+
+/// What the REST client makes of a connection that fails, which is what the classifier decides by.
+async fn kind(client: &Client) -> TransportKind {
+    match client.rest().get().absolute_path("/version").text().await {
+        Err(Error::Transport { kind, .. }) => kind,
+        other => panic!("not a failed connection: {other:?}"),
+    }
 }
 
 /// What a request that must fail fails with.

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use http::Method;
 use watchkeeper_client::config::{ClientConfig, Environment, Kubeconfig, Loader};
+use watchkeeper_client::error::TransportKind;
 
 use crate::{
     authority::{Authority, Leaf},
-    failure, get, later, send,
+    failure, get, kind, later, send,
     server::{Server, answer},
     status,
 };
@@ -38,6 +39,7 @@ async fn servers_that_are_not_who_they_should_be_are_refused() {
         let error = failure(&client).await;
         assert!(error.starts_with("cannot connect to https://127.0.0.1:"), "{case}: {error}");
         assert!(error.contains(expected), "{case}: {error}");
+        assert_eq!(kind(&client).await, TransportKind::Tls, "{case}");
         assert!(server.seen().is_empty(), "{case}: a request went out");
     }
 }

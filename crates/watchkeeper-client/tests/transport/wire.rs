@@ -9,6 +9,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     task::JoinSet,
 };
+use watchkeeper_client::error::TransportKind;
 use watchkeeper_client::{
     config::{ClientConfig, Environment, Kubeconfig, Loader},
     limits::Limits,
@@ -110,11 +111,13 @@ async fn an_endless_response_head_ends_in_an_error_that_names_the_bound() {
     let url = format!("http://{}", listener.local_addr().unwrap());
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
-        let (mut socket, _) = listener.accept().await.unwrap();
-        assert_ne!(socket.read(&mut [0; 1024]).await.unwrap(), 0);
-        socket.write_all(b"HTTP/1.1 200 OK\r\nx: ").await.unwrap();
-        let filler = [b'a'; 4096];
-        while socket.write_all(&filler).await.is_ok() {}
+        loop {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            assert_ne!(socket.read(&mut [0; 1024]).await.unwrap(), 0);
+            socket.write_all(b"HTTP/1.1 200 OK\r\nx: ").await.unwrap();
+            let filler = [b'a'; 4096];
+            while socket.write_all(&filler).await.is_ok() {}
+        }
     });
     let mut limits = Limits::default();
     limits.header_bytes = 16 << 10;
@@ -122,6 +125,7 @@ async fn an_endless_response_head_ends_in_an_error_that_names_the_bound() {
     assert_eq!(client.limits().header_bytes, 16 << 10);
     let error = failure(&client).await;
     assert!(error.contains("message head is too large (its bound is 16384 bytes)"), "{error}");
+    assert_eq!(crate::kind(&client).await, TransportKind::Malformed);
 }
 
 #[tokio::test]
@@ -154,6 +158,7 @@ async fn a_refused_connection_says_so() {
     let error = failure(&client).await;
     assert!(error.starts_with(&format!("cannot connect to http://{address}/: ")), "{error}");
     assert!(error.contains("refused"), "{error}");
+    assert_eq!(crate::kind(&client).await, TransportKind::Refused);
 }
 
 #[tokio::test]

@@ -11,16 +11,26 @@
 //!   Scheduled ──add─────┘  └── BackingOff ◀──retry── finish ──▶ (absent) or Queued or Scheduled
 //! ```
 
+#![expect(
+    clippy::inline_always,
+    reason = "the path of every key: a fifth fewer instructions than with calls"
+)]
+
+mod calls;
 mod delays;
 mod ready;
 mod slots;
+mod table;
 mod times;
 
 use std::{collections::HashMap, mem};
 
 use foldhash::fast::RandomState;
 
-pub(crate) use self::times::{Durations, RunningNanos};
+pub(crate) use self::{
+    calls::{Add, Backoff, Finished, Offered, Pending, Popped, Token, Verdict, Wish},
+    times::{Durations, RunningNanos},
+};
 use self::{
     delays::Delays,
     ready::Ready,
@@ -33,78 +43,8 @@ use crate::{Admission, Cause, Causes, Priority};
 /// hold the lock for about a millisecond at a time.
 const PROMOTE_AT_ONCE: usize = 1024;
 
-/// When a key is to be handed out next.
-///
-/// A key has one pending hand-out at a time. Two of them merge into the lesser, and the order of the variants is
-/// the rule: the upper one wins, and between two times of the same kind the earlier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Pending {
-    /// Now, and no backoff may hold it.
-    Immediate,
-    /// After a failure, not before this time. An ordinary add neither shortens nor lengthens it.
-    Backoff(u64),
-    /// Now. Takes a scheduled copy with it, because the work done now covers what was planned for later.
-    Now,
-    /// At this time.
-    Scheduled(u64),
-}
-
-impl Pending {
-    fn at(self) -> Option<u64> {
-        match self {
-            Self::Immediate | Self::Now => None,
-            Self::Backoff(at) | Self::Scheduled(at) => Some(at),
-        }
-    }
-}
-
-/// Permission to finish the work on a key, once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Token {
-    slot: SlotId,
-    generation: u32,
-}
-
-/// What becomes of a key when its work ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// Nothing said: finished, failures stay counted while the key stays in the queue.
-    Done,
-    /// Success: failures are forgotten.
-    Forget,
-    /// Failure: again, not before this time, with the causes it had.
-    Retry(u64),
-    /// Success, and again at this time.
-    RequeueAt(u64),
-}
-
-/// A key that is handed out.
-#[derive(Debug)]
-pub(crate) struct Popped<K> {
-    pub(crate) key: K,
-    pub(crate) token: Token,
-    pub(crate) causes: Option<Box<Causes>>,
-    pub(crate) priority: Priority,
-    pub(crate) failures: u32,
-}
-
-/// What finishing a key came to.
-#[derive(Debug)]
-pub(crate) struct Finished<K> {
-    /// Where the key is now. `None` when it left the queue.
-    pub(crate) admission: Option<Admission>,
-    /// The key, if it left, to be dropped where no lock is held.
-    pub(crate) released: Option<K>,
-}
-
-/// An add, all but its key.
-#[derive(Debug)]
-pub(crate) struct Add {
-    pub(crate) pending: Pending,
-    pub(crate) priority: Priority,
-    pub(crate) cause: Option<Cause>,
-    pub(crate) is_failure: bool,
-}
+/// From this length on, adds are taken in many at a time. (Exploring interleavings needs it within reach.)
+const LONG_LINE: usize = if cfg!(shuttle) { 2 } else { 16 * 1024 };
 
 /// What was added to a key while it was processed.
 #[derive(Debug, Clone, Copy)]
@@ -127,6 +67,8 @@ pub(crate) struct Core<K> {
     reruns: HashMap<SlotId, Rerun, RandomState>,
     causes: Vec<Option<Box<Causes>>>,
     times: Option<Times>,
+    /// Nanoseconds to wait after so many failures; the last for all that follow. Empty when the limiter has to be asked.
+    schedule: Box<[u64]>,
     processing: usize,
     /// Keys that became due for work since last asked; what `adds_total` counts.
     newly_due: u64,
@@ -135,7 +77,7 @@ pub(crate) struct Core<K> {
 }
 
 impl<K: Eq + Clone> Core<K> {
-    pub(crate) fn new(patience: u32, keeps_times: bool) -> Self {
+    pub(crate) fn new(patience: u32, keeps_times: bool, schedule: Box<[u64]>) -> Self {
         Self {
             slots: Slots::new(),
             ready: Ready::new(patience),
@@ -143,6 +85,7 @@ impl<K: Eq + Clone> Core<K> {
             reruns: HashMap::default(),
             causes: Vec::new(),
             times: keeps_times.then(Times::default),
+            schedule,
             processing: 0,
             newly_due: 0,
             generation: 0,
@@ -159,26 +102,90 @@ impl<K: Eq + Clone> Core<K> {
     /// True when nothing but adding and taking goes on: no delay to watch, no end to announce, nobody to report to.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        !self.is_shut_down && !self.needs_time()
+        !self.needs_time() && !self.may_end()
     }
 
-    /// Adds a key. Takes it out of `key` when it is new to the queue; otherwise the caller still holds it.
-    pub(crate) fn add(&mut self, hash: u64, key: &mut Option<K>, add: Add, now: u64) -> Admission {
+    /// True when the queue is shut down and has nothing in line: somebody may wait for just that.
+    #[inline]
+    pub(crate) fn may_end(&self) -> bool {
+        self.is_shut_down && self.ready.len() == 0
+    }
+
+    /// True when nothing that is posted with this priority can change which key is handed out next: others of it are
+    /// in line before them.
+    #[inline]
+    pub(crate) fn is_waiting(&self, priority: Priority) -> bool {
+        self.ready.is_waiting(priority)
+    }
+
+    /// True when so many keys are in line that a few more, taken in together, wait no longer for it; and that finding
+    /// each of them alone is a trip to memory.
+    #[inline]
+    pub(crate) fn has_long_line(&self) -> bool {
+        self.ready.len() >= LONG_LINE
+    }
+
+    /// Gets ready for adds of keys with these hashes.
+    pub(crate) fn fetch(&self, hashes: impl Iterator<Item = u64>) {
+        self.slots.fetch(hashes);
+    }
+
+    /// Adds a key. Takes it from its owner when it is new to the queue.
+    pub(crate) fn add(&mut self, hash: u64, offered: &mut impl Offered<K>, add: Add, now: u64) -> Admission {
+        if add.is_plain() && self.is_plain() {
+            return self.add_plain(hash, offered);
+        }
         if self.is_shut_down {
             return Admission::Refused;
         }
-        let Some(wanted) = key.as_ref() else {
+        let Some(key) = offered.key() else {
             return Admission::Refused;
         };
-        let Some(id) = self.slots.find(hash, wanted) else {
-            let inserted = key.take().and_then(|key| self.slots.insert(hash, key, add.priority));
-            let Some(id) = inserted else {
-                return Admission::Refused;
-            };
-            self.note(id, add.cause, add.is_failure);
-            return self.place(id, add.pending, now, now);
+        if let Some(id) = self.slots.find(hash, key) {
+            return self.merge(id, add, now);
+        }
+        let inserted = offered.take().and_then(|key| self.slots.insert(hash, key, add.priority));
+        let Some(id) = inserted else {
+            return Admission::Refused;
         };
-        self.note(id, add.cause, add.is_failure);
+        let pending = self.pending(id, add.wish);
+        let is_failure = add.is_failure();
+        self.note(id, add.cause, is_failure);
+        self.place(id, pending, now, now)
+    }
+
+    /// [`add`](Self::add) of a [plain add](Add::PLAIN) to a queue that [is plain](Self::is_plain).
+    #[inline(always)]
+    pub(crate) fn add_plain(&mut self, hash: u64, offered: &mut impl Offered<K>) -> Admission {
+        debug_assert!(self.is_plain(), "what else there is to see to is not seen to here");
+        if self.is_shut_down {
+            return Admission::Refused;
+        }
+        let Some(key) = offered.key() else {
+            return Admission::Refused;
+        };
+        if let Some(id) = self.slots.find(hash, key) {
+            let slot = &self.slots[id];
+            // In line already, and nothing new is said about it.
+            if slot.state == State::Queued && slot.priority >= Priority::NORMAL {
+                return Admission::Merged;
+            }
+            return self.merge(id, Add::PLAIN, 0);
+        }
+        let inserted = offered.take().and_then(|key| self.slots.insert(hash, key, Priority::NORMAL));
+        let Some(id) = inserted else {
+            return Admission::Refused;
+        };
+        self.enqueue(id, 0);
+        self.newly_due += 1;
+        Admission::Queued
+    }
+
+    /// Adds a key that has a slot.
+    fn merge(&mut self, id: SlotId, add: Add, now: u64) -> Admission {
+        let pending = self.pending(id, add.wish);
+        let is_failure = add.is_failure();
+        self.note(id, add.cause, is_failure);
         match self.slots[id].state {
             // Freed slots are not in the table.
             State::Free | State::Queued => {
@@ -188,7 +195,7 @@ impl<K: Eq + Clone> Core<K> {
             State::Scheduled | State::BackingOff => {
                 let current = self.waiting(id);
                 self.slots[id].priority = self.slots[id].priority.max(add.priority);
-                let merged = current.min(add.pending);
+                let merged = current.min(pending);
                 if merged == current {
                     return self.waiting_admission(id);
                 }
@@ -197,7 +204,7 @@ impl<K: Eq + Clone> Core<K> {
             }
             State::Processing | State::Dirty => {
                 self.slots[id].state = State::Dirty;
-                self.rerun(id, Rerun { pending: add.pending, priority: add.priority, since: now });
+                self.rerun(id, Rerun { pending, priority: add.priority, since: now });
                 Admission::Deferred
             }
         }
@@ -218,15 +225,15 @@ impl<K: Eq + Clone> Core<K> {
     }
 
     /// Hands out the next key, if there is one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop(&mut self, now: u64) -> Option<Popped<K>> {
         let id = self.ready.pop(&mut self.slots)?;
-        let key = self.slots.key(id)?.clone();
         self.generation = self.generation.wrapping_add(1);
+        let key = self.slots.key(id)?.clone();
         let slot = &mut self.slots[id];
         slot.state = State::Processing;
         slot.link = self.generation;
-        let (priority, failures) = (slot.priority, u32::from(slot.failures));
+        let (priority, failures) = (slot.priority, slot.failures);
         self.processing += 1;
         if let Some(times) = &mut self.times {
             times.start(id, now);
@@ -238,6 +245,30 @@ impl<K: Eq + Clone> Core<K> {
             priority,
             failures,
         })
+    }
+
+    /// Ends the work on a key that leaves the queue with nothing to remember, in a queue that [is plain](Self::is_plain).
+    /// `None`, and nothing happens, in every other case.
+    ///
+    /// Adds of the key that are posted and not yet taken in may come after it as well as before: they find the
+    /// key gone and bring it back, just as they would have had it come back.
+    #[inline(always)]
+    pub(crate) fn leave(&mut self, token: Token, verdict: Verdict) -> Option<K> {
+        debug_assert!(self.is_plain(), "what else there is to see to is not seen to here");
+        if !self.is_current(token) {
+            return None;
+        }
+        let slot = &self.slots[token.slot];
+        let has_nothing_to_remember = match verdict {
+            Verdict::Forget => true,
+            Verdict::Done => slot.failures == 0,
+            Verdict::Retry(_) | Verdict::RequeueAt(_) => false,
+        };
+        if slot.state != State::Processing || !has_nothing_to_remember {
+            return None;
+        }
+        self.processing -= 1;
+        self.release(token.slot)
     }
 
     /// Ends the work on a key. `None` when the token is stale: that work was finished before.
@@ -264,7 +295,8 @@ impl<K: Eq + Clone> Core<K> {
                 self.slots[id].failures = 0;
                 None
             }
-            Verdict::Retry(at) => {
+            Verdict::Retry(backoff) => {
+                let pending = self.pending(id, Wish::Retry(backoff));
                 let failures = self.slots[id].failures.saturating_add(1);
                 self.slots[id].failures = failures;
                 if !self.is_shut_down {
@@ -275,7 +307,7 @@ impl<K: Eq + Clone> Core<K> {
                     }
                     *self.causes_of(id) = Some(all);
                 }
-                Some(Pending::Backoff(at))
+                Some(pending)
             }
             Verdict::RequeueAt(at) => {
                 self.slots[id].failures = 0;
@@ -291,8 +323,7 @@ impl<K: Eq + Clone> Core<K> {
         let own_priority = self.slots[id].priority;
         let (pending, priority, since) = match (rerun, asked) {
             (None, None) => {
-                let released = self.release(id);
-                return Some(Finished { admission: None, released });
+                return Some(Finished { admission: None, released: self.release(id) });
             }
             (Some(rerun), None) => (rerun.pending, rerun.priority, rerun.since),
             (None, Some(asked)) => (asked, own_priority, now),
@@ -342,6 +373,7 @@ impl<K: Eq + Clone> Core<K> {
     }
 
     /// Failures of the key a token stands for.
+    #[inline]
     pub(crate) fn failures_of(&self, token: Token) -> u32 {
         if self.is_current(token) { u32::from(self.slots[token.slot].failures) } else { 0 }
     }
@@ -425,11 +457,25 @@ impl<K: Eq + Clone> Core<K> {
         self.reruns.insert(id, merged);
     }
 
-    #[inline]
+    #[inline(always)]
     fn is_current(&self, token: Token) -> bool {
         self.slots.contains(token.slot)
             && matches!(self.slots[token.slot].state, State::Processing | State::Dirty)
             && self.slots[token.slot].link == token.generation
+    }
+
+    /// When a key is wanted that asks for this, before the failure it may report is counted.
+    #[inline(always)]
+    fn pending(&self, id: SlotId, wish: Wish) -> Pending {
+        match wish {
+            Wish::Pending(pending) => pending,
+            Wish::Retry(Backoff::Until(at)) => Pending::Backoff(at),
+            Wish::Retry(Backoff::Since(failed_at)) => {
+                let failures = usize::from(self.slots[id].failures);
+                let delay = self.schedule.get(failures).or(self.schedule.last()).copied().unwrap_or(0);
+                Pending::Backoff(failed_at.saturating_add(delay))
+            }
+        }
     }
 
     fn find_waiting(&self, hash: u64, key: &K) -> Option<SlotId> {
@@ -453,7 +499,7 @@ impl<K: Eq + Clone> Core<K> {
     }
 
     /// Puts a slot that is nowhere into line or into the heap of delays.
-    #[inline]
+    #[inline(always)]
     fn place(&mut self, id: SlotId, pending: Pending, since: u64, now: u64) -> Admission {
         let (state, at) = match pending {
             Pending::Backoff(at) if at > now => (State::BackingOff, at),
@@ -469,7 +515,7 @@ impl<K: Eq + Clone> Core<K> {
         self.waiting_admission(id)
     }
 
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, id: SlotId, since: u64) {
         self.slots[id].state = State::Queued;
         self.ready.push(&mut self.slots, id);
@@ -478,7 +524,7 @@ impl<K: Eq + Clone> Core<K> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn release(&mut self, id: SlotId) -> Option<K> {
         self.take_causes(id);
         let key = self.slots.remove(id);
@@ -491,7 +537,7 @@ impl<K: Eq + Clone> Core<K> {
         key
     }
 
-    #[inline]
+    #[inline(always)]
     fn note(&mut self, id: SlotId, cause: Option<Cause>, is_failure: bool) {
         if is_failure {
             self.slots[id].failures = self.slots[id].failures.saturating_add(1);
@@ -509,7 +555,7 @@ impl<K: Eq + Clone> Core<K> {
         &mut self.causes[index]
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_causes(&mut self, id: SlotId) -> Option<Box<Causes>> {
         self.causes.get_mut(id as usize)?.take()
     }

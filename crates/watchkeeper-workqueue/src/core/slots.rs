@@ -1,7 +1,16 @@
-//! One slot a key: the slab, and the hash chains through it that find a key's slot.
+//! One slot a key: the slab.
 
-use std::mem;
+#![expect(
+    clippy::inline_always,
+    reason = "the path of every key: a fifth fewer instructions than with calls"
+)]
 
+use std::{
+    mem,
+    ops::{Index, IndexMut},
+};
+
+use super::table::Table;
 use crate::Priority;
 
 /// The number of a slot.
@@ -27,14 +36,11 @@ pub(crate) enum State {
     Dirty,
 }
 
-/// A key and its state: 32 bytes for a 16-byte key such as `Arc<str>`.
-#[derive(Debug)]
-pub(crate) struct Slot<K> {
-    key: Option<K>,
-    /// Saves looking at the key to tell that it is another, and to move it when there are more chains.
+/// What is known of a key: twelve bytes beside it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Slot {
+    /// Saves hashing the key again when it leaves, or when the table grows.
     hash: u32,
-    /// The next slot whose hash falls into the same chain.
-    chain: SlotId,
     pub(crate) link: u32,
     /// Failures since the last success; saturates, long after every backoff has reached its maximum.
     pub(crate) failures: u16,
@@ -42,102 +48,144 @@ pub(crate) struct Slot<K> {
     pub(crate) state: State,
 }
 
+impl Slot {
+    const FREE: Self =
+        Self { hash: 0, link: NO_SLOT, failures: 0, priority: Priority::NORMAL, state: State::Free };
+}
+
 /// The slots of all live keys.
 ///
-/// The hash table is threaded through the slots themselves: besides them there is one number for each chain, so a
-/// key costs its slot and four to eight bytes. Slots come in chunks that never move, so the cost of a key is the
-/// same at any size and growing never copies them.
+/// Slots come in chunks that never move, so the cost of a key is the same at any size and growing never copies
+/// them. A chunk is an array, so a place in it needs no check. Keys and what is known of them lie apart: together they would be padded to the key's alignment.
 #[derive(Debug)]
 pub(crate) struct Slots<K> {
-    chunks: Vec<Vec<Slot<K>>>,
-    len: usize,
+    #[expect(clippy::vec_box, reason = "chunks must not move when there are more of them")]
+    chunks: Vec<Box<[Slot; CHUNK]>>,
+    /// The keys of the slots, in chunks of the same size.
+    keys: Vec<Box<[Option<K>; CHUNK]>>,
     first_free: SlotId,
+    /// Slots whose keys left, still to be taken out of the table: a few at a time, see [`Table::fetch`].
+    leaving: Vec<SlotId>,
     live: usize,
     /// The most keys alive at once since the slots were last all free.
     peak: usize,
-    /// The first slot of each chain; a power of two of them.
-    chains: Vec<SlotId>,
+    table: Table,
 }
 
 const CHUNK: usize = 1 << CHUNK_BITS;
-const CHUNK_BITS: u32 = 10;
-const LEAST_CHAINS: usize = 16;
+const CHUNK_BITS: u32 = 8;
+const CHUNK_MASK: SlotId = (1 << CHUNK_BITS) - 1;
+/// As many slots are never given back: they are a few pages.
+const WORTH_KEEPING: usize = 1024;
+/// So many slots are freed at once: as many trips to memory as a processor makes at a time, and some more.
+const LEAVE_TOGETHER: usize = 32;
 
 impl<K: Eq> Slots<K> {
     pub(crate) fn new() -> Self {
-        Self { chunks: Vec::new(), len: 0, first_free: NO_SLOT, live: 0, peak: 0, chains: Vec::new() }
+        Self {
+            chunks: Vec::new(),
+            keys: Vec::new(),
+            first_free: NO_SLOT,
+            leaving: Vec::new(),
+            live: 0,
+            peak: 0,
+            table: Table::new(),
+        }
     }
 
+    #[inline]
     pub(crate) fn live(&self) -> usize {
         self.live
     }
 
-    #[inline]
-    pub(crate) fn find(&self, hash: u64, key: &K) -> Option<SlotId> {
-        let hash = fold(hash);
-        let mut id = *self.chains.get(self.chain_of(hash))?;
-        while id != NO_SLOT {
-            let slot = &self[id];
-            if slot.hash == hash && slot.key.as_ref() == Some(key) {
-                return Some(id);
-            }
-            id = slot.chain;
-        }
-        None
+    #[inline(always)]
+    pub(crate) fn key(&self, id: SlotId) -> Option<&K> {
+        let (chunk, place) = place(id);
+        self.keys[chunk][place].as_ref()
     }
 
-    /// Gives `key`, which must not be present, a slot. `None` when four billion keys are alive.
-    #[inline]
+    #[inline(always)]
+    pub(crate) fn find(&self, hash: u64, key: &K) -> Option<SlotId> {
+        self.table.find(fold(hash), |id| self.key(id) == Some(key))
+    }
+
+    /// Gives `key`, which must not be present, a slot; the caller puts it where it belongs, in line or elsewhere. `None`
+    /// when four billion keys are alive.
+    #[inline(always)]
     pub(crate) fn insert(&mut self, hash: u64, key: K, priority: Priority) -> Option<SlotId> {
-        if self.live >= self.chains.len() {
-            self.grow_chains();
+        if self.table.is_full(self.live + self.leaving.len()) {
+            self.grow_table();
         }
-        let hash = fold(hash);
-        let chain = self.chain_of(hash);
-        let state = State::Free;
-        let slot = Slot {
-            key: Some(key),
-            hash,
-            chain: self.chains[chain],
-            link: NO_SLOT,
-            failures: 0,
-            priority,
-            state,
-        };
-        let id = self.first_free;
-        let id = if id == NO_SLOT {
-            self.push(slot)?
-        } else {
-            self.first_free = self[id].link;
-            self[id] = slot;
-            id
-        };
-        self.chains[chain] = id;
+        if self.first_free == NO_SLOT {
+            self.add_chunk()?;
+        }
+        let (id, hash) = (self.first_free, fold(hash));
+        let (chunk, place) = place(id);
+        let slot = &mut self.chunks[chunk][place];
+        self.first_free = slot.link;
+        *slot = Slot { hash, link: NO_SLOT, failures: 0, priority, state: State::Queued };
+        self.keys[chunk][place] = Some(key);
+        self.table.insert(hash, id);
         self.live += 1;
         self.peak = self.peak.max(self.live);
         Some(id)
     }
 
     /// Frees a slot and gives its key back, to be dropped where no lock is held.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn remove(&mut self, id: SlotId) -> Option<K> {
-        self.unchain(id);
-        let first_free = mem::replace(&mut self.first_free, id);
+        let (chunk, place) = place(id);
+        self.chunks[chunk][place].state = State::Free;
+        // Without its key, the slot is not found any more.
+        let key = self.keys[chunk][place].take();
         self.live -= 1;
-        let slot = &mut self[id];
-        slot.state = State::Free;
-        slot.link = first_free;
-        slot.key.take()
+        if self.table.is_large() {
+            self.free_later(id);
+        } else {
+            self.free(id);
+        }
+        key
+    }
+
+    /// Gets ready to look for these hashes soon.
+    pub(crate) fn fetch(&self, hashes: impl Iterator<Item = u64>) {
+        if self.table.is_large() {
+            self.table.fetch(hashes.map(fold));
+        }
+    }
+
+    #[inline(always)]
+    fn free(&mut self, id: SlotId) {
+        let (chunk, place) = place(id);
+        let slot = &mut self.chunks[chunk][place];
+        slot.link = mem::replace(&mut self.first_free, id);
+        self.table.remove(slot.hash, id);
+    }
+
+    fn free_later(&mut self, id: SlotId) {
+        self.leaving.push(id);
+        if self.leaving.len() >= LEAVE_TOGETHER {
+            self.free_leaving();
+        }
+    }
+
+    fn free_leaving(&mut self) {
+        let mut leaving = mem::take(&mut self.leaving);
+        self.table.fetch(leaving.iter().map(|&id| self[id].hash));
+        leaving.drain(..).for_each(|id| self.free(id));
+        // Its room serves the next ones.
+        self.leaving = leaving;
     }
 
     /// Gives memory back when a burst is over: called when no key is alive, true when the slots were reset.
     ///
     /// A queue that fills to the same height again and again keeps its memory; one that once held a million
     /// keys and now sees a hundred at a time does not.
+    #[inline]
     pub(crate) fn shrink_after_burst(&mut self) -> bool {
         debug_assert_eq!(self.live, 0, "only an empty queue can give up its slots");
-        let peak = mem::take(&mut self.peak);
-        let is_over = self.len > CHUNK && peak.saturating_mul(8) < self.len;
+        let (peak, len) = (mem::take(&mut self.peak), self.chunks.len() * CHUNK);
+        let is_over = len > WORTH_KEEPING && peak.saturating_mul(8) < len;
         if is_over {
             *self = Self::new();
         }
@@ -147,66 +195,37 @@ impl<K: Eq> Slots<K> {
     /// Whether a slot of this number exists.
     #[inline]
     pub(crate) fn contains(&self, id: SlotId) -> bool {
-        (id as usize) < self.len
+        (id as usize >> CHUNK_BITS) < self.chunks.len()
     }
 
-    #[inline]
-    fn push(&mut self, slot: Slot<K>) -> Option<SlotId> {
-        let id = SlotId::try_from(self.len).ok().filter(|&id| id != NO_SLOT)?;
-        match self.chunks.last_mut() {
-            Some(chunk) if chunk.len() < CHUNK => chunk.push(slot),
-            // The first chunk grows as it is needed: most queues are small.
-            None => self.chunks.push(vec![slot]),
-            Some(_) => {
-                let mut chunk = Vec::with_capacity(CHUNK);
-                chunk.push(slot);
-                self.chunks.push(chunk);
-            }
-        }
-        self.len += 1;
-        Some(id)
-    }
-
-    #[inline]
-    fn chain_of(&self, hash: u32) -> usize {
-        hash as usize & self.chains.len().wrapping_sub(1)
-    }
-
-    #[inline]
-    fn unchain(&mut self, id: SlotId) {
-        let (hash, next) = (self[id].hash, self[id].chain);
-        let chain = self.chain_of(hash);
-        let mut before = self.chains[chain];
-        if before == id {
-            self.chains[chain] = next;
-            return;
-        }
-        while self[before].chain != id {
-            before = self[before].chain;
-        }
-        self[before].chain = next;
-    }
-
-    /// Doubles the chains and deals the slots out anew, in the order they lie in memory.
+    /// More free slots, when there are none. `None` when all numbers are taken.
     #[cold]
-    fn grow_chains(&mut self) {
-        let count = (self.chains.len() * 2).max(LEAST_CHAINS);
-        self.chains.clear();
-        self.chains.resize(count, NO_SLOT);
-        for (id, slot) in (0..).zip(self.chunks.iter_mut().flatten()) {
-            if slot.key.is_some() {
-                let chain = slot.hash as usize & (count - 1);
-                slot.chain = mem::replace(&mut self.chains[chain], id);
-            }
+    fn add_chunk(&mut self) -> Option<()> {
+        let first = SlotId::try_from(self.chunks.len() * CHUNK).ok()?;
+        let last = first.checked_add(CHUNK_MASK).filter(|&last| last != NO_SLOT)?;
+        let mut chunk = Box::new([Slot::FREE; CHUNK]);
+        for (slot, next) in chunk.iter_mut().zip(first + 1..=last) {
+            slot.link = next;
         }
+        self.chunks.push(chunk);
+        self.keys.push(Box::new([const { None }; CHUNK]));
+        self.first_free = first;
+        Some(())
+    }
+
+    #[cold]
+    fn grow_table(&mut self) {
+        self.free_leaving();
+        let numbered = self.chunks.iter().flat_map(|chunk| chunk.iter()).zip(0..);
+        let live = numbered.filter(|(slot, _)| slot.state != State::Free).map(|(slot, id)| (slot.hash, id));
+        self.table.grow(live);
     }
 }
 
-impl<K> Slots<K> {
-    #[inline]
-    pub(crate) fn key(&self, id: SlotId) -> Option<&K> {
-        self[id].key.as_ref()
-    }
+/// The chunk a slot is in, and its place there.
+#[inline]
+fn place(id: SlotId) -> (usize, usize) {
+    ((id >> CHUNK_BITS) as usize, (id & CHUNK_MASK) as usize)
 }
 
 /// The half of a hash that is kept: the upper one, in which foldhash mixes best.
@@ -215,19 +234,21 @@ fn fold(hash: u64) -> u32 {
     (hash >> 32) as u32
 }
 
-impl<K> std::ops::Index<SlotId> for Slots<K> {
-    type Output = Slot<K>;
+impl<K> Index<SlotId> for Slots<K> {
+    type Output = Slot;
 
     #[inline]
-    fn index(&self, id: SlotId) -> &Slot<K> {
-        &self.chunks[id as usize >> CHUNK_BITS][id as usize & (CHUNK - 1)]
+    fn index(&self, id: SlotId) -> &Slot {
+        let (chunk, place) = place(id);
+        &self.chunks[chunk][place]
     }
 }
 
-impl<K> std::ops::IndexMut<SlotId> for Slots<K> {
+impl<K> IndexMut<SlotId> for Slots<K> {
     #[inline]
-    fn index_mut(&mut self, id: SlotId) -> &mut Slot<K> {
-        &mut self.chunks[id as usize >> CHUNK_BITS][id as usize & (CHUNK - 1)]
+    fn index_mut(&mut self, id: SlotId) -> &mut Slot {
+        let (chunk, place) = place(id);
+        &mut self.chunks[chunk][place]
     }
 }
 
@@ -240,8 +261,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slot_of_a_sixteen_byte_key_is_thirty_two_bytes() {
-        assert_eq!(size_of::<Slot<Arc<str>>>(), 32);
+    fn a_key_of_sixteen_bytes_is_kept_in_twenty_eight() {
+        assert_eq!(size_of::<Slot>() + size_of::<Option<Arc<str>>>(), 28);
     }
 
     #[test]
@@ -257,14 +278,37 @@ mod tests {
         };
         assert!(!fill(&mut slots, 100_000), "the first burst may come again");
         assert!(fill(&mut slots, 10), "a small round shows it is over");
-        assert!(slots.chunks.is_empty() && slots.chains.is_empty());
+        assert!(slots.chunks.is_empty() && slots.keys.is_empty() && slots.table.is_full(0));
         assert!(!fill(&mut slots, 10), "nothing left to give back");
+    }
+
+    #[test]
+    fn keys_that_leave_a_large_table_are_gone_at_once_and_their_slots_serve_others() {
+        let hash = |key: u64| key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut slots = Slots::new();
+        let mut ids: Vec<SlotId> =
+            (0..50_000).map(|key| slots.insert(hash(key), key, Priority::NORMAL).unwrap()).collect();
+        assert!(slots.table.is_large());
+        for (id, key) in ids.iter_mut().zip(0_u64..) {
+            assert_eq!(slots.remove(*id), Some(key));
+            assert_eq!(slots.find(hash(key), &key), None);
+            if key % 3 == 0 {
+                *id = slots.insert(hash(key), key, Priority::NORMAL).unwrap();
+                assert_eq!(slots.find(hash(key), &key), Some(*id));
+            }
+        }
+        assert_eq!(slots.live(), 50_000_usize.div_ceil(3));
+        assert_eq!(slots.chunks.len(), 50_000_usize.div_ceil(CHUNK), "slots that were left serve others");
+        for key in 0..50_000 {
+            let wanted = (key % 3 == 0).then(|| ids[usize::try_from(key).unwrap()]);
+            assert_eq!(slots.find(hash(key), &key), wanted);
+        }
     }
 
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Few different hashes, so that keys share chains, also when there are more of them.
+        /// Few different hashes, so that keys share buckets, also when there are more of them.
         #[test]
         fn every_key_is_found_in_its_slot_and_no_other(
             calls in prop::collection::vec((any::<bool>(), 0..300_u64), 1..2000),

@@ -30,6 +30,16 @@ impl RateLimiter for MaxOf {
     fn delay(&mut self, failures: u32, now: Duration) -> Duration {
         self.limiters.iter_mut().map(|limiter| limiter.delay(failures, now)).max().unwrap_or_default()
     }
+
+    fn schedule(&self) -> Option<Vec<Duration>> {
+        let schedules: Vec<_> = self.limiters.iter().map(RateLimiter::schedule).collect::<Option<_>>()?;
+        let longest = schedules.iter().map(Vec::len).max().unwrap_or(1);
+        let at = |failures: usize| {
+            let delays = schedules.iter().filter_map(|delays| delays.get(failures).or(delays.last()));
+            delays.max().copied().unwrap_or_default()
+        };
+        Some((0..longest).map(at).collect())
+    }
 }
 
 /// Another limiter's delay, but never more than `max`.
@@ -49,6 +59,10 @@ impl<L: RateLimiter> WithMaxWait<L> {
 impl<L: RateLimiter> RateLimiter for WithMaxWait<L> {
     fn delay(&mut self, failures: u32, now: Duration) -> Duration {
         self.limiter.delay(failures, now).min(self.max)
+    }
+
+    fn schedule(&self) -> Option<Vec<Duration>> {
+        Some(self.limiter.schedule()?.into_iter().map(|delay| delay.min(self.max)).collect())
     }
 }
 
@@ -113,6 +127,9 @@ mod tests {
         let delays: Vec<u128> =
             (0..5).map(|failures| limiter.delay(failures, Duration::ZERO).as_millis()).collect();
         assert_eq!(delays, [5, 5, 5, 3000, 3000]);
+        let schedule: Vec<u128> = limiter.schedule().unwrap().iter().map(Duration::as_millis).collect();
+        assert_eq!(&schedule[..5], [5, 5, 5, 3000, 3000]);
+        assert_eq!(schedule.last(), Some(&3000));
         assert_eq!(MaxOf::new([]).delay(3, Duration::ZERO), Duration::ZERO);
     }
 
@@ -123,6 +140,10 @@ mod tests {
         let delays: Vec<u128> =
             (0..4).map(|failures| limiter.delay(failures, Duration::ZERO).as_millis()).collect();
         assert_eq!(delays, [5, 5, 1000, 1000]);
+        assert_eq!(
+            limiter.schedule(),
+            Some(vec![Duration::from_millis(5), Duration::from_millis(5), Duration::from_secs(1)])
+        );
     }
 
     #[test]
@@ -164,6 +185,7 @@ mod tests {
             limiter.delay(0, Duration::ZERO);
         }
         assert_eq!(limiter.delay(0, Duration::ZERO), Duration::from_millis(100), "the burst is used up");
+        assert_eq!(limiter.schedule(), None, "the limit on all keys together depends on the time");
         assert_eq!(default_item_limiter().delay(0, Duration::ZERO), Duration::from_millis(1));
     }
 }

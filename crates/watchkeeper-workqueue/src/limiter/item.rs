@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::RateLimiter;
+use super::{LONGEST_SCHEDULE, RateLimiter};
 
 /// `base`, then twice as long with each failure, never more than `max`. Does not overflow, however many failures.
 #[derive(Debug, Clone)]
@@ -25,6 +25,17 @@ impl RateLimiter for ItemExponential {
             |delay| delay.min(self.max),
         )
     }
+
+    fn schedule(&self) -> Option<Vec<Duration>> {
+        let mut limiter = self.clone();
+        let mut delays: Vec<Duration> =
+            (0..LONGEST_SCHEDULE).map(|failures| limiter.delay(failures, Duration::ZERO)).collect();
+        // It stops growing where it stops changing: after 32 doublings at the latest.
+        let last = delays.last().copied();
+        let first_of_last = delays.iter().position(|delay| Some(*delay) == last)?;
+        delays.truncate(first_of_last + 1);
+        Some(delays)
+    }
 }
 
 /// `fast` for the first `fast_attempts` failures, `slow` from then on.
@@ -45,6 +56,11 @@ impl ItemFastSlow {
 impl RateLimiter for ItemFastSlow {
     fn delay(&mut self, failures: u32, _now: Duration) -> Duration {
         if failures < self.fast_attempts { self.fast } else { self.slow }
+    }
+
+    fn schedule(&self) -> Option<Vec<Duration>> {
+        let fast = (self.fast_attempts < LONGEST_SCHEDULE).then_some(self.fast_attempts)?;
+        Some((0..fast).map(|_| self.fast).chain([self.slow]).collect())
     }
 }
 
@@ -75,6 +91,26 @@ mod tests {
     fn exponential_of_zero_stays_zero() {
         let mut limiter = ItemExponential::new(Duration::ZERO, Duration::from_secs(1));
         assert_eq!(delays(&mut limiter, [0, 5, 40]), [0, 0, 0]);
+    }
+
+    #[test]
+    fn the_schedule_of_a_limiter_is_what_it_answers_however_many_failures() {
+        let millis = Duration::from_millis;
+        let exponentials = [(0, 1000), (1, 1000), (5, 1_000_000), (7, 7), (9, 2)]
+            .map(|(base, max)| ItemExponential::new(millis(base), millis(max)));
+        let fast_slows = [0, 3, 63].map(|fast| ItemFastSlow::new(millis(5), millis(10_000), fast));
+        let mut limiters: Vec<Box<dyn RateLimiter>> = Vec::new();
+        limiters.extend(exponentials.map(|limiter| Box::new(limiter) as Box<dyn RateLimiter>));
+        limiters.push(Box::new(ItemExponential::new(Duration::MAX, Duration::MAX)));
+        limiters.extend(fast_slows.map(|limiter| Box::new(limiter) as Box<dyn RateLimiter>));
+        for mut limiter in limiters {
+            let schedule = limiter.schedule().unwrap();
+            for failures in (0..200).chain([65_535, u32::MAX]) {
+                let scheduled = schedule.get(failures as usize).or(schedule.last()).copied();
+                assert_eq!(scheduled, Some(limiter.delay(failures, Duration::ZERO)), "{failures} failures");
+            }
+        }
+        assert_eq!(ItemFastSlow::new(millis(5), millis(10), 64).schedule(), None, "too long");
     }
 
     #[test]

@@ -31,11 +31,27 @@ pub use self::{
 pub trait RateLimiter: Send + 'static {
     /// The delay for a key that has failed `failures` times before this failure, at time `now` of the queue's clock.
     fn delay(&mut self, failures: u32, now: Duration) -> Duration;
+
+    /// The delays after 0, 1, 2, … failures, of which the last holds for all that follow, from a limiter that looks
+    /// at nothing but the failures of the key. `None` from any other.
+    ///
+    /// Asked once, when the queue is made. A queue that has a schedule never calls [`delay`](Self::delay), and
+    /// spares every failed key two trips to its locks.
+    fn schedule(&self) -> Option<Vec<Duration>> {
+        None
+    }
 }
+
+/// Longer schedules than this are not worth the memory.
+const LONGEST_SCHEDULE: u32 = 64;
 
 impl RateLimiter for Box<dyn RateLimiter> {
     fn delay(&mut self, failures: u32, now: Duration) -> Duration {
         self.as_mut().delay(failures, now)
+    }
+
+    fn schedule(&self) -> Option<Vec<Duration>> {
+        self.as_ref().schedule()
     }
 }
 

@@ -1,0 +1,99 @@
+//! The processor's side.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use watchkeeper_informer::event::Event;
+use watchkeeper_informer::processor::{ListenerOptions, Processor};
+use watchkeeper_informer::transition::{Audience, Notice};
+
+use super::load::{self, Cache, Changes, Counts, HANDLERS};
+use crate::heap;
+use crate::measure::{Measurement, Meter};
+use crate::suite::{Load, RunFailure};
+
+fn notice(event: Event<ConfigMap>) -> Notice<ConfigMap> {
+    Notice { event, audience: Audience::Everyone }
+}
+
+/// Publishes all events and waits until every handler has been told of each.
+pub(super) fn fan_out(load: Load, step: u64) -> Result<Measurement, RunFailure> {
+    let changes = Changes::new();
+    let processor = Processor::<ConfigMap>::new(Duration::ZERO);
+    let mut counts = Counts::default();
+    let mut registrations = Vec::new();
+    for _ in 0..HANDLERS {
+        let count = counts.another();
+        let handler = move |_: &Event<ConfigMap>| count.add(1);
+        // Nothing may be left out, or the handlers would have less to do than the peer's.
+        let options = ListenerOptions::new("counts").every_event();
+        registrations.push(processor.turn().add(handler, options, None::<Vec<_>>)?);
+    }
+    let runtime = load::runtime()?;
+    let meter = Meter::start();
+    runtime.block_on(async {
+        let mut tasks = JoinSet::new();
+        let running = processor.clone();
+        tasks.spawn(async move { running.run().await });
+        let publishing = processor.clone();
+        tasks.spawn(async move {
+            let mut next = 0;
+            while next < load.operations {
+                let end = load.operations.min(next + step);
+                publishing.turn().publish((next..end).map(|number| notice(changes.event(number))));
+                next = end;
+                tokio::task::yield_now().await;
+            }
+            publishing.turn().mark_synced();
+            for registration in &registrations {
+                registration.synced().await;
+            }
+            publishing.shutdown();
+        });
+        tasks.join_all().await;
+    });
+    let measured = meter.stop(load.operations);
+    counts.expect(load)?;
+    Ok(measured)
+}
+
+/// Publishes all events to one handler that is stuck in its first, and looks at what is held at the end.
+pub(super) fn stalled(load: Load) -> Result<Measurement, RunFailure> {
+    let mut cache = Cache::new();
+    let runtime = load::runtime()?;
+    runtime.block_on(async {
+        let processor = Processor::<ConfigMap>::new(Duration::ZERO);
+        let gate = Arc::new(Semaphore::new(0));
+        let pass = Arc::clone(&gate);
+        let handler = move |_: Event<ConfigMap>| {
+            let pass = Arc::clone(&pass);
+            async move { drop(pass.acquire().await) }
+        };
+        let options = ListenerOptions::new("stuck");
+        let registration = processor.turn().add_async(handler, options, None::<Vec<_>>)?;
+        let mut tasks = JoinSet::new();
+        let running = processor.clone();
+        tasks.spawn(async move { running.run().await });
+        let before = heap::live_bytes();
+        let meter = Meter::start();
+        for number in 0..load.operations {
+            processor.turn().publish([notice(cache.change(number))]);
+            if number % 100 == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+        let measured = cache.held(meter.stop(load.operations), before);
+        let pending = registration.status().map_or(0, |status| status.pending);
+        gate.close();
+        processor.shutdown();
+        tasks.join_all().await;
+        let fewest = load.operations.min(cache.objects.len() as u64);
+        if pending < fewest {
+            return Err(format!("{pending} keys pending, want at least {fewest}").into());
+        }
+        Ok(measured)
+    })
+}

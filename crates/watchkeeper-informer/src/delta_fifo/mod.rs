@@ -1,0 +1,14 @@
+//! Changes on their way to the cache.
+
+mod core;
+mod delta;
+mod fifo;
+mod known;
+mod popped;
+
+pub use self::{
+    delta::{Delta, DeltaKind, Deltas},
+    fifo::{DeltaFifo, FifoClosed, FifoOptions},
+    known::{KnownObjects, NothingKnown},
+    popped::Popped,
+};

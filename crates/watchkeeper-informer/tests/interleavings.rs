@@ -1,0 +1,402 @@
+//! The log and the queue under Shuttle: thousands of schedules of a few tasks, each checked for what must never
+//! happen. A lost wake-up shows as a deadlock, which Shuttle reports with the schedule that replays it.
+//!
+//! `RUSTFLAGS="--cfg shuttle" cargo test -p watchkeeper-informer --test interleavings --release`
+#![cfg(shuttle)]
+
+mod fifo_fixture;
+
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    pin::pin,
+    sync::Arc,
+    task::{Context, Waker},
+    time::Duration,
+};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use shuttle::{
+    future::{self, JoinHandle},
+    sync::Mutex,
+    thread,
+};
+use watchkeeper_informer::{
+    delta_fifo::{Delta, DeltaFifo, DeltaKind, FifoOptions, KnownObjects},
+    event::Event,
+    processor::{ListenerOptions, Processor, Registration},
+    transition::{StoreChange, transition},
+};
+
+use crate::fifo_fixture::{incarnation, label, object};
+
+const SCHEDULES: usize = 10_000;
+
+/// Both of Shuttle's searches: uniformly random, and few preemptions at the worst places.
+fn explore(body: impl Fn() + Send + Sync + 'static) {
+    let body = Arc::new(body);
+    let again = Arc::clone(&body);
+    shuttle::check_random(move || body(), SCHEDULES);
+    shuttle::check_pct(move || again(), SCHEDULES, 3);
+}
+
+type Objects = BTreeMap<String, Arc<ConfigMap>>;
+
+fn key(object: &ConfigMap) -> String {
+    format!("space/{}", object.metadata.name.clone().unwrap_or_default())
+}
+
+/// A cache whose changes are published.
+#[derive(Clone)]
+struct Informer {
+    processor: Processor<ConfigMap>,
+    cache: Arc<Mutex<Objects>>,
+}
+
+/// What a handler was told, folded, with every step checked.
+#[derive(Default)]
+struct View {
+    objects: Objects,
+    events: usize,
+    is_over: bool,
+}
+
+impl View {
+    fn hear(&mut self, event: &Event<ConfigMap>) {
+        assert!(!self.is_over, "called after it was removed");
+        self.events += 1;
+        let key = key(event.object());
+        match (event.last_seen(), self.objects.get(&key)) {
+            (None, None) => {}
+            (Some(last), Some(known)) if Arc::ptr_eq(last, known) => {}
+            (_, known) => {
+                panic!("{event:?} of {} after {:?}", label(event.object()), known.map(|it| label(it)))
+            }
+        }
+        match event {
+            Event::Deleted(_) => self.objects.remove(&key),
+            _ => self.objects.insert(key, Arc::clone(event.object())),
+        };
+    }
+}
+
+type Views = Arc<Mutex<View>>;
+
+impl Informer {
+    fn new() -> Self {
+        Self { processor: Processor::new(Duration::ZERO), cache: Arc::default() }
+    }
+
+    fn apply(&self, kind: DeltaKind, object: Arc<ConfigMap>) {
+        let mut turn = self.processor.turn();
+        let mut notices = Vec::new();
+        {
+            let mut cache = self.cache.lock().unwrap();
+            let key = key(&object);
+            let delta = Delta { kind, object, is_initial: false };
+            match transition(&delta, cache.get(&key), &mut notices) {
+                StoreChange::Keep => {}
+                StoreChange::Set(object) => _ = cache.insert(key, object),
+                StoreChange::Remove => _ = cache.remove(&key),
+            }
+        }
+        turn.publish(notices);
+    }
+
+    fn add(&self, options: ListenerOptions) -> Option<(Registration<ConfigMap>, Views)> {
+        let view = Views::default();
+        let told = Arc::clone(&view);
+        let handler = move |event: &Event<ConfigMap>| {
+            told.lock().unwrap().hear(event);
+            thread::yield_now();
+        };
+        let mut turn = self.processor.turn();
+        let snapshot: Vec<Arc<ConfigMap>> = self.cache.lock().unwrap().values().cloned().collect();
+        Some((turn.add(handler, options, Some(snapshot)).ok()?, view))
+    }
+
+    /// Runs listeners until the processor is shut down, and then waits for them.
+    fn run(&self) -> JoinHandle<()> {
+        let processor = self.processor.clone();
+        future::spawn(async move {
+            let mut tasks = Vec::new();
+            while let Some(task) = processor.accept().await {
+                tasks.push(future::spawn(task.run()));
+            }
+            for task in tasks {
+                task.await.unwrap();
+            }
+        })
+    }
+
+    /// Three changes each of two keys, in two threads.
+    fn writers(&self) -> [thread::JoinHandle<()>; 2] {
+        ["a", "b"].map(|name| {
+            let informer = self.clone();
+            thread::spawn(move || {
+                informer.apply(DeltaKind::Added, object(name, 1));
+                informer.apply(DeltaKind::Updated, object(name, 2));
+                informer.apply(DeltaKind::Updated, incarnation(name, "2", 3));
+            })
+        })
+    }
+
+    /// Waits until a handler has heard everything, and compares.
+    fn compare(&self, registration: &Registration<ConfigMap>, view: &Views) {
+        self.processor.turn().mark_synced();
+        assert!(future::block_on(registration.synced()));
+        let (view, cache) = (view.lock().unwrap(), self.cache.lock().unwrap());
+        assert_eq!(view.objects.len(), cache.len());
+        assert!(cache.iter().all(|(key, object)| Arc::ptr_eq(&view.objects[key], object)));
+    }
+}
+
+fn lag(events: u64) -> ListenerOptions {
+    ListenerOptions::new("handler").max_lag_events(events).max_lag_age(Duration::MAX)
+}
+
+#[test]
+fn every_handler_ends_up_knowing_what_the_cache_holds_however_far_it_lagged() {
+    explore(|| {
+        let informer = Informer::new();
+        let runner = informer.run();
+        let listeners = [lag(0), lag(1), lag(0).every_event()].map(|options| informer.add(options).unwrap());
+        for writer in informer.writers() {
+            writer.join().unwrap();
+        }
+        for (registration, view) in &listeners {
+            informer.compare(registration, view);
+        }
+        assert_eq!(
+            listeners[2].1.lock().unwrap().events,
+            8,
+            "every event: 2 x (added, updated, deleted, added)"
+        );
+        informer.processor.shutdown();
+        future::block_on(runner).unwrap();
+        assert_eq!(informer.processor.listener_count(), 0);
+    });
+}
+
+#[test]
+fn a_late_handler_hears_everything_exactly_once() {
+    explore(|| {
+        let informer = Informer::new();
+        let runner = informer.run();
+        let writers = informer.writers();
+        let late = {
+            let informer = informer.clone();
+            thread::spawn(move || [lag(0), lag(100)].map(|options| informer.add(options).unwrap()))
+        };
+        let late = late.join().unwrap();
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        for (registration, view) in &late {
+            informer.compare(registration, view);
+        }
+        informer.processor.shutdown();
+        future::block_on(runner).unwrap();
+    });
+}
+
+#[test]
+fn a_removed_handler_is_not_called_again_and_the_others_miss_nothing() {
+    explore(|| {
+        let informer = Informer::new();
+        let runner = informer.run();
+        let removed = [lag(0), lag(100)].map(|options| informer.add(options).unwrap());
+        let stays = informer.add(lag(1)).unwrap();
+        let writers = informer.writers();
+        let removers = removed.map(|(registration, view)| {
+            // Two at once, of which either may wait for the other's.
+            let other = registration.clone();
+            let other = future::spawn(async move { other.remove().await });
+            future::spawn(async move {
+                registration.remove().await;
+                view.lock().unwrap().is_over = true;
+                other.await.unwrap();
+                assert!(registration.status().is_none());
+            })
+        });
+        for remover in removers {
+            future::block_on(remover).unwrap();
+        }
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        informer.compare(&stays.0, &stays.1);
+        assert_eq!(informer.processor.listener_count(), 1);
+        informer.processor.shutdown();
+        future::block_on(runner).unwrap();
+    });
+}
+
+#[test]
+fn a_shutdown_ends_everything_whatever_else_goes_on() {
+    explore(|| {
+        let informer = Informer::new();
+        let runner = informer.run();
+        let (registration, view) = informer.add(lag(0)).unwrap();
+        let waiting = {
+            let registration = registration.clone();
+            future::spawn(async move { registration.synced().await })
+        };
+        let writers = informer.writers();
+        let adder = {
+            let informer = informer.clone();
+            thread::spawn(move || informer.add(lag(1)))
+        };
+        let shutter = {
+            let processor = informer.processor.clone();
+            thread::spawn(move || processor.shutdown())
+        };
+        future::block_on(runner).unwrap();
+        view.lock().unwrap().is_over = true;
+        assert!(!future::block_on(waiting).unwrap());
+        future::block_on(registration.remove());
+        shutter.join().unwrap();
+        // One that slipped in before the shutdown is gone too, started or not.
+        drop(adder.join().unwrap());
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        assert_eq!(informer.processor.listener_count(), 0);
+    });
+}
+
+#[test]
+fn a_listener_that_is_dropped_before_it_ran_leaves_no_one_waiting() {
+    explore(|| {
+        let informer = Informer::new();
+        let (registration, _view) = informer.add(lag(0)).unwrap();
+        let writers = informer.writers();
+        let runner = {
+            let processor = informer.processor.clone();
+            future::spawn(async move { drop(processor.accept().await) })
+        };
+        future::block_on(registration.remove());
+        informer.processor.shutdown();
+        future::block_on(runner).unwrap();
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        assert_eq!(informer.processor.listener_count(), 0);
+    });
+}
+
+/// The cache of a queue's consumer.
+#[derive(Clone, Default)]
+struct Cache(Arc<Mutex<Objects>>);
+
+impl KnownObjects<ConfigMap> for Cache {
+    fn get(&self, key: &str) -> Option<Arc<ConfigMap>> {
+        self.0.lock().unwrap().get(key).cloned()
+    }
+
+    fn visit_keys(&self, visit: &mut dyn FnMut(&str)) {
+        let keys: Vec<String> = self.0.lock().unwrap().keys().cloned().collect();
+        for key in &keys {
+            visit(key);
+        }
+    }
+}
+
+/// Applies what it pops until the queue is closed; some batches it gives back first.
+fn consumer(fifo: &DeltaFifo<ConfigMap>, cache: &Cache, gives_back: bool) -> JoinHandle<()> {
+    let (fifo, cache) = (fifo.clone(), cache.clone());
+    future::spawn(async move {
+        let mut gives_back = gives_back;
+        while let Some(popped) = fifo.pop_batch(2).await {
+            thread::yield_now();
+            if std::mem::take(&mut gives_back) {
+                continue;
+            }
+            for deltas in popped.keys() {
+                let newest = deltas.newest();
+                let mut objects = cache.0.lock().unwrap();
+                match newest.is_deletion() {
+                    true => objects.remove(&key(&newest.object)),
+                    false => objects.insert(key(&newest.object), Arc::clone(&newest.object)),
+                };
+            }
+            thread::yield_now();
+            popped.done();
+        }
+    })
+}
+
+#[test]
+fn the_cache_behind_a_queue_is_what_the_last_list_and_the_changes_after_it_say() {
+    explore(|| {
+        let cache = Cache::default();
+        let fifo = DeltaFifo::new(cache.clone(), FifoOptions::new().max_queued_deltas(1));
+        let consumers = [consumer(&fifo, &cache, true), consumer(&fifo, &cache, false)];
+        let synced = {
+            let fifo = fifo.clone();
+            future::spawn(async move { fifo.synced().await.is_ok() })
+        };
+        let producer = {
+            let fifo = fifo.clone();
+            future::spawn(async move {
+                fifo.replace(vec![object("a", 1), object("b", 1)], Some("1")).unwrap();
+                fifo.room().await.unwrap();
+                fifo.add(object("c", 2)).unwrap();
+                fifo.room().await.unwrap();
+                fifo.delete(object("a", 3)).unwrap();
+                fifo.replace(vec![object("b", 4)], Some("4")).unwrap();
+                fifo.room().await.unwrap();
+                fifo.update(object("b", 5)).unwrap();
+                fifo.bookmark("6").unwrap();
+            })
+        };
+        future::block_on(producer).unwrap();
+        assert!(future::block_on(synced).unwrap());
+        fifo.close();
+        for consumer in consumers {
+            future::block_on(consumer).unwrap();
+        }
+        let objects = cache.0.lock().unwrap();
+        assert_eq!(objects.values().map(|object| label(object)).collect::<Vec<_>>(), ["b@5"]);
+    });
+}
+
+#[test]
+fn a_pop_that_is_dropped_takes_no_change_and_no_wake_up_with_it() {
+    explore(|| {
+        let cache = Cache::default();
+        let fifo = DeltaFifo::new(cache.clone(), FifoOptions::new());
+        let consumer = consumer(&fifo, &cache, false);
+        let quitter = {
+            let fifo = fifo.clone();
+            thread::spawn(move || {
+                let mut pop = Box::pin(fifo.pop());
+                let polled = pop.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+                thread::yield_now();
+                drop((polled, pop));
+            })
+        };
+        fifo.add(object("a", 1)).unwrap();
+        fifo.update(object("a", 2)).unwrap();
+        quitter.join().unwrap();
+        fifo.close();
+        future::block_on(consumer).unwrap();
+        assert_eq!(cache.0.lock().unwrap().len(), 1);
+        assert!(pin!(fifo.pop()).poll(&mut Context::from_waker(Waker::noop())).is_ready());
+        assert_eq!(fifo.queued_deltas(), 0);
+    });
+}
+
+#[test]
+fn a_deletion_that_races_with_its_addition_is_not_lost() {
+    explore(|| {
+        let cache = Cache::default();
+        let fifo = DeltaFifo::new(cache.clone(), FifoOptions::new());
+        let consumer = consumer(&fifo, &cache, false);
+        fifo.add(object("a", 1)).unwrap();
+        fifo.delete(object("a", 2)).unwrap();
+        fifo.close();
+        future::block_on(consumer).unwrap();
+        assert!(cache.0.lock().unwrap().is_empty());
+    });
+}

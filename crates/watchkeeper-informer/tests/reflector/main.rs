@@ -1,0 +1,13 @@
+//! The reflector, black box: a scripted server on one side, what it was told on the other, virtual time in between.
+
+mod cases;
+mod decisions;
+mod driver;
+mod listing;
+mod quarantine;
+mod server;
+mod status;
+mod story;
+mod streaming;
+mod support;
+mod watching;

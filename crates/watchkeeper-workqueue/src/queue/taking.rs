@@ -1,0 +1,150 @@
+//! How keys get out, and how their work ends.
+
+use std::task::Waker;
+
+use super::{Inner, Key, WorkQueue};
+use crate::{
+    Admission, Causes, Get, Item, ItemToken, Priority,
+    core::{Core, Token, Verdict},
+    sync::MutexGuard,
+    waiters::Ticket,
+};
+
+/// What a look at the queue came to.
+pub(crate) enum Look<'q, K: Key> {
+    /// A key, or `None` for ever after.
+    Ready(Option<Item<'q, K>>),
+    /// Nothing yet; this waiter is on the list, and watches the clock until then if it says so.
+    Wait { ticket: Ticket, keep_time_until: Option<u64> },
+}
+
+/// What finishing a token came to.
+pub(crate) struct Ended {
+    pub(crate) was_current: bool,
+    pub(crate) admission: Option<Admission>,
+}
+
+impl<K: Key> WorkQueue<K> {
+    /// Waits for a key and takes it. `None` once the queue is shut down and nothing is left to hand out.
+    ///
+    /// The future may be dropped at any time without losing a key. While it waits it must be polled or dropped,
+    /// not set aside: it may be the one that has been woken for a key.
+    pub fn get(&self) -> Get<'_, K> {
+        Get::new(self)
+    }
+
+    /// Takes a key if one can be handed out now.
+    pub fn try_get(&self) -> Option<Item<'_, K>> {
+        let popped = self.operate(None, Core::pop)?;
+        Some(Item::new(self, popped))
+    }
+
+    /// Finishes a key whose guard was taken off. False, and nothing happens, when that was done before.
+    pub fn done(&self, token: ItemToken) -> bool {
+        self.finish(token.token, Verdict::Done, None, None).was_current
+    }
+
+    /// Takes a key in the common case: there is one, nothing that was posted could come before it, and nothing else
+    /// is to do.
+    #[inline]
+    pub(crate) fn take_plainly(&self) -> Option<Item<'_, K>> {
+        let mut inner = self.shared.state.0.lock();
+        if inner.core.is_plain()
+            && (!self.shared.inbox.is_open() || inner.core.is_waiting(Priority::NORMAL))
+            && let Some(popped) = inner.core.pop(0)
+        {
+            self.release_plainly(inner);
+            return Some(Item::new(self, popped));
+        }
+        None
+    }
+
+    /// One look of a waiting `get`: a key, the end, or a place on the list of waiters.
+    pub(crate) fn look(&self, mut ticket: Option<Ticket>, waker: &Waker) -> Look<'_, K> {
+        let mut inner = self.shared.state.0.lock();
+        let queued_before = inner.core.queued();
+        // Keys to be dropped once the lock is released.
+        let mut merged = Vec::new();
+        loop {
+            let now = self.now_if_needed(&inner.core);
+            merged.append(&mut self.take_in(&mut inner, now));
+            inner.core.promote(now);
+            let newly_queued = inner.core.queued().saturating_sub(queued_before);
+            let popped = inner.core.pop(now);
+            if popped.is_some() || inner.core.is_finished() {
+                ticket.map(|ticket| inner.waiters.leave(ticket));
+                let announced = newly_queued.min(inner.core.queued());
+                self.release(inner, announced);
+                return Look::Ready(popped.map(|popped| Item::new(self, popped)));
+            }
+            let ticket = *ticket.get_or_insert_with(|| inner.waiters.new_ticket());
+            inner.waiters.wait(ticket, waker);
+            // First say that somebody waits, then look into the inbox: see there.
+            self.shared.inbox.set_has_waiters(true);
+            if self.shared.inbox.is_empty() {
+                let keep_time_until = inner.core.next_at().filter(|&at| inner.waiters.keep_time(ticket, at));
+                self.release(inner, 0);
+                return Look::Wait { ticket, keep_time_until };
+            }
+        }
+    }
+
+    /// Takes a `get` that was dropped off the list, and passes on what it was woken for.
+    pub(crate) fn stop_waiting(&self, ticket: Ticket) {
+        let mut inner = self.shared.state.0.lock();
+        let was_woken = inner.waiters.leave(ticket);
+        let queued_before = inner.core.queued();
+        let now = self.now_if_needed(&inner.core);
+        let merged = self.take_in(&mut inner, now);
+        let newly_queued = inner.core.queued().saturating_sub(queued_before);
+        let announced = (newly_queued + usize::from(was_woken)).min(inner.core.queued());
+        self.release(inner, announced);
+        drop(merged);
+    }
+
+    #[inline]
+    pub(crate) fn finish(
+        &self,
+        token: Token,
+        verdict: Verdict,
+        causes: Option<Box<Causes>>,
+        now: Option<u64>,
+    ) -> Ended {
+        let mut inner = self.shared.state.0.lock();
+        if inner.is_quiet()
+            && let Some(released) = inner.core.leave(token, verdict)
+        {
+            self.release_plainly(inner);
+            // The queue's copy of a key that left, let go where nothing is locked.
+            drop(released);
+            return Ended { was_current: true, admission: None };
+        }
+        self.finish_closely(inner, token, verdict, causes, now)
+    }
+
+    #[inline(never)]
+    fn finish_closely(
+        &self,
+        inner: MutexGuard<'_, Inner<K>>,
+        token: Token,
+        verdict: Verdict,
+        causes: Option<Box<Causes>>,
+        now: Option<u64>,
+    ) -> Ended {
+        let finished = self.operate_locked(inner, now, |core, now| core.finish(token, verdict, causes, now));
+        let Some(finished) = finished else {
+            return Ended { was_current: false, admission: None };
+        };
+        if matches!(verdict, Verdict::Retry(_) | Verdict::RequeueAt(_)) {
+            self.count_retry(finished.admission);
+        }
+        drop(finished.released);
+        Ended { was_current: true, admission: finished.admission }
+    }
+
+    /// The verdict on a key handed out under `token` whose work failed just now.
+    pub(crate) fn retry_verdict(&self, token: Token) -> (Verdict, Option<u64>) {
+        let (backoff, now) = self.backoff(|| self.operate(None, |core, _| core.failures_of(token)));
+        (Verdict::Retry(backoff), now)
+    }
+}
