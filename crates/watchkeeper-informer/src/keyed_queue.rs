@@ -18,7 +18,8 @@ pub(crate) trait Keyed {
 /// memory follows the entries there are, not those that came and went.
 pub(crate) struct KeyedQueue<T> {
     entries: VecDeque<Option<T>>,
-    /// The number of the first place. Places are numbered in order, and a number outlives changes at either end.
+    /// The number of the first place. Places are numbered in order, and a number outlives changes at either
+    /// end.
     first: u64,
     len: usize,
     places: HashTable<Place>,

@@ -48,9 +48,9 @@ fn outcome(kind: DeltaKind, object: Arc<ConfigMap>, stored: Option<&Arc<ConfigMa
     change + &told.collect::<String>()
 }
 
-/// Where this differs from client-go's table: a version that is cached already changes nothing, and is told to those
-/// that asked for it instead of those that are being resynced; a deletion of what is not cached is not told; a change of the uid is a deletion and
-/// an addition.
+/// Where this differs from client-go's table: a version that is cached already changes nothing, and is told
+/// to those that asked for it instead of those that are being resynced; a deletion of what is not cached is
+/// not told; a change of the uid is a deletion and an addition.
 #[test]
 fn the_table_of_delivery() {
     const DELETED: DeltaKind = DeltaKind::Deleted { final_state_unknown: false };
@@ -155,8 +155,8 @@ fn a_filter_turns_a_crossing_into_an_addition_or_a_deletion() {
     }
 }
 
-/// The state that passed is what the handler knows, and it is that one whose end it has to hear, whatever the object
-/// became on its way out.
+/// The state that passed is what the handler knows, and it is that one whose end it has to hear, whatever the
+/// object became on its way out.
 #[test]
 fn a_filter_lets_the_deletion_through_of_what_it_let_through_before() {
     let (told, handler) = recorder();

@@ -77,6 +77,9 @@ pub(super) fn stalled(load: Load) -> Result<Measurement, RunFailure> {
         send(&senders, cache.change(number));
     }
     let measured = cache.held(meter.stop(load.operations), before);
-    drop(receiver);
+    let pending = receiver.len() as u64;
+    if pending != load.operations {
+        return Err(format!("{pending} events pending, want {}", load.operations).into());
+    }
     Ok(measured)
 }

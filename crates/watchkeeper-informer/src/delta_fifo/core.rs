@@ -30,8 +30,8 @@ enum Population {
     Complete,
 }
 
-/// Invariants: a key is in line once; `queued_deltas` is the number of deltas in line; the marks of the keys in line do not
-/// get older from front to back.
+/// Invariants: a key is in line once; `queued_deltas` is the number of deltas in line; the marks of the keys
+/// in line do not get older from front to back.
 pub(super) struct Core<K> {
     queue: KeyedQueue<Deltas<K>>,
     queued_deltas: usize,
@@ -130,7 +130,8 @@ impl<K: Resource + 'static> Core<K> {
         self.advance(version.map(Arc::from));
     }
 
-    /// A list: what is in line, in flight or known and not in the list is deleted, once; each object is `Replaced`.
+    /// A list: what is in line, in flight or known and not in the list is deleted, once; each object is
+    /// `Replaced`.
     pub(super) fn replace(
         &mut self,
         objects: Vec<Arc<K>>,
@@ -139,7 +140,8 @@ impl<K: Resource + 'static> Core<K> {
     ) {
         let is_initial = self.population == Population::Awaited;
         let gone = self.missing_from(&objects, known);
-        // First what is gone: whoever accounts for names or addresses hears of what was freed before what is new.
+        // First what is gone: whoever accounts for names or addresses hears of what was freed before what is
+        // new.
         for object in gone {
             let kind = DeltaKind::Deleted { final_state_unknown: true };
             self.push(Delta { kind, object, is_initial });
@@ -181,8 +183,8 @@ impl<K: Resource + 'static> Core<K> {
         self.advance(Some(Arc::from(version)));
     }
 
-    /// Takes up to `max` keys out of the line, or none and a watermark when only that has moved. Nothing while another
-    /// batch is in flight.
+    /// Takes up to `max` keys out of the line, or none and a watermark when only that has moved. Nothing
+    /// while another batch is in flight.
     ///
     /// A batch never spans the end of the first list.
     pub(super) fn pop(&mut self, max: usize) -> Option<Batch<K>> {
@@ -297,8 +299,8 @@ impl<K: Resource + 'static> Core<K> {
             return;
         };
         match (deltas.newest().kind, delta.kind) {
-            // Of two deletions in a row the one that knows more is kept: the later, unless it only knows that the
-            // object is gone.
+            // Of two deletions in a row the one that knows more is kept: the later, unless it only knows that
+            // the object is gone.
             (DeltaKind::Deleted { .. }, DeltaKind::Deleted { final_state_unknown: true }) => {
                 self.released.push(delta.object);
             }

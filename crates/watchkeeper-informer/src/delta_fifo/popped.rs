@@ -11,8 +11,9 @@ use super::{
 
 /// Keys taken out of a [`DeltaFifo`] with their changes, to be applied to the cache.
 ///
-/// Nothing else is popped until it is [`done`](Self::done). Dropped without that, it goes back to the front of the queue, before what came in
-/// meanwhile: a consumer that was cancelled or panicked has lost nothing, and the next sees some changes again.
+/// Nothing else is popped until it is [`done`](Self::done). Dropped without that, it goes back to the front
+/// of the queue, before what came in meanwhile: a consumer that was cancelled or panicked has lost nothing,
+/// and the next sees some changes again.
 #[must_use = "changes that are dropped unfinished go back into the queue"]
 pub struct Popped<K: Resource + Send + Sync + 'static> {
     fifo: DeltaFifo<K>,
@@ -31,7 +32,8 @@ impl<K: Resource + Send + Sync + 'static> Popped<K> {
         &self.keys
     }
 
-    /// The resourceVersion the cache is complete up to once this is applied; `None` before the first list or event.
+    /// The resourceVersion the cache is complete up to once this is applied; `None` before the first list or
+    /// event.
     ///
     /// A list counts when all of it has been popped, an event and a bookmark when everything before them has.
     pub fn watermark(&self) -> Option<&str> {

@@ -1,7 +1,7 @@
 //! What handlers are told, when they keep up, when they do not, when they come late and when they go.
 //!
-//! Time is virtual and stands still while any task has something to do, so waiting for a millisecond is waiting until
-//! everybody waits.
+//! Time is virtual and stands still while any task has something to do, so waiting for a millisecond is
+//! waiting until everybody waits.
 
 #[path = "../fifo_fixture/mod.rs"]
 mod fifo_fixture;
