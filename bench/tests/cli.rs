@@ -70,7 +70,8 @@ fn the_json_report_holds_every_run_and_the_summaries() {
     let output = bench(&[&arguments[..], &["--only", "memory-queued", "--json", &file]].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 
-    let report: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    let reports: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    let report = &reports[0];
     assert_eq!(report["suite"], "queue");
     let rounds: Vec<_> = report["runs"].as_array().unwrap().iter().map(|run| run["round"].clone()).collect();
     assert_eq!(rounds, [1, 2]);

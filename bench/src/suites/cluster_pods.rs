@@ -2,11 +2,12 @@
 //! status, and managedFields by the two managers that touch every pod. About 9 KB each, of which managedFields
 //! are 3.8 KB; members in the order the Go encoder writes them. The same index is the same pod.
 
+mod managed_fields;
+
 use std::fmt::Write as _;
 
 use bytes::Bytes;
 
-use super::managed_fields;
 
 /// Writing to a string does not fail.
 macro_rules! push {
@@ -14,7 +15,7 @@ macro_rules! push {
 }
 
 /// The body of a list of `count` pods.
-pub(super) fn list(count: u64) -> Bytes {
+pub(crate) fn list(count: u64) -> Bytes {
     let mut body = String::from(
         r#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"900000"},"items":["#,
     );
@@ -30,7 +31,7 @@ pub(super) fn list(count: u64) -> Bytes {
 }
 
 /// The body of a watch with `count` events, each of a pod of its own.
-pub(super) fn watch(count: u64) -> Bytes {
+pub(crate) fn watch(count: u64) -> Bytes {
     let mut body = String::new();
     for index in 0..count {
         body.push_str(r#"{"type":"MODIFIED","object":{"kind":"Pod","apiVersion":"v1","#);
@@ -42,15 +43,15 @@ pub(super) fn watch(count: u64) -> Bytes {
 
 /// What differs from pod to pod.
 #[derive(Debug)]
-pub(super) struct Details {
-    pub(super) service: String,
+struct Details {
+    service: String,
     template: String,
     name: String,
     node: String,
     host_ip: String,
-    pub(super) pod_ip: String,
-    pub(super) token_volume: String,
-    pub(super) uid: String,
+    pod_ip: String,
+    token_volume: String,
+    uid: String,
     digest: String,
     time: String,
     version: u64,
@@ -100,7 +101,7 @@ fn mixed(number: u64) -> u64 {
 }
 
 /// The members of a pod behind its type, and the bracket that ends it.
-fn push_pod(out: &mut String, index: u64) {
+pub(crate) fn push_pod(out: &mut String, index: u64) {
     let pod = Details::new(index);
     out.push_str(r#""metadata":"#);
     push_metadata(out, &pod, index);
@@ -159,7 +160,7 @@ fn push_metadata(out: &mut String, pod: &Details, index: u64) {
     out.push_str(r#","subresource":"status"}]}"#);
 }
 
-pub(super) const CONDITIONS: [&str; 5] =
+const CONDITIONS: [&str; 5] =
     ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"];
 
 fn push_spec(out: &mut String, pod: &Details) {

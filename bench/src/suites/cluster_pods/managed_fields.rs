@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::pods::{CONDITIONS, Details};
+use super::{CONDITIONS, Details};
 
 /// The fields of an object, each set as a whole, and the object itself.
 fn set(names: &[&str]) -> Value {
