@@ -14,8 +14,10 @@
 //! | [`processor`] | events to handlers: one log, a cursor each, no handler in another's way |
 //! | [`small_stores`] | a plain FIFO, a store that pushes its whole state, a cache that forgets |
 
+pub mod controller;
 pub mod delta_fifo;
 pub mod event;
+mod freshness;
 pub mod handler;
 mod key;
 mod key_ref;
@@ -23,9 +25,12 @@ mod keyed_queue;
 mod lister;
 mod object;
 pub mod processor;
+mod reader;
 pub mod reflector;
 mod resource_version;
+mod shared_informer;
 pub mod small_stores;
+mod spawn;
 pub mod status;
 mod store;
 mod sync;
@@ -33,10 +38,14 @@ pub mod transition;
 mod wakers;
 
 pub use self::{
+    freshness::FreshnessError,
     key::{KeyError, ObjectKey},
     lister::{AnyObject, GenericLister, GenericNamespaceLister, Lister, NamespaceLister, NotFound},
     object::Object,
+    reader::CacheReader,
     resource_version::ResourceVersion,
+    shared_informer::{Distributor, InformerStats, SharedIndexInformer, StatusWatch, WeakInformer},
+    spawn::{Spawn, Task},
     store::{
         Applied, Change, EachOf, Index, IndexError, IndexFailure, IndexHealth, IndexValues, Indexer,
         NAMESPACE_INDEX, Outcome, Replaced, Snapshot, Store, StoreError,

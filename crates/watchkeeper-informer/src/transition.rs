@@ -50,7 +50,7 @@ pub enum Audience {
 /// |---|---|---|---|---|
 /// | added, updated, replaced | nothing | set | `Added` | everyone |
 /// | | same version | keep | `Synced` | those that asked |
-/// | | other version | set | `Updated` | everyone |
+/// | | other version, or a new epoch | set | `Updated` | everyone |
 /// | | other uid | set | `Deleted` (final state unknown), `Added` | everyone |
 /// | deleted | something | remove | `Deleted` | everyone |
 /// | | nothing | keep | none | |
@@ -82,7 +82,7 @@ pub fn transition<K: Resource>(
             tell(Audience::Everyone, gone(object, stored, final_state_unknown));
             StoreChange::Remove
         }
-        (_, Some(stored)) if is_same_version(&**stored, &**object) => {
+        (_, Some(stored)) if !delta.is_new_epoch && is_same_version(&**stored, &**object) => {
             tell(Audience::AskedForUnchanged, Event::Synced(Arc::clone(stored)));
             StoreChange::Keep
         }

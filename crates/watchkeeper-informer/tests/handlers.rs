@@ -31,7 +31,8 @@ fn describe(event: &Event<ConfigMap>) -> String {
 
 fn outcome(kind: DeltaKind, object: Arc<ConfigMap>, stored: Option<&Arc<ConfigMap>>) -> String {
     let mut notices = Vec::new();
-    let change = transition(&Delta { kind, object, is_initial: true }, stored, &mut notices);
+    let change =
+        transition(&Delta { kind, object, is_initial: true, is_new_epoch: false }, stored, &mut notices);
     let change = match change {
         StoreChange::Keep => "keep".to_owned(),
         StoreChange::Set(object) => format!("set {}", label(&object)),
@@ -87,7 +88,8 @@ fn the_table_of_delivery() {
 fn the_same_version_again_leaves_the_very_object_that_handlers_were_given() {
     let cached = object("a", 1);
     let mut notices = Vec::new();
-    let delta = Delta { kind: DeltaKind::Replaced, object: object("a", 1), is_initial: false };
+    let delta =
+        Delta { kind: DeltaKind::Replaced, object: object("a", 1), is_initial: false, is_new_epoch: false };
     assert!(matches!(transition(&delta, Some(&cached), &mut notices), StoreChange::Keep));
     assert!(Arc::ptr_eq(notices[0].event.object(), &cached));
 }

@@ -93,7 +93,7 @@ impl Informer {
         {
             let mut cache = self.cache.lock().unwrap();
             let key = key(&object);
-            let delta = Delta { kind, object, is_initial: false };
+            let delta = Delta { kind, object, is_initial: false, is_new_epoch: false };
             match transition(&delta, cache.get(&key), &mut notices) {
                 StoreChange::Keep => {}
                 StoreChange::Set(object) => _ = cache.insert(key, object),

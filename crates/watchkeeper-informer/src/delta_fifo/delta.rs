@@ -16,6 +16,9 @@ pub struct Delta<K> {
     /// True for what the first list brought: its objects, and the deletions of what it no longer had. A
     /// change that arrived behind the first list is not part of it, even if both are popped together.
     pub is_initial: bool,
+    /// True for what a list brought that began a new epoch: the server's versions count from another beginning,
+    /// and the same version may be another state.
+    pub is_new_epoch: bool,
 }
 
 /// What happened to an object.
@@ -107,7 +110,8 @@ impl<K: Resource> Keyed for Deltas<K> {
 // By hand: a derive would ask for `K: Clone`.
 impl<K> Clone for Delta<K> {
     fn clone(&self) -> Self {
-        Self { kind: self.kind, object: Arc::clone(&self.object), is_initial: self.is_initial }
+        let Self { kind, ref object, is_initial, is_new_epoch } = *self;
+        Self { kind, object: Arc::clone(object), is_initial, is_new_epoch }
     }
 }
 

@@ -11,9 +11,13 @@ use kube_core::Resource;
 
 use super::{
     DeltaKind, KnownObjects, Popped,
-    core::{Core, Mark},
+    core::{Core, List, Mark},
 };
-use crate::{sync::Mutex, wakers::Wakers};
+use crate::{
+    reflector::{Object, Replacement},
+    sync::Mutex,
+    wakers::Wakers,
+};
 
 /// The changes a reflector has read and the cache has not yet taken in, key by key.
 ///
@@ -161,7 +165,21 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
     /// # Errors
     /// When the queue is closed.
     pub fn replace(&self, objects: Vec<Arc<K>>, resource_version: Option<&str>) -> Result<(), FifoClosed> {
-        self.put(|core, known| core.replace(objects, resource_version, known))
+        let list = List { objects, kept: &[], version: resource_version, is_new_epoch: false };
+        self.put(|core, known| core.replace(list, known))
+    }
+
+    /// As [`replace`](Self::replace), of a list as a reflector tells it: what it could not read stays as it is, if
+    /// it is still the same incarnation, and the list may begin a new epoch.
+    ///
+    /// # Errors
+    /// When the queue is closed.
+    pub fn replace_with(&self, list: Replacement<K>) -> Result<(), FifoClosed> {
+        let Replacement { objects, kept, resource_version, is_new_epoch } = list;
+        let objects = objects.into_iter().map(|Object { object, .. }| object).collect();
+        let version = Some(resource_version.as_str());
+        let list = List { objects, kept: &kept, version, is_new_epoch };
+        self.put(|core, known| core.replace(list, known))
     }
 
     /// Puts a `Sync` in line for each known object that has nothing in line.

@@ -8,6 +8,7 @@ use super::{
     DeltaFifo, Deltas,
     core::{Batch, Mark},
 };
+use crate::ResourceVersion;
 
 /// Keys taken out of a [`DeltaFifo`] with their changes, to be applied to the cache.
 ///
@@ -37,13 +38,23 @@ impl<K: Resource + Send + Sync + 'static> Popped<K> {
     ///
     /// A list counts when all of it has been popped, an event and a bookmark when everything before them has.
     pub fn watermark(&self) -> Option<&str> {
-        self.watermark.as_deref()
+        self.watermark.version.as_deref()
+    }
+
+    /// How often the server's history had begun anew by the [`watermark`](Self::watermark). Versions of
+    /// different epochs do not compare.
+    pub fn epoch(&self) -> u64 {
+        self.watermark.epoch
+    }
+
+    pub(crate) fn resource_version(&self) -> Option<ResourceVersion> {
+        self.watermark.version.as_ref().and_then(ResourceVersion::shared)
     }
 
     /// Says that everything is applied.
     pub fn done(mut self) {
         self.is_done = true;
-        self.fifo.finish(self.watermark.take());
+        self.fifo.finish(std::mem::take(&mut self.watermark));
     }
 }
 

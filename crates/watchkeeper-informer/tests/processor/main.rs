@@ -73,7 +73,8 @@ impl Informer {
         changes: impl IntoIterator<Item = (DeltaKind, Arc<ConfigMap>)>,
     ) -> Vec<Event<ConfigMap>> {
         let changes = changes.into_iter();
-        let deltas = changes.map(|(kind, object)| Delta { kind, object, is_initial: false });
+        let deltas =
+            changes.map(|(kind, object)| Delta { kind, object, is_initial: false, is_new_epoch: false });
         self.apply_deltas(deltas)
     }
 
@@ -99,6 +100,7 @@ impl Informer {
             kind: DeltaKind::Replaced,
             object: Arc::clone(object),
             is_initial: true,
+            is_new_epoch: false,
         }));
         self.processor.turn().mark_synced();
     }

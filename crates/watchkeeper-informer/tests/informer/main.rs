@@ -1,0 +1,9 @@
+//! Shared informers, their factory and the loop they are made of, on virtual time and against a scripted server.
+
+mod freshness;
+mod handlers;
+mod lifetime;
+mod lists;
+mod single;
+mod support;
+mod waiting;
