@@ -12,6 +12,7 @@ use std::io;
 
 use tokio::runtime::{Builder, Runtime};
 
+use crate::heap;
 use crate::machine::{self, as_f64};
 use crate::measure::Measurement;
 use crate::peer::KUBE_RS;
@@ -110,7 +111,9 @@ fn runtime() -> io::Result<Runtime> {
     Builder::new_multi_thread().worker_threads(2).enable_all().build()
 }
 
-fn with_peak(measured: Measurement) -> Result<Measurement, RunFailure> {
+/// The measurement with the most memory the process had, and the heap that lives beyond what did `before`.
+fn with_memory(mut measured: Measurement, before: u64) -> Result<Measurement, RunFailure> {
+    measured.live_heap_bytes = Some(heap::live_bytes().saturating_sub(before));
     let peak = machine::peak_rss_bytes().ok_or("this machine does not say what a process had resident")?;
     Ok(measured.with_figure(PEAK, as_f64(peak) / 1e6))
 }

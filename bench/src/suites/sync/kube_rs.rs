@@ -10,7 +10,8 @@ use kube_runtime::watcher::{self, Event};
 use kube_runtime::{WatchStreamExt as _, watcher as watch};
 
 use super::server::Server;
-use super::{Mode, expect, runtime, with_peak};
+use super::{Mode, expect, runtime, with_memory};
+use crate::heap;
 use crate::measure::{Measurement, Meter};
 use crate::suite::{Load, RunFailure};
 
@@ -18,6 +19,7 @@ use crate::suite::{Load, RunFailure};
 pub(super) fn sync(load: Load, mode: Mode) -> Result<Measurement, RunFailure> {
     let server = Server::start(load.operations)?;
     let runtime = runtime()?;
+    let before = heap::live_bytes();
     let meter = Meter::start();
     let (store, heard) = runtime.block_on(async {
         let (store, events) = reflected(&server, mode)?;
@@ -27,7 +29,7 @@ pub(super) fn sync(load: Load, mode: Mode) -> Result<Measurement, RunFailure> {
     let measured = meter.stop(load.operations);
     expect("told of", heard, load)?;
     expect("stored", store.len() as u64, load)?;
-    with_peak(measured)
+    with_memory(measured, before)
 }
 
 /// Reads the list again when the watch has expired.

@@ -30,6 +30,8 @@ use crate::suites::cluster_pods;
 const CHUNK_BYTES: usize = 16 << 10;
 /// The version of the collection before any watch expired.
 const FIRST_VERSION: u64 = 900_000;
+/// And after watches expired for the first time.
+pub(super) const VERSION_AFTER_EXPIRY: u64 = FIRST_VERSION + 1;
 /// The order to end all watches as expired.
 const EXPIRE: &str = "expire";
 
