@@ -233,3 +233,64 @@ fn chunks(bytes: Bytes) -> impl Stream<Item = Bytes> + Send + Sync {
 fn body(chunks: impl Stream<Item = Bytes> + Send + Sync + 'static) -> Body {
     BoxBody::new(StreamBody::new(chunks.map(|chunk| Ok(Frame::data(chunk)))))
 }
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+    use k8s_openapi::api::core::v1::Pod;
+    use kube_core::{ObjectList, WatchEvent};
+
+    use super::*;
+
+    async fn whole(collection: &Collection, query: &str) -> String {
+        let request = Request::get(format!("/api/v1/pods?{query}")).body(()).unwrap();
+        let bytes = collection.answer(&request).into_body().collect().await.unwrap().to_bytes();
+        String::from_utf8(bytes.to_vec()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_pages_of_any_size_are_the_list() {
+        let collection = Collection::new(5);
+        let expected: ObjectList<Pod> = serde_json::from_slice(&cluster_pods::list(5)).unwrap();
+        for limit in 1..=6 {
+            let (mut pods, mut token) = (Vec::new(), String::new());
+            loop {
+                let page = whole(&collection, &format!("limit={limit}&continue={token}")).await;
+                let page: ObjectList<Pod> = serde_json::from_str(&page).unwrap();
+                assert_eq!(page.metadata.resource_version.as_deref(), Some("900000"));
+                pods.extend(page.items);
+                let left = page.metadata.remaining_item_count.unwrap_or(0);
+                assert_eq!(pods.len() + usize::try_from(left).unwrap(), 5);
+                match page.metadata.continue_ {
+                    Some(next) => token = next,
+                    None => break,
+                }
+            }
+            assert_eq!(pods, expected.items, "pages of {limit}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_watch_begins_with_what_there_is_if_that_is_wanted_and_ends_as_expired() {
+        let collection = Collection::new(2);
+        for (query, kinds) in [
+            ("watch=true&sendInitialEvents=true&resourceVersion=0", vec!["added", "added", "bookmark", "error"]),
+            ("watch=true&resourceVersion=900000", vec!["error"]),
+        ] {
+            let watching = whole(&collection, query);
+            let expiring = async { collection.expire() };
+            let (text, ()) = tokio::join!(biased; watching, expiring);
+            let found: Vec<_> = text
+                .lines()
+                .map(|line| match serde_json::from_str::<WatchEvent<Pod>>(line).unwrap() {
+                    WatchEvent::Added(_) => "added",
+                    WatchEvent::Bookmark(_) => "bookmark",
+                    WatchEvent::Error(status) if status.code == 410 => "error",
+                    other => panic!("{other:?}"),
+                })
+                .collect();
+            assert_eq!(found, kinds, "{query}");
+        }
+        assert!(whole(&collection, "watch=true&resourceVersion=900000").await.contains("410"), "at once");
+    }
+}
