@@ -17,6 +17,7 @@
 pub mod controller;
 pub mod delta_fifo;
 pub mod event;
+pub mod factory;
 mod freshness;
 pub mod handler;
 mod key;
@@ -38,6 +39,7 @@ pub mod transition;
 mod wakers;
 
 pub use self::{
+    factory::SharedInformerFactory,
     freshness::FreshnessError,
     key::{KeyError, ObjectKey},
     lister::{AnyObject, GenericLister, GenericNamespaceLister, Lister, NamespaceLister, NotFound},
