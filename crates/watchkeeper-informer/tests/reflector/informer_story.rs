@@ -116,6 +116,9 @@ impl Told {
                 if version(&deleted.object) < version(&deleted.last_seen) {
                     wrong("an older last state");
                 }
+                if !world.has_deleted(identity.uid()) {
+                    wrong("it was never deleted");
+                }
             }
             Event::Added { .. } | Event::Synced(_) => {}
         }

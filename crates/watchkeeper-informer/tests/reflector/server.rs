@@ -162,6 +162,11 @@ impl World {
         self.log.iter().any(is_it)
     }
 
+    /// Whether the object with this uid was ever deleted.
+    pub(crate) fn has_deleted(&self, uid: Option<&str>) -> bool {
+        self.log.iter().any(|entry| entry.what == What::Delete && Some(&*entry.uid) == uid)
+    }
+
     /// How a cache differs from what the server had at a version.
     pub(crate) fn differences_at(&self, version: u64, held: &BTreeMap<String, Identity>) -> Vec<String> {
         let state = self.state_at(version);
