@@ -29,7 +29,7 @@ impl<F: Fn(Task) + Send + Sync + 'static> Spawn for F {
     }
 }
 
-/// Knows how many tasks have not ended.
+/// Knows how many tasks have not ended, those spawned through it as a [`Spawn`] included.
 #[derive(Clone)]
 pub(crate) struct Tasks {
     spawn: Option<Arc<dyn Spawn>>,
@@ -69,6 +69,12 @@ impl Tasks {
         let mut running = self.running.subscribe();
         // The sender is here.
         let _ = running.wait_for(|running| *running == 0).await;
+    }
+}
+
+impl Spawn for Tasks {
+    fn spawn(&self, task: Task) {
+        self.spawner().spawn(task);
     }
 }
 

@@ -84,6 +84,8 @@ pub struct SharedIndexInformer<K: Object> {
 /// An informer, as seen by somebody who does not keep it alive.
 pub struct WeakInformer<K: Object> {
     handle: Weak<Handle<K>>,
+    inner: Weak<Inner<K>>,
+    stop: Arc<watch::Sender<bool>>,
 }
 
 /// What is there for as long as somebody holds the informer.
@@ -99,7 +101,7 @@ struct Inner<K: Object> {
     lister: Lister<K>,
     /// Taken when it starts, or when it stops without having started.
     unstarted: Mutex<Option<Controller<K>>>,
-    stop: watch::Sender<bool>,
+    stop: Arc<watch::Sender<bool>>,
     tasks: Tasks,
 }
 
@@ -135,7 +137,7 @@ impl<K: Object> SharedIndexInformer<K> {
             lister: Lister::for_kind(store, kind),
             distributor,
             unstarted: Mutex::new(Some(controller)),
-            stop: watch::Sender::new(false),
+            stop: Arc::new(watch::Sender::new(false)),
             tasks: Tasks::new(spawn),
         };
         Self { handle: Arc::new(Handle { inner: Arc::new(inner) }) }
@@ -185,7 +187,17 @@ impl<K: Object> SharedIndexInformer<K> {
 
     /// The same informer, not kept alive by this.
     pub fn downgrade(&self) -> WeakInformer<K> {
-        WeakInformer { handle: Arc::downgrade(&self.handle) }
+        let inner = self.inner();
+        WeakInformer {
+            handle: Arc::downgrade(&self.handle),
+            inner: Arc::downgrade(inner),
+            stop: Arc::clone(&inner.stop),
+        }
+    }
+
+    /// Has everything end, without waiting for it.
+    pub(crate) fn stop(&self) {
+        self.inner().stop();
     }
 
     fn inner(&self) -> &Arc<Inner<K>> {
@@ -383,6 +395,22 @@ impl<K: Object> WeakInformer<K> {
     pub fn upgrade(&self) -> Option<SharedIndexInformer<K>> {
         Some(SharedIndexInformer { handle: self.handle.upgrade()? })
     }
+
+    /// Whether somebody holds the informer and it was not stopped.
+    pub fn is_alive(&self) -> bool {
+        self.handle.strong_count() > 0 && !*self.stop.borrow()
+    }
+
+    /// Waits for its first list, if it was started and for as long as somebody holds it.
+    pub(crate) async fn wait_for_sync(&self, within: Option<Duration>) -> Result<(), SyncError> {
+        let Some(inner) = self.inner.upgrade() else { return Ok(()) };
+        if inner.unstarted.lock().is_some() {
+            return Ok(());
+        }
+        let waited = inner.wait_for_sync(within).await;
+        // One that was stopped because nobody wants it is none to wait for.
+        if self.handle.strong_count() == 0 { Ok(()) } else { waited }
+    }
 }
 
 impl<K: Object> Inner<K> {
@@ -470,7 +498,11 @@ impl<K: Object> Clone for SharedIndexInformer<K> {
 
 impl<K: Object> Clone for WeakInformer<K> {
     fn clone(&self) -> Self {
-        Self { handle: Weak::clone(&self.handle) }
+        Self {
+            handle: Weak::clone(&self.handle),
+            inner: Weak::clone(&self.inner),
+            stop: Arc::clone(&self.stop),
+        }
     }
 }
 

@@ -109,7 +109,7 @@ async fn case_48_a_panicking_handler_is_counted_and_delays_neither_others_nor_it
 }
 
 #[tokio::test(start_paused = true)]
-async fn case_84_a_removed_handler_is_not_called_again_and_a_running_call_is_waited_for() {
+async fn a_removed_handler_is_not_called_again_and_a_running_call_is_waited_for() {
     let (informer, _source, server) = synced([map("a", 3)], 10).await;
     let (entered, leave) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let calls = Arc::new(AtomicUsize::new(0));
@@ -154,7 +154,7 @@ async fn a_stuck_handler_keeps_neither_the_cache_nor_others_waiting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn case_71_each_handler_is_resynced_at_its_own_time_and_the_server_is_not_asked() {
+async fn each_handler_is_resynced_at_its_own_time_and_the_server_is_not_asked() {
     let source = Source::new();
     source.on_list(List::at("10").item(map("a", 3)));
     let _server = source.open_watch(Watch::new());
