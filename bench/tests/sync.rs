@@ -27,11 +27,23 @@ fn several_suites_run_with_one_command_and_end_in_one_report() {
     let file = format!("{}/suites.json", env!("CARGO_TARGET_TMPDIR"));
     let rows = "get,in-batches,relist";
     let output = bench(&[
-        "store", "fanout", "sync", "--only", rows, "--rounds", "1", "--operations", "20", "--no-peer", "--json", &file,
+        "store",
+        "fanout",
+        "sync",
+        "--only",
+        rows,
+        "--rounds",
+        "1",
+        "--operations",
+        "20",
+        "--no-peer",
+        "--json",
+        &file,
     ]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let judged: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("ratio ")?.split(' ').next()).collect();
+    let judged: Vec<_> =
+        text.lines().filter_map(|line| line.strip_prefix("ratio ")?.split(' ').next()).collect();
     assert_eq!(judged, ["store/get", "fanout/in-batches", "sync/relist"]);
     let reports: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
     let names: Vec<_> = reports.as_array().unwrap().iter().map(|report| report["suite"].clone()).collect();

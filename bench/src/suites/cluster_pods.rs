@@ -8,7 +8,6 @@ use std::fmt::Write as _;
 
 use bytes::Bytes;
 
-
 /// Writing to a string does not fail.
 macro_rules! push {
     ($out:expr, $($text:tt)*) => { let _ = write!($out, $($text)*); };

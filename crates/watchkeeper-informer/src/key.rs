@@ -165,14 +165,15 @@ impl<'a> KeyRef<'a> {
         Self { namespace, name }
     }
 
-    /// Whether this is the key with that text.
+    /// Whether this is the key with that text, which is one.
     pub(crate) fn is(self, text: &str) -> bool {
         let (text, name) = (text.as_bytes(), self.name.as_bytes());
         let Some(rest) = text.strip_suffix(name) else { return false };
         match rest.split_last() {
             Some((b'/', namespace)) => !namespace.is_empty() && namespace == self.namespace.as_bytes(),
             Some(_) => false,
-            None => self.namespace.is_empty(),
+            // A name with a slash is none, and reads like a key with a namespace.
+            None => self.namespace.is_empty() && !name.contains(&b'/'),
         }
     }
 

@@ -274,7 +274,10 @@ mod tests {
     async fn a_watch_begins_with_what_there_is_if_that_is_wanted_and_ends_as_expired() {
         let collection = Collection::new(2);
         for (query, kinds) in [
-            ("watch=true&sendInitialEvents=true&resourceVersion=0", vec!["added", "added", "bookmark", "error"]),
+            (
+                "watch=true&sendInitialEvents=true&resourceVersion=0",
+                vec!["added", "added", "bookmark", "error"],
+            ),
             ("watch=true&resourceVersion=900000", vec!["error"]),
         ] {
             let watching = whole(&collection, query);

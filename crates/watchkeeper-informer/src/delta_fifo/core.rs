@@ -158,6 +158,7 @@ impl<K: Resource + 'static> Core<K> {
             let kind = DeltaKind::Deleted { final_state_unknown: true };
             self.push(Delta { kind, object, is_initial, is_new_epoch });
         }
+        self.queue.reserve(objects.len());
         for object in objects {
             self.push(Delta { kind: DeltaKind::Replaced, object, is_initial, is_new_epoch });
         }
