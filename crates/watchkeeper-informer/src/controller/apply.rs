@@ -30,8 +30,8 @@ impl<K: Object> fmt::Debug for Handled<K> {
     }
 }
 
-/// Works out what the deltas of some keys, each of which occurs once, come to when the cache holds what `store` does: the
-/// table of [`transition`], applied to one delta of a key after the other.
+/// Works out what the deltas of some keys, each of which occurs once, come to when the cache holds what
+/// `store` does: the table of [`transition`], applied to one delta of a key after the other.
 ///
 /// Changes nothing. Whoever applies the changes must be the only one to change these keys.
 pub fn handle_deltas<K: Object>(keys: &[Deltas<K>], store: &Store<K>) -> Handled<K> {
@@ -85,8 +85,8 @@ impl<K: Object> Cache<K> {
         (self.store.prepare(changes), notices)
     }
 
-    /// Applies a prepared batch, running no code of the user's. When an index was added meanwhile, it comes back, to be
-    /// completed.
+    /// Applies a prepared batch, running no code of the user's. When an index was added meanwhile, it comes
+    /// back, to be completed.
     pub(crate) fn commit(
         &self,
         part: usize,

@@ -186,10 +186,10 @@ async fn server() -> ScriptedServer {
         }
         match target.split('?').next().unwrap_or_default() {
             "/api/v1/namespaces/shop/configmaps" => {
-                list("ConfigMap", r#"{"metadata":{"name":"a","namespace":"shop","uid":"1","resourceVersion":"3"}}"#)
+                list("ConfigMap", r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","namespace":"shop","uid":"1","resourceVersion":"3"}}"#)
             }
             "/api/v1/namespaces/mail/configmaps" => {
-                list("ConfigMap", r#"{"metadata":{"name":"a","namespace":"mail","uid":"2","resourceVersion":"4"}}"#)
+                list("ConfigMap", r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","namespace":"mail","uid":"2","resourceVersion":"4"}}"#)
             }
             "/api/v1/namespaces" => {
                 list("Namespace", r#"{"metadata":{"name":"shop","uid":"3","resourceVersion":"2"}}"#)

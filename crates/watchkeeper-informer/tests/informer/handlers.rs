@@ -145,7 +145,8 @@ async fn a_stuck_handler_keeps_neither_the_cache_nor_others_waiting() {
     assert_eq!(heard.first(1_000).await.len(), 1_000);
     let status = stuck.status().unwrap();
     assert!(status.is_coalescing && status.pending <= 2, "{status:?}");
-    // Nothing waits for it when everything ends, either: it is in a call that never returns, and is left behind.
+    // Nothing waits for it when everything ends, either: it is in a call that never returns, and is left
+    // behind.
     stuck.stop();
 }
 

@@ -88,7 +88,8 @@ impl Heard {
         Self { events: Arc::new(watch::Sender::new(Vec::new())), view: Arc::default() }
     }
 
-    /// Takes an event in, and checks that it continues the story of its key, and that the cache is not behind it.
+    /// Takes an event in, and checks that it continues the story of its key, and that the cache is not behind
+    /// it.
     pub(crate) fn take(&self, event: &Event<ConfigMap>, cache: &CacheReader<ConfigMap>) {
         let key = watchkeeper_informer::ObjectKey::of(&**event.object())
             .expect("objects here are named")
