@@ -1,4 +1,5 @@
-//! The classic: an informer, an index and a work queue that print pods. The server is a script, so there is no cluster.
+//! The classic: an informer, an index and a work queue that print pods. The server is a script, so there is
+//! no cluster.
 //!
 //! `cargo run -p watchkeeper-informer --example informer_workqueue`
 

@@ -84,8 +84,8 @@ impl Progressing {
         });
     }
 
-    /// Waits until everything up to this version is in the cache, or `is_enough` says that it will do. It is asked
-    /// whenever the cache has changed.
+    /// Waits until everything up to this version is in the cache, or `is_enough` says that it will do. It is
+    /// asked whenever the cache has changed.
     pub(crate) async fn wait_until(
         &self,
         version: ResourceVersion,

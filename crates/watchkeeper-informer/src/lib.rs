@@ -1,22 +1,24 @@
 //! From the API server to the cache: one story per key, never skipped, never invented.
 //!
-//! An informer follows the objects of one kind on a server, keeps a cache of them, and tells handlers of every change. It is
-//! what a controller stands on: it reads the cache instead of asking the server, and is told when to look again.
+//! An informer follows the objects of one kind on a server, keeps a cache of them, and tells handlers of
+//! every change. It is what a controller stands on: it reads the cache instead of asking the server, and is
+//! told when to look again.
 //!
 //! # What it promises
 //!
-//! - **The cache is a true past state** that never goes back in time, and knows the version it is true for.
+//! - **The cache never goes back in time**, and knows a version up to which nothing is missing from it.
 //! - **The cache is changed before anybody is told**, and each handler hears one whole story of each key.
-//! - **Nothing is lost in silence.** What cannot be decoded is set aside and reported, and nothing else suffers; a
-//!   server that was restored from a backup is found out; waiting for the first list fails with the reason when it will
-//!   not come.
-//! - **Everything is bounded.** A stuck handler costs no more than the live keys, a slow cache slows the server's stream
-//!   down, and lists take turns.
-//! - **Nothing outlives its owner.** An informer stops when nobody holds it, and a shutdown waits for its last task.
+//! - **Nothing is lost in silence.** What cannot be decoded is set aside and reported, and nothing else
+//!   suffers; a server that was restored from a backup is found out; waiting for the first list fails with
+//!   the reason when it will not come.
+//! - **Everything is bounded.** A stuck handler costs no more than the live keys, a slow cache slows the
+//!   server's stream down, and lists take turns.
+//! - **Nothing outlives its owner.** An informer stops when nobody holds it, and a shutdown waits for its
+//!   last task.
 //!
-//! The promises in full are on the types that make them: [`SharedIndexInformer`], [`SharedInformerFactory`], [`Store`],
-//! [`Event`](event::Event), [`Reflector`](reflector::Reflector), [`DeltaFifo`](delta_fifo::DeltaFifo),
-//! [`Processor`](processor::Processor).
+//! The promises in full are on the types that make them: [`SharedIndexInformer`], [`SharedInformerFactory`],
+//! [`Store`], [`Event`](event::Event), [`Reflector`](reflector::Reflector),
+//! [`DeltaFifo`](delta_fifo::DeltaFifo), [`Processor`](processor::Processor).
 //!
 //! # What it looks like
 //!
@@ -55,7 +57,8 @@
 //! # }
 //! ```
 //!
-//! With a work queue behind the handler it is a controller; `examples/informer_workqueue.rs` is one that prints pods.
+//! With a work queue behind the handler it is a controller; `examples/informer_workqueue.rs` is one that
+//! prints pods.
 //!
 //! # What is in here
 //!

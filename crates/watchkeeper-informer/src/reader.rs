@@ -4,10 +4,11 @@ use std::{fmt, sync::Arc};
 
 use crate::{Index, IndexError, Lister, Object, ObjectKey, ResourceVersion, Snapshot, Store};
 
-/// Reads the cache of an informer, in every way a [`Store`] can be read. There is no way to write: what is in the cache is what
-/// the server said, and never what somebody thought it would say.
+/// Reads the cache of an informer, in every way a [`Store`] can be read. There is no way to write: what is in
+/// the cache is what the server said, and never what somebody thought it would say.
 ///
-/// It keeps what is in the cache, and not the informer: when that stops, this goes on showing the state it stopped at.
+/// It keeps what is in the cache, and not the informer: when that stops, this goes on showing the state it
+/// stopped at.
 pub struct CacheReader<K> {
     store: Store<K>,
 }
@@ -57,7 +58,8 @@ impl<K: Object> CacheReader<K> {
         self.store.is_empty()
     }
 
-    /// The version up to which nothing is missing from the cache; some objects may be newer. None before the first list.
+    /// The version up to which nothing is missing from the cache; some objects may be newer. None before the
+    /// first list.
     pub fn resource_version(&self) -> Option<ResourceVersion> {
         self.store.resource_version()
     }

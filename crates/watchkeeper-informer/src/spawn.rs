@@ -9,8 +9,8 @@ pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Runs tasks: of an informer one, and one for each of its handlers.
 ///
-/// A runtime's `Handle` is one, and any `Fn(Task)`. There is no handle to be given back: whoever spawns through this
-/// knows by itself when its tasks have ended. A task that is dropped has ended.
+/// A runtime's `Handle` is one, and any `Fn(Task)`. There is no handle to be given back: whoever spawns
+/// through this knows by itself when its tasks have ended. A task that is dropped has ended.
 pub trait Spawn: Send + Sync + 'static {
     /// Runs a task.
     fn spawn(&self, task: Task);
@@ -36,7 +36,8 @@ pub(crate) struct Tasks {
     running: Arc<watch::Sender<usize>>,
 }
 
-/// Room for a task that is about to be spawned: whoever waits for the end of all tasks waits for this one too.
+/// Room for a task that is about to be spawned: whoever waits for the end of all tasks waits for this one
+/// too.
 pub(crate) struct Place(Arc<watch::Sender<usize>>);
 
 /// Runs tasks in one place, from wherever they are spawned.

@@ -1,5 +1,5 @@
-//! The log and the queue under Shuttle: thousands of schedules of a few tasks, each checked for what must never
-//! happen. A lost wake-up shows as a deadlock, which Shuttle reports with the schedule that replays it.
+//! The log and the queue under Shuttle: thousands of schedules of a few tasks, each checked for what must
+//! never happen. A lost wake-up shows as a deadlock, which Shuttle reports with the schedule that replays it.
 //!
 //! `RUSTFLAGS="--cfg shuttle" cargo test -p watchkeeper-informer --test interleavings --release`
 #![cfg(shuttle)]

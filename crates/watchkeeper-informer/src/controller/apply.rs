@@ -5,9 +5,9 @@ use std::{fmt, sync::Arc};
 use tracing::error;
 
 use crate::{
-    Applied, Change, Object, ObjectKey, ResourceVersion, Store, StoreError,
+    Applied, Change, Object, ResourceVersion, Store, StoreError,
     delta_fifo::{Deltas, Popped},
-    key_ref::KeyRef,
+    key::KeyRef,
     reflector::VersionOrder,
     store::PreparedChanges,
     sync::Mutex,
@@ -30,23 +30,24 @@ impl<K: Object> fmt::Debug for Handled<K> {
     }
 }
 
-/// Works out what the deltas of some keys, each of which occurs once, come to when the cache holds what `store` does: the
-/// table of [`transition`], applied to one delta of a key after the other.
+/// Works out what the deltas of some keys, each of which occurs once, come to when the cache holds what
+/// `store` does: the table of [`transition`], applied to one delta of a key after the other.
 ///
 /// Changes nothing. Whoever applies the changes must be the only one to change these keys.
 pub fn handle_deltas<K: Object>(keys: &[Deltas<K>], store: &Store<K>) -> Handled<K> {
     let mut changes = Vec::with_capacity(keys.len());
     let mut notices = Vec::with_capacity(keys.len());
     for deltas in keys {
+        let object = &deltas.oldest().object;
         // What cannot be named cannot be stored. A source that names its objects lets none of these through.
-        let key = match ObjectKey::of(&*deltas.oldest().object) {
+        let key = match KeyRef::of(&**object).check() {
             Ok(key) => key,
             Err(error) => {
-                error!(%error, key = %KeyRef::of(&*deltas.oldest().object), "an object was left out of the cache");
+                error!(%error, "an object was left out of the cache");
                 continue;
             }
         };
-        let stored = store.get(&key);
+        let stored = store.get_in(Some(key.namespace), key.name);
         let mut current = stored.clone();
         for delta in deltas.iter() {
             match transition(delta, current.as_ref(), &mut notices) {
@@ -58,9 +59,9 @@ pub fn handle_deltas<K: Object>(keys: &[Deltas<K>], store: &Store<K>) -> Handled
         match (stored, current) {
             (None, None) => {}
             (Some(before), Some(after)) if Arc::ptr_eq(&before, &after) => {}
-            // Its key was just read, so it has one.
+            // Its key was checked, so neither is refused.
             (_, Some(object)) => changes.extend(Change::put(object)),
-            (Some(_), None) => changes.push(Change::delete(key)),
+            (Some(_), None) => changes.extend(key.to_key().map(Change::delete)),
         }
     }
     Handled { changes, notices }
@@ -84,8 +85,8 @@ impl<K: Object> Cache<K> {
         (self.store.prepare(changes), notices)
     }
 
-    /// Applies a prepared batch, running no code of the user's. When an index was added meanwhile, it comes back, to be
-    /// completed.
+    /// Applies a prepared batch, running no code of the user's. When an index was added meanwhile, it comes
+    /// back, to be completed.
     pub(crate) fn commit(
         &self,
         part: usize,

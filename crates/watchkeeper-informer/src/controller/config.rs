@@ -64,8 +64,8 @@ impl<K: Object> Config<K> {
         Self::of(name.into(), vec![Source { namespace: None, lister_watcher: Arc::new(source) }])
     }
 
-    /// Objects from several sources, each of which has one namespace, and all of that. They are followed side by
-    /// side: one that fails keeps the others from nothing but being synced together.
+    /// Objects from several sources, each of which has one namespace, and all of that. They are followed side
+    /// by side: one that fails keeps the others from nothing but being synced together.
     ///
     /// Of two for the same namespace the later counts.
     pub fn by_namespace<S: ListerWatcher<K>>(
@@ -119,8 +119,8 @@ impl<K: Object> Config<K> {
         self
     }
 
-    /// Sets how often handlers are told of everything again, unless they say otherwise. Zero, which it is at first, is
-    /// never, for any handler.
+    /// Sets how often handlers are told of everything again, unless they say otherwise. Zero, which it is at
+    /// first, is never, for any handler.
     pub fn resync_period(mut self, period: Duration) -> Self {
         self.resync_period = period;
         self
@@ -128,9 +128,9 @@ impl<K: Object> Config<K> {
 
     /// Changes each object before it is in the cache: once, when it is received.
     ///
-    /// An object it refuses or panics over is set aside and reported like one that cannot be decoded; so is one whose
-    /// name or namespace it changes, because it could not be found again. It should leave uid and resourceVersion
-    /// alone too: without them the cache cannot tell what changed.
+    /// An object it refuses or panics over is set aside and reported like one that cannot be decoded; so is
+    /// one whose name or namespace it changes, because it could not be found again. It should leave uid and
+    /// resourceVersion alone too: without them the cache cannot tell what changed.
     pub fn transform(
         mut self,
         transform: impl Fn(K) -> Result<K, TransformError> + Send + Sync + 'static,
@@ -150,8 +150,8 @@ impl<K: Object> Config<K> {
         self
     }
 
-    /// Is called with each failure of a list or watch, before it is tried again. It must not wait: nothing is read
-    /// meanwhile. A panic of it is logged and goes no further.
+    /// Is called with each failure of a list or watch, before it is tried again. It must not wait: nothing is
+    /// read meanwhile. A panic of it is logged and goes no further.
     pub fn on_watch_error(mut self, hook: impl Fn(&WatchFailure) + Send + Sync + 'static) -> Self {
         self.hook = Some(Arc::new(move |failure| {
             if catch_unwind(AssertUnwindSafe(|| hook(failure))).is_err() {

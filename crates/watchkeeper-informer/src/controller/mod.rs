@@ -33,8 +33,8 @@ use crate::{
 
 /// What becomes of the changes that a [`Controller`] pops.
 ///
-/// It is called for one batch after the other, in the controller's task, which reads nothing meanwhile. The changes of
-/// different parts (one for each namespace, if there are several) are of different keys.
+/// It is called for one batch after the other, in the controller's task, which reads nothing meanwhile. The
+/// changes of different parts (one for each namespace, if there are several) are of different keys.
 pub trait Process<K: Object>: Send + Sync + 'static {
     /// Applies a batch to the cache and tells of it.
     ///
@@ -58,8 +58,8 @@ pub trait Process<K: Object>: Send + Sync + 'static {
 /// - **A slow [`Process`] slows the server down**, not memory up: while the queue is full nothing is read.
 /// - **It is one future.** It starts no task, and ends when it is dropped.
 ///
-/// [`SharedIndexInformer`](crate::SharedIndexInformer) is made of one; on its own it is for a cache with one handler, see
-/// [`new_informer`].
+/// [`SharedIndexInformer`](crate::SharedIndexInformer) is made of one; on its own it is for a cache with one
+/// handler, see [`new_informer`].
 #[must_use = "a controller does nothing until it is run"]
 pub struct Controller<K> {
     name: Arc<str>,
@@ -97,8 +97,8 @@ impl<K: Object> Controller<K> {
         Self { parts: parts.collect(), name: config.name, process, batch_keys: config.batch_keys }
     }
 
-    /// How the reflector of each source is doing, before, during and after the run: by namespace, if there are
-    /// several.
+    /// How the reflector of each source is doing, before, during and after the run: by namespace, if there
+    /// are several.
     pub fn monitors(&self) -> Vec<(Option<Arc<str>>, Monitor)> {
         self.parts.iter().map(|part| (part.namespace.clone(), part.reflector.monitor())).collect()
     }
@@ -112,7 +112,8 @@ impl<K: Object> Controller<K> {
         self.parts.iter().map(view).collect()
     }
 
-    /// Follows the sources until `stop` is done, and then ends at once: what is in the queue is not processed any more.
+    /// Follows the sources until `stop` is done, and then ends at once: what is in the queue is not processed
+    /// any more.
     ///
     /// # Errors
     /// When the cache refused a change.

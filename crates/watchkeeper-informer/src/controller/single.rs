@@ -18,9 +18,10 @@ use crate::{
 
 /// A cache with one handler: the cache, to be read, and what keeps it, to be run.
 ///
-/// The handler is called in the controller's task, so that there is none beside it: a slow one holds up the cache, and
-/// through it the server. If that will not do, or there may be more than one, use a
-/// [`SharedIndexInformer`](crate::SharedIndexInformer). A panic of the handler is logged, and it is told of the next event.
+/// The handler is called in the controller's task, so that there is none beside it: a slow one holds up the
+/// cache, and through it the server. If that will not do, or there may be more than one, use a
+/// [`SharedIndexInformer`](crate::SharedIndexInformer). A panic of the handler is logged, and it is told of
+/// the next event.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};

@@ -12,8 +12,8 @@ use crate::{key_ref::KeyRef, keyed_queue::KeyedQueue};
 
 type Keys<'a> = HashSet<KeyRef<'a>, RandomState>;
 
-/// A resourceVersion that everything up to which has been seen, and which beginning of the server's history it
-/// counts from.
+/// A resourceVersion that everything up to which has been seen, and which beginning of the server's history
+/// it counts from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Mark {
     pub(super) version: Option<Arc<str>>,
@@ -122,8 +122,8 @@ impl<K: Resource + 'static> Core<K> {
         self.advance(mark);
     }
 
-    /// The server said that an object was deleted. One that nobody knows is not worth a delta, but its version
-    /// still counts.
+    /// The server said that an object was deleted. One that nobody knows is not worth a delta, but its
+    /// version still counts.
     pub(super) fn delete(&mut self, object: Arc<K>, known: &dyn KnownObjects<K>) {
         self.begin_unpopulated();
         let mark = version_of(&object);
@@ -244,8 +244,9 @@ impl<K: Resource + 'static> Core<K> {
         }
     }
 
-    /// The objects a list does not have: their last state in line, in flight or in the cache, unless that is a
-    /// deletion already. What the list could not read is not missing from it, if it is the same incarnation.
+    /// The objects a list does not have: their last state in line, in flight or in the cache, unless that is
+    /// a deletion already. What the list could not read is not missing from it, if it is the same
+    /// incarnation.
     fn missing_from(
         &self,
         objects: &[Arc<K>],

@@ -16,8 +16,8 @@ pub struct Delta<K> {
     /// True for what the first list brought: its objects, and the deletions of what it no longer had. A
     /// change that arrived behind the first list is not part of it, even if both are popped together.
     pub is_initial: bool,
-    /// True for what a list brought that began a new epoch: the server's versions count from another beginning,
-    /// and the same version may be another state.
+    /// True for what a list brought that began a new epoch: the server's versions count from another
+    /// beginning, and the same version may be another state.
     pub is_new_epoch: bool,
 }
 

@@ -169,8 +169,8 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
         self.put(|core, known| core.replace(list, known))
     }
 
-    /// As [`replace`](Self::replace), of a list as a reflector tells it: what it could not read stays as it is, if
-    /// it is still the same incarnation, and the list may begin a new epoch.
+    /// As [`replace`](Self::replace), of a list as a reflector tells it: what it could not read stays as it
+    /// is, if it is still the same incarnation, and the list may begin a new epoch.
     ///
     /// # Errors
     /// When the queue is closed.

@@ -8,7 +8,8 @@ use crate::reflector::{Change, DeltaSink, Object, SinkClosed};
 
 /// Waits for [room](DeltaFifo::room), then puts the change in line.
 ///
-/// The watermark follows the versions that came over the wire, also where a transform took them off the objects.
+/// The watermark follows the versions that came over the wire, also where a transform took them off the
+/// objects.
 impl<K: Resource + Send + Sync + 'static> DeltaSink<K> for DeltaFifo<K> {
     async fn push(&mut self, change: Change<K>) -> Result<(), SinkClosed> {
         self.room().await?;

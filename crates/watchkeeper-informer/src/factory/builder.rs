@@ -41,7 +41,8 @@ impl FactoryBuilder {
         }
     }
 
-    /// A factory without a client, for types that all have [a source of their own](Self::source): for tests, say.
+    /// A factory without a client, for types that all have [a source of their own](Self::source): for tests,
+    /// say.
     pub fn without_client() -> Self {
         Self::new(None)
     }
@@ -52,8 +53,8 @@ impl FactoryBuilder {
         self
     }
 
-    /// Sets how often handlers are told of everything again, unless they or their type say otherwise. Never, unless said
-    /// otherwise.
+    /// Sets how often handlers are told of everything again, unless they or their type say otherwise. Never,
+    /// unless said otherwise.
     pub fn resync_period(mut self, period: Duration) -> Self {
         self.resync_period = period;
         self
@@ -82,8 +83,8 @@ impl FactoryBuilder {
         self
     }
 
-    /// Sets how many lists are read at the same time, of all informers: at the start, and when a server comes back. 8 unless
-    /// said otherwise.
+    /// Sets how many lists are read at the same time, of all informers: at the start, and when a server comes
+    /// back. 8 unless said otherwise.
     pub fn lists_at_once(mut self, lists: usize) -> Self {
         self.limiter = RelistLimiter::new(lists);
         self
@@ -95,8 +96,8 @@ impl FactoryBuilder {
         self
     }
 
-    /// Changes the configuration of the informers of a type, of every scope, after everything else. Called for each of
-    /// them.
+    /// Changes the configuration of the informers of a type, of every scope, after everything else. Called
+    /// for each of them.
     pub fn configure<K: Object>(
         mut self,
         configure: impl Fn(Config<K>) -> Config<K> + Send + Sync + 'static,
@@ -115,8 +116,8 @@ impl FactoryBuilder {
         self
     }
 
-    /// Takes the objects of a type from here, whatever the scope, instead of from the client: a script, a file, another
-    /// cluster.
+    /// Takes the objects of a type from here, whatever the scope, instead of from the client: a script, a
+    /// file, another cluster.
     pub fn source<K: Object>(mut self, source: impl ListerWatcher<K>) -> Self {
         self.settings.change::<K>(None, |settings| settings.source = Some(Arc::new(source)));
         self

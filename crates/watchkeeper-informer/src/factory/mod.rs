@@ -36,13 +36,16 @@ use crate::{
 ///
 /// # What it promises
 ///
-/// 1. **One watch and one cache** for the same objects: whoever asks for the same kind and scope gets the same informer.
-/// 2. **It keeps none of them alive.** An informer stops when the last of those who hold it lets go, and is made anew when
-///    somebody asks for it again.
-/// 3. **Waits can fail.** [`wait_for_sync`](Self::wait_for_sync) says which informer will not sync and why, instead of waiting for
-///    ever. A resource that is not installed yet fails the wait, and is followed as soon as it is.
+/// 1. **One watch and one cache** for the same objects: whoever asks for the same kind and scope gets the
+///    same informer.
+/// 2. **It keeps none of them alive.** An informer stops when the last of those who hold it lets go, and is
+///    made anew when somebody asks for it again.
+/// 3. **Waits can fail.** [`wait_for_sync`](Self::wait_for_sync) says which informer will not sync and why,
+///    instead of waiting for ever. A resource that is not installed yet fails the wait, and is followed as
+///    soon as it is.
 /// 4. **Lists take turns**, at the start and whenever many informers want to list again.
-/// 5. **A shutdown is complete.** When [`shutdown`](Self::shutdown) returns, no task of any of its informers is left.
+/// 5. **A shutdown is complete.** When [`shutdown`](Self::shutdown) returns, no task of any of its informers
+///    is left.
 ///
 /// A handle: clones are the same factory.
 ///
@@ -162,13 +165,14 @@ impl SharedInformerFactory {
 
     /// The informer of a resource known at run time, in the factory's scope.
     ///
-    /// The objects of lists do not say which kind they are, because servers leave that out; those of events do.
+    /// The objects of lists do not say which kind they are, because servers leave that out; those of events
+    /// do.
     pub fn for_resource(&self, resource: &GroupVersionResource) -> SharedIndexInformer<DynamicObject> {
         self.for_resource_in(resource, self.shared.scope.clone())
     }
 
-    /// The informer of a resource known at run time, in a scope of its own. Of a resource whose objects are in no namespace the
-    /// scope must not name any.
+    /// The informer of a resource known at run time, in a scope of its own. Of a resource whose objects are
+    /// in no namespace the scope must not name any.
     pub fn for_resource_in(
         &self,
         resource: &GroupVersionResource,
@@ -201,8 +205,8 @@ impl SharedInformerFactory {
     /// Waits until the cache of every informer that was started has its first list.
     ///
     /// # Errors
-    /// With the first informer found that will not sync without somebody's help, and why. The others, and it too, go on;
-    /// this can be called again.
+    /// With the first informer found that will not sync without somebody's help, and why. The others, and it
+    /// too, go on; this can be called again.
     pub async fn wait_for_sync(&self) -> Result<(), FactorySyncError> {
         self.wait(None).await
     }
@@ -215,8 +219,8 @@ impl SharedInformerFactory {
         self.wait(Some(within)).await
     }
 
-    /// Stops every informer, whoever holds it, and returns when the last of their tasks has ended. Informers that are asked
-    /// for afterwards have stopped already.
+    /// Stops every informer, whoever holds it, and returns when the last of their tasks has ended. Informers
+    /// that are asked for afterwards have stopped already.
     pub async fn shutdown(&self) {
         self.shared.informers.lock().is_shut_down = true;
         for (_, informer) in self.informers() {
@@ -271,7 +275,8 @@ impl SharedInformerFactory {
         if let Some(informer) = self.find(&key) {
             return informer;
         }
-        // Made without the lock, because the user's settings are applied; if somebody else was faster, this one is dropped.
+        // Made without the lock, because the user's settings are applied; if somebody else was faster, this
+        // one is dropped.
         let config = self.config(&key, settings, collection);
         let made = SharedIndexInformer::spawning(config, kind, Some(Arc::new(self.shared.tasks.clone())));
         let mut informers = self.shared.informers.lock();
@@ -334,7 +339,8 @@ impl SharedInformerFactory {
 impl Informers {
     fn find<K: Object>(&self, key: &Key) -> Option<SharedIndexInformer<K>> {
         let informer = self.by_key.get(key)?.as_any().downcast_ref::<WeakInformer<K>>()?;
-        // Handed out if it is there, and never let go of here: the last to let go of it runs code of the user's.
+        // Handed out if it is there, and never let go of here: the last to let go of it runs code of the
+        // user's.
         if informer.is_alive() { informer.upgrade() } else { None }
     }
 }

@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeSet, fmt};
 
-/// Which objects of a kind an informer is of: namespaces and selectors. Two informers of one kind and equal scopes are one.
+/// Which objects of a kind an informer is of: namespaces and selectors. Two informers of one kind and equal
+/// scopes are one.
 ///
 /// ```
 /// use watchkeeper_informer::factory::Scope;
@@ -29,8 +30,8 @@ impl Scope {
         Self::namespaces([namespace.into()])
     }
 
-    /// The objects of some namespaces, each followed by requests of its own: permissions in these namespaces suffice. Objects
-    /// that are in no namespace are not concerned: of those it is all.
+    /// The objects of some namespaces, each followed by requests of its own: permissions in these namespaces
+    /// suffice. Objects that are in no namespace are not concerned: of those it is all.
     pub fn namespaces<N: Into<String>>(namespaces: impl IntoIterator<Item = N>) -> Self {
         let namespaces = Some(namespaces.into_iter().map(Into::into).collect());
         Self { namespaces, ..Self::default() }

@@ -15,9 +15,9 @@ use crate::{
 
 /// What a shared informer does with what it pops: changes the cache, then tells every handler.
 ///
-/// Each batch is applied and published in one turn, and a handler is added with what the cache holds in one turn, so that no
-/// handler misses a change or hears of one twice. Index functions run before the turn is taken, handlers in tasks of their
-/// own.
+/// Each batch is applied and published in one turn, and a handler is added with what the cache holds in one
+/// turn, so that no handler misses a change or hears of one twice. Index functions run before the turn is
+/// taken, handlers in tasks of their own.
 pub struct Distributor<K> {
     cache: Cache<K>,
     processor: Processor<K>,
@@ -26,8 +26,8 @@ pub struct Distributor<K> {
 }
 
 impl<K: Object> Distributor<K> {
-    /// An empty cache without handlers, fed by this many parts (one for each namespace, or one for all there is), whose
-    /// handlers are resynced this often unless they say otherwise.
+    /// An empty cache without handlers, fed by this many parts (one for each namespace, or one for all there
+    /// is), whose handlers are resynced this often unless they say otherwise.
     pub fn new(parts: usize, resync_period: Duration) -> Self {
         Self::with_order(parts, resync_period, VersionOrder::Ordered)
     }

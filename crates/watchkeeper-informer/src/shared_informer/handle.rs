@@ -27,30 +27,34 @@ use crate::{
 ///
 /// # What it promises
 ///
-/// 1. **The cache is a true past state** of the collection, and does not go back in time while the informer runs. Up to
-///    [`resource_version`](CacheReader::resource_version) nothing is missing from it; single objects may be newer.
-/// 2. **The cache is changed before handlers are told.** A handler that hears of a state finds it, or a later one, in the cache.
-/// 3. **Each handler hears one story of each key**: added, updated any number of times, deleted, and so on, with nothing twice
-///    and nothing before it was added. See [`Event`](crate::event::Event). A handler that is added late hears first of everything
-///    there is, and then of what happens, with neither a gap nor an overlap.
-/// 4. **Handlers are on their own.** Each has a task, its own resync period, its own sync; a slow one delays nobody and costs
-///    no more than the live keys, see [`ListenerOptions`]; a panic is caught and counted.
-/// 5. **Nothing is lost in silence.** What cannot be decoded is [set aside](Self::quarantined) and reported, and the rest
-///    goes on; a server that went back in time is found out. [`wait_for_sync`](Self::wait_for_sync) fails with the
-///    reason where waiting is of no use.
+/// 1. **The cache never goes back in time** while the informer runs. Up to
+///    [`resource_version`](CacheReader::resource_version) nothing is missing from it; single objects may be
+///    newer, for as long as changes are on their way to it.
+/// 2. **The cache is changed before handlers are told.** A handler that hears of a state finds it, or a later
+///    one, in the cache.
+/// 3. **Each handler hears one story of each key**: added, updated any number of times, deleted, and so on,
+///    with nothing twice and nothing before it was added. See [`Event`](crate::event::Event). A handler that
+///    is added late hears first of everything there is, and then of what happens, with neither a gap nor an
+///    overlap.
+/// 4. **Handlers are on their own.** Each has a task, its own resync period, its own sync; a slow one delays
+///    nobody and costs no more than the live keys, see [`ListenerOptions`]; a panic is caught and counted.
+/// 5. **Nothing is lost in silence.** What cannot be decoded is [set aside](Self::quarantined) and reported,
+///    and the rest goes on; a server that went back in time is found out.
+///    [`wait_for_sync`](Self::wait_for_sync) fails with the reason where waiting is of no use.
 /// 6. **What is unchanged is not news.** A list that finds an object as it was tells nobody, except those who
 ///    [asked](ListenerOptions::unchanged).
 /// 7. **It ends when nobody holds it.** Dropping the last clone stops the watch and the handlers;
 ///    [`shutdown`](Self::shutdown) waits until the last of its tasks has ended.
 ///
-/// What it does not promise: that a handler hears of every state an object was in, if the connection was lost or the
-/// handler lagged; or any order between handlers.
+/// What it does not promise: that a handler hears of every state an object was in, if the connection was lost
+/// or the handler lagged; or any order between handlers.
 ///
 /// # How long it lives
 ///
-/// A handle: clones are the same informer, and it runs for as long as one of them lives. [Registrations](Registration),
-/// [readers](CacheReader), listers and indexes are not handles. A handler that needs the cache takes a reader; one that
-/// takes a clone of its own informer keeps it alive for ever, so take a [`WeakInformer`] if it must be the informer.
+/// A handle: clones are the same informer, and it runs for as long as one of them lives.
+/// [Registrations](Registration), [readers](CacheReader), listers and indexes are not handles. A handler that
+/// needs the cache takes a reader; one that takes a clone of its own informer keeps it alive for ever, so
+/// take a [`WeakInformer`] if it must be the informer.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -120,7 +124,8 @@ impl<K: Object> SharedIndexInformer<K> {
         Self::spawning(config, kind, None)
     }
 
-    /// As [`for_kind`](Self::for_kind), whose tasks are run by `spawn` instead of by the runtime it is started in.
+    /// As [`for_kind`](Self::for_kind), whose tasks are run by `spawn` instead of by the runtime it is
+    /// started in.
     pub fn spawned_by(config: Config<K>, kind: &K::DynamicType, spawn: impl Spawn) -> Self {
         Self::spawning(config, kind, Some(Arc::new(spawn)))
     }
@@ -160,11 +165,12 @@ impl<K: Object> SharedIndexInformer<K> {
         }
     }
 
-    /// Stops it, for all who hold it, and returns when its last task has ended and no handler will be called again.
+    /// Stops it, for all who hold it, and returns when its last task has ended and no handler will be called
+    /// again.
     ///
-    /// What handlers have not been told by then, they are not told. A call that is running is waited for, so this
-    /// is not to be awaited by one of its own handlers. It can be called at any time, and more than once; dropped while
-    /// it waits, the informer stops all the same.
+    /// What handlers have not been told by then, they are not told. A call that is running is waited for, so
+    /// this is not to be awaited by one of its own handlers. It can be called at any time, and more than
+    /// once; dropped while it waits, the informer stops all the same.
     pub async fn shutdown(&self) {
         self.inner().stop();
         self.inner().tasks.ended().await;
@@ -211,8 +217,8 @@ impl<K: Object> SharedIndexInformer<K> {
 
 /// Handlers.
 impl<K: Object> SharedIndexInformer<K> {
-    /// Adds a handler, at any time. It hears of each object in the cache as an initial addition, and then of everything that
-    /// happens. The same handler may be added several times; each time it is another one.
+    /// Adds a handler, at any time. It hears of each object in the cache as an initial addition, and then of
+    /// everything that happens. The same handler may be added several times; each time it is another one.
     ///
     /// # Errors
     /// When the informer was stopped.
@@ -220,7 +226,8 @@ impl<K: Object> SharedIndexInformer<K> {
         self.add_handler_with(handler, ListenerOptions::default())
     }
 
-    /// As [`add_handler`](Self::add_handler), with its own name, resync period and bounds on how far it may lag.
+    /// As [`add_handler`](Self::add_handler), with its own name, resync period and bounds on how far it may
+    /// lag.
     ///
     /// # Errors
     /// When the informer was stopped.
@@ -253,8 +260,8 @@ impl<K: Object> SharedIndexInformer<K> {
 /// The cache.
 impl<K: Object> SharedIndexInformer<K> {
     /// Adds an index, before or after the start; what is in the cache already is in it when this returns. See
-    /// [`IndexValues`] for what the function may return. One that fails or panics costs its object the place in this index
-    /// and nothing else, see [`Index::health`].
+    /// [`IndexValues`] for what the function may return. One that fails or panics costs its object the place
+    /// in this index and nothing else, see [`Index::health`].
     ///
     /// # Errors
     /// When there is an index of that name.
@@ -302,9 +309,9 @@ impl<K: Object> SharedIndexInformer<K> {
 
     /// Waits until everything of the first list is in the cache; at once, if it ever was.
     ///
-    /// Fails when waiting on is of no use: when the server refuses (no permission, no credentials it accepts, no such resource),
-    /// when the informer was stopped, or when `within` has passed. The informer goes on trying whatever this says, so it can be
-    /// waited for again.
+    /// Fails when waiting on is of no use: when the server refuses (no permission, no credentials it accepts,
+    /// no such resource), when the informer was stopped, or when `within` has passed. The informer goes on
+    /// trying whatever this says, so it can be waited for again.
     ///
     /// # Errors
     /// See [`SyncError`].
@@ -312,13 +319,14 @@ impl<K: Object> SharedIndexInformer<K> {
         self.inner().wait_for_sync(within).await
     }
 
-    /// Waits until the cache has everything up to a version: of a write, say, that is to be seen. At once, if it has.
+    /// Waits until the cache has everything up to a version: of a write, say, that is to be seen. At once, if
+    /// it has.
     ///
     /// The wait has no end of its own; see `tokio::time::timeout`.
     ///
     /// # Errors
-    /// When the version is not one that can be waited for, when the server's history began anew meanwhile, or when the
-    /// informer was stopped.
+    /// When the version is not one that can be waited for, when the server's history began anew meanwhile, or
+    /// when the informer was stopped.
     pub async fn wait_until(&self, version: &ResourceVersion) -> Result<(), FreshnessError> {
         if !version.is_ordered() || !self.distributor().has_order() {
             return Err(FreshnessError::Unordered { version: version.clone() });
@@ -326,10 +334,11 @@ impl<K: Object> SharedIndexInformer<K> {
         self.distributor().progress().wait_until(version.clone(), || false).await
     }
 
-    /// Waits until the cache has an object in this version or a newer one, or has everything up to this version: then the
-    /// object was deleted since, or is not in the collection. Returns what the cache has.
+    /// Waits until the cache has an object in this version or a newer one, or has everything up to this
+    /// version: then the object was deleted since, or is not in the collection. Returns what the cache has.
     ///
-    /// The wait has no end of its own. A version without an order is waited for until the object has just that one.
+    /// The wait has no end of its own. A version without an order is waited for until the object has just
+    /// that one.
     ///
     /// # Errors
     /// When the server's history began anew meanwhile, or the informer was stopped.

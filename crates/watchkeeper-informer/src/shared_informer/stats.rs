@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{ResourceVersion, status::CountersSnapshot};
 
-/// What an informer has done and how it stands, in numbers, as it was when asked: ready to be exported as metrics.
+/// What an informer has done and how it stands, in numbers, as it was when asked: ready to be exported as
+/// metrics.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct InformerStats {
@@ -21,6 +22,7 @@ pub struct InformerStats {
     /// Handlers, those included whose last call has not returned. How each is doing, its
     /// [`Registration`](crate::processor::Registration) tells.
     pub handlers: usize,
-    /// Lists, watches, events and failures of each source: by namespace, or under none if there is one source for all.
+    /// Lists, watches, events and failures of each source: by namespace, or under none if there is one source
+    /// for all.
     pub sources: BTreeMap<Option<Arc<str>>, CountersSnapshot>,
 }

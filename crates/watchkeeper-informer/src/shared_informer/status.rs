@@ -23,8 +23,8 @@ impl StatusWatch {
         worst.unwrap_or_else(|| Status::Synced { since: crate::reflector::clock::Clock::instant() })
     }
 
-    /// Returns when the status of a source is another than when this was last called, or than when this was made or
-    /// cloned. After [`Status::Stopped`] there is no other, and it returns at once.
+    /// Returns when the status of a source is another than when this was last called, or than when this was
+    /// made or cloned. After [`Status::Stopped`] there is no other, and it returns at once.
     pub async fn changed(&mut self) -> Status {
         if self.monitors.is_empty() {
             std::future::pending::<()>().await;

@@ -79,9 +79,7 @@ async fn case_44_and_46_what_is_gone_is_freed_and_what_stays_does_not_keep_it() 
     server.send(script);
     reached(&informer, 199).await;
     heard.first(199).await;
-    while registration.status().unwrap().pending > 0 {
-        tokio::task::yield_now().await;
-    }
+    until(|| registration.status().is_some_and(|status| status.pending == 0)).await;
     tokio::task::yield_now().await;
     let alive = weak.iter().filter(|object| object.strong_count() > 0).count();
     assert_eq!((alive, informer.reader().len()), (1, 1));
@@ -116,9 +114,7 @@ async fn case_45_a_hundred_informers_that_come_and_go_leave_no_task_behind() {
         drop(informer);
         drop(registration);
     }
-    while running.load(Ordering::SeqCst) > 0 {
-        tokio::task::yield_now().await;
-    }
+    until(|| running.load(Ordering::SeqCst) == 0).await;
 }
 
 #[tokio::test]

@@ -90,9 +90,7 @@ async fn waiting_fails_with_the_informer_that_will_not_sync_and_why_and_goes_on_
 
     secrets.on_list(ListScript::at("11"));
     let _watch = secrets.open_watch(WatchScript::new());
-    while within(factory.wait_for_sync()).await.is_err() {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-    }
+    at_last(|| factory.wait_for_sync()).await;
     assert!(informer.has_synced());
 }
 
@@ -125,9 +123,7 @@ async fn a_custom_resource_that_is_not_installed_yet_parks_and_resumes() {
     assert!(matches!(missing.source, SyncError::NotServed { .. }), "{missing}");
     source.on_list(ListScript::at("10"));
     let _watch = source.open_watch(WatchScript::new());
-    while within(factory.wait_for_sync()).await.is_err() {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-    }
+    at_last(|| factory.wait_for_sync()).await;
     assert!(informer.status().is_synced());
 }
 
@@ -190,10 +186,10 @@ async fn server() -> ScriptedServer {
         }
         match target.split('?').next().unwrap_or_default() {
             "/api/v1/namespaces/shop/configmaps" => {
-                list("ConfigMap", r#"{"metadata":{"name":"a","namespace":"shop","uid":"1","resourceVersion":"3"}}"#)
+                list("ConfigMap", r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","namespace":"shop","uid":"1","resourceVersion":"3"}}"#)
             }
             "/api/v1/namespaces/mail/configmaps" => {
-                list("ConfigMap", r#"{"metadata":{"name":"a","namespace":"mail","uid":"2","resourceVersion":"4"}}"#)
+                list("ConfigMap", r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","namespace":"mail","uid":"2","resourceVersion":"4"}}"#)
             }
             "/api/v1/namespaces" => {
                 list("Namespace", r#"{"metadata":{"name":"shop","uid":"3","resourceVersion":"2"}}"#)

@@ -70,9 +70,7 @@ async fn handlers_that_come_while_everything_changes_miss_nothing_and_hear_nothi
     // Every handler checks its own story; here is how it ends.
     for (heard, registration) in &listeners {
         assert!(within(registration.synced()).await);
-        while registration.status().is_some_and(|status| status.pending > 0) {
-            tokio::task::yield_now().await;
-        }
+        until(|| registration.status().is_none_or(|status| status.pending == 0)).await;
         assert_eq!(heard.view(), held(&informer));
     }
 }
@@ -103,9 +101,7 @@ async fn case_48_a_panicking_handler_is_counted_and_delays_neither_others_nor_it
     server.send(Watch::new().added(map("c", 11)));
     heard.first(3).await;
     reached(&informer, 11).await;
-    while panics.status().unwrap().panics < 3 {
-        tokio::task::yield_now().await;
-    }
+    until(|| panics.status().is_some_and(|status| status.panics == 3)).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -149,7 +145,8 @@ async fn a_stuck_handler_keeps_neither_the_cache_nor_others_waiting() {
     assert_eq!(heard.first(1_000).await.len(), 1_000);
     let status = stuck.status().unwrap();
     assert!(status.is_coalescing && status.pending <= 2, "{status:?}");
-    // Nothing waits for it when everything ends, either: it is in a call that never returns, and is left behind.
+    // Nothing waits for it when everything ends, either: it is in a call that never returns, and is left
+    // behind.
     stuck.stop();
 }
 
@@ -221,9 +218,7 @@ async fn a_filtering_handler_hears_a_whole_story_of_what_passes() {
     );
     reached(&informer, 14).await;
     within(registration.synced()).await;
-    while registration.status().unwrap().pending > 0 {
-        tokio::task::yield_now().await;
-    }
+    until(|| registration.status().is_some_and(|status| status.pending == 0)).await;
     assert_eq!(*told.lock(), ["add a@3", "delete a@3", "add a@12", "delete a@14"]);
 }
 

@@ -122,9 +122,7 @@ async fn a_handler_may_hold_its_informer_weakly_and_use_all_of_it() {
     server.send(Watch::new().added(map("b", 11)).added(map("c", 12)));
     reached(&informer, 12).await;
     within(registration.synced()).await;
-    while seen.load(Ordering::Relaxed) < 3 {
-        tokio::task::yield_now().await;
-    }
+    until(|| seen.load(Ordering::Relaxed) == 3).await;
     within(informer.shutdown()).await;
 }
 

@@ -167,7 +167,8 @@ async fn case_20_a_server_that_went_back_in_time_is_a_new_epoch_in_which_the_sam
     let waiting = informer.clone();
     let waiter = async move { waiting.wait_until(&version).await };
 
-    // The probe of the resumed watch finds the server at 1001; the list refuses to be that old; one from scratch is.
+    // The probe of the resumed watch finds the server at 1001; the list refuses to be that old; one from
+    // scratch is.
     let _silent = source.open_watch(Watch::new());
     source.on_list(List::at("1001"));
     source.on_list(List::at("1001").item(map("a", 900)));

@@ -1,4 +1,5 @@
-//! Shared informers, their factory and the loop they are made of, on virtual time and against a scripted server.
+//! Shared informers, their factory and the loop they are made of, on virtual time and against a scripted
+//! server.
 
 mod cases;
 mod factory;

@@ -88,7 +88,8 @@ impl Heard {
         Self { events: Arc::new(watch::Sender::new(Vec::new())), view: Arc::default() }
     }
 
-    /// Takes an event in, and checks that it continues the story of its key, and that the cache is not behind it.
+    /// Takes an event in, and checks that it continues the story of its key, and that the cache is not behind
+    /// it.
     pub(crate) fn take(&self, event: &Event<ConfigMap>, cache: &CacheReader<ConfigMap>) {
         let key = watchkeeper_informer::ObjectKey::of(&**event.object())
             .expect("objects here are named")
@@ -201,4 +202,26 @@ pub(crate) async fn reached(informer: &Informer, version: u64) {
     let version =
         watchkeeper_informer::ResourceVersion::new(&version.to_string()).expect("a number is a version");
     within(informer.wait_until(&version)).await.expect("the version is reached");
+}
+
+/// Lets others run until something is so, which must not take for ever.
+pub(crate) async fn until(mut is_so: impl FnMut() -> bool) {
+    for _ in 0..100_000 {
+        if is_so() {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("it never comes to be so");
+}
+
+/// Waits again and again for what is refused at first, a second apart.
+pub(crate) async fn at_last<E, F: Future<Output = Result<(), E>>>(wait: impl Fn() -> F) {
+    for _ in 0..1_000 {
+        if within(wait()).await.is_ok() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    panic!("it is refused for ever");
 }

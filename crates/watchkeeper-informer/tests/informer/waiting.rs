@@ -18,9 +18,7 @@ async fn a_list_that_is_forbidden_fails_the_wait_with_the_reason_and_is_still_tr
     source.on_list(List::at("10").item(map("a", 3)));
     let _server = source.open_watch(Watch::new());
     // The next attempt is on its way; who waits anew is told what it brings.
-    while within(informer.wait_for_sync(None)).await.is_err() {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-    }
+    at_last(|| informer.wait_for_sync(None)).await;
     assert_eq!(held(&informer), ["a@3"]);
 }
 

@@ -19,7 +19,8 @@ use watchkeeper_test_support::{Gate, Reply, ScriptedServer};
 /// What was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// A list, and which in order, counted from 1: as of any version from this one on, and the token of a page.
+    /// A list, and which in order, counted from 1: as of any version from this one on, and the token of a
+    /// page.
     List { number: usize, from: Option<String>, page: Option<String>, limit: Option<String> },
     /// A watch, and which in order, counted from 1.
     Watch { number: usize, from: Option<String> },
@@ -77,8 +78,8 @@ pub(crate) fn watch(events: &[(&str, String)]) -> Reply {
     open.wait_for(&Gate::new())
 }
 
-/// A factory for the server, quick to try again. Lists come as lists, and a reconnect asks for nothing else, so that
-/// requests can be counted.
+/// A factory for the server, quick to try again. Lists come as lists, and a reconnect asks for nothing else,
+/// so that requests can be counted.
 pub(crate) fn factory(server: &ScriptedServer) -> FactoryBuilder {
     let mut options = watchkeeper_informer::reflector::ReflectorOptions::default();
     options.streaming.is_enabled = false;

@@ -1,4 +1,5 @@
-//! The same histories through a whole informer: reflector, queue, cache, indexes and handlers, held against the server's log.
+//! The same histories through a whole informer: reflector, queue, cache, indexes and handlers, held against
+//! the server's log.
 //!
 //! What is checked, by the names the invariants have in the design of the tests:
 //!
