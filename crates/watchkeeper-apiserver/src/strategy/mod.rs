@@ -3,7 +3,7 @@
 //! The request path is the same for every kind; where kinds differ it asks the kind's [`Strategy`]. In order, for a write:
 //! decode, [`Strategy::set_defaults`], prepare, validate, store.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use serde_json::Value;
 
@@ -50,6 +50,36 @@ pub trait Strategy: fmt::Debug + Send + Sync {
     fn validate_update(&self, part: Part<'_>, object: &Value, old: &Value) -> Vec<FieldError>;
     /// What to tell the client in `Warning` headers although it is right.
     fn warnings(&self, _object: &Value, _old: Option<&Value>) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// What is particular to a built-in kind.
+pub fn for_builtin(_group: &str, _version: &str, _kind: &str) -> Arc<dyn Strategy> {
+    Arc::new(Plain)
+}
+
+/// A kind with nothing particular.
+#[derive(Debug)]
+struct Plain;
+
+impl Strategy for Plain {
+    fn rules(&self) -> Rules {
+        Rules {
+            creates_on_update: false,
+            takes_unconditional_update: true,
+            delete_returns_object: false,
+            counts_generations: true,
+            grace_period_seconds: None,
+        }
+    }
+    fn set_defaults(&self, _object: &mut Value) {}
+    fn prepare_for_create(&self, _object: &mut Value) {}
+    fn prepare_for_update(&self, _part: Part<'_>, _object: &mut Value, _old: &Value) {}
+    fn validate_create(&self, _object: &Value) -> Vec<FieldError> {
+        Vec::new()
+    }
+    fn validate_update(&self, _part: Part<'_>, _object: &Value, _old: &Value) -> Vec<FieldError> {
         Vec::new()
     }
 }
