@@ -6,8 +6,10 @@
 //! | [`field`] | what is wrong with one field of an object |
 //! | [`schema`] | the types objects are made of, built-in and custom, in one form |
 //! | [`kinds`] | what is served: kinds, their names, verbs and rules |
+//! | [`crd`] | kinds that come and go at run time |
 //! | [`strategy`] | what differs between kinds when an object is created or changed |
 
+pub mod crd;
 pub mod field;
 pub mod kinds;
 pub mod schema;

@@ -79,6 +79,19 @@ pub struct Custom {
     pub schema: Option<Value>,
     /// Members the schema does not know are kept; such objects are not checked for unknown members.
     pub keeps_unknown: bool,
+    /// Where the numbers of the `scale` subresource are, for kinds that have it.
+    pub scale: Option<ScalePaths>,
+}
+
+/// Where a custom object has what `scale` shows, as paths like `.spec.replicas`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScalePaths {
+    /// The number of replicas that is wanted.
+    pub spec_replicas: String,
+    /// The number of replicas there is.
+    pub status_replicas: String,
+    /// The selector of the replicas, as text.
+    pub label_selector: Option<String>,
 }
 
 /// A column a `CustomResourceDefinition` asks for (`additionalPrinterColumns`).
