@@ -8,8 +8,20 @@
 //! | [`kinds`] | what is served: kinds, their names, verbs and rules |
 //! | [`strategy`] | what differs between kinds when an object is created or changed |
 
+mod clock;
 pub mod field;
+mod http;
 pub mod kinds;
+mod rest;
 pub mod schema;
+mod seam;
+mod selector;
+mod server;
 pub mod status;
+mod storage;
 pub mod strategy;
+mod watch;
+
+pub use clock::{Clock, Sleep, TokioClock};
+pub use http::{ResponseBody, TokenFileError};
+pub use server::{ApiServer, ApiServerBuilder, ApiService};
