@@ -2,6 +2,8 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | [`apply`] | server-side apply, and who manages which field |
+//! | [`patch`] | JSON patch, merge patch, strategic merge patch |
 //! | [`status`] | answers that are errors, as the `Status` objects clients branch on |
 //! | [`field`] | what is wrong with one field of an object |
 //! | [`schema`] | the types objects are made of, built-in and custom, in one form |
@@ -9,10 +11,12 @@
 //! | [`strategy`] | what differs between kinds when an object is created or changed |
 
 mod clock;
+pub mod apply;
 pub mod field;
 mod http;
 pub mod kinds;
 mod rest;
+pub mod patch;
 pub mod schema;
 mod seam;
 mod selector;
