@@ -134,10 +134,9 @@ fn zero(documents: &Documents, member: &Member, property: &Value) -> &'static st
         (true, _) => "n",
         (false, true) if member.omits_zero => "e",
         (false, true) if is_null => "n",
-        (false, true) => "z",
         (false, false) if member.omits_empty || member.omits_zero => "e",
         (false, false) if is_nil => "n",
-        (false, false) => "z",
+        (false, _) => "z",
     }
 }
 

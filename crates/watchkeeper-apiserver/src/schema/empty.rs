@@ -17,11 +17,15 @@ pub fn write_empty(object: &mut Value, ty: &TypeRef) {
         }
         (Value::Object(members), Shape::Map { value, .. }) => {
             let of = ty.at(*value);
-            members.values_mut().for_each(|value| write_empty(value, &of));
+            for value in members.values_mut() {
+                write_empty(value, &of);
+            }
         }
         (Value::Array(items), Shape::List { item, .. }) => {
             let of = ty.at(*item);
-            items.iter_mut().for_each(|item| write_empty(item, &of));
+            for item in items {
+                write_empty(item, &of);
+            }
         }
         _ => {}
     }
@@ -59,8 +63,10 @@ pub(super) fn zero(ty: &TypeRef) -> Value {
         Shape::Scalar(Scalar::Int32 | Scalar::Int64 | Scalar::Number | Scalar::IntOrString) => 0.into(),
         Shape::Scalar(Scalar::Boolean) => false.into(),
         Shape::Scalar(Scalar::Quantity) => "0".into(),
-        Shape::Scalar(Scalar::Time | Scalar::MicroTime) | Shape::Any => Value::Null,
-        Shape::List { .. } | Shape::Map { .. } => Value::Null,
+        Shape::Scalar(Scalar::Time | Scalar::MicroTime)
+        | Shape::Any
+        | Shape::List { .. }
+        | Shape::Map { .. } => Value::Null,
         Shape::Struct(_) => {
             let mut value = Value::Object(Map::new());
             write_empty(&mut value, ty);

@@ -247,6 +247,17 @@ impl TypeRef {
         id.map_or_else(Self::any, |id| Self::new(Arc::clone(builtin()), id))
     }
 
+    /// The built-in type of this OpenAPI name; [`TypeRef::any`] if there is none.
+    pub fn builtin_named(name: &str) -> Self {
+        Self::builtin(builtin().find(name))
+    }
+
+    /// The type of this OpenAPI name in the same schemas; [`TypeRef::any`] if there is none.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Self {
+        self.schemas.find(name).map_or_else(Self::any, |id| self.at(id))
+    }
+
     /// Its OpenAPI name, if it has one.
     pub fn name(&self) -> Option<&str> {
         self.schemas.get(self.id)?.name.as_deref()
