@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 
 use crate::{
     kinds::Kind,
+    rest::scale::ScalePaths,
+    selector::LabelSelector,
     status::ApiError,
     storage::Content,
 };
@@ -53,4 +55,51 @@ pub(crate) fn convert(mut object: Value, _from: &Kind, to: &Kind) -> Value {
     object["apiVersion"] = to.api_version().into();
     object["kind"] = to.gvk.kind.clone().into();
     object
+}
+
+/// Where a kind has what its scale is about; none for kinds that cannot be scaled.
+pub(crate) fn scale_paths(kind: &Kind) -> Option<ScalePaths> {
+    kind.subresource("scale")?;
+    let path = |text: &str| text.split('.').map(str::to_owned).collect();
+    Some(ScalePaths { spec: path("spec.replicas"), status: path("status.replicas"), selector: path("spec.selector") })
+}
+
+/// A selector as it stands in objects: `matchLabels` and `matchExpressions`, or labels alone. None for no selector, or one
+/// that is not understood.
+pub(crate) fn label_selector(selector: Option<&Value>) -> Option<LabelSelector> {
+    LabelSelector::parse(&selector_text(selector?)).ok()
+}
+
+/// A selector of an object, as it is written in queries.
+pub(crate) fn selector_text(selector: &Value) -> String {
+    let is_structured = selector.get("matchLabels").is_some_and(Value::is_object)
+        || selector.get("matchExpressions").is_some_and(Value::is_array);
+    let labels = if is_structured { selector.get("matchLabels") } else { Some(selector) };
+    let mut parts: Vec<(String, String)> = Vec::new();
+    for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
+        parts.push((key.clone(), format!("{key}={}", value.as_str().unwrap_or_default())));
+    }
+    let expressions = selector.get("matchExpressions").filter(|_| is_structured).and_then(Value::as_array);
+    for expression in expressions.into_iter().flatten() {
+        let text = |member: &str| expression.get(member).and_then(Value::as_str).unwrap_or_default();
+        let key = text("key");
+        let mut values: Vec<&str> = expression
+            .get("values")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        values.sort_unstable();
+        let values = values.join(",");
+        let part = match text("operator") {
+            "In" => format!("{key} in ({values})"),
+            "NotIn" => format!("{key} notin ({values})"),
+            "DoesNotExist" => format!("!{key}"),
+            _ => key.to_owned(),
+        };
+        parts.push((key.to_owned(), part));
+    }
+    parts.sort();
+    parts.into_iter().map(|(_, part)| part).collect::<Vec<_>>().join(",")
 }

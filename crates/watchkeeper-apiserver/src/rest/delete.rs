@@ -43,8 +43,10 @@ pub(super) struct DeleteOptions {
 
 /// What became of an object.
 #[derive(Debug)]
-struct Deleted {
+pub(super) struct Deleted {
+    /// As it is now, or was when it went away.
     object: Value,
+    /// Nothing holds it any more.
     is_gone: bool,
 }
 
@@ -83,17 +85,24 @@ impl Rest {
         Ok(Answer::new(200, show_list(&representer, &page.objects, metadata)))
     }
 
-    fn delete_object(&self, request: &Request, options: &DeleteOptions) -> Result<Deleted, ApiError> {
-        let (table, key) = (request.table(), request.key());
+    /// Takes an object out of the store; whether it was still of this version.
+    pub(super) fn remove(&self, request: &Request, object: &Value, version: u64) -> bool {
+        let is_gone = self.store.delete(&request.table(), &request.key(), version, self.now()).is_ok();
+        if is_gone {
+            self.forget(request, object);
+        }
+        is_gone
+    }
+
+    pub(super) fn delete_object(&self, request: &Request, options: &DeleteOptions) -> Result<Deleted, ApiError> {
+        let table = request.table();
         for _ in 0..ATTEMPTS {
             let current = self.current(request)?;
             let old = seam::from_stored(&current.content, current.version, &request.kind);
             options.check_preconditions(request, &old)?;
             let new = self.marked(request, options, &old)?;
             if is_done(&new) {
-                if options.is_dry_run
-                    || self.store.delete(&table, &key, current.version, self.now()).is_ok()
-                {
+                if options.is_dry_run || self.remove(request, &old, current.version) {
                     return Ok(Deleted { object: new, is_gone: true });
                 }
                 continue;
@@ -154,6 +163,18 @@ impl Rest {
 }
 
 impl DeleteOptions {
+    /// The options inside an eviction; a dry run if the request is one.
+    pub(super) fn of_eviction(options: &Value, is_dry_run: bool) -> Result<Self, ApiError> {
+        let mut read = Self::check(options)?;
+        read.is_dry_run |= is_dry_run;
+        Ok(read)
+    }
+
+    /// Whether nothing is to be stored.
+    pub(super) fn is_dry_run(&self) -> bool {
+        self.is_dry_run
+    }
+
     /// Reads and checks the options, from the body if there is one, else from the query.
     pub(super) fn read(request: &Request) -> Result<Self, ApiError> {
         let given = if request.body.iter().all(u8::is_ascii_whitespace) {
@@ -161,6 +182,10 @@ impl DeleteOptions {
         } else {
             decode::delete_options(request.content_type.as_deref(), &request.body)?
         };
+        Self::check(&given)
+    }
+
+    fn check(given: &Value) -> Result<Self, ApiError> {
         let mut wrong = Vec::new();
         let text = |path: &str| given.pointer(path).and_then(Value::as_str).map(str::to_owned);
         let dry_run = given.get("dryRun").and_then(Value::as_array).cloned().unwrap_or_default();

@@ -3,6 +3,7 @@
 //! Everything here is a plain function from a request and the store to an answer; the few things that wait (a version
 //! that has not come yet, a watch) are at the edge, in `read` and in [`crate::watch`].
 
+mod claims;
 mod create;
 mod delete;
 pub(crate) mod errors;
@@ -12,6 +13,7 @@ mod paging;
 mod patch;
 mod read;
 pub(crate) mod represent;
+pub(crate) mod scale;
 mod subresource;
 mod update;
 mod versions;
@@ -32,6 +34,7 @@ use crate::{
     kinds::{Kind, Kinds, Registry},
     status::ApiError,
     storage::{Content, Object, Storage},
+    strategy::ServiceAllocator,
     watch::Watcher,
 };
 
@@ -49,6 +52,8 @@ pub(crate) struct Rest {
     pub(crate) clock: Arc<dyn Clock>,
     /// Names, uids and jitter.
     pub(crate) random: Mutex<fastrand::Rng>,
+    /// Addresses and ports of services.
+    pub(crate) services: Arc<ServiceAllocator>,
     /// Tells watches that the server goes away.
     pub(crate) shutdown: watch::Receiver<bool>,
     /// Time between the bookmarks of a watch.

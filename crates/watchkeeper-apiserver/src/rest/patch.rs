@@ -15,21 +15,27 @@ use crate::{
     decode::{self, FieldValidation},
     field::{FieldError, FieldErrorKind},
     patch,
+    schema::TypeRef,
     status::{ApiError, Details},
     strategy::Part,
 };
 
 /// The type of a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PatchType {
+pub(super) enum PatchType {
+    /// JSON patch.
     Json,
+    /// Merge patch.
     Merge,
+    /// Strategic merge patch; built-in kinds only.
     Strategic,
+    /// Server-side apply.
     Apply,
 }
 
 impl PatchType {
-    fn read(request: &Request) -> Result<Self, ApiError> {
+    /// The type a request names.
+    pub(super) fn read(request: &Request) -> Result<Self, ApiError> {
         let media_type = request.content_type.as_deref().unwrap_or_default();
         let media_type = media_type.split(';').next().unwrap_or_default().trim();
         match media_type {
@@ -80,12 +86,7 @@ impl Rest {
                 let Some(current) = current else {
                     return Err(errors::not_found(&request.kind, &request.name));
                 };
-                let patched = match ty {
-                    PatchType::Json => patch::json_patch(current, &request.body),
-                    PatchType::Merge => patch::object_body(&request.body).map(|body| patch::merge(current, body)),
-                    PatchType::Strategic | PatchType::Apply => patch::object_body(&request.body)
-                        .and_then(|body| patch::strategic(current, &body, &request.kind.ty)),
-                }?;
+                let patched = patched_value(ty, &request.body, current, &request.kind.ty)?;
                 let patched = check_patched(request, &options, patched, &mut told)?;
                 check_place(request, &patched)?;
                 Ok(patched)
@@ -97,11 +98,27 @@ impl Rest {
     }
 }
 
+/// What a patch makes of an object.
+pub(super) fn patched_value(
+    patch: PatchType,
+    body: &[u8],
+    current: &Value,
+    ty: &TypeRef,
+) -> Result<Value, ApiError> {
+    match patch {
+        PatchType::Json => patch::json_patch(current, body),
+        PatchType::Merge => patch::object_body(body).map(|body| patch::merge(current, body)),
+        PatchType::Strategic | PatchType::Apply => {
+            patch::object_body(body).and_then(|body| patch::strategic(current, &body, ty))
+        }
+    }
+}
+
 /// A patched object must still be one of its kind, and its members must be known ones.
 fn check_patched(
     request: &Request,
     options: &WriteOptions,
-    patched: Value,
+    mut patched: Value,
     warnings: &mut Vec<String>,
 ) -> Result<Value, ApiError> {
     let refuse = |shown: String, why: String| {
@@ -109,6 +126,12 @@ fn check_patched(
         errors::invalid_as("", "", "", &[wrong])
     };
     let kind = &request.kind;
+    // A patch that replaces the whole object may leave out what kind it is.
+    for (member, value) in [("apiVersion", kind.api_version()), ("kind", kind.gvk.kind.clone())] {
+        if let Some(members) = patched.as_object_mut() {
+            members.entry(member).or_insert_with(|| value.into());
+        }
+    }
     let is_kind = patched.get("kind").is_some_and(|name| *name == kind.gvk.kind)
         && patched.get("apiVersion").is_some_and(|version| *version == kind.api_version());
     if !is_kind {

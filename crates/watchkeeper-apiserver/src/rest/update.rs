@@ -145,6 +145,7 @@ impl Rest {
         if !wrong.is_empty() {
             return Err(errors::invalid(kind, &request.name, &wrong));
         }
+        let claim = self.claim(request, &mut new, Some(old))?;
         meta::metadata(&mut new)?.insert("resourceVersion".into(), current.version.to_string().into());
         apply::keep_times(old, &mut new);
         if new == *old {
@@ -153,12 +154,10 @@ impl Rest {
         let table = request.table();
         let now = self.now();
         if is_done(&new) {
-            if !options.is_dry_run
-                && self.store.delete(&table, &request.key(), current.version, now).is_err()
-            {
-                return Ok(None);
+            if options.is_dry_run || self.remove(request, old, current.version) {
+                return Ok(Some(new));
             }
-            return Ok(Some(new));
+            return Ok(None);
         }
         if options.is_dry_run {
             warnings.extend(strategy.warnings(&new, Some(old)));
@@ -168,6 +167,7 @@ impl Rest {
         let Ok(stored) = self.store.put(&table, content, Expected::Version(current.version), now) else {
             return Ok(None);
         };
+        claim.keep();
         warnings.extend(strategy.warnings(&new, Some(old)));
         meta::metadata(&mut new)?.insert("resourceVersion".into(), stored.version.to_string().into());
         Ok(Some(new))
