@@ -14,6 +14,7 @@ use super::{
 use crate::{
     decode,
     field::{FieldError, FieldErrorKind},
+    kinds::Kind,
     seam,
     status::ApiError,
     storage::Expected,
@@ -21,6 +22,8 @@ use crate::{
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
+const JOB_WARNING: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background \
+                           to remove them or set propagationPolicy=Orphan to suppress this warning";
 
 /// What becomes of what an object owns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,12 +58,16 @@ impl Rest {
     pub(crate) fn delete(&self, request: &Request) -> Result<Answer, ApiError> {
         let options = DeleteOptions::read(request)?;
         let deleted = self.delete_object(request, &options)?;
+        let mut warnings = Vec::new();
+        if options.propagation.is_none() && is_job(&request.kind) {
+            warnings.push(JOB_WARNING.to_owned());
+        }
         let waits = !deleted.is_gone && options.orphans_dependents == Some(false);
         let code = if waits { 202 } else { 200 };
         if deleted.is_gone && !request.kind.strategy.rules().delete_returns_object {
-            return Ok(Answer::value(code, success(request, &deleted.object)));
+            return Ok(Answer::value(code, success(request, &deleted.object)).with_warnings(warnings));
         }
-        self.show(request, code, deleted.object)
+        Ok(self.show(request, code, deleted.object)?.with_warnings(warnings))
     }
 
     /// DELETE of a collection: answers what was there.
@@ -128,7 +135,7 @@ impl Rest {
         let was_marked = meta::is_being_deleted(old);
         let counts = old.pointer("/metadata/generation").and_then(Value::as_i64).filter(|count| *count > 0);
         let is_namespace = kind.gvk.kind == "Namespace" && kind.gvk.group.is_empty();
-        options.set_finalizers(&mut new)?;
+        options.set_finalizers(kind, &mut new)?;
         let default_grace = kind.strategy.grace_period_seconds(old).map(i64::from);
         let grace = match (default_grace, options.grace_period_seconds) {
             (None | Some(0), _) => 0,
@@ -246,28 +253,40 @@ impl DeleteOptions {
         Ok(())
     }
 
-    /// The finalizers that make the garbage collector do what is asked for.
-    fn set_finalizers(&self, object: &mut Value) -> Result<(), ApiError> {
-        let Some(propagation) = self.propagation else { return Ok(()) };
+    /// The finalizers that make the garbage collector do what is asked for, or else what the object or its kind asks for.
+    fn set_finalizers(&self, kind: &Kind, object: &mut Value) -> Result<(), ApiError> {
         let metadata = meta::metadata(object)?;
-        let finalizers = metadata.entry("finalizers").or_insert_with(|| json!([]));
-        let Some(finalizers) = finalizers.as_array_mut() else { return Ok(()) };
-        let wanted = match propagation {
-            Propagation::Orphan => Some(ORPHAN),
-            Propagation::Foreground => Some(FOREGROUND),
-            Propagation::Background => None,
+        let known: Vec<Value> = metadata.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
+        let wanted = match self.propagation {
+            Some(Propagation::Orphan) => Some(ORPHAN),
+            Some(Propagation::Foreground) => Some(FOREGROUND),
+            Some(Propagation::Background) => None,
+            None if known.iter().any(|name| name == ORPHAN) => Some(ORPHAN),
+            None if known.iter().any(|name| name == FOREGROUND) => Some(FOREGROUND),
+            None => orphans_by_default(kind).then_some(ORPHAN),
         };
-        finalizers.retain(|name| name != ORPHAN && name != FOREGROUND || name.as_str() == wanted);
-        if let Some(wanted) = wanted
-            && !finalizers.iter().any(|name| name == wanted)
-        {
-            finalizers.push(wanted.into());
+        let mut finalizers: Vec<Value> =
+            known.iter().filter(|name| *name != ORPHAN && *name != FOREGROUND).cloned().collect();
+        finalizers.extend(wanted.map(Value::from));
+        if finalizers.len() == known.len() && finalizers.iter().all(|name| known.contains(name)) {
+            return Ok(());
         }
         if finalizers.is_empty() {
             metadata.remove("finalizers");
+        } else {
+            metadata.insert("finalizers".into(), finalizers.into());
         }
         Ok(())
     }
+}
+
+fn is_job(kind: &Kind) -> bool {
+    kind.gvk.group == "batch" && kind.gvk.kind == "Job"
+}
+
+/// Two old kinds leave behind what they own unless they are told otherwise.
+fn orphans_by_default(kind: &Kind) -> bool {
+    is_job(kind) || kind.gvk.group.is_empty() && kind.gvk.kind == "ReplicationController"
 }
 
 fn from_query(request: &Request) -> Result<Value, ApiError> {

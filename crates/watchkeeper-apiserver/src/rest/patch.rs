@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     Answer, Request, Rest,
     create::fit_namespace,
-    errors, meta,
+    errors,
     options::{WriteKind, WriteOptions},
     update::{Source, check_name},
     versions::ServedVersions,
@@ -75,10 +75,8 @@ impl Rest {
                 }
                 let applied = apply::apply(current, &config.object, &subject, &manager, options.force)?;
                 let mut applied = check_patched(request, &options, applied, &mut told)?;
-                if current.is_none() {
-                    fit_namespace(&mut applied, &request.kind, &request.namespace)?;
-                }
-                check_place(request, &applied)?;
+                fit_namespace(&mut applied, &request.kind, &request.namespace)?;
+                check_name(&applied, &request.name)?;
                 Ok(applied)
             })?
         } else {
@@ -87,8 +85,9 @@ impl Rest {
                     return Err(errors::not_found(&request.kind, &request.name));
                 };
                 let patched = patched_value(ty, &request.body, current, &request.kind.ty)?;
-                let patched = check_patched(request, &options, patched, &mut told)?;
-                check_place(request, &patched)?;
+                let mut patched = check_patched(request, &options, patched, &mut told)?;
+                fit_namespace(&mut patched, &request.kind, &request.namespace)?;
+                check_name(&patched, &request.name)?;
                 Ok(patched)
             })?
         };
@@ -150,15 +149,4 @@ fn check_patched(
         }
         _ => Ok(checked.object),
     }
-}
-
-/// A patch cannot move an object.
-fn check_place(request: &Request, object: &Value) -> Result<(), ApiError> {
-    check_name(object, &request.name)?;
-    if meta::text(object, "namespace") == request.namespace {
-        return Ok(());
-    }
-    Err(ApiError::bad_request(
-        "the namespace of the provided object does not match the namespace sent on the request",
-    ))
 }

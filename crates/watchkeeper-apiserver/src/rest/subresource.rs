@@ -215,8 +215,11 @@ impl Rest {
         metadata.insert("namespace".into(), request.namespace.clone().into());
         let subject = Subject::new(gvk, &ty, &OneVersion).through("token", Mask::All);
         let manager = Manager { name: &options.manager, now: self.timestamp() };
-        write_empty(&mut body, &ty);
+        if let Some(members) = body.as_object_mut() {
+            members.remove("status");
+        }
         apply::track_update(None, &mut body, &subject, &manager);
+        write_empty(&mut body, &ty);
         let metadata = meta::metadata(&mut body)?;
         metadata.insert("uid".into(), (*account.content.uid).into());
         metadata.insert("creationTimestamp".into(), meta::timestamp(self.now()).into());
