@@ -6,11 +6,13 @@
 //! | [`field`] | what is wrong with one field of an object |
 //! | [`schema`] | the types objects are made of, built-in and custom, in one form |
 //! | [`decode`] | request bodies, JSON, YAML and protobuf, read by the schema |
+//! | [`discovery`] | what is served, told to clients |
 //! | [`protobuf`] | objects of built-in kinds as protobuf |
 //! | [`kinds`] | what is served: kinds, their names, verbs and rules |
 //! | [`strategy`] | what differs between kinds when an object is created or changed |
 
 pub mod decode;
+pub mod discovery;
 pub mod field;
 pub mod kinds;
 pub mod protobuf;

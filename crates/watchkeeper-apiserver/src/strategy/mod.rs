@@ -3,6 +3,13 @@
 //! The request path is the same for every kind; where kinds differ it asks the kind's [`Strategy`]. In order, for a write:
 //! decode, [`Strategy::set_defaults`], prepare, validate, store.
 
+mod at;
+mod builtin;
+mod edit;
+mod metadata;
+mod names;
+pub(crate) mod quantity;
+
 use std::{fmt, sync::Arc};
 
 use serde_json::Value;
@@ -28,7 +35,7 @@ pub struct Rules {
     pub takes_unconditional_update: bool,
     /// A DELETE answers with the object instead of a `Status`.
     pub delete_returns_object: bool,
-    /// `metadata.generation` counts changes.
+    /// `metadata.generation` counts changes; [`Strategy::prepare_for_create`] and [`Strategy::prepare_for_update`] count.
     pub counts_generations: bool,
     /// Seconds an object keeps living after a DELETE that does not say; none for kinds without graceful deletion.
     pub grace_period_seconds: Option<u32>,
@@ -52,34 +59,13 @@ pub trait Strategy: fmt::Debug + Send + Sync {
     fn warnings(&self, _object: &Value, _old: Option<&Value>) -> Vec<String> {
         Vec::new()
     }
+    /// Seconds `object` keeps living after a DELETE that does not say; none for kinds without graceful deletion.
+    fn grace_period_seconds(&self, _object: &Value) -> Option<u32> {
+        self.rules().grace_period_seconds
+    }
 }
 
-/// What is particular to a built-in kind.
-pub fn for_builtin(_group: &str, _version: &str, _kind: &str) -> Arc<dyn Strategy> {
-    Arc::new(Plain)
-}
-
-/// A kind with nothing particular.
-#[derive(Debug)]
-struct Plain;
-
-impl Strategy for Plain {
-    fn rules(&self) -> Rules {
-        Rules {
-            creates_on_update: false,
-            takes_unconditional_update: true,
-            delete_returns_object: false,
-            counts_generations: true,
-            grace_period_seconds: None,
-        }
-    }
-    fn set_defaults(&self, _object: &mut Value) {}
-    fn prepare_for_create(&self, _object: &mut Value) {}
-    fn prepare_for_update(&self, _part: Part<'_>, _object: &mut Value, _old: &Value) {}
-    fn validate_create(&self, _object: &Value) -> Vec<FieldError> {
-        Vec::new()
-    }
-    fn validate_update(&self, _part: Part<'_>, _object: &Value, _old: &Value) -> Vec<FieldError> {
-        Vec::new()
-    }
+/// The strategy of a built-in kind. A kind without rules of its own has those all objects share.
+pub fn for_builtin(group: &str, version: &str, kind: &str) -> Arc<dyn Strategy> {
+    Arc::new(builtin::Builtin::of(group, version, kind))
 }
