@@ -2,6 +2,8 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | [`apply`] | server-side apply, and who manages which field |
+//! | [`patch`] | JSON patch, merge patch, strategic merge patch |
 //! | [`status`] | answers that are errors, as the `Status` objects clients branch on |
 //! | [`field`] | what is wrong with one field of an object |
 //! | [`schema`] | the types objects are made of, built-in and custom, in one form |
@@ -11,11 +13,25 @@
 //! | [`kinds`] | what is served: kinds, their names, verbs and rules |
 //! | [`strategy`] | what differs between kinds when an object is created or changed |
 
+mod clock;
+pub mod apply;
 pub mod decode;
 pub mod discovery;
 pub mod field;
+mod http;
 pub mod kinds;
+mod rest;
+pub mod patch;
 pub mod protobuf;
 pub mod schema;
+mod seam;
+mod selector;
+mod server;
 pub mod status;
+mod storage;
 pub mod strategy;
+mod watch;
+
+pub use clock::{Clock, Sleep, TokioClock};
+pub use http::{ResponseBody, TokenFileError};
+pub use server::{ApiServer, ApiServerBuilder, ApiService};

@@ -110,7 +110,7 @@ mod tests {
         assert!(group(&kinds, "").is_none());
         let core = resources(&kinds, "", "v1").unwrap();
         assert_eq!(core.get("apiVersion"), None);
-        assert_eq!(core["resources"].as_array().unwrap().len(), 37);
+        assert_eq!(core["resources"].as_array().unwrap().len(), 39);
     }
 
     #[test]
