@@ -1,6 +1,6 @@
 //! What is served, told to clients: group by group, and all at once.
 //!
-//! A client asks for `/apis` and then for each version, or (all newer ones) for everything in two documents, with an ETag so
+//! A client asks for `/apis` and then for each version, or (all newer ones) for everything in two documents, with a tag so
 //! that the second time costs nothing.
 
 mod aggregated;
