@@ -79,6 +79,7 @@ pub(crate) fn selector_text(selector: &Value) -> String {
     for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
         parts.push((key.clone(), format!("{key}={}", value.as_str().unwrap_or_default())));
     }
+<<<<<<< HEAD
     let expressions = selector.get("matchExpressions").filter(|_| is_structured).and_then(Value::as_array);
     for expression in expressions.into_iter().flatten() {
         let text = |member: &str| expression.get(member).and_then(Value::as_str).unwrap_or_default();
@@ -99,6 +100,23 @@ pub(crate) fn selector_text(selector: &Value) -> String {
             _ => key.to_owned(),
         };
         parts.push((key.to_owned(), part));
+=======
+    Value::Object(merged)
+}
+
+/// A strategic merge patch.
+pub(crate) fn strategic(current: &Value, patch: &Value, _ty: &TypeRef) -> Result<Value, ApiError> {
+    Ok(merge(current, patch.clone()))
+}
+
+/// The options of a deletion.
+pub(crate) fn delete_options(_content_type: Option<&str>, body: &[u8]) -> Result<Value, ApiError> {
+    let options: Value =
+        serde_json::from_slice(body).map_err(|error| ApiError::bad_request(error.to_string()))?;
+    let kind = options.get("kind").and_then(Value::as_str).unwrap_or("DeleteOptions");
+    if kind != "DeleteOptions" {
+        return Err(ApiError::bad_request(format!("no kind {kind:?} is registered for version \"v1\"")));
+>>>>>>> api-kinds
     }
     parts.sort();
     parts.into_iter().map(|(_, part)| part).collect::<Vec<_>>().join(",")

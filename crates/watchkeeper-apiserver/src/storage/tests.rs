@@ -1,3 +1,4 @@
+<<<<<<< HEAD
 //! The store against a model: a map for every version there ever was.
 
 use std::{
@@ -230,3 +231,6 @@ fn history_ends_with_its_age_even_when_nothing_is_written() {
     assert!(list(Some(first), later).is_err());
     assert_eq!(list(None, later).unwrap().objects.len(), 1);
 }
+=======
+
+>>>>>>> api-kinds

@@ -4,12 +4,16 @@ mod frame;
 #[cfg(test)]
 mod tests;
 
+<<<<<<< HEAD
 use std::{
     collections::VecDeque,
     sync::Arc,
     time::{Duration, SystemTime},
     vec,
 };
+=======
+use std::{collections::VecDeque, sync::Arc, time::Duration, vec};
+>>>>>>> api-kinds
 
 use bytes::Bytes;
 use futures_util::{Stream, stream};
@@ -135,7 +139,8 @@ impl Watcher {
         shutdown: watch::Receiver<bool>,
     ) -> Result<Self, ApiError> {
         let log = store.log(table);
-        let position = log.position_after(start.after).map_err(|lagged| too_old(start.after, lagged.oldest))?;
+        let position =
+            log.position_after(start.after).map_err(|lagged| too_old(start.after, lagged.oldest))?;
         let news = log.subscribe();
         let timers = Timers::new(clock, start.timeout, start.bookmark_interval);
         Ok(Self {
@@ -234,7 +239,9 @@ impl Watcher {
         };
         match (was_selected, is_selected, &event.previous) {
             (true, true, _) | (false, true, None) => Some(self.frames.event(event)),
-            (false, true, Some(_)) => Some(self.frames.object(FrameType::Added, &event.object, event.version)),
+            (false, true, Some(_)) => {
+                Some(self.frames.object(FrameType::Added, &event.object, event.version))
+            }
             (true, false, Some(previous)) => {
                 Some(self.frames.object(FrameType::Deleted, previous, event.version))
             }

@@ -1,3 +1,4 @@
+<<<<<<< HEAD
 //! Watches over a store: what a watcher replays is what a lister sees.
 
 use std::{
@@ -262,3 +263,6 @@ async fn a_frame_is_encoded_once_for_all_watchers() {
     let (one, other) = (one.ready().unwrap(), other.ready().unwrap());
     assert_eq!(one.as_ptr(), other.as_ptr(), "the same bytes, not equal ones");
 }
+=======
+
+>>>>>>> api-kinds
