@@ -116,7 +116,6 @@ impl CustomKinds {
                     .flatten()
                     .filter_map(|field| field.get("jsonPath")?.as_str().map(str::to_owned))
                     .collect(),
-                keeps_unknown: structural.keeps_unknown,
                 schema,
                 scale: scale.clone(),
             })),

@@ -9,7 +9,7 @@ mod builtin;
 pub(crate) mod edit;
 pub(crate) mod metadata;
 pub(crate) mod names;
-mod quantity;
+pub(crate) mod quantity;
 
 use std::{fmt, sync::Arc};
 
