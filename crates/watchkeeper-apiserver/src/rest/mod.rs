@@ -209,10 +209,11 @@ impl Rest {
             .ok_or_else(|| errors::not_found(&request.kind, &request.name))
     }
 
-    /// What is stored of an object of `kind`.
-    fn content(object: Value, kind: &Kind) -> Result<Content, ApiError> {
-        let fields = crate::seam::selectable_fields(&object, kind);
-        let object = crate::seam::to_stored(object, kind);
+    /// What is stored of an object: it in the version it is stored in, and what selectors may ask about.
+    fn content(object: Value, request: &Request) -> Result<Content, ApiError> {
+        let stored = request.kinds.storage_of(&request.kind);
+        let object = crate::seam::convert(object, &request.kind, stored);
+        let fields = stored.selectable_fields(&object).into();
         Content::new(&object, fields).map_err(|error| ApiError::internal(error.to_string()))
     }
 

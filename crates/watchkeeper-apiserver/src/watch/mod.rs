@@ -4,16 +4,12 @@ mod frame;
 #[cfg(test)]
 mod tests;
 
-<<<<<<< HEAD
 use std::{
     collections::VecDeque,
     sync::Arc,
     time::{Duration, SystemTime},
     vec,
 };
-=======
-use std::{collections::VecDeque, sync::Arc, time::Duration, vec};
->>>>>>> api-kinds
 
 use bytes::Bytes;
 use futures_util::{Stream, stream};
@@ -110,7 +106,11 @@ impl Timers {
     /// Sets the next bookmark: after the interval, and once before the end.
     fn next_bookmark(&mut self) {
         let until_last = self.last_bookmark.duration_since(self.clock.now()).unwrap_or_default();
-        let next = if until_last.is_zero() { self.bookmark_interval } else { until_last.min(self.bookmark_interval) };
+        let next = if until_last.is_zero() {
+            self.bookmark_interval
+        } else {
+            until_last.min(self.bookmark_interval)
+        };
         self.bookmark = self.clock.sleep(next);
     }
 }
