@@ -1,16 +1,8 @@
 //! Where the request path meets the modules that know bodies, tables and conversions.
 
-use std::{sync::Arc, time::SystemTime};
+use serde_json::Value;
 
-use serde_json::{Value, json};
-
-use crate::{
-    kinds::Kind,
-    rest::scale::ScalePaths,
-    selector::LabelSelector,
-    status::ApiError,
-    storage::Content,
-};
+use crate::{kinds::Kind, rest::scale::ScalePaths, selector::LabelSelector, storage::Content};
 
 /// Whether objects of `kind` are sent as they are stored.
 pub(crate) fn is_stored_version(kind: &Kind) -> bool {
@@ -27,29 +19,6 @@ pub(crate) fn to_stored(object: Value, _kind: &Kind) -> Value {
     object
 }
 
-/// The fields of an object that selectors may ask about beside name and namespace.
-pub(crate) fn selectable_fields(_object: &Value, _kind: &Kind) -> Box<[(Arc<str>, Box<str>)]> {
-    Box::default()
-}
-
-/// Objects as a table.
-pub(crate) fn table(_kind: &Kind, objects: &[Value], _now: SystemTime) -> Value {
-    let rows: Vec<Value> =
-        objects.iter().map(|object| json!({"cells": [object["metadata"]["name"]]})).collect();
-    json!({"columnDefinitions": [{"name": "Name", "type": "string", "format": "name"}], "rows": rows})
-}
-
-/// Whether selectors may ask about a field.
-pub(crate) fn check_field(kind: &Kind, field: &str) -> Result<(), ApiError> {
-    let _ = kind;
-    if matches!(field, "metadata.name" | "metadata.namespace") {
-        return Ok(());
-    }
-    Err(ApiError::bad_request(format!(
-        "{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
-    )))
-}
-
 /// An object of one kind as another version of it.
 pub(crate) fn convert(mut object: Value, _from: &Kind, to: &Kind) -> Value {
     object["apiVersion"] = to.api_version().into();
@@ -61,7 +30,11 @@ pub(crate) fn convert(mut object: Value, _from: &Kind, to: &Kind) -> Value {
 pub(crate) fn scale_paths(kind: &Kind) -> Option<ScalePaths> {
     kind.subresource("scale")?;
     let path = |text: &str| text.split('.').map(str::to_owned).collect();
-    Some(ScalePaths { spec: path("spec.replicas"), status: path("status.replicas"), selector: path("spec.selector") })
+    Some(ScalePaths {
+        spec: path("spec.replicas"),
+        status: path("status.replicas"),
+        selector: path("spec.selector"),
+    })
 }
 
 /// A selector as it stands in objects: `matchLabels` and `matchExpressions`, or labels alone. None for no selector, or one
@@ -79,7 +52,6 @@ pub(crate) fn selector_text(selector: &Value) -> String {
     for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
         parts.push((key.clone(), format!("{key}={}", value.as_str().unwrap_or_default())));
     }
-<<<<<<< HEAD
     let expressions = selector.get("matchExpressions").filter(|_| is_structured).and_then(Value::as_array);
     for expression in expressions.into_iter().flatten() {
         let text = |member: &str| expression.get(member).and_then(Value::as_str).unwrap_or_default();
@@ -100,23 +72,6 @@ pub(crate) fn selector_text(selector: &Value) -> String {
             _ => key.to_owned(),
         };
         parts.push((key.to_owned(), part));
-=======
-    Value::Object(merged)
-}
-
-/// A strategic merge patch.
-pub(crate) fn strategic(current: &Value, patch: &Value, _ty: &TypeRef) -> Result<Value, ApiError> {
-    Ok(merge(current, patch.clone()))
-}
-
-/// The options of a deletion.
-pub(crate) fn delete_options(_content_type: Option<&str>, body: &[u8]) -> Result<Value, ApiError> {
-    let options: Value =
-        serde_json::from_slice(body).map_err(|error| ApiError::bad_request(error.to_string()))?;
-    let kind = options.get("kind").and_then(Value::as_str).unwrap_or("DeleteOptions");
-    if kind != "DeleteOptions" {
-        return Err(ApiError::bad_request(format!("no kind {kind:?} is registered for version \"v1\"")));
->>>>>>> api-kinds
     }
     parts.sort();
     parts.into_iter().map(|(_, part)| part).collect::<Vec<_>>().join(",")

@@ -23,7 +23,12 @@ impl Claims {
 
 impl Rest {
     /// Takes what `object` needs, and fills it in.
-    pub(super) fn claim(&self, request: &Request, object: &mut Value, old: Option<&Value>) -> Result<Claims, ApiError> {
+    pub(super) fn claim(
+        &self,
+        request: &Request,
+        object: &mut Value,
+        old: Option<&Value>,
+    ) -> Result<Claims, ApiError> {
         if !is_service(&request.kind) {
             return Ok(Claims::default());
         }

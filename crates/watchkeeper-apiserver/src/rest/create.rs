@@ -91,7 +91,7 @@ impl Rest {
                 warnings.extend(strategy.warnings(&object, None));
                 return Ok(object);
             }
-            let content = Self::content(object.clone(), kind)?;
+            let content = Self::content(object.clone(), request)?;
             match self.store.put(&table_of(kind), content, Expected::Absent, self.now()) {
                 Ok(stored) => {
                     claim.keep();

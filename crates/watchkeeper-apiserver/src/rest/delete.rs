@@ -73,8 +73,8 @@ impl Rest {
     /// DELETE of a collection: answers what was there.
     pub(crate) async fn delete_collection(&self, request: &Request) -> Result<Answer, ApiError> {
         let options = DeleteOptions::read(request)?;
-        let list = ListOptions::read(&request.parameters, false)?;
-        self.check_fields(&request.kind, &list)?;
+        let mut list = ListOptions::read(&request.parameters, false)?;
+        read::name_fields(&request.kind, &mut list)?;
         read::check_form(&request.form, &request.kind, true)?;
         let (page, token) = self.page(request, &list).await?;
         for object in &page.objects {
@@ -101,7 +101,11 @@ impl Rest {
         is_gone
     }
 
-    pub(super) fn delete_object(&self, request: &Request, options: &DeleteOptions) -> Result<Deleted, ApiError> {
+    pub(super) fn delete_object(
+        &self,
+        request: &Request,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, ApiError> {
         let table = request.table();
         for _ in 0..ATTEMPTS {
             let current = self.current(request)?;
@@ -109,12 +113,7 @@ impl Rest {
             options.check_preconditions(request, &old)?;
             let new = self.marked(request, options, &old)?;
             if is_done(&new) {
-<<<<<<< HEAD
                 if options.is_dry_run || self.remove(request, &old, current.version) {
-=======
-                if options.is_dry_run || self.store.delete(&table, &key, current.version, self.now()).is_ok()
-                {
->>>>>>> api-kinds
                     return Ok(Deleted { object: new, is_gone: true });
                 }
                 continue;
@@ -122,7 +121,7 @@ impl Rest {
             if new == old || options.is_dry_run {
                 return Ok(Deleted { object: new, is_gone: false });
             }
-            let content = Self::content(new.clone(), &request.kind)?;
+            let content = Self::content(new.clone(), request)?;
             if let Ok(stored) =
                 self.store.put(&table, content, Expected::Version(current.version), self.now())
             {
@@ -262,7 +261,8 @@ impl DeleteOptions {
     /// The finalizers that make the garbage collector do what is asked for, or else what the object or its kind asks for.
     fn set_finalizers(&self, kind: &Kind, object: &mut Value) -> Result<(), ApiError> {
         let metadata = meta::metadata(object)?;
-        let known: Vec<Value> = metadata.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
+        let known: Vec<Value> =
+            metadata.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
         let wanted = match self.propagation {
             Some(Propagation::Orphan) => Some(ORPHAN),
             Some(Propagation::Foreground) => Some(FOREGROUND),

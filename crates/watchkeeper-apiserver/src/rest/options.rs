@@ -50,13 +50,6 @@ impl Parameters {
             })
             .transpose()
     }
-
-    /// The same parameters with one more, which counts before others of its name.
-    #[must_use]
-    pub(crate) fn with(mut self, name: &str, value: String) -> Self {
-        self.0.insert(0, (name.to_owned(), value));
-        self
-    }
 }
 
 /// How a version given in a list is meant.

@@ -97,7 +97,6 @@ impl Rest {
     }
 }
 
-<<<<<<< HEAD
 /// What a patch makes of an object.
 pub(super) fn patched_value(
     patch: PatchType,
@@ -124,12 +123,6 @@ fn check_patched(
     let refuse = |shown: String, why: String| {
         let wrong = FieldError::new(FieldErrorKind::Invalid, "patch", Some(shown.into()), why);
         errors::invalid_as("", "", "", &[wrong])
-=======
-fn apply_patch(ty: PatchType, request: &Request, current: &Value) -> Result<Value, ApiError> {
-    let body = || {
-        serde_json::from_slice::<Value>(&request.body)
-            .map_err(|_| ApiError::bad_request("invalid JSON patch"))
->>>>>>> api-kinds
     };
     let kind = &request.kind;
     // A patch that replaces the whole object may leave out what kind it is.
@@ -141,7 +134,10 @@ fn apply_patch(ty: PatchType, request: &Request, current: &Value) -> Result<Valu
     let is_kind = patched.get("kind").is_some_and(|name| *name == kind.gvk.kind)
         && patched.get("apiVersion").is_some_and(|version| *version == kind.api_version());
     if !is_kind {
-        return Err(refuse(patched.to_string(), format!("the patched object is no longer a {}", kind.gvk.kind)));
+        return Err(refuse(
+            patched.to_string(),
+            format!("the patched object is no longer a {}", kind.gvk.kind),
+        ));
     }
     let shown = patched.to_string();
     let checked = decode::check(patched, kind).map_err(|why| refuse(shown.clone(), why))?;
@@ -157,18 +153,3 @@ fn apply_patch(ty: PatchType, request: &Request, current: &Value) -> Result<Valu
         _ => Ok(checked.object),
     }
 }
-<<<<<<< HEAD
-=======
-
-/// The patched object must still be one of its kind.
-fn read_patched(request: &Request, options: &WriteOptions, patched: Value) -> Result<Value, ApiError> {
-    let text = patched.to_string();
-    seam::decode(Some("application/json"), text.as_bytes(), &request.kind, options.field_validation)
-        .map(|decoded| decoded.object)
-        .map_err(|error| {
-            let wrong =
-                FieldError::new(FieldErrorKind::Invalid, "patch", Some(text.clone().into()), error.message);
-            errors::invalid_as("", "", "", &[wrong])
-        })
-}
->>>>>>> api-kinds

@@ -92,7 +92,8 @@ impl Rest {
         let spec_path: Vec<&str> = paths.spec.iter().map(String::as_str).collect();
         let replicas_paths = ReplicasPaths::default().with(&kind.api_version(), Some(&spec_path));
         let (gvk, ty) = (gvk(), ty());
-        let unreadable = |error| ApiError::internal(format!("the managers of the object cannot be read: {error}"));
+        let unreadable =
+            |error| ApiError::internal(format!("the managers of the object cannot be read: {error}"));
         let mut warnings = Vec::new();
         let part = Part::Subresource("scale");
         let updated = self.change(request, options, part, Source::Apply, &mut warnings, |current| {
@@ -137,7 +138,8 @@ impl Rest {
             let uid = meta::text(&new, "uid").to_owned();
             if source == Source::Put && !uid.is_empty() && uid != meta::text(current, "uid") {
                 let own = meta::text(current, "uid");
-                let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {own}");
+                let why =
+                    format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {own}");
                 return Err(errors::conflict(kind, &request.name, &why));
             }
             Ok(object)

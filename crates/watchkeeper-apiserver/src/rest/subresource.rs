@@ -30,7 +30,11 @@ const TOKEN_SECONDS_MAX: i64 = 1 << 32;
 
 impl Rest {
     /// POST to a subresource.
-    pub(crate) fn create_subresource(&self, request: &Request, subresource: &Subresource) -> Result<Answer, ApiError> {
+    pub(crate) fn create_subresource(
+        &self,
+        request: &Request,
+        subresource: &Subresource,
+    ) -> Result<Answer, ApiError> {
         let options =
             WriteOptions::read(&request.parameters, WriteKind::Create, request.user_agent.as_deref())?;
         let decoded = decode::subresource(
@@ -50,7 +54,12 @@ impl Rest {
     }
 
     /// Puts a pod on a node.
-    pub(crate) fn bind(&self, request: &Request, options: &WriteOptions, binding: &Value) -> Result<Answer, ApiError> {
+    pub(crate) fn bind(
+        &self,
+        request: &Request,
+        options: &WriteOptions,
+        binding: &Value,
+    ) -> Result<Answer, ApiError> {
         check_name(binding, &request.name)?;
         let wrong = wrong_binding(binding);
         if !wrong.is_empty() {
@@ -69,7 +78,8 @@ impl Rest {
         self.edit(request, options.is_dry_run, |pod| {
             let (uid, sent) = (meta::text(pod, "uid"), meta::text(binding, "uid"));
             if !sent.is_empty() && sent != uid {
-                let why = format!("Precondition failed: UID in precondition: {sent}, UID in object meta: {uid}");
+                let why =
+                    format!("Precondition failed: UID in precondition: {sent}, UID in object meta: {uid}");
                 return Err(refuse(why));
             }
             if meta::is_being_deleted(pod) {
@@ -128,7 +138,13 @@ impl Rest {
         Ok(Answer::value(201, created()))
     }
 
-    fn ask_budget(&self, request: &Request, current: &Object, pod: &Value, is_dry_run: bool) -> Result<(), ApiError> {
+    fn ask_budget(
+        &self,
+        request: &Request,
+        current: &Object,
+        pod: &Value,
+        is_dry_run: bool,
+    ) -> Result<(), ApiError> {
         let Some(kind) = request.kinds.by_path("policy", "v1", "poddisruptionbudgets") else { return Ok(()) };
         let prefix = request.prefix();
         let query = Query { prefix: &prefix, start: &prefix, at: None, limit: None, filter: None };
@@ -136,9 +152,8 @@ impl Rest {
         let budgets = self.store.list(&table, query, self.now()).map(|page| page.objects).unwrap_or_default();
         let mut holding = budgets.iter().filter(|budget| {
             let budget = budget.to_value("policy/v1", "PodDisruptionBudget");
-            seam::label_selector(budget.pointer("/spec/selector")).is_some_and(|selector| {
-                selector.matches(&current.content)
-            })
+            seam::label_selector(budget.pointer("/spec/selector"))
+                .is_some_and(|selector| selector.matches(&current.content))
         });
         let Some(budget) = holding.next() else { return Ok(()) };
         if holding.next().is_some() {
@@ -148,14 +163,18 @@ impl Rest {
         }
         let mut one = request.about(&budget.content.namespace, &budget.content.name);
         one.kind = kind.clone();
-        let is_ready = pod.pointer("/status/conditions").and_then(Value::as_array).is_some_and(|conditions| {
-            conditions.iter().any(|known| known["type"] == "Ready" && known["status"] == "True")
-        });
+        let is_ready =
+            pod.pointer("/status/conditions").and_then(Value::as_array).is_some_and(|conditions| {
+                conditions.iter().any(|known| known["type"] == "Ready" && known["status"] == "True")
+            });
         self.edit(&one, is_dry_run, |budget| {
-            let number = |budget: &Value, path: &str| budget.pointer(path).and_then(Value::as_i64).unwrap_or(0);
+            let number =
+                |budget: &Value, path: &str| budget.pointer(path).and_then(Value::as_i64).unwrap_or(0);
             let (healthy, needed) =
                 (number(budget, "/status/currentHealthy"), number(budget, "/status/desiredHealthy"));
-            let always = budget.pointer("/spec/unhealthyPodEvictionPolicy").is_some_and(|policy| policy == "AlwaysAllow");
+            let always = budget
+                .pointer("/spec/unhealthyPodEvictionPolicy")
+                .is_some_and(|policy| policy == "AlwaysAllow");
             if !is_ready && (always || (needed > 0 && healthy >= needed)) {
                 return Ok(());
             }
@@ -167,8 +186,9 @@ impl Rest {
             let allowed = number(budget, "/status/disruptionsAllowed");
             if allowed <= 0 {
                 let name = meta::text(budget, "name");
-                let cause =
-                    format!("The disruption budget {name} needs {needed} healthy pods and has {healthy} currently");
+                let cause = format!(
+                    "The disruption budget {name} needs {needed} healthy pods and has {healthy} currently"
+                );
                 return Err(held(cause, None));
             }
             budget["status"]["disruptionsAllowed"] = (allowed - 1).into();
@@ -268,7 +288,7 @@ impl Rest {
                 return Ok(());
             }
             write_empty(&mut object, &request.kind.ty);
-            let content = Self::content(object, &request.kind)?;
+            let content = Self::content(object, request)?;
             let expected = Expected::Version(current.version);
             if self.store.put(&request.table(), content, expected, self.now()).is_ok() {
                 return Ok(());
@@ -293,7 +313,8 @@ impl Rest {
             if self.store.get("nodes", node).is_none() {
                 let details =
                     Details { name: Some(node.into()), kind: Some("pods".into()), ..Details::default() };
-                return ApiError::new(404, "NotFound", format!("nodes {node:?} not found")).with_details(details);
+                return ApiError::new(404, "NotFound", format!("nodes {node:?} not found"))
+                    .with_details(details);
             }
         }
         let message = format!("{plural}/{subresource} is not served: nothing runs behind this API server");
@@ -308,7 +329,9 @@ impl Rest {
 
 fn wrong_binding(binding: &Value) -> Vec<FieldError> {
     let mut wrong = Vec::new();
-    let target = |member: &str| binding.pointer(&format!("/target/{member}")).and_then(Value::as_str).unwrap_or_default();
+    let target = |member: &str| {
+        binding.pointer(&format!("/target/{member}")).and_then(Value::as_str).unwrap_or_default()
+    };
     let kind = target("kind");
     if !matches!(kind, "" | "Node") {
         let detail = "supported values: \"Node\", \"<empty>\"";

@@ -163,14 +163,8 @@ impl Rest {
         let table = request.table();
         let now = self.now();
         if is_done(&new) {
-<<<<<<< HEAD
             if options.is_dry_run || self.remove(request, old, current.version) {
                 return Ok(Some(new));
-=======
-            if !options.is_dry_run && self.store.delete(&table, &request.key(), current.version, now).is_err()
-            {
-                return Ok(None);
->>>>>>> api-kinds
             }
             return Ok(None);
         }
@@ -178,7 +172,7 @@ impl Rest {
             warnings.extend(strategy.warnings(&new, Some(old)));
             return Ok(Some(new));
         }
-        let content = Self::content(new.clone(), kind)?;
+        let content = Self::content(new.clone(), request)?;
         let Ok(stored) = self.store.put(&table, content, Expected::Version(current.version), now) else {
             return Ok(None);
         };
@@ -258,26 +252,3 @@ pub(super) fn is_done(object: &Value) -> bool {
     let grace = object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
     meta::is_being_deleted(object) && grace == 0 && !meta::has_finalizers(object)
 }
-<<<<<<< HEAD
-=======
-
-/// Whether nothing changed; when managed fields were last written does not count.
-fn is_same(new: &Value, old: &Value) -> bool {
-    if new == old {
-        return true;
-    }
-    let without_times = |object: &Value| {
-        let mut object = object.clone();
-        for entry in
-            object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut).into_iter().flatten()
-        {
-            if let Some(entry) = entry.as_object_mut() {
-                entry.remove("time");
-            }
-        }
-        object
-    };
-    new.pointer("/metadata/managedFields") != old.pointer("/metadata/managedFields")
-        && without_times(new) == without_times(old)
-}
->>>>>>> api-kinds

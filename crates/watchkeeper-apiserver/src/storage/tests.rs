@@ -1,4 +1,3 @@
-<<<<<<< HEAD
 //! The store against a model: a map for every version there ever was.
 
 use std::{
@@ -225,12 +224,10 @@ fn history_ends_with_its_age_even_when_nothing_is_written() {
     let start = SystemTime::UNIX_EPOCH;
     let first = store.put(TABLE, content("ns", "x", 1), Expected::Absent, start).unwrap().version;
     store.put(TABLE, content("ns", "x", 2), Expected::Version(first), start).unwrap();
-    let list = |at, now| store.list(TABLE, Query { prefix: "", start: "", at, limit: None, filter: None }, now);
+    let list =
+        |at, now| store.list(TABLE, Query { prefix: "", start: "", at, limit: None, filter: None }, now);
     assert!(list(Some(first), start + WINDOW.age).is_ok());
     let later = start + WINDOW.age + Duration::from_secs(1);
     assert!(list(Some(first), later).is_err());
     assert_eq!(list(None, later).unwrap().objects.len(), 1);
 }
-=======
-
->>>>>>> api-kinds

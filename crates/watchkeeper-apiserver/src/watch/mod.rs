@@ -4,16 +4,12 @@ mod frame;
 #[cfg(test)]
 mod tests;
 
-<<<<<<< HEAD
 use std::{
     collections::VecDeque,
     sync::Arc,
     time::{Duration, SystemTime},
     vec,
 };
-=======
-use std::{collections::VecDeque, sync::Arc, time::Duration, vec};
->>>>>>> api-kinds
 
 use bytes::Bytes;
 use futures_util::{Stream, stream};
@@ -110,7 +106,11 @@ impl Timers {
     /// Sets the next bookmark: after the interval, and once before the end.
     fn next_bookmark(&mut self) {
         let until_last = self.last_bookmark.duration_since(self.clock.now()).unwrap_or_default();
-        let next = if until_last.is_zero() { self.bookmark_interval } else { until_last.min(self.bookmark_interval) };
+        let next = if until_last.is_zero() {
+            self.bookmark_interval
+        } else {
+            until_last.min(self.bookmark_interval)
+        };
         self.bookmark = self.clock.sleep(next);
     }
 }
@@ -128,7 +128,7 @@ enum Woken {
 }
 
 impl Watcher {
-    /// A watch of `table`; an error if its start is no longer within the history.
+    /// A watch of `table`; the frame of an error if its start is no longer within the history.
     pub(crate) fn new(
         store: Arc<dyn Storage>,
         table: &str,
@@ -137,10 +137,11 @@ impl Watcher {
         start: Start,
         clock: Arc<dyn Clock>,
         shutdown: watch::Receiver<bool>,
-    ) -> Result<Self, ApiError> {
+    ) -> Result<Self, Bytes> {
         let log = store.log(table);
-        let position =
-            log.position_after(start.after).map_err(|lagged| too_old(start.after, lagged.oldest))?;
+        let position = log
+            .position_after(start.after)
+            .map_err(|lagged| frames.error(&too_old(start.after, lagged.oldest)))?;
         let news = log.subscribe();
         let timers = Timers::new(clock, start.timeout, start.bookmark_interval);
         Ok(Self {
@@ -212,7 +213,7 @@ impl Watcher {
             let Source { log, position, .. } = &mut self.source;
             if let Err(lagged) = log.read(position, BATCH, &mut self.pending) {
                 self.has_ended = true;
-                return Some(Frames::error(&too_old(self.after, lagged.oldest)));
+                return Some(self.frames.error(&too_old(self.after, lagged.oldest)));
             }
             if self.pending.is_empty() {
                 break;

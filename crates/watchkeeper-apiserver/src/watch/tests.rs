@@ -1,4 +1,3 @@
-<<<<<<< HEAD
 //! Watches over a store: what a watcher replays is what a lister sees.
 
 use std::{
@@ -69,12 +68,20 @@ impl Fixture {
         }
     }
 
-    fn watch(&self, selector: &str, start: Start) -> Result<Watcher, ApiError> {
+    fn watch(&self, selector: &str, start: Start) -> Result<Watcher, Bytes> {
         let representer = Representer::new(Arc::clone(&self.kind), Form::Plain, SystemTime::UNIX_EPOCH);
         let scope = Scope { prefix: "ns/".into(), selector: Self::selector(selector) };
         let store: Arc<dyn Storage> = Arc::clone(&self.store) as Arc<dyn Storage>;
         let clock = Arc::clone(&self.clock);
-        Watcher::new(store, TABLE, scope, Frames::new(representer), start, clock, self.shutdown.subscribe())
+        Watcher::new(
+            store,
+            TABLE,
+            scope,
+            Frames::new(representer, false),
+            start,
+            clock,
+            self.shutdown.subscribe(),
+        )
     }
 
     /// Versions by name of what a selector selects now.
@@ -134,12 +141,17 @@ struct Client {
 impl Client {
     fn take(&mut self, frame: &str, object: &Value) {
         let version = version(object);
-        assert!(version > self.last || frame == "BOOKMARK" && version >= self.last, "in order, and each once");
+        assert!(
+            version > self.last || frame == "BOOKMARK" && version >= self.last,
+            "in order, and each once"
+        );
         self.last = version;
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         match frame {
             "ADDED" => assert!(self.objects.insert(name, version).is_none(), "added once"),
-            "MODIFIED" => assert!(self.objects.insert(name, version).is_some(), "modified after it was added"),
+            "MODIFIED" => {
+                assert!(self.objects.insert(name, version).is_some(), "modified after it was added")
+            }
             "DELETED" => assert!(self.objects.remove(&name).is_some(), "deleted after it was added"),
             "BOOKMARK" => {}
             other => panic!("a frame of type {other}"),
@@ -198,7 +210,9 @@ async fn objects_come_into_a_selector_and_go_out_of_it() {
     let frames = drain(&mut watcher);
     let seen: Vec<(&str, u64, &str)> = frames
         .iter()
-        .map(|(frame, object)| (&**frame, version(object), object["metadata"]["labels"]["l"].as_str().unwrap()))
+        .map(|(frame, object)| {
+            (&**frame, version(object), object["metadata"]["labels"]["l"].as_str().unwrap())
+        })
         .collect();
     // What goes out is shown as it was last selected, under the version that took it out.
     assert_eq!(seen, [("ADDED", added, "0"), ("MODIFIED", modified, "0"), ("DELETED", gone, "0")]);
@@ -214,9 +228,13 @@ async fn a_watcher_behind_the_window_is_told_and_never_skips() {
     }
     let frames = drain(&mut watcher);
     let [(frame, status)] = frames.as_slice() else { panic!("{frames:?}") };
-    assert_eq!((frame.as_str(), &status["code"], &status["reason"]), ("ERROR", &json!(410), &json!("Expired")));
+    assert_eq!(
+        (frame.as_str(), &status["code"], &status["reason"]),
+        ("ERROR", &json!(410), &json!("Expired"))
+    );
     assert_eq!(watcher.next().await, None, "and that is the end");
-    assert_eq!(fixture.watch("", Fixture::start(start)).unwrap_err().code, 410);
+    let (frame, status) = read(&fixture.watch("", Fixture::start(start)).unwrap_err());
+    assert_eq!((frame.as_str(), &status["code"]), ("ERROR", &json!(410)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -233,7 +251,11 @@ async fn a_quiet_watch_tells_its_version_and_ends_on_time() {
         told.push((frame, version(&object), after));
     }
     let bookmark = |after| ("BOOKMARK".to_owned(), newest, after);
-    assert_eq!(told, [bookmark(60), bookmark(120), bookmark(148)], "every minute, and shortly before the end");
+    assert_eq!(
+        told,
+        [bookmark(60), bookmark(120), bookmark(148)],
+        "every minute, and shortly before the end"
+    );
     assert_eq!(fixture.clock.now().duration_since(began).unwrap().as_secs(), 150);
 }
 
@@ -263,6 +285,3 @@ async fn a_frame_is_encoded_once_for_all_watchers() {
     let (one, other) = (one.ready().unwrap(), other.ready().unwrap());
     assert_eq!(one.as_ptr(), other.as_ptr(), "the same bytes, not equal ones");
 }
-=======
-
->>>>>>> api-kinds
