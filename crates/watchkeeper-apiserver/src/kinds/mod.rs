@@ -1,8 +1,18 @@
 //! What is served: kinds, their names, verbs and rules.
+//!
+//! `builtin` reads the table of kinds every server has; a [`Registry`] holds those and the custom kinds that come and go.
+
+mod builtin;
+mod fields;
+mod registry;
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::{schema::TypeRef, strategy::Strategy};
+
+pub use registry::{Group, GroupVersion, Kinds, Registry};
 
 /// A group, a version in it and a kind in that.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -13,6 +23,18 @@ pub struct GroupVersionKind {
     pub version: String,
     /// The kind, such as `Pod`.
     pub kind: String,
+}
+
+impl GroupVersionKind {
+    /// The kind of this name in a group and version.
+    pub fn new(group: impl Into<String>, version: impl Into<String>, kind: impl Into<String>) -> Self {
+        Self { group: group.into(), version: version.into(), kind: kind.into() }
+    }
+
+    /// `apps/v1`, or `v1` in the core group.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+    }
 }
 
 /// A kind in one version, as it is served.
@@ -36,12 +58,60 @@ pub struct Kind {
     pub verbs: Vec<String>,
     /// What lies below an object of it.
     pub subresources: Vec<Subresource>,
-    /// The version objects of it are stored in; watches and lists of other versions convert.
-    pub storage_version: String,
+    /// What objects of it are stored as: the same kind for most, another version of it, or (events) another group's.
+    /// Watches and lists of a kind that is not what is stored convert.
+    pub storage: GroupVersionKind,
     /// Its type.
     pub ty: TypeRef,
     /// What is particular to it when an object is created or changed.
     pub strategy: Arc<dyn Strategy>,
+    /// What a custom kind brings with it; none for built-in kinds.
+    pub custom: Option<Arc<Custom>>,
+}
+
+/// What a version of a `CustomResourceDefinition` says about showing, selecting and describing its objects.
+#[derive(Debug, Clone, Default)]
+pub struct Custom {
+    /// The columns of tables, without the name that always comes first; empty for name and age.
+    pub columns: Vec<PrinterColumn>,
+    /// Paths of members that field selectors may name besides name and namespace, such as `.spec.color`.
+    pub selectable_fields: Vec<String>,
+    /// The schema as it was given (`openAPIV3Schema`), to be published.
+    pub schema: Option<Value>,
+}
+
+/// A column a `CustomResourceDefinition` asks for (`additionalPrinterColumns`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PrinterColumn {
+    /// The heading.
+    pub name: String,
+    /// `string`, `integer`, `number`, `boolean` or `date`.
+    pub ty: String,
+    /// A format, such as `int32`.
+    pub format: String,
+    /// What the column means.
+    pub description: String,
+    /// Columns above 0 are shown when more is asked for.
+    pub priority: i32,
+    /// Where the value is, such as `.spec.replicas`.
+    pub json_path: String,
+}
+
+impl Kind {
+    /// `apps/v1`, or `v1` in the core group.
+    pub fn api_version(&self) -> String {
+        self.gvk.api_version()
+    }
+
+    /// The subresource of this name.
+    pub fn subresource(&self, name: &str) -> Option<&Subresource> {
+        self.subresources.iter().find(|subresource| subresource.name == name)
+    }
+
+    /// `verb` can be done with it.
+    pub fn allows(&self, verb: &str) -> bool {
+        self.verbs.iter().any(|known| known == verb)
+    }
 }
 
 /// What lies below an object: `status`, `scale`, `eviction`.

@@ -4,9 +4,17 @@
 //! [`TypeRef`] is a type in its `Schemas`; everything that walks an object (strict decoding, strategic merge, apply,
 //! protobuf, OpenAPI) walks a `TypeRef` beside it.
 
-use std::sync::Arc;
+mod builtin;
+mod empty;
+
+use std::{collections::HashMap, sync::Arc};
 
 use serde_json::Value;
+
+use crate::kinds::GroupVersionKind;
+
+pub use builtin::builtin;
+pub use empty::{write_empty, zero};
 
 /// The number of a type within its [`Schemas`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -16,6 +24,8 @@ pub struct TypeId(pub u32);
 #[derive(Debug, Default)]
 pub struct Schemas {
     types: Vec<Type>,
+    by_name: HashMap<Box<str>, TypeId>,
+    by_kind: HashMap<GroupVersionKind, TypeId>,
 }
 
 /// A type: its name, if it has one, and its shape.
@@ -106,6 +116,23 @@ pub struct Field {
     pub patch: PatchStrategy,
     /// Its place in protobuf, for built-in types.
     pub proto: Option<ProtoField>,
+    /// What becomes of it without a value.
+    pub empty: Empty,
+}
+
+/// What becomes of a member without a value when an object is written: built-in types are Go structs upstream, and what
+/// clients see is how Go writes those.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Empty {
+    /// As given: an empty value is a value, an absent one stays absent.
+    #[default]
+    AsGiven,
+    /// An empty value counts as absent.
+    LeftOut,
+    /// An absent value is written as the zero of its type: 0, false, an empty string, an object of zeros.
+    Zero,
+    /// An absent value is written as null, and so is an empty list or map.
+    Null,
 }
 
 /// How a strategic merge patch treats a member (`x-kubernetes-patch-strategy`, `x-kubernetes-patch-merge-key`).
@@ -117,13 +144,16 @@ pub struct PatchStrategy {
     pub merge_key: Option<Box<str>>,
     /// Members a patch does not name are dropped (`retainKeys`).
     pub retains_keys: bool,
+    /// A patch replaces it as a whole, although it is an object (`replace`).
+    pub replaces: bool,
 }
 
 /// The place of a member in protobuf.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProtoField {
-    /// The field number.
-    pub number: u32,
+    /// The field numbers that lead to it, outermost first: one, or more where JSON has the members of a message among
+    /// those of the message around it (the sources of a volume, the handlers of a probe).
+    pub path: Box<[u32]>,
 }
 
 /// How two lists merge, and who can own what in them.
@@ -155,9 +185,27 @@ impl Schemas {
     /// # Panics
     /// With more than four thousand million types.
     pub fn add(&mut self, ty: Type) -> TypeId {
-        let id = u32::try_from(self.types.len()).expect("fewer types than a u32 counts");
+        let id = TypeId(u32::try_from(self.types.len()).expect("fewer types than a u32 counts"));
+        if let Some(name) = &ty.name {
+            self.by_name.insert(name.clone(), id);
+        }
         self.types.push(ty);
-        TypeId(id)
+        id
+    }
+
+    /// The type of this OpenAPI name.
+    pub fn find(&self, name: &str) -> Option<TypeId> {
+        self.by_name.get(name).copied()
+    }
+
+    /// The type of this kind.
+    pub fn find_kind(&self, gvk: &GroupVersionKind) -> Option<TypeId> {
+        self.by_kind.get(gvk).copied()
+    }
+
+    /// All types with their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (TypeId, &Type)> {
+        (0..).map(TypeId).zip(&self.types)
     }
 
     /// The type with number `id`.
@@ -192,6 +240,22 @@ impl TypeRef {
     /// What a value of it looks like.
     pub fn shape(&self) -> &Shape {
         self.schemas.get(self.id).map_or(&Shape::Any, |ty| &ty.shape)
+    }
+
+    /// The type of a built-in kind or of a built-in OpenAPI name; [`TypeRef::any`] if there is none.
+    pub fn builtin(id: Option<TypeId>) -> Self {
+        id.map_or_else(Self::any, |id| Self::new(Arc::clone(builtin()), id))
+    }
+
+    /// The built-in type of this OpenAPI name; [`TypeRef::any`] if there is none.
+    pub fn builtin_named(name: &str) -> Self {
+        Self::builtin(builtin().find(name))
+    }
+
+    /// The type of this OpenAPI name in the same schemas; [`TypeRef::any`] if there is none.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Self {
+        self.schemas.find(name).map_or_else(Self::any, |id| self.at(id))
     }
 
     /// Its OpenAPI name, if it has one.

@@ -3,10 +3,19 @@
 //! The request path is the same for every kind; where kinds differ it asks the kind's [`Strategy`]. In order, for a write:
 //! decode, [`Strategy::set_defaults`], prepare, validate, store.
 
-use std::fmt;
+mod allocator;
+mod at;
+mod builtin;
+mod edit;
+mod metadata;
+mod names;
+pub(crate) mod quantity;
+
+use std::{fmt, sync::Arc};
 
 use serde_json::Value;
 
+pub use self::allocator::{Claim, ServiceAllocator};
 use crate::field::FieldError;
 
 /// The part of an object a write is about.
@@ -28,7 +37,7 @@ pub struct Rules {
     pub takes_unconditional_update: bool,
     /// A DELETE answers with the object instead of a `Status`.
     pub delete_returns_object: bool,
-    /// `metadata.generation` counts changes.
+    /// `metadata.generation` counts changes; [`Strategy::prepare_for_create`] and [`Strategy::prepare_for_update`] count.
     pub counts_generations: bool,
     /// Seconds an object keeps living after a DELETE that does not say; none for kinds without graceful deletion.
     pub grace_period_seconds: Option<u32>,
@@ -52,4 +61,13 @@ pub trait Strategy: fmt::Debug + Send + Sync {
     fn warnings(&self, _object: &Value, _old: Option<&Value>) -> Vec<String> {
         Vec::new()
     }
+    /// Seconds `object` keeps living after a DELETE that does not say; none for kinds without graceful deletion.
+    fn grace_period_seconds(&self, _object: &Value) -> Option<u32> {
+        self.rules().grace_period_seconds
+    }
+}
+
+/// The strategy of a built-in kind. A kind without rules of its own has those all objects share.
+pub fn for_builtin(group: &str, version: &str, kind: &str) -> Arc<dyn Strategy> {
+    Arc::new(builtin::Builtin::of(group, version, kind))
 }
