@@ -4,8 +4,16 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use watchkeeper_apiserver::ApiServer;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum AuthorizationMode {
+    #[value(name = "AlwaysAllow")]
+    AlwaysAllow,
+    #[value(name = "RBAC")]
+    Rbac,
+}
 
 #[derive(Debug, Parser)]
 struct Arguments {
@@ -18,9 +26,9 @@ struct Arguments {
     /// Bearer tokens: lines of token,user,uid,"group1,group2".
     #[arg(long)]
     token_auth_file: Option<PathBuf>,
-    /// Who may do what.
-    #[arg(long, default_value = "AlwaysAllow")]
-    authorization_mode: String,
+    /// Who may do what: everybody everything, or what roles and bindings say.
+    #[arg(long, value_enum, default_value_t = AuthorizationMode::AlwaysAllow)]
+    authorization_mode: AuthorizationMode,
     /// Which controllers run.
     #[arg(long)]
     controllers: Option<String>,
@@ -36,7 +44,9 @@ struct Arguments {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     tracing_subscriber::fmt().init();
     let arguments = Arguments::parse();
-    let mut builder = ApiServer::builder().control(arguments.control);
+    let mut builder = ApiServer::builder()
+        .control(arguments.control)
+        .rbac(arguments.authorization_mode == AuthorizationMode::Rbac);
     if let Some(file) = &arguments.token_auth_file {
         builder = builder.tokens(&std::fs::read_to_string(file)?)?;
     }

@@ -3,6 +3,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`apply`] | server-side apply, and who manages which field |
+//! | [`auth`] | who asks, and whether they may |
 //! | [`patch`] | JSON patch, merge patch, strategic merge patch |
 //! | [`status`] | answers that are errors, as the `Status` objects clients branch on |
 //! | [`field`] | what is wrong with one field of an object |
@@ -16,6 +17,7 @@
 //! | [`strategy`] | what differs between kinds when an object is created or changed |
 
 pub mod apply;
+pub mod auth;
 mod clock;
 pub mod crd;
 pub mod decode;
@@ -36,6 +38,7 @@ pub mod strategy;
 pub mod table;
 mod watch;
 
+pub use auth::tokens::TokenFileError;
 pub use clock::{Clock, Sleep, TokioClock};
-pub use http::{ResponseBody, TokenFileError};
+pub use http::ResponseBody;
 pub use server::{ApiServer, ApiServerBuilder, ApiService};

@@ -19,8 +19,12 @@ use tokio::sync::watch;
 use tower::Service;
 
 use crate::{
+    auth::{
+        stored::Authorization,
+        tokens::{TokenFileError, Tokens},
+    },
     clock::{Clock, TokioClock},
-    http::{AllowAll, Api, Listener, ResponseBody, TokenFileError, Tokens},
+    http::{Api, Listener, ResponseBody},
     kinds::Registry,
     rest::Rest,
     storage::{HistoryWindow, MemoryStore, Storage},
@@ -53,6 +57,7 @@ pub struct ApiServerBuilder {
     seed: Option<u64>,
     tokens: Tokens,
     has_control: bool,
+    is_rbac: bool,
 }
 
 impl Default for ApiServerBuilder {
@@ -64,6 +69,7 @@ impl Default for ApiServerBuilder {
             seed: None,
             tokens: Tokens::default(),
             has_control: false,
+            is_rbac: false,
         }
     }
 }
@@ -106,6 +112,13 @@ impl ApiServerBuilder {
         Ok(self)
     }
 
+    /// Asks the stored roles and bindings who may do what; otherwise everybody may do everything.
+    #[must_use]
+    pub fn rbac(mut self, is_asked: bool) -> Self {
+        self.is_rbac = is_asked;
+        self
+    }
+
     /// Serves `/-/control`, where tests can tell the server what to do.
     #[must_use]
     pub fn control(mut self, is_served: bool) -> Self {
@@ -128,7 +141,10 @@ impl ApiServerBuilder {
             bookmark_interval: self.bookmark_interval,
         };
         rest.make_namespaces();
-        let api = Arc::new(Api::new(rest, self.tokens, Arc::new(AllowAll), self.has_control));
+        if self.is_rbac {
+            rest.make_roles();
+        }
+        let api = Arc::new(Api::new(rest, self.tokens, Authorization::new(self.is_rbac), self.has_control));
         ApiServer { inner: Arc::new(Inner { api, shutdown, listeners: Mutex::new(Vec::new()) }) }
     }
 }

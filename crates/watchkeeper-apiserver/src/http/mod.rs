@@ -1,7 +1,5 @@
 //! HTTP: from a request to a verb, and from its answer to a response.
 
-mod authenticate;
-mod authorize;
 mod body;
 mod discovery;
 mod health;
@@ -12,10 +10,7 @@ mod respond;
 mod service;
 mod yaml;
 
-pub use authenticate::TokenFileError;
 pub use body::ResponseBody;
 
-pub(crate) use authenticate::Tokens;
-pub(crate) use authorize::AllowAll;
 pub(crate) use listen::Listener;
 pub(crate) use service::Api;

@@ -9,8 +9,6 @@ use http_body_util::{BodyExt, Limited};
 use serde_json::{Value, json};
 
 use super::{
-    authenticate::{Tokens, User},
-    authorize::{self, Attributes, Authorizer},
     body::ResponseBody,
     discovery::{self, Documents},
     health, negotiate,
@@ -19,6 +17,13 @@ use super::{
     respond,
 };
 use crate::{
+    auth::{
+        Asker,
+        attributes::{Attributes, ResourceAttributes},
+        stored::Authorization,
+        tokens::Tokens,
+        user::User,
+    },
     kinds::Kind,
     rest::{self, Answer, Payload, Rest, errors, options::Parameters},
     status::{ApiError, Details},
@@ -36,7 +41,7 @@ pub(crate) struct Api {
     /// Who is who.
     tokens: Tokens,
     /// Who may do what.
-    authorizer: Arc<dyn Authorizer>,
+    authorization: Authorization,
     /// Whether `/-/control` is served.
     has_control: bool,
     /// Documents of discovery, kept until what is served changes.
@@ -76,10 +81,10 @@ impl Api {
     pub(crate) fn new(
         rest: Rest,
         tokens: Tokens,
-        authorizer: Arc<dyn Authorizer>,
+        authorization: Authorization,
         has_control: bool,
     ) -> Self {
-        Self { rest, tokens, authorizer, has_control, documents: Documents::default() }
+        Self { rest, tokens, authorization, has_control, documents: Documents::default() }
     }
 
     /// Answers a request.
@@ -102,16 +107,12 @@ impl Api {
                     Ok(body) => body,
                     Err(error) => return respond::error(&error, Media::Json),
                 };
-                self.resource(&parts, &user, resource, body).await
+                self.resource(&parts, user, resource, body).await
             }
             None => {
-                let attributes = Attributes {
-                    verb: parts.method.as_str().to_ascii_lowercase(),
-                    path: parts.uri.path().to_owned(),
-                    ..Attributes::default()
-                };
-                if !self.authorizer.allows(&user, &attributes) {
-                    return respond::error(&authorize::forbidden(&user, &attributes), Media::Json);
+                let (verb, path) = (parts.method.as_str().to_ascii_lowercase(), parts.uri.path().to_owned());
+                if let Err(error) = self.authorize(user, &Attributes::Path { verb, path }) {
+                    return respond::error(&error, Media::Json);
                 }
                 if segments == ["-", "control"] && self.has_control {
                     return match read_body(body).await {
@@ -124,16 +125,26 @@ impl Api {
         }
     }
 
+    /// Lets `user` through, or says why not.
+    fn authorize(&self, user: User, attributes: &Attributes) -> Result<Asker, ApiError> {
+        let authorizer = self.authorization.authorizer(&*self.rest.store);
+        let decision = authorizer.decide(&user, attributes);
+        if !decision.is_allowed {
+            return Err(attributes.forbidden(&user, &decision.reason));
+        }
+        Ok(Asker { user, authorizer })
+    }
+
     async fn resource(
         &self,
         parts: &Parts,
-        user: &User,
+        user: User,
         resource: ResourcePath,
         body: Bytes,
     ) -> Response<ResponseBody> {
         let parameters = Parameters::parse(parts.uri.query());
         let verb = verb_of(&parts.method, &resource, &parameters);
-        let attributes = Attributes {
+        let attributes = Attributes::Resource(ResourceAttributes {
             verb: verb
                 .map_or_else(|| parts.method.as_str().to_ascii_lowercase(), |verb| verb.text().to_owned()),
             group: resource.group.clone(),
@@ -145,11 +156,11 @@ impl Api {
                 resource.namespace.clone()
             },
             name: resource.name.clone(),
-            path: parts.uri.path().to_owned(),
+        });
+        let asker = match self.authorize(user, &attributes) {
+            Ok(asker) => asker,
+            Err(error) => return respond::error(&error, Media::Json),
         };
-        if !self.authorizer.allows(user, &attributes) {
-            return respond::error(&authorize::forbidden(user, &attributes), Media::Json);
-        }
         let kinds = self.rest.registry.kinds();
         let Some(version) = kinds.version(&resource.group, &resource.version) else {
             return respond::page_not_found();
@@ -195,6 +206,7 @@ impl Api {
             is_protobuf: media == Media::Protobuf,
             content_type: text(&parts.headers, header::CONTENT_TYPE.as_str()).map(str::to_owned),
             body,
+            asker,
             user_agent: text(&parts.headers, header::USER_AGENT.as_str()).map(str::to_owned),
         };
         match self.run(verb, &resource, request).await {
@@ -233,7 +245,10 @@ impl Api {
             Verb::Get => self.rest.get(&request).await,
             Verb::List => self.rest.list(&request, false).await,
             Verb::Watch => self.rest.list(&request, true).await,
-            Verb::Create => self.rest.create(&request),
+            Verb::Create => match self.rest.review(&request, &self.tokens) {
+                Some(answer) => answer,
+                None => self.rest.create(&request),
+            },
             Verb::Update => self.rest.update(&request, Part::Main),
             Verb::Patch => self.rest.patch(&request, Part::Main),
             Verb::Delete => self.rest.delete(&request),

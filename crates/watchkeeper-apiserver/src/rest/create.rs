@@ -9,6 +9,7 @@ use super::{
     update::Source,
 };
 use crate::{
+    auth::escalation,
     decode,
     kinds::Kind,
     schema::write_empty,
@@ -82,6 +83,7 @@ impl Rest {
                 return Err(errors::invalid(kind, &name, &wrong));
             }
             let claim = self.claim(request, &mut object, None)?;
+            escalation::check(&request.asker.authorizer, &request.asker.user, &object, None)?;
             let key = key_of(&request.namespace, &name);
             if options.is_dry_run {
                 if let Some(current) = self.store.get(&table_of(kind), &key) {

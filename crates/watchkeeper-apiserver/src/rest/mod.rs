@@ -12,6 +12,7 @@ pub(crate) mod options;
 mod paging;
 mod patch;
 mod read;
+mod review;
 pub(crate) mod represent;
 pub(crate) mod scale;
 mod subresource;
@@ -30,6 +31,7 @@ use tokio::sync::watch;
 
 use self::{options::Parameters, represent::Form};
 use crate::{
+    auth::{Asker, bootstrap},
     clock::Clock,
     kinds::{Kind, Kinds, Registry},
     status::ApiError,
@@ -81,6 +83,8 @@ pub(crate) struct Request {
     pub(crate) content_type: Option<String>,
     /// The body.
     pub(crate) body: Bytes,
+    /// Who asks, and who decides about it.
+    pub(crate) asker: Asker,
     /// Who asks, as it says of itself.
     pub(crate) user_agent: Option<String>,
 }
@@ -147,6 +151,7 @@ impl Request {
             is_protobuf: self.is_protobuf,
             content_type: self.content_type.clone(),
             body: self.body.clone(),
+            asker: self.asker.clone(),
             user_agent: self.user_agent.clone(),
         }
     }
@@ -187,23 +192,36 @@ impl Rest {
         for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
             let object =
                 serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-            if let Some(kind) = self.registry.kinds().by_path("", "v1", "namespaces") {
-                let request = Request {
-                    kind: Arc::clone(kind),
-                    kinds: self.registry.kinds(),
-                    namespace: String::new(),
-                    name: String::new(),
-                    parameters: Parameters::default(),
-                    form: Form::Plain,
-                    is_protobuf: false,
-                    content_type: None,
-                    body: object.to_string().into(),
-                    user_agent: Some("kube-apiserver".into()),
-                };
-                // A namespace of a fixed name in an empty store: there is nothing it could collide with.
-                let _ = self.create(&request);
-            }
+            self.make(("", "v1", "namespaces"), &object);
         }
+    }
+
+    /// Makes the roles and bindings every cluster has.
+    pub(crate) fn make_roles(&self) {
+        for object in bootstrap::objects() {
+            let plural = if object["kind"] == "ClusterRole" { "clusterroles" } else { "clusterrolebindings" };
+            self.make(("rbac.authorization.k8s.io", "v1", plural), &object);
+        }
+    }
+
+    /// Makes an object of the server's own, in an empty store: there is nothing it could collide with.
+    fn make(&self, (group, version, plural): (&str, &str, &str), object: &Value) {
+        let kinds = self.registry.kinds();
+        let Some(kind) = kinds.by_path(group, version, plural).map(Arc::clone) else { return };
+        let made = self.create(&Request {
+            kind,
+            kinds,
+            namespace: String::new(),
+            name: String::new(),
+            parameters: Parameters::default(),
+            form: Form::Plain,
+            is_protobuf: false,
+            content_type: None,
+            body: object.to_string().into(),
+            asker: Asker::server(),
+            user_agent: Some("kube-apiserver".into()),
+        });
+        debug_assert!(made.is_ok(), "{object} is refused: {made:?}");
     }
 
     /// The current object of a request.

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     apply::{self, Manager, Subject},
+    auth::escalation,
     decode,
     field::{FieldError, FieldErrorKind},
     schema::write_empty,
@@ -155,6 +156,7 @@ impl Rest {
             return Err(errors::invalid(kind, &request.name, &wrong));
         }
         let claim = self.claim(request, &mut new, Some(old))?;
+        escalation::check(&request.asker.authorizer, &request.asker.user, &new, Some(old))?;
         meta::metadata(&mut new)?.insert("resourceVersion".into(), current.version.to_string().into());
         apply::keep_times(old, &mut new);
         if new == *old {
