@@ -27,7 +27,6 @@ pub mod patch;
 pub mod protobuf;
 mod rest;
 pub mod schema;
-mod seam;
 mod selector;
 mod server;
 pub mod status;
