@@ -123,6 +123,7 @@ impl ApiServerBuilder {
             registry: Registry::new(),
             clock,
             random: Mutex::new(self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed)),
+            services: Arc::default(),
             shutdown: is_down,
             bookmark_interval: self.bookmark_interval,
         };

@@ -119,6 +119,24 @@ pub fn delete_options(content_type: Option<&str>, body: &[u8]) -> Result<Value, 
     expected.read(content_type, body, FieldValidation::Ignore).map(|decoded| decoded.object)
 }
 
+/// Reads the body of an apply, YAML or JSON, as it stands: apply itself checks it. Keys given twice are refused if the request
+/// is strict about them.
+///
+/// # Errors
+/// 400 for bodies that are not a document.
+pub fn applied(body: &[u8], validation: FieldValidation) -> Result<Decoded, ApiError> {
+    let Document { value, duplicates } = Document::from_yaml(body)
+        .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
+    let problems: Vec<String> = duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
+    match validation {
+        FieldValidation::Strict if !problems.is_empty() => {
+            Err(ApiError::bad_request(format!("error strict decoding YAML: {}", problems.join(", "))))
+        }
+        FieldValidation::Warn => Ok(Decoded { object: value, warnings: problems }),
+        _ => Ok(Decoded { object: value, warnings: Vec::new() }),
+    }
+}
+
 /// Checks an object that was put together from a stored one and a patch.
 ///
 /// # Errors

@@ -235,7 +235,22 @@ impl Api {
         let is_allowed = |verb: &Verb| subresource.verbs.iter().any(|known| known == verb.text());
         let Some(verb) = verb.filter(is_allowed) else { return Err(errors::method_not_allowed()) };
         let part = Part::Subresource(&path.subresource);
+        match path.subresource.as_str() {
+            name @ ("log" | "exec" | "attach" | "portforward" | "proxy") => {
+                return Err(self.rest.connect(&request, name));
+            }
+            "scale" => {
+                return match verb {
+                    Verb::Get => self.rest.scale(&request),
+                    Verb::Update => self.rest.update_scale(&request),
+                    Verb::Patch => self.rest.patch_scale(&request),
+                    _ => Err(errors::method_not_allowed()),
+                };
+            }
+            _ => {}
+        }
         match verb {
+            Verb::Create => self.rest.create_subresource(&request, subresource),
             Verb::Get => self.rest.get(&request).await,
             Verb::Update => self.rest.update(&request, part),
             Verb::Patch => self.rest.patch(&request, part),

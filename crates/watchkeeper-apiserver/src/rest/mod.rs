@@ -3,6 +3,7 @@
 //! Everything here is a plain function from a request and the store to an answer; the few things that wait (a version
 //! that has not come yet, a watch) are at the edge, in `read` and in [`crate::watch`].
 
+mod claims;
 mod create;
 mod delete;
 pub(crate) mod errors;
@@ -12,8 +13,10 @@ mod paging;
 mod patch;
 mod read;
 pub(crate) mod represent;
+pub(crate) mod scale;
 mod subresource;
 mod update;
+mod versions;
 
 use std::{
     sync::Arc,
@@ -31,6 +34,7 @@ use crate::{
     kinds::{Kind, Kinds, Registry},
     status::ApiError,
     storage::{Content, Object, Storage},
+    strategy::ServiceAllocator,
     watch::Watcher,
 };
 
@@ -48,6 +52,8 @@ pub(crate) struct Rest {
     pub(crate) clock: Arc<dyn Clock>,
     /// Names, uids and jitter.
     pub(crate) random: Mutex<fastrand::Rng>,
+    /// Addresses and ports of services.
+    pub(crate) services: Arc<ServiceAllocator>,
     /// Tells watches that the server goes away.
     pub(crate) shutdown: watch::Receiver<bool>,
     /// Time between the bookmarks of a watch.
@@ -168,6 +174,11 @@ impl Rest {
         self.clock.now()
     }
 
+    /// The date, as managers are noted with.
+    fn timestamp(&self) -> jiff::Timestamp {
+        jiff::Timestamp::try_from(self.now()).unwrap_or_default()
+    }
+
     /// Makes the namespaces every cluster has.
     pub(crate) fn make_namespaces(&self) {
         for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
@@ -198,10 +209,11 @@ impl Rest {
             .ok_or_else(|| errors::not_found(&request.kind, &request.name))
     }
 
-    /// What is stored of an object of `kind`.
-    fn content(object: Value, kind: &Kind) -> Result<Content, ApiError> {
-        let fields = crate::seam::selectable_fields(&object, kind);
-        let object = crate::seam::to_stored(object, kind);
+    /// What is stored of an object: it in the version it is stored in, and what selectors may ask about.
+    fn content(object: Value, request: &Request) -> Result<Content, ApiError> {
+        let stored = request.kinds.storage_of(&request.kind);
+        let object = crate::seam::convert(object, &request.kind, stored);
+        let fields = stored.selectable_fields(&object).into();
         Content::new(&object, fields).map_err(|error| ApiError::internal(error.to_string()))
     }
 

@@ -40,7 +40,7 @@ impl Rest {
     /// GET of a collection.
     pub(crate) async fn list(&self, request: &Request, is_watch: bool) -> Result<Answer, ApiError> {
         let mut options = ListOptions::read(&request.parameters, is_watch)?;
-        self.check_fields(&request.kind, &options)?;
+        name_fields(&request.kind, &mut options)?;
         if is_watch && !request.name.is_empty() {
             options.selector.fields.require("metadata.name", &request.name);
         }
@@ -208,13 +208,11 @@ impl Rest {
         }
         Err(errors::version_too_large(version, self.store.version()))
     }
+}
 
-    pub(super) fn check_fields(&self, kind: &Kind, options: &ListOptions) -> Result<(), ApiError> {
-        for term in options.selector.fields.terms() {
-            crate::seam::check_field(kind, &term.field)?;
-        }
-        Ok(())
-    }
+/// Fields of a selector by the names they are stored under; an error for those that cannot be selected by.
+pub(super) fn name_fields(kind: &Kind, options: &mut ListOptions) -> Result<(), ApiError> {
+    options.selector.fields.rename(|field| kind.field_label(field)).map_err(ApiError::bad_request)
 }
 
 /// The 410 for a token whose version is gone carries a token that goes on from the same place without it.

@@ -13,9 +13,9 @@ mod tests;
 
 use std::{fmt, sync::Arc, time::SystemTime};
 
-pub(crate) use log::{Change, Event, Lagged, Log, Position};
+pub(crate) use log::{Change, Event, Log, Position};
 pub(crate) use memory::{HistoryWindow, MemoryStore};
-pub(crate) use object::{Content, NotAnObject, Object};
+pub(crate) use object::{Content, Object};
 
 /// What must be true of the current object for a commit to happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

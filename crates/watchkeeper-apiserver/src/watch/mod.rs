@@ -4,7 +4,12 @@ mod frame;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::VecDeque, sync::Arc, time::Duration, vec};
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Duration, SystemTime},
+    vec,
+};
 
 use bytes::Bytes;
 use futures_util::{Stream, stream};
@@ -83,6 +88,31 @@ struct Timers {
     end: Sleep,
     bookmark: Sleep,
     bookmark_interval: Duration,
+    last_bookmark: SystemTime,
+}
+
+impl Timers {
+    fn new(clock: Arc<dyn Clock>, timeout: Duration, bookmark_interval: Duration) -> Self {
+        let before_end = timeout.checked_sub(LAST_BOOKMARK).unwrap_or(timeout);
+        Self {
+            end: clock.sleep(timeout),
+            bookmark: clock.sleep(bookmark_interval.min(before_end)),
+            bookmark_interval,
+            last_bookmark: clock.now() + before_end,
+            clock,
+        }
+    }
+
+    /// Sets the next bookmark: after the interval, and once before the end.
+    fn next_bookmark(&mut self) {
+        let until_last = self.last_bookmark.duration_since(self.clock.now()).unwrap_or_default();
+        let next = if until_last.is_zero() {
+            self.bookmark_interval
+        } else {
+            until_last.min(self.bookmark_interval)
+        };
+        self.bookmark = self.clock.sleep(next);
+    }
 }
 
 impl std::fmt::Debug for Timers {
@@ -112,14 +142,7 @@ impl Watcher {
         let position =
             log.position_after(start.after).map_err(|lagged| too_old(start.after, lagged.oldest))?;
         let news = log.subscribe();
-        let before_end = start.timeout.checked_sub(LAST_BOOKMARK).filter(|until| !until.is_zero());
-        let first_bookmark = before_end.unwrap_or(start.timeout).min(start.bookmark_interval);
-        let timers = Timers {
-            end: clock.sleep(start.timeout),
-            bookmark: clock.sleep(first_bookmark),
-            bookmark_interval: start.bookmark_interval,
-            clock,
-        };
+        let timers = Timers::new(clock, start.timeout, start.bookmark_interval);
         Ok(Self {
             scope,
             frames,
@@ -163,7 +186,7 @@ impl Watcher {
                     if frame.is_some() {
                         return frame;
                     }
-                    if self.sends_bookmarks && !self.has_ended && version >= self.after {
+                    if !self.has_ended && version >= self.after {
                         return Some(self.frames.bookmark(version, false));
                     }
                 }
@@ -236,8 +259,8 @@ impl Watcher {
             () = is_down(&mut self.shutdown) => Woken::End,
             () = &mut self.timers.end => Woken::End,
             news = self.source.news.changed() => if news.is_ok() { Woken::News } else { Woken::End },
-            () = &mut self.timers.bookmark => {
-                self.timers.bookmark = self.timers.clock.sleep(self.timers.bookmark_interval);
+            () = &mut self.timers.bookmark, if self.sends_bookmarks => {
+                self.timers.next_bookmark();
                 Woken::Bookmark
             }
         }
