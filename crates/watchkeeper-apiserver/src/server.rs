@@ -128,12 +128,7 @@ impl ApiServerBuilder {
             bookmark_interval: self.bookmark_interval,
         };
         rest.make_namespaces();
-        let api = Arc::new(Api {
-            rest,
-            tokens: self.tokens,
-            authorizer: Arc::new(AllowAll),
-            has_control: self.has_control,
-        });
+        let api = Arc::new(Api::new(rest, self.tokens, Arc::new(AllowAll), self.has_control));
         ApiServer { inner: Arc::new(Inner { api, shutdown, listeners: Mutex::new(Vec::new()) }) }
     }
 }

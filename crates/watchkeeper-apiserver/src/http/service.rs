@@ -12,6 +12,7 @@ use super::{
     authenticate::{Tokens, User},
     authorize::{self, Attributes, Authorizer},
     body::ResponseBody,
+    discovery::{self, Documents},
     health, negotiate,
     negotiate::{Media, Representation},
     path::{self, ResourcePath},
@@ -31,13 +32,15 @@ const BODY_LIMIT: usize = 3 * 1024 * 1024;
 #[derive(Debug)]
 pub(crate) struct Api {
     /// The verbs.
-    pub(crate) rest: Rest,
+    rest: Rest,
     /// Who is who.
-    pub(crate) tokens: Tokens,
+    tokens: Tokens,
     /// Who may do what.
-    pub(crate) authorizer: Arc<dyn Authorizer>,
+    authorizer: Arc<dyn Authorizer>,
     /// Whether `/-/control` is served.
-    pub(crate) has_control: bool,
+    has_control: bool,
+    /// Documents of discovery, kept until what is served changes.
+    documents: Documents,
 }
 
 /// What a request does, in the words of authorization.
@@ -69,6 +72,16 @@ impl Verb {
 }
 
 impl Api {
+    /// The verbs over HTTP.
+    pub(crate) fn new(
+        rest: Rest,
+        tokens: Tokens,
+        authorizer: Arc<dyn Authorizer>,
+        has_control: bool,
+    ) -> Self {
+        Self { rest, tokens, authorizer, has_control, documents: Documents::default() }
+    }
+
     /// Answers a request.
     pub(crate) async fn respond<B>(&self, request: Request<B>) -> Response<ResponseBody>
     where
@@ -158,7 +171,7 @@ impl Api {
                 respond::error(&errors::no_such_resource(), Media::Json)
             };
         }
-        let Representation { media, form } = match negotiate::negotiate(
+        let Representation { mut media, form } = match negotiate::negotiate(
             text(&parts.headers, header::ACCEPT.as_str()),
             parameters.text("includeObject"),
             verb == Some(Verb::Watch),
@@ -166,7 +179,12 @@ impl Api {
             Ok(chosen) => chosen,
             Err((error, media)) => return respond::error(&error, media),
         };
+        // Protobuf has no place for what a custom resource is made of.
+        if media == Media::Protobuf && kind.custom.is_some() {
+            media = Media::Json;
+        }
         let is_pretty = parameters.flag("pretty").unwrap_or(false);
+        let shown_kind = Arc::clone(&kind);
         let request = rest::Request {
             kind,
             kinds: Arc::clone(&kinds),
@@ -174,12 +192,13 @@ impl Api {
             name: resource.name.clone(),
             parameters,
             form,
+            is_protobuf: media == Media::Protobuf,
             content_type: text(&parts.headers, header::CONTENT_TYPE.as_str()).map(str::to_owned),
             body,
             user_agent: text(&parts.headers, header::USER_AGENT.as_str()).map(str::to_owned),
         };
         match self.run(verb, &resource, request).await {
-            Ok(answer) => respond::answer(answer, media, is_pretty),
+            Ok(answer) => respond::answer(answer, media, is_pretty, Some(&shown_kind)),
             Err(error) => respond::error(&error, media),
         }
     }
@@ -268,7 +287,15 @@ impl Api {
             ["healthz" | "readyz" | "livez", check] if health::is_check(check) => {
                 return respond::text(200, "ok");
             }
-            _ => return respond::page_not_found(),
+            words => {
+                let kinds = self.rest.registry.kinds();
+                let found = discovery::respond(&self.documents, &kinds, words, &parts.headers);
+                return match found {
+                    Some(_) if !is_get => respond::error(&errors::method_not_allowed(), Media::Json),
+                    Some(response) => response,
+                    None => respond::page_not_found(),
+                };
+            }
         };
         if !is_get {
             return respond::error(&errors::method_not_allowed(), Media::Json);
@@ -277,6 +304,7 @@ impl Api {
             Answer { code: 200, payload: Payload::Value(value), warnings: Vec::new() },
             Media::Json,
             true,
+            None,
         )
     }
 
@@ -294,7 +322,7 @@ impl Api {
                 let version = self.rest.store.version().to_string();
                 let value = json!({"action": "compact", "resourceVersion": version});
                 let answer = Answer { code: 200, payload: Payload::Value(value), warnings: Vec::new() };
-                respond::answer(answer, Media::Json, false)
+                respond::answer(answer, Media::Json, false, None)
             }
             _ => respond::error(
                 &ApiError::bad_request("control: the body is {\"action\": \"compact\"}"),

@@ -75,6 +75,8 @@ pub(crate) struct Request {
     pub(crate) parameters: Parameters,
     /// The form the client wants to see.
     pub(crate) form: Form,
+    /// Whether a watch is sent as protobuf.
+    pub(crate) is_protobuf: bool,
     /// The media type of the body.
     pub(crate) content_type: Option<String>,
     /// The body.
@@ -142,6 +144,7 @@ impl Request {
             name: name.to_owned(),
             parameters: self.parameters.clone(),
             form: self.form.clone(),
+            is_protobuf: self.is_protobuf,
             content_type: self.content_type.clone(),
             body: self.body.clone(),
             user_agent: self.user_agent.clone(),
@@ -192,6 +195,7 @@ impl Rest {
                     name: String::new(),
                     parameters: Parameters::default(),
                     form: Form::Plain,
+                    is_protobuf: false,
                     content_type: None,
                     body: object.to_string().into(),
                     user_agent: Some("kube-apiserver".into()),

@@ -131,7 +131,7 @@ impl Rest {
             if text.is_empty() { 0 } else { text.parse().map_err(|_| errors::unreadable_version(text))? };
         let begins_with_state = options.sends_initial_events.unwrap_or(version == 0);
         let representer = Representer::new(Arc::clone(&request.kind), request.form.clone(), self.now());
-        let frames = Frames::new(representer);
+        let frames = Frames::new(representer, request.is_protobuf);
         let mut start = Start {
             initial: Vec::new(),
             after: version,
@@ -143,7 +143,7 @@ impl Rest {
         let prefix = request.prefix();
         if begins_with_state {
             if let Err(error) = self.wait_for(version).await {
-                return Ok(Answer::new(200, Payload::Frames(Frames::error(&error))));
+                return Ok(Answer::new(200, Payload::Frames(frames.error(&error))));
             }
             let is_wanted = |object: &Object| options.selector.matches(object);
             let query = Query {
@@ -178,7 +178,7 @@ impl Rest {
             200,
             match watcher {
                 Ok(watcher) => Payload::Watch(Box::new(watcher)),
-                Err(error) => Payload::Frames(Frames::error(&error)),
+                Err(frame) => Payload::Frames(frame),
             },
         ))
     }

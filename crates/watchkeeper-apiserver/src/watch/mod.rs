@@ -128,7 +128,7 @@ enum Woken {
 }
 
 impl Watcher {
-    /// A watch of `table`; an error if its start is no longer within the history.
+    /// A watch of `table`; the frame of an error if its start is no longer within the history.
     pub(crate) fn new(
         store: Arc<dyn Storage>,
         table: &str,
@@ -137,10 +137,11 @@ impl Watcher {
         start: Start,
         clock: Arc<dyn Clock>,
         shutdown: watch::Receiver<bool>,
-    ) -> Result<Self, ApiError> {
+    ) -> Result<Self, Bytes> {
         let log = store.log(table);
-        let position =
-            log.position_after(start.after).map_err(|lagged| too_old(start.after, lagged.oldest))?;
+        let position = log
+            .position_after(start.after)
+            .map_err(|lagged| frames.error(&too_old(start.after, lagged.oldest)))?;
         let news = log.subscribe();
         let timers = Timers::new(clock, start.timeout, start.bookmark_interval);
         Ok(Self {
@@ -212,7 +213,7 @@ impl Watcher {
             let Source { log, position, .. } = &mut self.source;
             if let Err(lagged) = log.read(position, BATCH, &mut self.pending) {
                 self.has_ended = true;
-                return Some(Frames::error(&too_old(self.after, lagged.oldest)));
+                return Some(self.frames.error(&too_old(self.after, lagged.oldest)));
             }
             if self.pending.is_empty() {
                 break;

@@ -68,12 +68,20 @@ impl Fixture {
         }
     }
 
-    fn watch(&self, selector: &str, start: Start) -> Result<Watcher, ApiError> {
+    fn watch(&self, selector: &str, start: Start) -> Result<Watcher, Bytes> {
         let representer = Representer::new(Arc::clone(&self.kind), Form::Plain, SystemTime::UNIX_EPOCH);
         let scope = Scope { prefix: "ns/".into(), selector: Self::selector(selector) };
         let store: Arc<dyn Storage> = Arc::clone(&self.store) as Arc<dyn Storage>;
         let clock = Arc::clone(&self.clock);
-        Watcher::new(store, TABLE, scope, Frames::new(representer), start, clock, self.shutdown.subscribe())
+        Watcher::new(
+            store,
+            TABLE,
+            scope,
+            Frames::new(representer, false),
+            start,
+            clock,
+            self.shutdown.subscribe(),
+        )
     }
 
     /// Versions by name of what a selector selects now.
@@ -225,7 +233,8 @@ async fn a_watcher_behind_the_window_is_told_and_never_skips() {
         ("ERROR", &json!(410), &json!("Expired"))
     );
     assert_eq!(watcher.next().await, None, "and that is the end");
-    assert_eq!(fixture.watch("", Fixture::start(start)).unwrap_err().code, 410);
+    let (frame, status) = read(&fixture.watch("", Fixture::start(start)).unwrap_err());
+    assert_eq!((frame.as_str(), &status["code"]), ("ERROR", &json!(410)));
 }
 
 #[tokio::test(start_paused = true)]
