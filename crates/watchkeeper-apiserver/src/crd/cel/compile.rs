@@ -59,12 +59,8 @@ fn count(expression: &IdedExpr, loops: usize, steps: &mut Vec<u64>) -> usize {
             call.args.iter().map(|argument| below(argument, loops)).max().unwrap_or(0).max(target)
         }
         Expr::List(list) => list.elements.iter().map(|element| below(element, loops)).max().unwrap_or(0),
-        Expr::Map(map) => {
-            map.entries.iter().map(|entry| entry_depth(&entry.expr, loops, &mut below)).max().unwrap_or(0)
-        }
-        Expr::Struct(of) => {
-            of.entries.iter().map(|entry| entry_depth(&entry.expr, loops, &mut below)).max().unwrap_or(0)
-        }
+        Expr::Map(map) => map.entries.iter().map(|entry| entry_depth(&entry.expr, loops, &mut below)).max().unwrap_or(0),
+        Expr::Struct(of) => of.entries.iter().map(|entry| entry_depth(&entry.expr, loops, &mut below)).max().unwrap_or(0),
         Expr::Comprehension(of) => {
             let once = [&of.iter_range, &of.accu_init, &of.result].map(|part| below(part, loops));
             let each = [&of.loop_cond, &of.loop_step].map(|part| below(part, loops + 1));
