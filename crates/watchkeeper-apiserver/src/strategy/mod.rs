@@ -62,7 +62,7 @@ pub trait Strategy: fmt::Debug + Send + Sync {
     fn warnings(&self, _object: &Value, _old: Option<&Value>) -> Vec<String> {
         Vec::new()
     }
-    /// What every request about the kind is told in a `Warning` header, reads too: that it is going away.
+    /// What to tell every client of the kind, readers too: that it is on its way out.
     fn deprecation(&self) -> Option<String> {
         None
     }
