@@ -370,7 +370,8 @@ fn stored(stored: &At<'_>, versions: &At<'_>, errors: &mut Errors) {
 
 /// Groups of the community need an approval, told in an annotation.
 fn approval(root: &At<'_>, errors: &mut Errors) {
-    let group = root.at("spec").at("group").text();
+    let spec = root.at("spec");
+    let group = spec.at("group").text();
     let is_protected = ["k8s.io", "kubernetes.io"].iter().any(|domain| {
         group == *domain || group.strip_suffix(domain).is_some_and(|front| front.ends_with('.'))
     });

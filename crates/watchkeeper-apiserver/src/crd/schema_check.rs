@@ -257,8 +257,6 @@ fn defaults(at: &At<'_>, schema: &Structural, is_root: bool, is_metadata: bool, 
     {
         let place = at.at("default");
         let mut pruned = default.clone();
-        let mut holder = Structural::default();
-        std::mem::swap(&mut holder.keeps_unknown, &mut false);
         prune_value(&mut pruned, schema);
         if pruned != *default {
             errors.push(place.invalid("must not have unknown fields"));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::structural::{Additional, ListType, Structural, Ty};
 use crate::schema::{
-    Field, MapKey, PatchStrategy, Scalar, Schemas, Shape, Struct, Topology, Type, TypeId, TypeRef,
+    Empty, Field, MapKey, PatchStrategy, Scalar, Schemas, Shape, Struct, Topology, Type, TypeId, TypeRef,
 };
 
 /// The type of objects of a custom kind. `metadata` is the type of the metadata of all objects.
@@ -115,6 +115,7 @@ fn field(name: &str, ty: TypeId, is_required: bool, property: &Structural) -> Fi
         default: property.default.clone(),
         patch: PatchStrategy::default(),
         proto: None,
+        empty: Empty::AsGiven,
     }
 }
 

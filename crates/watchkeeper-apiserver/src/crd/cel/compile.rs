@@ -90,9 +90,11 @@ mod tests {
         let deep = format!("{}1{}", "(".repeat(3000), ")".repeat(3000));
         let long = format!("{}1", "1+".repeat(4000));
         let nots = format!("{}true", "!".repeat(5000));
-        for source in ["self.bogus(", "", "1 +", "'", "self.é(", &deep, &long, &nots, &"x".repeat(20_000)] {
+        for source in ["self.bogus(", "", "1 +", "'", "self.é(", &deep, &long, &"x".repeat(20_000)] {
             assert!(compile(source).is_err(), "{}", source.get(..20).unwrap_or(source));
         }
+        // Two of them undo each other, so these are not deep.
+        assert!(compile(&nots).is_ok());
         assert!(compile("self.x.all(i, i > 0)").is_ok());
     }
 }

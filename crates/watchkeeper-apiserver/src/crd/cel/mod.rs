@@ -12,7 +12,7 @@ use std::cell::RefCell;
 
 use kube_cel::{
     KubeCelExt,
-    cel::{Context, Program, Value as Cel, objects::OptionalValue},
+    cel::{Context, Program, ResolveResult, Value as Cel, objects::OptionalValue},
 };
 use serde_json::Value;
 
@@ -93,7 +93,42 @@ struct Run {
 
 thread_local! {
     /// Functions take longer to register than most rules to run.
-    static FUNCTIONS: RefCell<Context<'static>> = RefCell::new(Context::default().with_all());
+    static FUNCTIONS: RefCell<Context<'static>> = RefCell::new(functions());
+}
+
+/// The functions Kubernetes has, and the types rules can ask for, which the library leaves out.
+fn functions() -> Context<'static> {
+    const TYPES: [&str; 8] = ["int", "uint", "double", "bool", "string", "bytes", "list", "map"];
+    let mut context = Context::default().with_all();
+    for name in TYPES {
+        context.add_variable_from_value(name, type_named(name));
+    }
+    context.add_function("type", type_of);
+    context.add_function("dyn", same);
+    context
+}
+
+fn type_named(name: &str) -> Cel {
+    Cel::String(std::sync::Arc::new(format!("type({name})")))
+}
+
+fn type_of(value: Cel) -> ResolveResult {
+    Ok(type_named(match value {
+        Cel::Int(_) => "int",
+        Cel::UInt(_) => "uint",
+        Cel::Float(_) => "double",
+        Cel::Bool(_) => "bool",
+        Cel::String(_) => "string",
+        Cel::Bytes(_) => "bytes",
+        Cel::List(_) => "list",
+        Cel::Map(_) => "map",
+        Cel::Null => "null_type",
+        _ => "other",
+    }))
+}
+
+fn same(value: Cel) -> ResolveResult {
+    Ok(value)
 }
 
 impl Run {
