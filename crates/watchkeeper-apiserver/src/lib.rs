@@ -31,7 +31,6 @@ pub mod patch;
 pub mod protobuf;
 mod rest;
 pub mod schema;
-mod seam;
 mod selector;
 mod server;
 pub mod status;

@@ -204,7 +204,11 @@ impl Strategy for CustomStrategy {
             let including = if name.contains('.') { " including a path (/)" } else { "" };
             format!("metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name{including} to avoid accidental conflicts with other finalizer writers")
         });
-        self.deprecation.clone().into_iter().chain(told).collect()
+        told.collect()
+    }
+
+    fn deprecation(&self) -> Option<String> {
+        self.deprecation.clone()
     }
 }
 

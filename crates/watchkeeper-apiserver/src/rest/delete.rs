@@ -5,17 +5,18 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{
-    ATTEMPTS, Answer, Request, Rest, errors, meta,
+    ATTEMPTS, Answer, Request, Rest,
+    definitions::is_definition,
+    errors, meta,
     options::{ListOptions, wrong_dry_run},
     read::{self, show_list},
     represent::Representer,
     update::is_done,
 };
 use crate::{
-    decode,
+    crd, decode,
     field::{FieldError, FieldErrorKind},
     kinds::Kind,
-    seam,
     status::ApiError,
     storage::Expected,
 };
@@ -87,9 +88,23 @@ impl Rest {
                 }
             }
         }
-        let representer = Representer::new(request.kind.clone(), request.form.clone(), self.now());
+        let representer = Representer::new(request.served(), request.form.clone(), self.now());
         let metadata = read::list_metadata(&page, token, &request.kind, list.selector.is_empty());
         Ok(Answer::new(200, show_list(&representer, &page.objects, metadata)))
+    }
+
+    /// Deletes an object the way a client without options does, for the server itself and under its locks: nothing follows.
+    pub(super) fn delete_quietly(&self, request: &Request) -> Result<(), ApiError> {
+        let current = self.current(request)?;
+        let old = request.served().object(&current);
+        let new = self.marked(request, &DeleteOptions::default(), &old)?;
+        if is_done(&new) {
+            let _ = self.store.delete(&request.table(), &request.key(), current.version, self.now());
+        } else if new != old {
+            let content = request.served().content(new)?;
+            let _ = self.store.put(&request.table(), content, Expected::Version(current.version), self.now());
+        }
+        Ok(())
     }
 
     /// Takes an object out of the store; whether it was still of this version.
@@ -97,6 +112,7 @@ impl Rest {
         let is_gone = self.store.delete(&request.table(), &request.key(), version, self.now()).is_ok();
         if is_gone {
             self.forget(request, object);
+            self.after_write(&request.kind);
         }
         is_gone
     }
@@ -109,7 +125,7 @@ impl Rest {
         let table = request.table();
         for _ in 0..ATTEMPTS {
             let current = self.current(request)?;
-            let old = seam::from_stored(&current.content, current.version, &request.kind);
+            let old = request.served().object(&current);
             options.check_preconditions(request, &old)?;
             let new = self.marked(request, options, &old)?;
             if is_done(&new) {
@@ -121,13 +137,14 @@ impl Rest {
             if new == old || options.is_dry_run {
                 return Ok(Deleted { object: new, is_gone: false });
             }
-            let content = Self::content(new.clone(), request)?;
+            let content = request.served().content(new.clone())?;
             if let Ok(stored) =
                 self.store.put(&table, content, Expected::Version(current.version), self.now())
             {
                 let mut object = new;
                 meta::metadata(&mut object)?
                     .insert("resourceVersion".into(), stored.version.to_string().into());
+                self.after_write(&request.kind);
                 return Ok(Deleted { object, is_gone: false });
             }
         }
@@ -148,6 +165,10 @@ impl Rest {
             (Some(_), Some(asked)) => asked.max(0),
             (Some(default), None) => default,
         };
+        if is_definition(kind) {
+            crd::begin_deletion(&mut new, &self.in_seconds(0));
+            return Ok(new);
+        }
         let metadata = meta::metadata(&mut new)?;
         if was_marked {
             let left = metadata.get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
