@@ -8,6 +8,8 @@
 //! | [`kinds`] | what is served: kinds, their names, verbs and rules |
 //! | [`strategy`] | what differs between kinds when an object is created or changed |
 
+mod clock;
+mod controllers;
 pub mod field;
 pub mod kinds;
 pub mod schema;
