@@ -1,6 +1,6 @@
 //! The task that runs the controllers.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -14,9 +14,9 @@ use crate::clock::Clock;
 const STEPS_IN_A_ROW: usize = 32;
 
 /// What happens to the server's objects, in order.
-pub(crate) trait Feed: Send {
+pub(crate) trait Feed {
     /// Waits until there may be something to [take](Feed::take); false when there never will be.
-    fn wait(&mut self) -> impl Future<Output = bool> + Send;
+    async fn wait(&mut self) -> bool;
     /// Adds what has happened since the last time to `changes`, in order.
     fn take(&mut self, changes: &mut Vec<Change>);
 }
@@ -27,9 +27,9 @@ pub(crate) trait Feed: Send {
 /// Without anything to do the task sleeps: until something happens, or until a retry is due.
 pub(crate) async fn run(
     mut controllers: Controllers,
-    objects: impl Objects + Send + Sync,
+    objects: &impl Objects,
     mut feed: impl Feed,
-    clock: Arc<dyn Clock>,
+    clock: &dyn Clock,
     mut stop: watch::Receiver<bool>,
 ) {
     let start = clock.now();
@@ -39,7 +39,7 @@ pub(crate) async fn run(
         feed.take(&mut changes);
         changes.drain(..).for_each(|change| controllers.take(&change));
         let now = clock.now().duration_since(start).unwrap_or_default();
-        if controllers.step(now, &objects) {
+        if controllers.step(now, objects) {
             steps += 1;
             if steps % STEPS_IN_A_ROW == 0 {
                 tokio::task::yield_now().await;

@@ -8,6 +8,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use super::{
     garbage::{Live, Look, Propagation, remove_finalizer},
@@ -24,6 +25,8 @@ pub(crate) struct World {
     changes: RefCell<Vec<Change>>,
     version: Cell<u64>,
     date: Cell<SystemTime>,
+    /// Told of every change.
+    pub(crate) changed: Notify,
     /// The next so many writes are answered with a conflict.
     pub(crate) conflicts: Cell<u32>,
     /// Deletions of objects of this name are refused.
@@ -39,6 +42,7 @@ impl World {
             changes: RefCell::default(),
             version: Cell::new(1),
             date: Cell::new(SystemTime::UNIX_EPOCH),
+            changed: Notify::new(),
             conflicts: Cell::default(),
             refused: Cell::default(),
         };
@@ -132,6 +136,7 @@ impl World {
             self.objects.borrow_mut().insert(place.clone(), object);
             self.changes.borrow_mut().push(Change::Seen(meta));
         }
+        self.changed.notify_one();
     }
 
     fn served(&self, group: &str, kind: &str) -> Option<Served> {

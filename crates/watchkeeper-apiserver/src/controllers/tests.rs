@@ -1,16 +1,22 @@
 //! The controllers together, in a small world and on the driver.
 
-use std::time::Duration;
+use std::{
+    cell::Cell,
+    time::{Duration, SystemTime},
+};
 
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use super::{
     ControllerOptions, Controllers,
+    driver::{self, Feed},
     garbage::{Live, Propagation},
     memory::{World, config_map, reference},
     object::Place,
-    objects::Objects,
+    objects::{Change, Objects},
 };
+use crate::clock::{Clock, TokioClock};
 
 fn all_controllers() -> Controllers {
     Controllers::new(ControllerOptions { has_cluster_controllers: true, root_certificate: None })
@@ -255,4 +261,80 @@ fn conflicts_delay_and_stop_nothing() {
     settle(&mut controllers, &world);
     assert_eq!(world.conflicts.get(), 0);
     assert!(!exists(&world, &namespace("ns")));
+}
+
+/// The changes of a world, and how often they were asked for.
+struct WorldFeed<'a> {
+    world: &'a World,
+    asked: &'a Cell<usize>,
+}
+
+impl Feed for WorldFeed<'_> {
+    async fn wait(&mut self) -> bool {
+        self.world.changed.notified().await;
+        true
+    }
+
+    fn take(&mut self, changes: &mut Vec<Change>) {
+        self.asked.set(self.asked.get() + 1);
+        changes.extend(self.world.take_changes());
+    }
+}
+
+/// Runs the controllers on the driver beside `test`, and stops them at its end.
+async fn beside_driver(world: &World, asked: &Cell<usize>, test: impl AsyncFnOnce()) {
+    let clock = TokioClock::starting_at(SystemTime::UNIX_EPOCH);
+    let (stop, is_stopped) = watch::channel(false);
+    let driven = driver::run(all_controllers(), world, WorldFeed { world, asked }, &clock, is_stopped);
+    let test = async {
+        test().await;
+        stop.send_replace(true);
+    };
+    tokio::join!(driven, test);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_driver_works_as_soon_as_something_happens_and_stops_when_told() {
+    let (world, asked) = (World::new(), Cell::default());
+    beside_driver(&world, &asked, async || {
+        let clock = TokioClock::starting_at(SystemTime::UNIX_EPOCH);
+        let mut is_gone = false;
+        world.put(&namespace("ns"), json!({}));
+        world.put(&config_map("a"), json!({}));
+        world.user_deletes(&namespace("ns"), Propagation::Background);
+        for _ in 0..1_000 {
+            tokio::task::yield_now().await;
+            is_gone |= !exists(&world, &namespace("ns"));
+        }
+        assert!(is_gone);
+        assert_eq!(clock.now(), SystemTime::UNIX_EPOCH, "it took no time");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_driver_sleeps_while_nothing_can_be_done() {
+    let (world, asked) = (World::new(), Cell::default());
+    world.put(&namespace("ns"), json!({}));
+    world.put(&config_map("kept"), json!({"metadata": {"finalizers": ["example.com/keep"]}}));
+    world.put(&config_map("refused"), json!({}));
+    world.refused.set(Some("refused"));
+    world.user_deletes(&namespace("ns"), Propagation::Background);
+    beside_driver(&world, &asked, async || {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let before = asked.get();
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+        let retries = asked.get() - before;
+        assert!((50..500).contains(&retries), "about once a minute, not {retries} times in an hour");
+        world.refused.set(None);
+        tokio::time::sleep(Duration::from_secs(61)).await;
+        assert!(!exists(&world, &config_map("refused")));
+        let before = asked.get();
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+        assert_eq!(asked.get(), before, "a finalizer is waited for without looking");
+        world.user_edits(&config_map("kept"), |object| object["metadata"]["finalizers"] = json!([]));
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert!(!exists(&world, &namespace("ns")));
+    })
+    .await;
 }
