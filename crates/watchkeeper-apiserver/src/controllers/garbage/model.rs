@@ -399,9 +399,9 @@ impl Play {
                     .iter()
                     .filter_map(|(back, blocks)| {
                         let (place, uid) = self.created.iter().rev().nth(*back)?;
-                        // A reference made after its owner's end began is no orphan in the making.
-                        let is_alive = world.find(uid).is_some_and(|owner| !owner.is_being_deleted());
-                        is_alive.then(|| reference(place, uid, *blocks))
+                        // Whether a reference made while its owner lets go is still let go of is up to chance.
+                        let is_certain = world.find(uid).is_none_or(|owner| !owner.is_being_deleted());
+                        is_certain.then(|| reference(place, uid, *blocks))
                     })
                     .collect();
                 let mut object = owned_by(&references);
