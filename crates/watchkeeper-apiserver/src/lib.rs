@@ -11,7 +11,18 @@
 mod clock;
 mod controllers;
 pub mod field;
+mod http;
 pub mod kinds;
+mod rest;
 pub mod schema;
+mod seam;
+mod selector;
+mod server;
 pub mod status;
+mod storage;
 pub mod strategy;
+mod watch;
+
+pub use clock::{Clock, Sleep, TokioClock};
+pub use http::{ResponseBody, TokenFileError};
+pub use server::{ApiServer, ApiServerBuilder, ApiService};

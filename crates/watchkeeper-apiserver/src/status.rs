@@ -42,12 +42,14 @@ pub struct ApiError {
     pub message: String,
     /// Which object, and why.
     pub details: Option<Box<Details>>,
+    /// Where to go on with a list whose version has expired.
+    pub continue_token: Option<Box<str>>,
 }
 
 impl ApiError {
     /// An error with a code, a reason and a message.
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None }
+        Self { code, reason, message: message.into(), details: None, continue_token: None }
     }
 
     /// 400.
@@ -79,6 +81,9 @@ impl ApiError {
         });
         if !self.reason.is_empty() {
             status["reason"] = self.reason.into();
+        }
+        if let Some(token) = &self.continue_token {
+            status["metadata"]["continue"] = (&**token).into();
         }
         if let Some(details) = &self.details {
             status["details"] = details.to_value();

@@ -29,7 +29,7 @@ impl Parameters {
     }
 
     /// All values of a parameter.
-    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+    pub(crate) fn all<'a, 'n>(&'a self, name: &'n str) -> impl Iterator<Item = &'a str> + use<'a, 'n> {
         self.0.iter().filter(move |(other, _)| other == name).map(|(_, value)| &**value)
     }
 

@@ -15,6 +15,8 @@ pub(crate) enum Form {
     Metadata {
         /// `v1` or `v1beta1`.
         version: String,
+        /// Whether a list was asked for by name.
+        is_list: bool,
     },
     /// Rows of a table.
     Table {
@@ -60,11 +62,6 @@ impl Representer {
         &self.form
     }
 
-    /// The apiVersion of whole objects.
-    pub(crate) fn api_version(&self) -> String {
-        api_version(&self.kind)
-    }
-
     /// Whether what is stored can be sent as it is.
     pub(crate) fn is_stored_form(&self) -> bool {
         self.form == Form::Plain && seam::is_stored_version(&self.kind)
@@ -84,7 +81,7 @@ impl Representer {
     pub(crate) fn value(&self, object: Value) -> Value {
         match &self.form {
             Form::Plain => object,
-            Form::Metadata { version } => metadata_only(&object, version),
+            Form::Metadata { version, .. } => metadata_only(&object, version),
             Form::Table { version, include } => {
                 let list_metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
                 self.table(&[object], list_metadata, version, *include)
@@ -98,13 +95,13 @@ impl Representer {
             Form::Plain => {
                 let items: Vec<Value> = objects.into_iter().map(|object| self.item(object)).collect();
                 json!({
-                    "apiVersion": self.api_version(),
+                    "apiVersion": self.kind.api_version(),
                     "kind": self.kind.list_kind,
                     "metadata": list_metadata,
                     "items": items,
                 })
             }
-            Form::Metadata { version } => {
+            Form::Metadata { version, .. } => {
                 let items: Vec<Value> = objects.iter().map(|object| metadata_only(object, version)).collect();
                 json!({
                     "apiVersion": format!("meta.k8s.io/{version}"),
@@ -120,7 +117,7 @@ impl Representer {
     /// The object of a bookmark: of the kind, with nothing in it but `metadata`.
     pub(crate) fn bookmark(&self, metadata: Value) -> Value {
         let mut object = seam::zero_object(&self.kind);
-        object["apiVersion"] = self.api_version().into();
+        object["apiVersion"] = self.kind.api_version().into();
         object["kind"] = self.kind.gvk.kind.clone().into();
         object["metadata"] = metadata;
         self.value(object)
@@ -128,7 +125,7 @@ impl Representer {
 
     /// Items of built-in kinds do not repeat their apiVersion and kind.
     fn item(&self, mut object: Value) -> Value {
-        if !self.kind.is_custom
+        if self.kind.custom.is_none()
             && let Some(members) = object.as_object_mut()
         {
             members.remove("apiVersion");
@@ -152,15 +149,6 @@ impl Representer {
         table["kind"] = "Table".into();
         table["metadata"] = list_metadata;
         table
-    }
-}
-
-/// `v1`, or `apps/v1`.
-pub(crate) fn api_version(kind: &Kind) -> String {
-    if kind.gvk.group.is_empty() {
-        kind.gvk.version.clone()
-    } else {
-        format!("{}/{}", kind.gvk.group, kind.gvk.version)
     }
 }
 

@@ -54,6 +54,11 @@ impl FieldSelector {
         self.terms.iter().find(|term| term.is_equal && term.field == field).map(|term| &*term.value)
     }
 
+    /// Asks for one value of a field as well.
+    pub(crate) fn require(&mut self, field: &str, value: &str) {
+        self.terms.push(Term { field: field.to_owned(), value: value.to_owned(), is_equal: true });
+    }
+
     /// Whether an object is selected.
     pub(crate) fn matches(&self, content: &Content) -> bool {
         self.terms.iter().all(|term| {

@@ -100,7 +100,7 @@ impl Frames {
         out.extend_from_slice(b"{\"type\":\"");
         out.extend_from_slice(frame.text().as_bytes());
         out.extend_from_slice(b"\",\"object\":");
-        content.write(&self.representer.api_version(), &kind.gvk.kind, version, &mut out);
+        content.write(&kind.api_version(), &kind.gvk.kind, version, &mut out);
         out.extend_from_slice(b"}\n");
         out.into()
     }

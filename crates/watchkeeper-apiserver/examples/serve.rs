@@ -1,0 +1,49 @@
+//! Serves the Kubernetes API on loopback, for kubectl and every other client.
+//!
+//! `cargo run --release -p watchkeeper-apiserver --example serve -- --port 8001 --kubeconfig-out kubeconfig`
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::Parser;
+use watchkeeper_apiserver::ApiServer;
+
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// The port; 0 takes a free one.
+    #[arg(long, default_value_t = 8001)]
+    port: u16,
+    /// Writes a kubeconfig for kubectl here.
+    #[arg(long)]
+    kubeconfig_out: Option<PathBuf>,
+    /// Bearer tokens: lines of token,user,uid,"group1,group2".
+    #[arg(long)]
+    token_auth_file: Option<PathBuf>,
+    /// Who may do what.
+    #[arg(long, default_value = "AlwaysAllow")]
+    authorization_mode: String,
+    /// Which controllers run.
+    #[arg(long)]
+    controllers: Option<String>,
+    /// Serves over TLS with a certificate made for it.
+    #[arg(long)]
+    tls: bool,
+    /// Serves /-/control.
+    #[arg(long)]
+    control: bool,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    tracing_subscriber::fmt().init();
+    let arguments = Arguments::parse();
+    let mut builder = ApiServer::builder().control(arguments.control);
+    if let Some(file) = &arguments.token_auth_file {
+        builder = builder.tokens(&std::fs::read_to_string(file)?)?;
+    }
+    let server = builder.build();
+    let address = server.listen(SocketAddr::from(([127, 0, 0, 1], arguments.port))).await?;
+    tracing::info!(%address, "serving");
+    tokio::signal::ctrl_c().await?;
+    server.shutdown().await;
+    Ok(())
+}

@@ -1,0 +1,20 @@
+//! HTTP: from a request to a verb, and from its answer to a response.
+
+mod authenticate;
+mod authorize;
+mod body;
+mod health;
+mod listen;
+mod negotiate;
+mod path;
+mod respond;
+mod service;
+mod yaml;
+
+pub use authenticate::TokenFileError;
+pub use body::ResponseBody;
+
+pub(crate) use authenticate::Tokens;
+pub(crate) use authorize::{AllowAll, Authorizer};
+pub(crate) use listen::Listener;
+pub(crate) use service::Api;

@@ -1,0 +1,159 @@
+//! Create.
+
+use serde_json::Value;
+
+use super::{
+    Answer, Request, Rest, errors, key_of, meta,
+    options::{WriteKind, WriteOptions},
+    table_of,
+};
+use crate::{
+    kinds::Kind,
+    seam,
+    status::{ApiError, Cause, Details},
+    storage::Expected,
+};
+
+/// How often another name is tried when a generated one is taken.
+const NAME_ATTEMPTS: usize = 8;
+
+impl Rest {
+    /// POST to a collection.
+    pub(crate) fn create(&self, request: &Request) -> Result<Answer, ApiError> {
+        let options =
+            WriteOptions::read(&request.parameters, WriteKind::Create, request.user_agent.as_deref())?;
+        let decoded = seam::decode(
+            request.content_type.as_deref(),
+            &request.body,
+            &request.kind,
+            options.field_validation,
+        )?;
+        let mut warnings = decoded.warnings;
+        let object = self.create_object(request, &options, decoded.object, &mut warnings)?;
+        Ok(self.show(request, 201, object)?.with_warnings(warnings))
+    }
+
+    /// Creates an object that was read from a body, by POST, by PUT or by apply.
+    pub(super) fn create_object(
+        &self,
+        request: &Request,
+        options: &WriteOptions,
+        mut object: Value,
+        warnings: &mut Vec<String>,
+    ) -> Result<Value, ApiError> {
+        let kind = &request.kind;
+        fit_namespace(&mut object, kind, &request.namespace)?;
+        if meta::sent_version(&object)? != 0 {
+            return Err(ApiError::new(500, "", "resourceVersion should not be set on objects to be created"));
+        }
+        kind.strategy.set_defaults(&mut object);
+        let strategy = &kind.strategy;
+        let prefix = meta::text(&object, "generateName").to_owned();
+        let is_named = !meta::text(&object, "name").is_empty();
+        let given_name = meta::text(&object, "name").to_owned();
+        self.check_namespace(request, &given_name)?;
+
+        let template = object;
+        for attempt in 1.. {
+            let mut object = template.clone();
+            self.set_system_fields(&mut object, options, kind)?;
+            if !is_named && !prefix.is_empty() {
+                let name = meta::generated_name(&prefix, &mut self.random.lock());
+                meta::metadata(&mut object)?.insert("name".into(), name.into());
+            }
+            strategy.prepare_for_create(&mut object);
+            let wrong = strategy.validate_create(&object);
+            let name = meta::text(&object, "name").to_owned();
+            if !wrong.is_empty() {
+                return Err(errors::invalid(kind, &name, &wrong));
+            }
+            let key = key_of(&request.namespace, &name);
+            if options.is_dry_run {
+                if let Some(current) = self.store.get(&table_of(kind), &key) {
+                    let current = seam::from_stored(&current.content, current.version, kind);
+                    return Err(errors::already_exists(kind, &name, meta::is_being_deleted(&current)));
+                }
+                warnings.extend(strategy.warnings(&object, None));
+                return Ok(object);
+            }
+            let content = Self::content(object.clone(), kind)?;
+            match self.store.put(&table_of(kind), content, Expected::Absent, self.now()) {
+                Ok(stored) => {
+                    warnings.extend(strategy.warnings(&object, None));
+                    meta::metadata(&mut object)?
+                        .insert("resourceVersion".into(), stored.version.to_string().into());
+                    return Ok(object);
+                }
+                Err(_) if !is_named && attempt < NAME_ATTEMPTS => {}
+                Err(conflict) => {
+                    let is_being_deleted = conflict.current.is_some_and(|current| {
+                        meta::is_being_deleted(&seam::from_stored(&current.content, current.version, kind))
+                    });
+                    return Err(errors::already_exists(kind, &name, is_being_deleted));
+                }
+            }
+        }
+        Err(ApiError::internal("no name was free"))
+    }
+
+    /// What only the server may say about a new object.
+    fn set_system_fields(
+        &self,
+        object: &mut Value,
+        _options: &WriteOptions,
+        _kind: &Kind,
+    ) -> Result<(), ApiError> {
+        let metadata = meta::metadata(object)?;
+        for member in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
+            metadata.remove(member);
+        }
+        metadata.insert("uid".into(), meta::uid(&mut self.random.lock()).into());
+        metadata.insert("creationTimestamp".into(), meta::timestamp(self.now()).into());
+        meta::drop_empty(metadata);
+        Ok(())
+    }
+
+    /// Nothing is created in a namespace that is not there or on its way out.
+    fn check_namespace(&self, request: &Request, name: &str) -> Result<(), ApiError> {
+        if request.namespace.is_empty() {
+            return Ok(());
+        }
+        let namespace = &request.namespace;
+        let Some(current) = self.store.get("namespaces", namespace) else {
+            let details = Details {
+                name: Some(namespace.clone()),
+                kind: Some("namespaces".into()),
+                ..Details::default()
+            };
+            let message = format!("namespaces {namespace:?} not found");
+            return Err(ApiError::new(404, "NotFound", message).with_details(details));
+        };
+        if !meta::is_being_deleted(&current.to_value("v1", "Namespace")) {
+            return Ok(());
+        }
+        let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+        let mut error = errors::forbidden(&request.kind, name, &why);
+        if let Some(details) = &mut error.details {
+            details.causes.push(Cause {
+                reason: "NamespaceTerminating".into(),
+                message: format!("namespace {namespace} is being terminated"),
+                field: Some("metadata.namespace".into()),
+            });
+        }
+        Err(error)
+    }
+}
+
+/// The namespace of an object is that of its path.
+pub(super) fn fit_namespace(object: &mut Value, kind: &Kind, namespace: &str) -> Result<(), ApiError> {
+    let given = meta::text(object, "namespace");
+    if kind.is_namespaced {
+        if !given.is_empty() && given != namespace {
+            return Err(ApiError::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        meta::metadata(object)?.insert("namespace".into(), namespace.into());
+    }
+    Ok(())
+}

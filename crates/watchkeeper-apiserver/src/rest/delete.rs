@@ -1,0 +1,272 @@
+//! Delete, and delete of a collection.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{
+    ATTEMPTS, Answer, Request, Rest, errors, meta,
+    options::{ListOptions, wrong_dry_run},
+    read::{self, show_list},
+    represent::Representer,
+    update::is_done,
+};
+use crate::{
+    field::{FieldError, FieldErrorKind},
+    seam,
+    status::ApiError,
+    storage::Expected,
+};
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+/// What becomes of what an object owns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Propagation {
+    Orphan,
+    Background,
+    Foreground,
+}
+
+/// The options of a deletion.
+#[derive(Debug, Clone, Default)]
+pub(super) struct DeleteOptions {
+    is_dry_run: bool,
+    grace_period_seconds: Option<i64>,
+    propagation: Option<Propagation>,
+    orphans_dependents: Option<bool>,
+    uid: Option<String>,
+    version: Option<String>,
+}
+
+/// What became of an object.
+#[derive(Debug)]
+struct Deleted {
+    object: Value,
+    is_gone: bool,
+}
+
+impl Rest {
+    /// DELETE of an object.
+    pub(crate) fn delete(&self, request: &Request) -> Result<Answer, ApiError> {
+        let options = DeleteOptions::read(request)?;
+        let deleted = self.delete_object(request, &options)?;
+        let waits = !deleted.is_gone && options.orphans_dependents == Some(false);
+        let code = if waits { 202 } else { 200 };
+        if deleted.is_gone && !request.kind.strategy.rules().delete_returns_object {
+            return Ok(Answer::value(code, success(request, &deleted.object)));
+        }
+        self.show(request, code, deleted.object)
+    }
+
+    /// DELETE of a collection: answers what was there.
+    pub(crate) async fn delete_collection(&self, request: &Request) -> Result<Answer, ApiError> {
+        let options = DeleteOptions::read(request)?;
+        let list = ListOptions::read(&request.parameters, false)?;
+        self.check_fields(&request.kind, &list)?;
+        read::check_form(&request.form, &request.kind, true)?;
+        let (page, token) = self.page(request, &list).await?;
+        for object in &page.objects {
+            let one = request.about(&object.content.namespace, &object.content.name);
+            match self.delete_object(&one, &options) {
+                // Someone else was faster.
+                Err(error) if error.code == 404 => {}
+                other => {
+                    other?;
+                }
+            }
+        }
+        let representer = Representer::new(request.kind.clone(), request.form.clone(), self.now());
+        let metadata = read::list_metadata(&page, token, &request.kind, list.selector.is_empty());
+        Ok(Answer::new(200, show_list(&representer, &page.objects, metadata)))
+    }
+
+    fn delete_object(&self, request: &Request, options: &DeleteOptions) -> Result<Deleted, ApiError> {
+        let (table, key) = (request.table(), request.key());
+        for _ in 0..ATTEMPTS {
+            let current = self.current(request)?;
+            let old = seam::from_stored(&current.content, current.version, &request.kind);
+            options.check_preconditions(request, &old)?;
+            let new = self.marked(request, options, &old)?;
+            if is_done(&new) {
+                if options.is_dry_run
+                    || self.store.delete(&table, &key, current.version, self.now()).is_ok()
+                {
+                    return Ok(Deleted { object: new, is_gone: true });
+                }
+                continue;
+            }
+            if new == old || options.is_dry_run {
+                return Ok(Deleted { object: new, is_gone: false });
+            }
+            let content = Self::content(new.clone(), &request.kind)?;
+            if let Ok(stored) = self.store.put(&table, content, Expected::Version(current.version), self.now()) {
+                let mut object = new;
+                meta::metadata(&mut object)?
+                    .insert("resourceVersion".into(), stored.version.to_string().into());
+                return Ok(Deleted { object, is_gone: false });
+            }
+        }
+        Err(errors::modified(&request.kind, &request.name))
+    }
+
+    /// The object with the marks of its deletion: when, for how long it may go on, and what it waits for.
+    fn marked(&self, request: &Request, options: &DeleteOptions, old: &Value) -> Result<Value, ApiError> {
+        let mut new = old.clone();
+        let kind = &request.kind;
+        let was_marked = meta::is_being_deleted(old);
+        let counts = old.pointer("/metadata/generation").and_then(Value::as_i64).filter(|count| *count > 0);
+        let is_namespace = kind.gvk.kind == "Namespace" && kind.gvk.group.is_empty();
+        options.set_finalizers(&mut new)?;
+        let default_grace = kind.strategy.grace_period_seconds(old).map(i64::from);
+        let grace = match (default_grace, options.grace_period_seconds) {
+            (None | Some(0), _) => 0,
+            (Some(_), Some(asked)) => asked.max(0),
+            (Some(default), None) => default,
+        };
+        let metadata = meta::metadata(&mut new)?;
+        if was_marked {
+            let left = metadata.get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
+            // The time left can be made shorter, not longer.
+            if default_grace.is_some() && grace < left && options.grace_period_seconds.is_some() {
+                metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
+                metadata.insert("deletionTimestamp".into(), self.in_seconds(grace).into());
+            }
+            return Ok(new);
+        }
+        metadata.insert("deletionTimestamp".into(), self.in_seconds(grace).into());
+        if is_namespace {
+            new["status"]["phase"] = "Terminating".into();
+            return Ok(new);
+        }
+        metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
+        if let Some(counts) = counts {
+            metadata.insert("generation".into(), (counts + 1).into());
+        }
+        Ok(new)
+    }
+
+    fn in_seconds(&self, seconds: i64) -> String {
+        meta::timestamp(self.now() + Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
+    }
+}
+
+impl DeleteOptions {
+    /// Reads and checks the options, from the body if there is one, else from the query.
+    pub(super) fn read(request: &Request) -> Result<Self, ApiError> {
+        let given = if request.body.iter().all(u8::is_ascii_whitespace) {
+            from_query(request)?
+        } else {
+            seam::delete_options(request.content_type.as_deref(), &request.body)?
+        };
+        let mut wrong = Vec::new();
+        let text = |path: &str| given.pointer(path).and_then(Value::as_str).map(str::to_owned);
+        let dry_run = given.get("dryRun").and_then(Value::as_array).cloned().unwrap_or_default();
+        let orphans_dependents = given.get("orphanDependents").and_then(Value::as_bool);
+        let policy = text("/propagationPolicy");
+        if orphans_dependents.is_some()
+            && let Some(policy) = &policy
+        {
+            let detail = "orphanDependents and deletionPropagation cannot be both set";
+            let value = Some(policy.as_str().into());
+            wrong.push(FieldError::new(FieldErrorKind::Invalid, "propagationPolicy", value, detail));
+        }
+        let propagation = match policy.as_deref() {
+            None => orphans_dependents.map(|is_orphaned| {
+                if is_orphaned { Propagation::Orphan } else { Propagation::Background }
+            }),
+            Some("Orphan") => Some(Propagation::Orphan),
+            Some("Background") => Some(Propagation::Background),
+            Some("Foreground") => Some(Propagation::Foreground),
+            Some(other) => {
+                let detail = "supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"";
+                let value = Some(other.into());
+                wrong.push(FieldError::new(FieldErrorKind::NotSupported, "propagationPolicy", value, detail));
+                None
+            }
+        };
+        wrong.extend(wrong_dry_run(dry_run.iter().filter_map(Value::as_str)));
+        if !wrong.is_empty() {
+            return Err(errors::invalid_as("DeleteOptions", "meta.k8s.io", "", &wrong));
+        }
+        Ok(Self {
+            is_dry_run: !dry_run.is_empty(),
+            grace_period_seconds: given.get("gracePeriodSeconds").and_then(Value::as_i64),
+            propagation,
+            orphans_dependents,
+            uid: text("/preconditions/uid"),
+            version: text("/preconditions/resourceVersion"),
+        })
+    }
+
+    fn check_preconditions(&self, request: &Request, current: &Value) -> Result<(), ApiError> {
+        let uid = meta::text(current, "uid");
+        if let Some(asked) = self.uid.as_deref().filter(|asked| *asked != uid) {
+            let why = format!(
+                "the UID in the precondition ({asked}) does not match the UID in record ({uid}). The object might have \
+                 been deleted and then recreated"
+            );
+            return Err(errors::precondition(&request.kind, &request.name, &why));
+        }
+        let version = meta::text(current, "resourceVersion");
+        if let Some(asked) = self.version.as_deref().filter(|asked| *asked != version) {
+            let why = format!(
+                "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record \
+                 ({version}). The object might have been modified"
+            );
+            return Err(errors::precondition(&request.kind, &request.name, &why));
+        }
+        Ok(())
+    }
+
+    /// The finalizers that make the garbage collector do what is asked for.
+    fn set_finalizers(&self, object: &mut Value) -> Result<(), ApiError> {
+        let Some(propagation) = self.propagation else { return Ok(()) };
+        let metadata = meta::metadata(object)?;
+        let finalizers = metadata.entry("finalizers").or_insert_with(|| json!([]));
+        let Some(finalizers) = finalizers.as_array_mut() else { return Ok(()) };
+        let wanted = match propagation {
+            Propagation::Orphan => Some(ORPHAN),
+            Propagation::Foreground => Some(FOREGROUND),
+            Propagation::Background => None,
+        };
+        finalizers.retain(|name| name != ORPHAN && name != FOREGROUND || name.as_str() == wanted);
+        if let Some(wanted) = wanted
+            && !finalizers.iter().any(|name| name == wanted)
+        {
+            finalizers.push(wanted.into());
+        }
+        if finalizers.is_empty() {
+            metadata.remove("finalizers");
+        }
+        Ok(())
+    }
+}
+
+fn from_query(request: &Request) -> Result<Value, ApiError> {
+    let parameters = &request.parameters;
+    let mut given = json!({});
+    if let Some(seconds) = parameters.number("gracePeriodSeconds")? {
+        given["gracePeriodSeconds"] = seconds.into();
+    }
+    if let Some(orphans) = parameters.flag("orphanDependents") {
+        given["orphanDependents"] = orphans.into();
+    }
+    if let Some(policy) = parameters.given("propagationPolicy") {
+        given["propagationPolicy"] = policy.into();
+    }
+    let dry_run: Vec<&str> = parameters.all("dryRun").filter(|value| !value.is_empty()).collect();
+    if !dry_run.is_empty() {
+        given["dryRun"] = dry_run.into();
+    }
+    Ok(given)
+}
+
+fn success(request: &Request, object: &Value) -> Value {
+    let mut details = json!({"name": request.name, "kind": request.kind.plural, "uid": meta::text(object, "uid")});
+    if !request.kind.gvk.group.is_empty() {
+        details["group"] = request.kind.gvk.group.clone().into();
+    }
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+}

@@ -1,0 +1,1 @@
+//! What lies below an object and is not the object: scale, binding, eviction, token.

@@ -1,0 +1,206 @@
+//! The server: made, used in process, listening, shut down.
+
+use std::{
+    convert::Infallible,
+    future::Future,
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use kube_client::Client;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tower::Service;
+
+use crate::{
+    clock::{Clock, TokioClock},
+    http::{AllowAll, Api, Listener, ResponseBody, TokenFileError, Tokens},
+    kinds::Registry,
+    rest::Rest,
+    storage::{HistoryWindow, MemoryStore, Storage},
+};
+
+/// A Kubernetes API server in this process.
+///
+/// It holds its objects in memory for as long as it lives. [`ApiServer::client`] answers a client that needs no socket;
+/// [`ApiServer::listen`] serves the same objects to other processes. Handles are clones of each other: the last one that
+/// is dropped ends every watch.
+#[derive(Debug, Clone)]
+pub struct ApiServer {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    api: Arc<Api>,
+    shutdown: watch::Sender<bool>,
+    listeners: Mutex<Vec<Listener>>,
+}
+
+/// What a server is made from.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ApiServerBuilder {
+    clock: Option<Arc<dyn Clock>>,
+    history: HistoryWindow,
+    bookmark_interval: Duration,
+    seed: Option<u64>,
+    tokens: Tokens,
+    has_control: bool,
+}
+
+impl Default for ApiServerBuilder {
+    fn default() -> Self {
+        Self {
+            clock: None,
+            history: HistoryWindow { events: 10_000, age: Duration::from_secs(300) },
+            bookmark_interval: Duration::from_secs(60),
+            seed: None,
+            tokens: Tokens::default(),
+            has_control: false,
+        }
+    }
+}
+
+impl ApiServerBuilder {
+    /// Takes the time from `clock`.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Some(Arc::new(clock));
+        self
+    }
+
+    /// Keeps the history of each resource for `age`, and at most `events` of it.
+    #[must_use]
+    pub fn history(mut self, events: usize, age: Duration) -> Self {
+        self.history = HistoryWindow { events, age };
+        self
+    }
+
+    /// Sends watches that ask for bookmarks one every `interval`.
+    #[must_use]
+    pub fn bookmark_interval(mut self, interval: Duration) -> Self {
+        self.bookmark_interval = interval;
+        self
+    }
+
+    /// Makes names, uids and jitter the same in every run.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Knows clients by bearer tokens: lines of `token,user,uid,"group1,group2"`.
+    ///
+    /// # Errors
+    /// If a line is not understood.
+    pub fn tokens(mut self, csv: &str) -> Result<Self, TokenFileError> {
+        self.tokens = Tokens::parse(csv)?;
+        Ok(self)
+    }
+
+    /// Serves `/-/control`, where tests can tell the server what to do.
+    #[must_use]
+    pub fn control(mut self, is_served: bool) -> Self {
+        self.has_control = is_served;
+        self
+    }
+
+    /// Makes the server.
+    pub fn build(self) -> ApiServer {
+        let (shutdown, is_down) = watch::channel(false);
+        let clock = self.clock.unwrap_or_else(|| Arc::new(TokioClock::new()));
+        let store: Arc<dyn Storage> = Arc::new(MemoryStore::new(self.history));
+        let rest = Rest {
+            store,
+            registry: Registry::new(),
+            clock,
+            random: Mutex::new(self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed)),
+            shutdown: is_down,
+            bookmark_interval: self.bookmark_interval,
+        };
+        rest.make_namespaces();
+        let api = Arc::new(Api {
+            rest,
+            tokens: self.tokens,
+            authorizer: Arc::new(AllowAll),
+            has_control: self.has_control,
+        });
+        ApiServer { inner: Arc::new(Inner { api, shutdown, listeners: Mutex::new(Vec::new()) }) }
+    }
+}
+
+impl ApiServer {
+    /// A server with the usual options.
+    pub fn in_process() -> Self {
+        Self::builder().build()
+    }
+
+    /// A server to be made with other options.
+    pub fn builder() -> ApiServerBuilder {
+        ApiServerBuilder::default()
+    }
+
+    /// A client of this server, without a socket. Its default namespace is `default`.
+    pub fn client(&self) -> Client {
+        Client::new(self.service(), "default")
+    }
+
+    /// The server as a service, for clients that bring their own.
+    pub fn service(&self) -> ApiService {
+        ApiService { api: Arc::clone(&self.inner.api) }
+    }
+
+    /// Serves on `address` until it is shut down; answers the address, with the port that was chosen for port 0.
+    ///
+    /// # Errors
+    /// If the address cannot be listened on.
+    pub async fn listen(&self, address: SocketAddr) -> io::Result<SocketAddr> {
+        let is_down = self.inner.shutdown.subscribe();
+        let listener = Listener::start(Arc::clone(&self.inner.api), address, None, is_down).await?;
+        let address = listener.address();
+        self.inner.listeners.lock().push(listener);
+        Ok(address)
+    }
+
+    /// Ends every watch, closes every socket and waits until that is done.
+    pub async fn shutdown(&self) {
+        self.inner.shutdown.send_replace(true);
+        let listeners = std::mem::take(&mut *self.inner.listeners.lock());
+        for listener in listeners {
+            listener.join().await;
+        }
+    }
+}
+
+/// The server as a tower service.
+#[derive(Debug, Clone)]
+pub struct ApiService {
+    api: Arc<Api>,
+}
+
+impl<B> Service<Request<B>> for ApiService
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: std::fmt::Display + Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    type Response = Response<ResponseBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let api = Arc::clone(&self.api);
+        Box::pin(async move { Ok(api.respond(request).await) })
+    }
+}
