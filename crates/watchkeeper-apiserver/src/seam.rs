@@ -132,7 +132,8 @@ pub(crate) fn strategic(current: &Value, patch: &Value, _ty: &TypeRef) -> Result
 
 /// The options of a deletion.
 pub(crate) fn delete_options(_content_type: Option<&str>, body: &[u8]) -> Result<Value, ApiError> {
-    let options: Value = serde_json::from_slice(body).map_err(|error| ApiError::bad_request(error.to_string()))?;
+    let options: Value =
+        serde_json::from_slice(body).map_err(|error| ApiError::bad_request(error.to_string()))?;
     let kind = options.get("kind").and_then(Value::as_str).unwrap_or("DeleteOptions");
     if kind != "DeleteOptions" {
         return Err(ApiError::bad_request(format!("no kind {kind:?} is registered for version \"v1\"")));

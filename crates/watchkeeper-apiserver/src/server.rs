@@ -20,6 +20,7 @@ use tower::Service;
 
 use crate::{
     clock::{Clock, TokioClock},
+    controllers::{Background, ControllerOptions},
     http::{AllowAll, Api, Listener, ResponseBody, TokenFileError, Tokens},
     kinds::Registry,
     rest::Rest,
@@ -39,6 +40,7 @@ pub struct ApiServer {
 #[derive(Debug)]
 struct Inner {
     api: Arc<Api>,
+    background: Arc<Background>,
     shutdown: watch::Sender<bool>,
     listeners: Mutex<Vec<Listener>>,
 }
@@ -53,6 +55,7 @@ pub struct ApiServerBuilder {
     seed: Option<u64>,
     tokens: Tokens,
     has_control: bool,
+    has_controllers: bool,
 }
 
 impl Default for ApiServerBuilder {
@@ -64,6 +67,7 @@ impl Default for ApiServerBuilder {
             seed: None,
             tokens: Tokens::default(),
             has_control: false,
+            has_controllers: true,
         }
     }
 }
@@ -113,6 +117,16 @@ impl ApiServerBuilder {
         self
     }
 
+    /// Runs the controllers a cluster has beside its API server: garbage collection, the end of namespaces, a service
+    /// account in each. On unless said otherwise. Without them nothing follows its owner, and a namespace that is deleted
+    /// stays until its finalizers are taken away; the system namespaces and the end of definitions of custom resources
+    /// are the API server's own.
+    #[must_use]
+    pub fn controllers(mut self, are_run: bool) -> Self {
+        self.has_controllers = are_run;
+        self
+    }
+
     /// Makes the server.
     pub fn build(self) -> ApiServer {
         let (shutdown, is_down) = watch::channel(false);
@@ -126,6 +140,9 @@ impl ApiServerBuilder {
             shutdown: is_down,
             bookmark_interval: self.bookmark_interval,
         };
+        let options =
+            ControllerOptions { has_cluster_controllers: self.has_controllers, root_certificate: None };
+        let background = Arc::new(Background::new(options, shutdown.subscribe()));
         rest.make_namespaces();
         let api = Arc::new(Api {
             rest,
@@ -133,7 +150,7 @@ impl ApiServerBuilder {
             authorizer: Arc::new(AllowAll),
             has_control: self.has_control,
         });
-        ApiServer { inner: Arc::new(Inner { api, shutdown, listeners: Mutex::new(Vec::new()) }) }
+        ApiServer { inner: Arc::new(Inner { api, background, shutdown, listeners: Mutex::new(Vec::new()) }) }
     }
 }
 
@@ -155,7 +172,7 @@ impl ApiServer {
 
     /// The server as a service, for clients that bring their own.
     pub fn service(&self) -> ApiService {
-        ApiService { api: Arc::clone(&self.inner.api) }
+        ApiService { api: Arc::clone(&self.inner.api), background: Arc::clone(&self.inner.background) }
     }
 
     /// Serves on `address` until it is shut down; answers the address, with the port that was chosen for port 0.
@@ -163,6 +180,7 @@ impl ApiServer {
     /// # Errors
     /// If the address cannot be listened on.
     pub async fn listen(&self, address: SocketAddr) -> io::Result<SocketAddr> {
+        self.inner.background.start(&self.inner.api);
         let is_down = self.inner.shutdown.subscribe();
         let listener = Listener::start(Arc::clone(&self.inner.api), address, None, is_down).await?;
         let address = listener.address();
@@ -177,6 +195,7 @@ impl ApiServer {
         for listener in listeners {
             listener.join().await;
         }
+        self.inner.background.join().await;
     }
 }
 
@@ -184,6 +203,7 @@ impl ApiServer {
 #[derive(Debug, Clone)]
 pub struct ApiService {
     api: Arc<Api>,
+    background: Arc<Background>,
 }
 
 impl<B> Service<Request<B>> for ApiService
@@ -200,6 +220,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
+        self.background.start(&self.api);
         let api = Arc::clone(&self.api);
         Box::pin(async move { Ok(api.respond(request).await) })
     }

@@ -9,13 +9,16 @@
 //! | [`namespaces`] | namespaces end when they are empty |
 //! | [`definitions`] | definitions of custom resources end when their objects are gone |
 //! | [`furnish`] | system namespaces, default service accounts, the root certificate |
-//! | [`driver`] | the task that runs all of them |
+//! | [`driver`] | the loop that runs all of them |
+//! | [`server`], [`feed`], [`background`] | the same on a server: its objects, its history, its task |
 //!
 //! Each controller is a state machine: changes and the time go in, one small step at a time comes out, written to the
 //! server's own objects without a request. So a run depends on nothing but the order of writes, and follows paused time.
 
+mod background;
 mod definitions;
 mod driver;
+mod feed;
 mod furnish;
 mod garbage;
 #[cfg(test)]
@@ -24,12 +27,14 @@ mod namespaces;
 mod object;
 mod objects;
 mod queue;
+mod server;
 #[cfg(test)]
 mod tests;
 mod timestamp;
 
 use std::time::Duration;
 
+pub(crate) use self::background::Background;
 use self::{
     definitions::Definitions,
     furnish::{Furnisher, Furniture},

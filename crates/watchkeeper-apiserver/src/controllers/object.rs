@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::Value;
 
-use crate::kinds::GroupVersionKind;
+use crate::{kinds::GroupVersionKind, storage::Object};
 
 /// The name of one life of an object: an object created again under the same name has another.
 pub(crate) type Uid = Arc<str>;
@@ -107,6 +108,25 @@ impl Meta {
         })
     }
 
+    /// The metadata of a stored object of `kind`. Only its metadata is read.
+    pub(crate) fn of_stored(kind: &Arc<GroupVersionKind>, object: &Object) -> Self {
+        let content = &object.content;
+        // What the server has stored reads back; were it not so, an object without owners is one nobody touches.
+        let read: StoredMetadata = content.metadata().unwrap_or_default();
+        Self {
+            place: Place {
+                kind: Arc::clone(kind),
+                namespace: content.namespace.clone(),
+                name: content.name.clone(),
+            },
+            uid: (*content.uid).into(),
+            resource_version: object.version.to_string().into(),
+            owners: read.owner_references.iter().filter_map(Owner::of).collect(),
+            finalizers: read.finalizers,
+            deletion_timestamp: read.deletion_timestamp,
+        }
+    }
+
     /// It has been deleted and something still keeps it.
     pub(crate) fn is_being_deleted(&self) -> bool {
         self.deletion_timestamp.is_some()
@@ -139,6 +159,15 @@ impl Meta {
             && group == self.place.kind.group
             && (self.place.namespace.is_empty() || *self.place.namespace == *namespace)
     }
+}
+
+/// What is read of the metadata of a stored object, beside what storage knows itself.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct StoredMetadata {
+    owner_references: Vec<Value>,
+    finalizers: Vec<Box<str>>,
+    deletion_timestamp: Option<Box<str>>,
 }
 
 impl Owner {

@@ -73,7 +73,8 @@ impl Rest {
 
 fn apply_patch(ty: PatchType, request: &Request, current: &Value) -> Result<Value, ApiError> {
     let body = || {
-        serde_json::from_slice::<Value>(&request.body).map_err(|_| ApiError::bad_request("invalid JSON patch"))
+        serde_json::from_slice::<Value>(&request.body)
+            .map_err(|_| ApiError::bad_request("invalid JSON patch"))
     };
     match ty {
         PatchType::Json => seam::json_patch(current, &request.body),
@@ -89,7 +90,8 @@ fn read_patched(request: &Request, options: &WriteOptions, patched: Value) -> Re
     seam::decode(Some("application/json"), text.as_bytes(), &request.kind, options.field_validation)
         .map(|decoded| decoded.object)
         .map_err(|error| {
-            let wrong = FieldError::new(FieldErrorKind::Invalid, "patch", Some(text.clone().into()), error.message);
+            let wrong =
+                FieldError::new(FieldErrorKind::Invalid, "patch", Some(text.clone().into()), error.message);
             errors::invalid_as("", "", "", &[wrong])
         })
 }

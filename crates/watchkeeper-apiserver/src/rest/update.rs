@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use super::{
-    ATTEMPTS, Answer, Request, Rest, create::fit_namespace, errors, meta,
+    ATTEMPTS, Answer, Request, Rest,
+    create::fit_namespace,
+    errors, meta,
     options::{WriteKind, WriteOptions},
 };
 use crate::{
@@ -48,15 +50,16 @@ impl Rest {
         fit_namespace(&mut object, &request.kind, &request.namespace)?;
         check_name(&object, &request.name)?;
         let is_creator = part == Part::Main && request.kind.strategy.rules().creates_on_update;
-        let updated = self.change(request, &options, part, Source::Put, &mut warnings, |current| match current {
-            Some(_) => Ok(object.clone()),
-            None if is_creator => {
-                let mut object = object.clone();
-                meta::metadata(&mut object)?.remove("resourceVersion");
-                Ok(object)
-            }
-            None => Err(errors::not_found(&request.kind, &request.name)),
-        })?;
+        let updated =
+            self.change(request, &options, part, Source::Put, &mut warnings, |current| match current {
+                Some(_) => Ok(object.clone()),
+                None if is_creator => {
+                    let mut object = object.clone();
+                    meta::metadata(&mut object)?.remove("resourceVersion");
+                    Ok(object)
+                }
+                None => Err(errors::not_found(&request.kind, &request.name)),
+            })?;
         let code = if updated.is_new { 201 } else { 200 };
         Ok(self.show(request, code, updated.object)?.with_warnings(warnings))
     }
@@ -79,13 +82,19 @@ impl Rest {
                 match self.create_object(request, options, object, warnings) {
                     Ok(object) => return Ok(Updated { object, is_new: true }),
                     // Someone else was faster: there is something to change now.
-                    Err(error) if error.reason == "AlreadyExists" && self.store.get(&table, &key).is_some() => continue,
+                    Err(error)
+                        if error.reason == "AlreadyExists" && self.store.get(&table, &key).is_some() =>
+                    {
+                        continue;
+                    }
                     Err(error) => return Err(error),
                 }
             };
             let old = seam::from_stored(&current.content, current.version, &request.kind);
             let new = produce(Some(&old))?;
-            if let Some(object) = self.replace(request, options, part, source, &current, &old, new, warnings)? {
+            if let Some(object) =
+                self.replace(request, options, part, source, &current, &old, new, warnings)?
+            {
                 return Ok(Updated { object, is_new: false });
             }
         }
@@ -126,8 +135,7 @@ impl Rest {
         let table = request.table();
         let now = self.now();
         if is_done(&new) {
-            if !options.is_dry_run
-                && self.store.delete(&table, &request.key(), current.version, now).is_err()
+            if !options.is_dry_run && self.store.delete(&table, &request.key(), current.version, now).is_err()
             {
                 return Ok(None);
             }
@@ -195,7 +203,9 @@ fn take_system_fields(new: &mut Value, old: &Value) -> Result<(), ApiError> {
     let metadata = meta::metadata(new)?;
     let old = old.get("metadata");
     let was = |member: &str| old.and_then(|old| old.get(member)).cloned();
-    for member in ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"] {
+    for member in
+        ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"]
+    {
         match was(member) {
             Some(value) => metadata.insert(member.into(), value),
             None => metadata.remove(member),
@@ -222,7 +232,9 @@ fn is_same(new: &Value, old: &Value) -> bool {
     }
     let without_times = |object: &Value| {
         let mut object = object.clone();
-        for entry in object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut).into_iter().flatten() {
+        for entry in
+            object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut).into_iter().flatten()
+        {
             if let Some(entry) = entry.as_object_mut() {
                 entry.remove("time");
             }

@@ -10,6 +10,7 @@ use std::{
 };
 
 use parking_lot::RwLock;
+use tokio::sync::watch;
 
 use super::{
     Change, Conflict, Content, Event, Expected, Expired, Log, Object, Page, Query, Storage, table::Table,
@@ -35,6 +36,8 @@ pub(crate) struct MemoryStore {
     /// Published after the event is in its log: a reader that takes this first and finds its log read to the end has
     /// seen everything up to it.
     version: AtomicU64,
+    /// The same, for those who wait for it.
+    newest: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
@@ -52,14 +55,14 @@ impl MemoryStore {
             window,
             tables: RwLock::new(Tables { by_name: BTreeMap::new(), version: FIRST_VERSION, compacted: 0 }),
             version: AtomicU64::new(FIRST_VERSION),
+            newest: watch::Sender::new(FIRST_VERSION),
         }
     }
 
     /// Drops what has left the window.
     fn trim(&self, table: &mut Table, now: SystemTime) {
         let gone = table.log.drop_while(|oldest, count| {
-            count > self.window.events
-                || now.duration_since(oldest.at).is_ok_and(|age| age > self.window.age)
+            count > self.window.events || now.duration_since(oldest.at).is_ok_and(|age| age > self.window.age)
         });
         for event in gone {
             table.forget_before(&event.object.content.key(), event.version);
@@ -67,7 +70,9 @@ impl MemoryStore {
     }
 
     fn is_due(&self, table: &Table, now: SystemTime) -> bool {
-        table.log.is_due(self.window.events, |at| now.duration_since(at).is_ok_and(|age| age > self.window.age))
+        table
+            .log
+            .is_due(self.window.events, |at| now.duration_since(at).is_ok_and(|age| age > self.window.age))
     }
 
     /// Puts or deletes under the lock, after `check` has had a look at what is there.
@@ -116,6 +121,7 @@ impl MemoryStore {
         self.trim(rows, now);
         self.version.store(version, Ordering::Release);
         rows.log.wake(version);
+        self.newest.send_replace(version);
         Ok((version, object))
     }
 }
@@ -123,6 +129,10 @@ impl MemoryStore {
 impl Storage for MemoryStore {
     fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
+    }
+
+    fn subscribe(&self) -> watch::Receiver<u64> {
+        self.newest.subscribe()
     }
 
     fn get(&self, table: &str, key: &str) -> Option<Arc<Object>> {
@@ -133,7 +143,13 @@ impl Storage for MemoryStore {
         self.tables.read().by_name.get(table).map_or(0, Table::len)
     }
 
-    fn put(&self, table: &str, content: Content, expected: Expected, now: SystemTime) -> Result<Arc<Object>, Conflict> {
+    fn put(
+        &self,
+        table: &str,
+        content: Content,
+        expected: Expected,
+        now: SystemTime,
+    ) -> Result<Arc<Object>, Conflict> {
         let key = content.key();
         let (_, object) = self.commit(table, &key, expected, Some(content), now)?;
         object.ok_or(Conflict { current: None })

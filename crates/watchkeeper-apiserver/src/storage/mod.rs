@@ -13,6 +13,8 @@ mod tests;
 
 use std::{fmt, sync::Arc, time::SystemTime};
 
+use tokio::sync::watch;
+
 pub(crate) use log::{Change, Event, Lagged, Log, Position};
 pub(crate) use memory::{HistoryWindow, MemoryStore};
 pub(crate) use object::{Content, NotAnObject, Object};
@@ -74,6 +76,9 @@ pub(crate) trait Storage: fmt::Debug + Send + Sync {
     /// The version of the newest write.
     fn version(&self) -> u64;
 
+    /// Tells a reader of all tables when there is something new.
+    fn subscribe(&self) -> watch::Receiver<u64>;
+
     /// The object of `table` under `key`.
     fn get(&self, table: &str, key: &str) -> Option<Arc<Object>>;
 
@@ -81,7 +86,13 @@ pub(crate) trait Storage: fmt::Debug + Send + Sync {
     fn count(&self, table: &str) -> usize;
 
     /// Puts an object, if what is there now is as expected.
-    fn put(&self, table: &str, content: Content, expected: Expected, now: SystemTime) -> Result<Arc<Object>, Conflict>;
+    fn put(
+        &self,
+        table: &str,
+        content: Content,
+        expected: Expected,
+        now: SystemTime,
+    ) -> Result<Arc<Object>, Conflict>;
 
     /// Deletes an object of `version`; answers the version of the deletion.
     fn delete(&self, table: &str, key: &str, version: u64, now: SystemTime) -> Result<u64, Conflict>;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 /// What a write stores, before the store has given it a version.
@@ -71,7 +72,11 @@ impl Content {
 
     /// The key it is stored under: `namespace/name`, or `name` for objects of the cluster.
     pub(crate) fn key(&self) -> String {
-        if self.namespace.is_empty() { self.name.to_string() } else { format!("{}/{}", self.namespace, self.name) }
+        if self.namespace.is_empty() {
+            self.name.to_string()
+        } else {
+            format!("{}/{}", self.namespace, self.name)
+        }
     }
 
     /// The value of a label.
@@ -83,6 +88,14 @@ impl Content {
     /// The value of a field that selectors may ask about; empty if the object does not have it.
     pub(crate) fn field(&self, field: &str) -> &str {
         self.fields.iter().find(|(name, _)| **name == *field).map_or("", |(_, value)| value)
+    }
+
+    /// The metadata without its resourceVersion. What comes after it is not looked at.
+    pub(crate) fn metadata<T: DeserializeOwned>(&self) -> Option<T> {
+        let mut bytes = Vec::with_capacity(self.rest.len() + 1);
+        bytes.push(b'{');
+        bytes.extend_from_slice(&self.rest);
+        serde_json::Deserializer::from_slice(&bytes).into_iter().next()?.ok()
     }
 
     /// Bytes it takes when written out.
