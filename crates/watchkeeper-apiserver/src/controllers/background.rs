@@ -3,7 +3,7 @@
 use std::sync::{Arc, Once};
 
 use parking_lot::Mutex;
-use tokio::{sync::watch, task::JoinSet};
+use tokio::{runtime::Handle, sync::watch, task::JoinSet};
 
 use super::{ControllerOptions, Controllers, driver, feed::StoreFeed};
 use crate::http::Api;
@@ -24,15 +24,20 @@ impl Background {
         Self { options, stop, start: Once::new(), tasks: Mutex::default() }
     }
 
-    /// Starts them, the first time. To be called in a runtime.
+    /// Starts them, the first time this is called in a runtime.
     pub(crate) fn start(&self, api: &Arc<Api>) {
+        if self.start.is_completed() {
+            return;
+        }
+        let Ok(runtime) = Handle::try_current() else { return };
         self.start.call_once(|| {
             let (api, stop) = (Arc::clone(api), self.stop.clone());
             let controllers = Controllers::new(self.options.clone());
-            self.tasks.lock().spawn(async move {
+            let run = async move {
                 let feed = StoreFeed::new(Arc::clone(&api));
                 driver::run(controllers, &api.rest, feed, &*api.rest.clock, stop).await;
-            });
+            };
+            self.tasks.lock().spawn_on(run, &runtime);
         });
     }
 

@@ -27,6 +27,8 @@ enum Task {
     Create(&'static str),
     /// See that this namespace has what every one has.
     Furnish(Box<str>),
+    /// See that all have.
+    FurnishAll,
 }
 
 /// What [`Furnisher`] puts into namespaces.
@@ -73,9 +75,12 @@ impl Furnisher {
                 self.furnish(&object.place.namespace);
             }
             // Which ones are missing is not known, so all that are there are looked at.
-            Change::Relisted(kind, objects) if kind.group.is_empty() && kind.kind == "Namespace" => {
+            Change::Relisted(kind, _)
+                if kind.group.is_empty()
+                    && matches!(kind.kind.as_str(), "Namespace" | "ServiceAccount" | "ConfigMap") =>
+            {
                 SYSTEM_NAMESPACES.into_iter().for_each(|name| self.queue.add(Task::Create(name)));
-                objects.iter().for_each(|object| self.furnish(&object.place.name));
+                self.queue.add(Task::FurnishAll);
             }
             Change::Seen(_) | Change::Gone(_) | Change::Relisted(..) | Change::Kinds => {}
         }
@@ -87,6 +92,11 @@ impl Furnisher {
         let is_done = match &task {
             Task::Create(name) => create_namespace(name, objects),
             Task::Furnish(name) => self.furnish_now(name, objects),
+            Task::FurnishAll => {
+                let namespaces = objects.list(&Place::new("", "v1", "Namespace", "", "").kind, None);
+                namespaces.iter().for_each(|namespace| self.furnish(&namespace.place.name));
+                true
+            }
         };
         if is_done {
             self.queue.forget(&task);

@@ -82,6 +82,12 @@ fn a_service_account_that_is_deleted_comes_back() {
     world.user_deletes(&account, Propagation::Background);
     settle(&mut controllers, &world);
     assert_ne!(world.object(&account).unwrap().uid, first);
+
+    world.user_deletes(&account, Propagation::Background);
+    world.take_changes();
+    controllers.take(&Change::Relisted(account.kind.clone(), world.list(&account.kind, None)));
+    settle(&mut controllers, &world);
+    assert!(exists(&world, &account), "also when its end was not heard of");
 }
 
 #[test]
@@ -128,6 +134,21 @@ fn a_namespace_goes_with_everything_in_it() {
     assert!(!exists(&world, &namespace("ns")));
     assert!(world.all().iter().all(|object| &*object.place.namespace != "ns"));
     assert!(exists(&world, &Place::new("", "v1", "ConfigMap", "other", "stays")));
+}
+
+#[test]
+fn what_comes_into_a_namespace_as_it_ends_is_deleted_after_it() {
+    let (mut controllers, world) = (all_controllers(), World::new());
+    world.put(&namespace("ns"), json!({}));
+    world.user_deletes(&namespace("ns"), Propagation::Background);
+    settle(&mut controllers, &world);
+    world.put(&config_map("late"), json!({}));
+    settle(&mut controllers, &world);
+    assert!(!exists(&world, &config_map("late")));
+    world.put(&namespace("ns"), json!({}));
+    world.put(&config_map("in-time"), json!({}));
+    settle(&mut controllers, &world);
+    assert!(exists(&world, &config_map("in-time")));
 }
 
 #[test]

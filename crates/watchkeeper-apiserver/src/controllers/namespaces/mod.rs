@@ -4,7 +4,7 @@ mod conditions;
 mod purge;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     time::Duration,
 };
 
@@ -30,11 +30,16 @@ const REST_PER_OBJECT: Duration = Duration::from_micros(100);
 /// No rest is longer.
 const LONGEST_REST: Duration = Duration::from_secs(1);
 
+/// So many of the namespaces that ended last are remembered.
+const ENDED: usize = 256;
+
 /// Empties namespaces that are being deleted, says in their status what keeps them, and lets them go once they are
 /// empty. Content goes as any client would delete it: its own finalizers and grace periods are respected.
 #[derive(Debug, Default)]
 pub(crate) struct Namespaces {
     terminating: BTreeSet<Box<str>>,
+    /// Namespaces that have ended not long ago. An object that was on its way into one when it ended is deleted after it.
+    ended: VecDeque<Box<str>>,
     passes: BTreeMap<Box<str>, Purge>,
     resting_until: HashMap<Box<str>, Duration>,
     queue: Queue<Box<str>>,
@@ -48,6 +53,11 @@ impl Namespaces {
             Change::Gone(object) if is_namespace(&object.place.kind) => {
                 self.terminating.remove(&object.place.name);
                 self.resting_until.remove(&object.place.name);
+                self.ended.push_back(object.place.name.clone());
+                self.ended.drain(..self.ended.len().saturating_sub(ENDED));
+            }
+            Change::Seen(object) if self.ended.contains(&object.place.namespace) => {
+                self.queue.add(object.place.namespace.clone());
             }
             Change::Seen(object) | Change::Gone(object) => self.look_at(&object.place.namespace),
             Change::Relisted(kind, objects) => {
@@ -66,7 +76,12 @@ impl Namespaces {
         let Some(name) = self.queue.pop(now) else { return false };
         let place = Place::new("", "v1", "Namespace", "", &name);
         let going = self.passes.remove(&name);
-        let Some(namespace) = objects.read(&place).filter(is_ending) else {
+        let found = objects.read(&place);
+        if found.is_none() && self.ended.contains(&name) {
+            self.sweep(name, going, objects);
+            return true;
+        }
+        let Some(namespace) = found.filter(is_ending) else {
             self.queue.forget(&name);
             return true;
         };
@@ -102,7 +117,19 @@ impl Namespaces {
         self.queue.next_due()
     }
 
+    /// Deletes what came into a namespace as it ended.
+    fn sweep(&mut self, name: Box<str>, going: Option<Purge>, objects: &impl Objects) {
+        match going.unwrap_or_else(|| Purge::new(&name, objects)).step(objects) {
+            Progress::Going(pass) => {
+                self.passes.insert(name.clone(), pass);
+                self.queue.add(name);
+            }
+            Progress::Finished(..) => self.queue.forget(&name),
+        }
+    }
+
     fn take_namespace(&mut self, namespace: &Meta) {
+        self.ended.retain(|name| *name != namespace.place.name);
         if namespace.is_being_deleted() {
             self.terminating.insert(namespace.place.name.clone());
             self.look_at(&namespace.place.name);
