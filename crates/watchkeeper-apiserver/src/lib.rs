@@ -2,18 +2,26 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | [`apply`] | server-side apply, and who manages which field |
+//! | [`patch`] | JSON patch, merge patch, strategic merge patch |
 //! | [`status`] | answers that are errors, as the `Status` objects clients branch on |
 //! | [`field`] | what is wrong with one field of an object |
 //! | [`schema`] | the types objects are made of, built-in and custom, in one form |
+//! | [`decode`] | request bodies, JSON, YAML and protobuf, read by the schema |
+//! | [`protobuf`] | objects of built-in kinds as protobuf |
 //! | [`kinds`] | what is served: kinds, their names, verbs and rules |
 //! | [`strategy`] | what differs between kinds when an object is created or changed |
 
 mod clock;
 mod controllers;
+pub mod apply;
+pub mod decode;
 pub mod field;
 mod http;
 pub mod kinds;
 mod rest;
+pub mod patch;
+pub mod protobuf;
 pub mod schema;
 mod seam;
 mod selector;

@@ -11,14 +11,24 @@ use std::{
 
 use super::{Error, module, read};
 
-/// Where a JSON member of a struct is in protobuf: its number, behind those of the messages it is flattened out of.
-pub(super) type Place = Vec<u32>;
+/// What Go knows of a JSON member.
+#[derive(Debug, Clone)]
+pub(super) struct Member {
+    /// Where it is in protobuf: its number, behind those of the messages it is flattened out of.
+    pub(super) numbers: Vec<u32>,
+    /// Can be nil, so zero is a value like others.
+    pub(super) is_pointer: bool,
+    /// `omitempty`: empty strings, lists and maps, 0 and false are not written; structs are.
+    pub(super) omits_empty: bool,
+    /// `omitzero`: structs with nothing in them are not written.
+    pub(super) omits_zero: bool,
+}
 
 /// A struct of Go, as far as its tags go.
 #[derive(Debug, Default)]
 struct Struct {
-    /// Number by JSON name.
-    members: BTreeMap<String, u32>,
+    /// By JSON name.
+    members: BTreeMap<String, Member>,
     /// Number and OpenAPI name of flattened structs.
     flattened: Vec<(u32, String)>,
 }
@@ -35,19 +45,17 @@ impl Packages {
         Self { from: from.to_owned(), read: BTreeMap::new() }
     }
 
-    /// The protobuf place of each JSON member of a type named as in OpenAPI.
-    pub(super) fn places(&mut self, name: &str) -> Result<BTreeMap<String, Place>, Error> {
+    /// The JSON members of a type named as in OpenAPI.
+    pub(super) fn members(&mut self, name: &str) -> Result<BTreeMap<String, Member>, Error> {
         let found = self.find(name)?;
-        let flattened = found.flattened.clone();
-        let mut places: BTreeMap<String, Place> =
-            found.members.iter().map(|(member, number)| (member.clone(), vec![*number])).collect();
+        let (mut members, flattened) = (found.members.clone(), found.flattened.clone());
         for (outer, part) in flattened {
-            for (member, mut place) in self.places(&part)? {
-                place.insert(0, outer);
-                places.insert(member, place);
+            for (name, mut member) in self.members(&part)? {
+                member.numbers.insert(0, outer);
+                members.insert(name, member);
             }
         }
-        Ok(places)
+        Ok(members)
     }
 
     fn find(&mut self, name: &str) -> Result<&Struct, Error> {
@@ -113,9 +121,16 @@ fn read_member(line: &str, package: &str, imports: &BTreeMap<&str, String>, foun
     };
     let mut words = declaration.split_whitespace();
     let (Some(first), second) = (words.next(), words.next()) else { return };
-    let json_name = tag(tags, "json").and_then(|tag| tag.split(',').next()).unwrap_or_default();
+    let mut json = tag(tags, "json").unwrap_or_default().split(',');
+    let json_name = json.next().unwrap_or_default();
     if !json_name.is_empty() {
-        found.members.insert(json_name.to_owned(), number);
+        let member = Member {
+            numbers: vec![number],
+            is_pointer: second.unwrap_or(first).starts_with('*'),
+            omits_empty: json.clone().any(|option| option == "omitempty"),
+            omits_zero: json.any(|option| option == "omitzero"),
+        };
+        found.members.insert(json_name.to_owned(), member);
     } else if second.is_none() {
         let full = match first.trim_start_matches('*').split_once('.') {
             Some((alias, name)) => imports.get(alias).map(|package| format!("{package}.{name}")),

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     Error,
-    go_types::Packages,
+    go_types::{Member, Packages},
     openapi::{Documents, only_kind},
 };
 
@@ -69,11 +69,11 @@ fn render_type(
     let package = name.rsplit_once('.').map_or(name, |(package, _)| package);
     let required: Vec<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let places = go.places(name)?;
+    let members = go.members(name)?;
     for (member, property) in schema["properties"].as_object().into_iter().flatten() {
-        let place = places.get(member);
+        let known = members.get(member);
         // Kind and version travel in the envelope; everything else must have a number.
-        if place.is_none() && member != "kind" && member != "apiVersion" {
+        if known.is_none() && member != "kind" && member != "apiVersion" {
             return Err(Error::Type {
                 name: name.to_owned(),
                 what: format!("{member} has no protobuf number"),
@@ -81,12 +81,13 @@ fn render_type(
         }
         let ty = type_expression(property, package, name, open)?;
         let mut line = format!(" {member}\t{ty}\t");
-        if let Some(place) = place {
-            let numbers: Vec<String> = place.iter().map(u32::to_string).collect();
+        if let Some(known) = known {
+            let numbers: Vec<String> = known.numbers.iter().map(u32::to_string).collect();
             line.push_str(&numbers.join("."));
         }
         line.push('\t');
         line.push_str(if required.contains(&member.as_str()) { "!" } else { "" });
+        line.push_str(known.map_or("", |known| zero(documents, known, property)));
         for strategy in
             property["x-kubernetes-patch-strategy"].as_str().into_iter().flat_map(|all| all.split(','))
         {
@@ -109,6 +110,34 @@ fn render_type(
         out.push('\n');
     }
     Ok(out)
+}
+
+/// What becomes of a member without a value: nothing to say of pointers, `e` when it is left out like an absent one, `z`
+/// when it is written as its zero, `n` when it is written as null.
+fn zero(documents: &Documents, member: &Member, property: &Value) -> &'static str {
+    let reference = property["$ref"].as_str().or_else(|| property.pointer("/allOf/0/$ref")?.as_str());
+    let target = reference.map(|reference| reference.rsplit('/').next().unwrap_or(reference));
+    let is_struct = target.is_some();
+    let is_nil =
+        matches!(property["type"].as_str(), Some("array" | "object")) || property["format"] == "byte";
+    // Written by functions of their own, which have no zero to write but null.
+    let is_null = target.is_some_and(|target| {
+        target.ends_with(".Time")
+            || target.ends_with(".MicroTime")
+            || target.ends_with(".RawExtension")
+            || documents
+                .schema(target)
+                .is_ok_and(|schema| schema.get("type").is_none() && schema.get("oneOf").is_none())
+    });
+    match (member.is_pointer, is_struct) {
+        (true, _) if member.omits_empty || member.omits_zero => "",
+        (true, _) => "n",
+        (false, true) if member.omits_zero => "e",
+        (false, true) if is_null => "n",
+        (false, false) if member.omits_empty || member.omits_zero => "e",
+        (false, false) if is_nil => "n",
+        (false, _) => "z",
+    }
 }
 
 /// The shapes of the types of `CustomResourceDefinition` that are one of two things and have no schema.

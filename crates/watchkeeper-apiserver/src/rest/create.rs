@@ -6,12 +6,16 @@ use super::{
     Answer, Request, Rest, errors, key_of, meta,
     options::{WriteKind, WriteOptions},
     table_of,
+    update::Source,
 };
 use crate::{
+    decode,
     kinds::Kind,
+    schema::write_empty,
     seam,
     status::{ApiError, Cause, Details},
     storage::Expected,
+    strategy::Part,
 };
 
 /// How often another name is tried when a generated one is taken.
@@ -22,14 +26,14 @@ impl Rest {
     pub(crate) fn create(&self, request: &Request) -> Result<Answer, ApiError> {
         let options =
             WriteOptions::read(&request.parameters, WriteKind::Create, request.user_agent.as_deref())?;
-        let decoded = seam::decode(
+        let decoded = decode::body(
             request.content_type.as_deref(),
             &request.body,
             &request.kind,
             options.field_validation,
         )?;
         let mut warnings = decoded.warnings;
-        let object = self.create_object(request, &options, decoded.object, &mut warnings)?;
+        let object = self.create_object(request, &options, Source::Put, decoded.object, &mut warnings)?;
         Ok(self.show(request, 201, object)?.with_warnings(warnings))
     }
 
@@ -38,6 +42,7 @@ impl Rest {
         &self,
         request: &Request,
         options: &WriteOptions,
+        source: Source,
         mut object: Value,
         warnings: &mut Vec<String>,
     ) -> Result<Value, ApiError> {
@@ -47,6 +52,10 @@ impl Rest {
             return Err(ApiError::new(500, "", "resourceVersion should not be set on objects to be created"));
         }
         kind.strategy.set_defaults(&mut object);
+        write_empty(&mut object, &kind.ty);
+        if source != Source::Apply {
+            self.track(request, options, Part::Main, None, &mut object);
+        }
         let strategy = &kind.strategy;
         let prefix = meta::text(&object, "generateName").to_owned();
         let is_named = !meta::text(&object, "name").is_empty();
@@ -56,12 +65,13 @@ impl Rest {
         let template = object;
         for attempt in 1.. {
             let mut object = template.clone();
-            self.set_system_fields(&mut object, options, kind)?;
+            self.set_system_fields(&mut object)?;
             if !is_named && !prefix.is_empty() {
                 let name = meta::generated_name(&prefix, &mut self.random.lock());
                 meta::metadata(&mut object)?.insert("name".into(), name.into());
             }
             strategy.prepare_for_create(&mut object);
+            write_empty(&mut object, &kind.ty);
             let wrong = strategy.validate_create(&object);
             let name = meta::text(&object, "name").to_owned();
             if !wrong.is_empty() {
@@ -97,12 +107,7 @@ impl Rest {
     }
 
     /// What only the server may say about a new object.
-    fn set_system_fields(
-        &self,
-        object: &mut Value,
-        _options: &WriteOptions,
-        _kind: &Kind,
-    ) -> Result<(), ApiError> {
+    fn set_system_fields(&self, object: &mut Value) -> Result<(), ApiError> {
         let metadata = meta::metadata(object)?;
         for member in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
             metadata.remove(member);

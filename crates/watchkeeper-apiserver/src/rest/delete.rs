@@ -12,6 +12,7 @@ use super::{
     update::is_done,
 };
 use crate::{
+    decode,
     field::{FieldError, FieldErrorKind},
     seam,
     status::ApiError,
@@ -159,7 +160,7 @@ impl DeleteOptions {
         let given = if request.body.iter().all(u8::is_ascii_whitespace) {
             from_query(request)?
         } else {
-            seam::delete_options(request.content_type.as_deref(), &request.body)?
+            decode::delete_options(request.content_type.as_deref(), &request.body)?
         };
         let mut wrong = Vec::new();
         let text = |path: &str| given.pointer(path).and_then(Value::as_str).map(str::to_owned);

@@ -14,6 +14,7 @@ mod read;
 pub(crate) mod represent;
 mod subresource;
 mod update;
+mod versions;
 
 use std::{
     sync::Arc,
@@ -166,6 +167,11 @@ impl Rest {
     /// The date.
     fn now(&self) -> SystemTime {
         self.clock.now()
+    }
+
+    /// The date, as managers are noted with.
+    fn timestamp(&self) -> jiff::Timestamp {
+        jiff::Timestamp::try_from(self.now()).unwrap_or_default()
     }
 
     /// Makes the namespaces every cluster has.

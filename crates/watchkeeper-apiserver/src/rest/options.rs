@@ -2,6 +2,8 @@
 
 use super::errors;
 use crate::{
+    apply,
+    decode::FieldValidation,
     field::{FieldError, FieldErrorKind},
     selector::{FieldSelector, LabelSelector, Selector},
     status::ApiError,
@@ -185,17 +187,6 @@ fn match_not_supported(value: &str, detail: &str) -> FieldError {
     FieldError::new(FieldErrorKind::NotSupported, "resourceVersionMatch", Some(value.into()), detail)
 }
 
-/// What to do about unknown and repeated fields in a body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FieldValidation {
-    /// Refuse it.
-    Strict,
-    /// Take it and warn.
-    Warn,
-    /// Take it.
-    Ignore,
-}
-
 /// The options of a write.
 #[derive(Debug, Clone)]
 pub(crate) struct WriteOptions {
@@ -205,10 +196,8 @@ pub(crate) struct WriteOptions {
     pub(crate) field_validation: FieldValidation,
     /// Who is said to manage the fields that change.
     pub(crate) manager: String,
-    /// Whether a manager was named in the query.
-    pub(crate) names_manager: bool,
     /// Apply: take fields from other managers.
-    pub(crate) force: Option<bool>,
+    pub(crate) force: bool,
 }
 
 /// Which sort of write options are about; they name themselves in errors.
@@ -243,17 +232,13 @@ impl WriteOptions {
                 FieldValidation::Warn
             }
         };
-        let named = parameters.given("fieldManager");
-        if let Some(named) = named {
-            wrong.extend(wrong_manager(named));
-        } else if write == WriteKind::Apply {
-            let detail = "is required for apply patch";
-            wrong.push(FieldError::new(FieldErrorKind::Required, "fieldManager", None, detail));
-        }
+        let named = parameters.text("fieldManager").unwrap_or_default();
         let force = parameters.flag("force");
-        if force.is_some() && write == WriteKind::Patch {
-            let detail = "may not be specified for non-apply patch";
-            wrong.push(FieldError::new(FieldErrorKind::Forbidden, "force", None, detail));
+        match write {
+            WriteKind::Create | WriteKind::Update => wrong.extend(apply::options::check_manager(named)),
+            WriteKind::Patch | WriteKind::Apply => {
+                wrong.extend(apply::options::check_patch(named, force, write == WriteKind::Apply));
+            }
         }
         if !wrong.is_empty() {
             let kind = match write {
@@ -266,9 +251,8 @@ impl WriteOptions {
         Ok(Self {
             is_dry_run: parameters.all("dryRun").any(|value| !value.is_empty()),
             field_validation,
-            manager: named.map_or_else(|| manager_of(user_agent), str::to_owned),
-            names_manager: named.is_some(),
-            force,
+            manager: apply::options::manager_name(named, user_agent.unwrap_or_default()),
+            force: force.unwrap_or(false),
         })
     }
 }
@@ -281,28 +265,4 @@ pub(crate) fn wrong_dry_run<'a>(values: impl Iterator<Item = &'a str>) -> Vec<Fi
     }
     let detail = "supported values: \"All\"";
     vec![FieldError::new(FieldErrorKind::NotSupported, "dryRun", Some(values.into()), detail)]
-}
-
-fn wrong_manager(manager: &str) -> Option<FieldError> {
-    let path = "fieldManager";
-    if manager.len() > 128 {
-        return Some(FieldError::new(FieldErrorKind::TooLong, path, None, "may not be more than 128 bytes"));
-    }
-    manager.chars().any(char::is_control).then(|| {
-        let detail = "should only contain printable characters";
-        FieldError::new(FieldErrorKind::Invalid, path, Some(manager.into()), detail)
-    })
-}
-
-/// The part of a user agent before its first slash, cut to the length a manager may have.
-fn manager_of(user_agent: Option<&str>) -> String {
-    let name = user_agent.unwrap_or_default().split('/').next().unwrap_or_default();
-    let mut manager = String::new();
-    for char in name.chars().filter(|char| !char.is_control()) {
-        if manager.len() + char.len_utf8() > 128 {
-            break;
-        }
-        manager.push(char);
-    }
-    if manager.is_empty() { "unknown".to_owned() } else { manager }
 }

@@ -3,13 +3,18 @@
 use serde_json::Value;
 
 use super::{
-    Answer, Request, Rest, errors, meta,
+    Answer, Request, Rest,
+    create::fit_namespace,
+    errors, meta,
     options::{WriteKind, WriteOptions},
     update::{Source, check_name},
+    versions::ServedVersions,
 };
 use crate::{
+    apply::{self, Manager, Subject},
+    decode::{self, FieldValidation},
     field::{FieldError, FieldErrorKind},
-    seam,
+    patch,
     status::{ApiError, Details},
     strategy::Part,
 };
@@ -51,47 +56,86 @@ impl Rest {
         let write = if ty == PatchType::Apply { WriteKind::Apply } else { WriteKind::Patch };
         let options = WriteOptions::read(&request.parameters, write, request.user_agent.as_deref())?;
         let mut warnings = Vec::new();
-        let updated = self.change(request, &options, part, Source::Patch, &mut warnings, |current| {
-            let Some(current) = current else {
-                return Err(errors::not_found(&request.kind, &request.name));
-            };
-            let patched = apply_patch(ty, request, current)?;
-            let patched = read_patched(request, &options, patched)?;
-            check_name(&patched, &request.name)?;
-            let namespace = meta::text(&patched, "namespace");
-            if namespace != request.namespace {
-                return Err(ApiError::bad_request(
-                    "the namespace of the provided object does not match the namespace sent on the request",
-                ));
-            }
-            Ok(patched)
-        })?;
+        let mut told = Vec::new();
+        let updated = if ty == PatchType::Apply {
+            let config = decode::applied(&request.body, options.field_validation)?;
+            told = config.warnings;
+            let versions = ServedVersions::of(request);
+            let subject = Subject::of(&request.kind, part, &versions);
+            let manager = Manager { name: &options.manager, now: self.timestamp() };
+            self.change(request, &options, part, Source::Apply, &mut warnings, |current| {
+                if current.is_none() && part != Part::Main {
+                    return Err(errors::not_found(&request.kind, &request.name));
+                }
+                let applied = apply::apply(current, &config.object, &subject, &manager, options.force)?;
+                let mut applied = check_patched(request, &options, applied, &mut told)?;
+                if current.is_none() {
+                    fit_namespace(&mut applied, &request.kind, &request.namespace)?;
+                }
+                check_place(request, &applied)?;
+                Ok(applied)
+            })?
+        } else {
+            self.change(request, &options, part, Source::Patch, &mut warnings, |current| {
+                let Some(current) = current else {
+                    return Err(errors::not_found(&request.kind, &request.name));
+                };
+                let patched = match ty {
+                    PatchType::Json => patch::json_patch(current, &request.body),
+                    PatchType::Merge => patch::object_body(&request.body).map(|body| patch::merge(current, body)),
+                    PatchType::Strategic | PatchType::Apply => patch::object_body(&request.body)
+                        .and_then(|body| patch::strategic(current, &body, &request.kind.ty)),
+                }?;
+                let patched = check_patched(request, &options, patched, &mut told)?;
+                check_place(request, &patched)?;
+                Ok(patched)
+            })?
+        };
+        told.extend(warnings);
         let code = if updated.is_new { 201 } else { 200 };
-        Ok(self.show(request, code, updated.object)?.with_warnings(warnings))
+        Ok(self.show(request, code, updated.object)?.with_warnings(told))
     }
 }
 
-fn apply_patch(ty: PatchType, request: &Request, current: &Value) -> Result<Value, ApiError> {
-    let body = || {
-        serde_json::from_slice::<Value>(&request.body)
-            .map_err(|_| ApiError::bad_request("invalid JSON patch"))
+/// A patched object must still be one of its kind, and its members must be known ones.
+fn check_patched(
+    request: &Request,
+    options: &WriteOptions,
+    patched: Value,
+    warnings: &mut Vec<String>,
+) -> Result<Value, ApiError> {
+    let refuse = |shown: String, why: String| {
+        let wrong = FieldError::new(FieldErrorKind::Invalid, "patch", Some(shown.into()), why);
+        errors::invalid_as("", "", "", &[wrong])
     };
-    match ty {
-        PatchType::Json => seam::json_patch(current, &request.body),
-        PatchType::Merge => Ok(seam::merge(current, body()?)),
-        PatchType::Strategic => seam::strategic(current, &body()?, &request.kind.ty),
-        PatchType::Apply => Err(ApiError::internal("apply")),
+    let kind = &request.kind;
+    let is_kind = patched.get("kind").is_some_and(|name| *name == kind.gvk.kind)
+        && patched.get("apiVersion").is_some_and(|version| *version == kind.api_version());
+    if !is_kind {
+        return Err(refuse(patched.to_string(), format!("the patched object is no longer a {}", kind.gvk.kind)));
+    }
+    let shown = patched.to_string();
+    let checked = decode::check(patched, kind).map_err(|why| refuse(shown.clone(), why))?;
+    warnings.clear();
+    match options.field_validation {
+        FieldValidation::Strict if !checked.problems.is_empty() => {
+            Err(refuse(shown, format!("strict decoding error: {}", checked.problems.join(", "))))
+        }
+        FieldValidation::Warn => {
+            warnings.extend(checked.problems);
+            Ok(checked.object)
+        }
+        _ => Ok(checked.object),
     }
 }
 
-/// The patched object must still be one of its kind.
-fn read_patched(request: &Request, options: &WriteOptions, patched: Value) -> Result<Value, ApiError> {
-    let text = patched.to_string();
-    seam::decode(Some("application/json"), text.as_bytes(), &request.kind, options.field_validation)
-        .map(|decoded| decoded.object)
-        .map_err(|error| {
-            let wrong =
-                FieldError::new(FieldErrorKind::Invalid, "patch", Some(text.clone().into()), error.message);
-            errors::invalid_as("", "", "", &[wrong])
-        })
+/// A patch cannot move an object.
+fn check_place(request: &Request, object: &Value) -> Result<(), ApiError> {
+    check_name(object, &request.name)?;
+    if meta::text(object, "namespace") == request.namespace {
+        return Ok(());
+    }
+    Err(ApiError::bad_request(
+        "the namespace of the provided object does not match the namespace sent on the request",
+    ))
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::SystemTime};
 
 use serde_json::{Value, json};
 
-use crate::{kinds::Kind, seam, storage::Content};
+use crate::{kinds::Kind, schema::write_empty, seam, storage::Content};
 
 /// A form objects are shown in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,7 +116,10 @@ impl Representer {
 
     /// The object of a bookmark: of the kind, with nothing in it but `metadata`.
     pub(crate) fn bookmark(&self, metadata: Value) -> Value {
-        let mut object = seam::zero_object(&self.kind);
+        let mut object = json!({});
+        if self.kind.custom.is_none() {
+            write_empty(&mut object, &self.kind.ty);
+        }
         object["apiVersion"] = self.kind.api_version().into();
         object["kind"] = self.kind.gvk.kind.clone().into();
         object["metadata"] = metadata;

@@ -3,13 +3,15 @@
 use serde_json::Value;
 
 use super::{
-    ATTEMPTS, Answer, Request, Rest,
-    create::fit_namespace,
-    errors, meta,
+    ATTEMPTS, Answer, Request, Rest, create::fit_namespace, errors, meta,
     options::{WriteKind, WriteOptions},
+    versions::ServedVersions,
 };
 use crate::{
+    apply::{self, Manager, Subject},
+    decode,
     field::{FieldError, FieldErrorKind},
+    schema::write_empty,
     seam,
     status::ApiError,
     storage::{Expected, Object},
@@ -23,6 +25,8 @@ pub(super) enum Source {
     Put,
     /// The current object was changed.
     Patch,
+    /// A configuration was applied; who manages what is known already.
+    Apply,
 }
 
 /// What became of an object.
@@ -39,7 +43,7 @@ impl Rest {
     pub(crate) fn update(&self, request: &Request, part: Part<'_>) -> Result<Answer, ApiError> {
         let options =
             WriteOptions::read(&request.parameters, WriteKind::Update, request.user_agent.as_deref())?;
-        let decoded = seam::decode(
+        let decoded = decode::body(
             request.content_type.as_deref(),
             &request.body,
             &request.kind,
@@ -50,16 +54,15 @@ impl Rest {
         fit_namespace(&mut object, &request.kind, &request.namespace)?;
         check_name(&object, &request.name)?;
         let is_creator = part == Part::Main && request.kind.strategy.rules().creates_on_update;
-        let updated =
-            self.change(request, &options, part, Source::Put, &mut warnings, |current| match current {
-                Some(_) => Ok(object.clone()),
-                None if is_creator => {
-                    let mut object = object.clone();
-                    meta::metadata(&mut object)?.remove("resourceVersion");
-                    Ok(object)
-                }
-                None => Err(errors::not_found(&request.kind, &request.name)),
-            })?;
+        let updated = self.change(request, &options, part, Source::Put, &mut warnings, |current| match current {
+            Some(_) => Ok(object.clone()),
+            None if is_creator => {
+                let mut object = object.clone();
+                meta::metadata(&mut object)?.remove("resourceVersion");
+                Ok(object)
+            }
+            None => Err(errors::not_found(&request.kind, &request.name)),
+        })?;
         let code = if updated.is_new { 201 } else { 200 };
         Ok(self.show(request, code, updated.object)?.with_warnings(warnings))
     }
@@ -79,26 +82,35 @@ impl Rest {
         for _ in 0..ATTEMPTS {
             let Some(current) = self.store.get(&table, &key) else {
                 let object = produce(None)?;
-                match self.create_object(request, options, object, warnings) {
+                match self.create_object(request, options, source, object, warnings) {
                     Ok(object) => return Ok(Updated { object, is_new: true }),
                     // Someone else was faster: there is something to change now.
-                    Err(error)
-                        if error.reason == "AlreadyExists" && self.store.get(&table, &key).is_some() =>
-                    {
-                        continue;
-                    }
+                    Err(error) if error.reason == "AlreadyExists" && self.store.get(&table, &key).is_some() => continue,
                     Err(error) => return Err(error),
                 }
             };
             let old = seam::from_stored(&current.content, current.version, &request.kind);
             let new = produce(Some(&old))?;
-            if let Some(object) =
-                self.replace(request, options, part, source, &current, &old, new, warnings)?
-            {
+            if let Some(object) = self.replace(request, options, part, source, &current, &old, new, warnings)? {
                 return Ok(Updated { object, is_new: false });
             }
         }
         Err(errors::modified(&request.kind, &request.name))
+    }
+
+    /// Notes who manages what `new` changes.
+    pub(super) fn track(
+        &self,
+        request: &Request,
+        options: &WriteOptions,
+        part: Part<'_>,
+        old: Option<&Value>,
+        new: &mut Value,
+    ) {
+        let versions = ServedVersions::of(request);
+        let subject = Subject::of(&request.kind, part, &versions);
+        let manager = Manager { name: &options.manager, now: self.timestamp() };
+        apply::track_update(old, new, &subject, &manager);
     }
 
     /// Replaces `old` by `new`; none if it was no longer current.
@@ -122,20 +134,27 @@ impl Rest {
         }
         strategy.set_defaults(&mut new);
         take_system_fields(&mut new, old)?;
+        write_empty(&mut new, &kind.ty);
+        if source != Source::Apply {
+            self.track(request, options, part, Some(old), &mut new);
+        }
         strategy.prepare_for_update(part, &mut new, old);
+        write_empty(&mut new, &kind.ty);
         meta::drop_empty(meta::metadata(&mut new)?);
         let wrong = strategy.validate_update(part, &new, old);
         if !wrong.is_empty() {
             return Err(errors::invalid(kind, &request.name, &wrong));
         }
         meta::metadata(&mut new)?.insert("resourceVersion".into(), current.version.to_string().into());
-        if is_same(&new, old) {
-            return Ok(Some(old.clone()));
+        apply::keep_times(old, &mut new);
+        if new == *old {
+            return Ok(Some(new));
         }
         let table = request.table();
         let now = self.now();
         if is_done(&new) {
-            if !options.is_dry_run && self.store.delete(&table, &request.key(), current.version, now).is_err()
+            if !options.is_dry_run
+                && self.store.delete(&table, &request.key(), current.version, now).is_err()
             {
                 return Ok(None);
             }
@@ -203,9 +222,7 @@ fn take_system_fields(new: &mut Value, old: &Value) -> Result<(), ApiError> {
     let metadata = meta::metadata(new)?;
     let old = old.get("metadata");
     let was = |member: &str| old.and_then(|old| old.get(member)).cloned();
-    for member in
-        ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"]
-    {
+    for member in ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"] {
         match was(member) {
             Some(value) => metadata.insert(member.into(), value),
             None => metadata.remove(member),
@@ -223,24 +240,4 @@ fn take_system_fields(new: &mut Value, old: &Value) -> Result<(), ApiError> {
 pub(super) fn is_done(object: &Value) -> bool {
     let grace = object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
     meta::is_being_deleted(object) && grace == 0 && !meta::has_finalizers(object)
-}
-
-/// Whether nothing changed; when managed fields were last written does not count.
-fn is_same(new: &Value, old: &Value) -> bool {
-    if new == old {
-        return true;
-    }
-    let without_times = |object: &Value| {
-        let mut object = object.clone();
-        for entry in
-            object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut).into_iter().flatten()
-        {
-            if let Some(entry) = entry.as_object_mut() {
-                entry.remove("time");
-            }
-        }
-        object
-    };
-    new.pointer("/metadata/managedFields") != old.pointer("/metadata/managedFields")
-        && without_times(new) == without_times(old)
 }

@@ -2,8 +2,9 @@
 //!
 //! A line that starts with a name is a type: name, what it is, and the group, version and kind it is the type of. A line
 //! that starts with a space is a member of the type above it: name, type, protobuf numbers, marks, merge key and default.
-//! The marks are `!` for required, `m` for lists that merge, `k` for retained keys, `r` for replaced as a whole. A type
-//! that starts with a dot is of the same package.
+//! The marks are `!` for required, `m` for lists that merge, `k` for retained keys, `r` for replaced as a whole, `e`, `z`
+//! and `n` for members that are left out, zero or null without a value. A type that starts with a dot is of the same
+//! package.
 
 use std::{
     collections::HashMap,
@@ -11,7 +12,7 @@ use std::{
 };
 
 use super::{
-    Field, MapKey, PatchStrategy, ProtoField, Scalar, Schemas, Shape, Struct, Topology, Type, TypeId,
+    Empty, Field, MapKey, PatchStrategy, ProtoField, Scalar, Schemas, Shape, Struct, Topology, Type, TypeId,
 };
 use crate::kinds::GroupVersionKind;
 
@@ -87,6 +88,15 @@ impl<'a> Reader<'a> {
                 replaces: marks.contains('r'),
             },
             proto: (!path.is_empty()).then_some(ProtoField { path }),
+            empty: if marks.contains('e') {
+                Empty::LeftOut
+            } else if marks.contains('z') {
+                Empty::Zero
+            } else if marks.contains('n') {
+                Empty::Null
+            } else {
+                Empty::AsGiven
+            },
         };
         if let Some(Type { shape: Shape::Struct(members), .. }) = self.schemas.get_mut(owner) {
             members.fields.push(field);

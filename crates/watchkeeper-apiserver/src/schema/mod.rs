@@ -5,6 +5,7 @@
 //! protobuf, OpenAPI) walks a `TypeRef` beside it.
 
 mod builtin;
+mod empty;
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -13,6 +14,7 @@ use serde_json::Value;
 use crate::kinds::GroupVersionKind;
 
 pub use builtin::builtin;
+pub use empty::write_empty;
 
 /// The number of a type within its [`Schemas`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -114,6 +116,23 @@ pub struct Field {
     pub patch: PatchStrategy,
     /// Its place in protobuf, for built-in types.
     pub proto: Option<ProtoField>,
+    /// What becomes of it without a value.
+    pub empty: Empty,
+}
+
+/// What becomes of a member without a value when an object is written: built-in types are Go structs upstream, and what
+/// clients see is how Go writes those.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Empty {
+    /// As given: an empty value is a value, an absent one stays absent.
+    #[default]
+    AsGiven,
+    /// An empty value counts as absent.
+    LeftOut,
+    /// An absent value is written as the zero of its type: 0, false, an empty string, an object of zeros.
+    Zero,
+    /// An absent value is written as null, and so is an empty list or map.
+    Null,
 }
 
 /// How a strategic merge patch treats a member (`x-kubernetes-patch-strategy`, `x-kubernetes-patch-merge-key`).
@@ -226,6 +245,17 @@ impl TypeRef {
     /// The type of a built-in kind or of a built-in OpenAPI name; [`TypeRef::any`] if there is none.
     pub fn builtin(id: Option<TypeId>) -> Self {
         id.map_or_else(Self::any, |id| Self::new(Arc::clone(builtin()), id))
+    }
+
+    /// The built-in type of this OpenAPI name; [`TypeRef::any`] if there is none.
+    pub fn builtin_named(name: &str) -> Self {
+        Self::builtin(builtin().find(name))
+    }
+
+    /// The type of this OpenAPI name in the same schemas; [`TypeRef::any`] if there is none.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Self {
+        self.schemas.find(name).map_or_else(Self::any, |id| self.at(id))
     }
 
     /// Its OpenAPI name, if it has one.

@@ -21,6 +21,8 @@ pub(crate) enum Lit {
     B(bool),
     /// An object without members.
     O,
+    /// Nothing, said openly: some fields are shown even when they are empty.
+    Z,
 }
 
 impl From<Lit> for Value {
@@ -30,6 +32,7 @@ impl From<Lit> for Value {
             Lit::I(number) | Lit::N(number) => number.into(),
             Lit::B(is_true) => is_true.into(),
             Lit::O => Value::Object(Members::new()),
+            Lit::Z => Value::Null,
         }
     }
 }
@@ -49,6 +52,7 @@ pub(crate) fn fill_all(value: &mut Value, table: &[Fill]) {
 pub(crate) fn fill(members: &mut Members, member: &str, literal: Lit) {
     let is_left_out = match (members.get(member), literal) {
         (None | Some(Value::Null), _) => true,
+        (Some(Value::Array(items)), Lit::Z) => items.is_empty(),
         (Some(Value::String(text)), Lit::S(_)) => text.is_empty(),
         (Some(Value::Number(number)), Lit::I(_)) => number.as_i64() == Some(0),
         _ => false,

@@ -3,6 +3,7 @@
 //! The request path is the same for every kind; where kinds differ it asks the kind's [`Strategy`]. In order, for a write:
 //! decode, [`Strategy::set_defaults`], prepare, validate, store.
 
+mod allocator;
 mod at;
 mod builtin;
 mod edit;
@@ -14,6 +15,7 @@ use std::{fmt, sync::Arc};
 
 use serde_json::Value;
 
+pub use self::allocator::{Claim, ServiceAllocator};
 use crate::field::FieldError;
 
 /// The part of an object a write is about.

@@ -230,8 +230,6 @@ pub(crate) enum NameRule {
     Subdomain,
     /// DNS-1123 label: what becomes part of a host name.
     Label,
-    /// DNS-1035 label.
-    Label1035,
     /// Anything that can be a part of a path.
     PathSegment,
 }
@@ -254,7 +252,6 @@ impl NameRule {
         match self {
             Self::Subdomain => dns_subdomain(&masked),
             Self::Label => dns_label(&masked),
-            Self::Label1035 => dns_1035_label(&masked),
             Self::PathSegment => Vec::new(),
         }
     }

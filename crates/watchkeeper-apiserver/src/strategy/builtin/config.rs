@@ -120,10 +120,10 @@ fn validate_secret(object: &At<'_>, errors: &mut Errors) {
             key.required(errors);
         }
         "kubernetes.io/dockercfg" if needs(".dockercfg", errors) => {
-            json_inside(&data.key(".dockercfg"), errors)
+            json_inside(&data.key(".dockercfg"), errors);
         }
         "kubernetes.io/dockerconfigjson" if needs(".dockerconfigjson", errors) => {
-            json_inside(&data.key(".dockerconfigjson"), errors)
+            json_inside(&data.key(".dockerconfigjson"), errors);
         }
         "kubernetes.io/service-account-token" => {
             let metadata = object.at("metadata");

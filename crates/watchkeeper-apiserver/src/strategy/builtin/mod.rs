@@ -1,9 +1,19 @@
 //! Built-in kinds: a row of a table each, the rows of a group of kinds in a file.
 
+mod batch;
+mod cluster;
 mod config;
+mod definition;
 mod namespace;
+mod network;
 mod pod;
+mod policy;
+mod rbac;
+mod registration;
 mod row;
+mod service;
+mod storage;
+mod workload;
 
 use serde_json::Value;
 
@@ -61,6 +71,7 @@ impl Strategy for Builtin {
 
     fn set_defaults(&self, object: &mut Value) {
         (self.row.defaults)(object);
+        edit::fill_all(object, self.row.zeros);
     }
 
     fn prepare_for_create(&self, object: &mut Value) {
@@ -73,6 +84,7 @@ impl Strategy for Builtin {
             }
         }
         (self.row.prepare_create)(object);
+        edit::fill_all(object, self.row.zeros);
         let generation = (!self.row.generation.is_empty()).then_some(1);
         set_generation(object, generation);
     }

@@ -5,9 +5,13 @@ use serde_json::Value;
 use super::super::{
     Rules,
     at::{At, Errors},
+    edit::Fill,
     names::NameRule,
 };
-use crate::strategy::builtin::{config, namespace, pod};
+use crate::strategy::builtin::{
+    batch, cluster, config, definition, namespace, network, pod, policy, rbac, registration, service,
+    storage, workload,
+};
 
 /// The status of a new object; none for kinds that start without one.
 pub(super) type InitialStatus = fn() -> Option<Value>;
@@ -41,6 +45,8 @@ pub(super) struct Row {
     pub(super) status_meta: StatusMeta,
     pub(super) grace_period_seconds: fn(&Value) -> Option<u32>,
     pub(super) defaults: fn(&mut Value),
+    /// Members that are shown even when they are empty.
+    pub(super) zeros: &'static [Fill],
     pub(super) prepare_create: fn(&mut Value),
     pub(super) prepare_update: fn(&mut Value, &Value),
     pub(super) prepare_status: fn(&mut Value, &Value),
@@ -67,6 +73,7 @@ pub(super) const PLAIN: Row = Row {
     status_meta: StatusMeta::Free,
     grace_period_seconds: |_| None,
     defaults: |_| {},
+    zeros: &[],
     prepare_create: |_| {},
     prepare_update: |_, _| {},
     prepare_status: |_, _| {},
@@ -113,12 +120,38 @@ impl Row {
 }
 
 /// The row of a kind.
-pub(super) fn find(group: &str, _version: &str, kind: &str) -> Row {
-    match (group, kind) {
-        ("", "ConfigMap") => config::CONFIG_MAP,
-        ("", "Secret") => config::SECRET,
-        ("", "Namespace") => namespace::NAMESPACE,
-        ("", "Pod") => pod::POD,
-        _ => PLAIN,
-    }
+pub(super) fn find(group: &str, version: &str, kind: &str) -> Row {
+    let core = |kind| match kind {
+        "ConfigMap" => Some(config::CONFIG_MAP),
+        "Endpoints" => Some(service::ENDPOINTS),
+        "Event" => Some(cluster::EVENT),
+        "LimitRange" => Some(cluster::LIMIT_RANGE),
+        "Namespace" => Some(namespace::NAMESPACE),
+        "Node" => Some(cluster::NODE),
+        "PersistentVolume" => Some(storage::PERSISTENT_VOLUME),
+        "PersistentVolumeClaim" => Some(storage::PERSISTENT_VOLUME_CLAIM),
+        "Pod" => Some(pod::POD),
+        "PodTemplate" => Some(pod::POD_TEMPLATE),
+        "ReplicationController" => Some(workload::REPLICATION_CONTROLLER),
+        "ResourceQuota" => Some(cluster::RESOURCE_QUOTA),
+        "Secret" => Some(config::SECRET),
+        "Service" => Some(service::SERVICE),
+        "ServiceAccount" => Some(cluster::SERVICE_ACCOUNT),
+        _ => None,
+    };
+    let row = match group {
+        "" => core(kind),
+        "apps" => workload::find(kind),
+        "batch" => batch::find(kind),
+        "networking.k8s.io" => network::find(kind),
+        "discovery.k8s.io" => (kind == "EndpointSlice").then_some(service::ENDPOINT_SLICE),
+        "rbac.authorization.k8s.io" => rbac::find(kind),
+        "storage.k8s.io" => storage::find(kind),
+        "autoscaling" | "policy" | "scheduling.k8s.io" => policy::find(group, version, kind),
+        "events.k8s.io" => (kind == "Event").then_some(cluster::NEW_EVENT),
+        "coordination.k8s.io" | "node.k8s.io" => cluster::find(kind),
+        "apiextensions.k8s.io" => (kind == "CustomResourceDefinition").then_some(definition::DEFINITION),
+        _ => registration::find(group, kind),
+    };
+    row.unwrap_or(PLAIN)
 }

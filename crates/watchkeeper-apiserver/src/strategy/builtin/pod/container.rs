@@ -221,7 +221,7 @@ fn mounts(container: &At<'_>, volumes: &BTreeSet<String>, errors: &mut Errors) {
 }
 
 /// Requests and limits of a container or of storage.
-pub(in super::super) fn resources(resources: &At<'_>, errors: &mut Errors) {
+fn resources(resources: &At<'_>, errors: &mut Errors) {
     let limits = resources.at("limits");
     for list in [&limits, &resources.at("requests")] {
         for (name, amount) in list.entries() {

@@ -96,7 +96,7 @@ pub(in super::super) fn template_defaults(template: &mut Value) {
 }
 
 /// Defaults of any spec of a pod.
-pub(in super::super) fn spec_defaults(spec: &mut Value) {
+fn spec_defaults(spec: &mut Value) {
     if let Some(members) = spec.as_object_mut() {
         same_service_account(members);
     }

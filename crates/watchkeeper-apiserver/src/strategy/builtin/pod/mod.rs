@@ -11,8 +11,9 @@ mod warnings;
 use serde_json::{Value, json};
 
 pub(super) use self::{
-    defaults::{spec_defaults, template_defaults},
-    validate::{pod_spec, template},
+    container::{amount, port},
+    defaults::template_defaults,
+    validate::template,
     warnings::template_warnings,
 };
 use super::row::{PLAIN, Row};

@@ -42,7 +42,7 @@ pub(in super::super) fn template(template: &At<'_>, errors: &mut Errors) {
 }
 
 /// The spec of a pod, wherever it is.
-pub(in super::super) fn pod_spec(spec: &At<'_>, errors: &mut Errors) {
+fn pod_spec(spec: &At<'_>, errors: &mut Errors) {
     let volumes = volume::volumes(&spec.at("volumes"), errors);
     container::containers(spec, &volumes, errors);
     spec.at("restartPolicy").required_one_of(&["Always", "OnFailure", "Never"], errors);
