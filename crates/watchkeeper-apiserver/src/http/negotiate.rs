@@ -40,8 +40,7 @@ impl Default for Representation {
 }
 
 const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
-const ACCEPTED_IN_WATCH: &str =
-    "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+const ACCEPTED_IN_WATCH: &str = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
 /// One range of an Accept header.
 struct Range<'a> {
@@ -58,8 +57,7 @@ impl<'a> Range<'a> {
             .filter_map(|part| part.split_once('='))
             .map(|(name, value)| (name.trim(), value.trim()))
             .collect();
-        let quality =
-            parameters.iter().find(|(name, _)| *name == "q").and_then(|(_, value)| value.parse().ok());
+        let quality = parameters.iter().find(|(name, _)| *name == "q").and_then(|(_, value)| value.parse().ok());
         Self { media_type, parameters, quality: quality.unwrap_or(1.0) }
     }
 
@@ -153,17 +151,14 @@ mod tests {
         let unknown = "application/json;as=Other;v=v1;g=meta.k8s.io,application/yaml";
         let chosen = negotiate(Some(unknown), None, false).unwrap();
         assert_eq!(chosen, Representation { media: Media::Yaml, form: Form::Plain });
-        let by_quality =
-            negotiate(Some("application/yaml;q=0.1,application/json;q=0.9"), None, false).unwrap();
+        let by_quality = negotiate(Some("application/yaml;q=0.1,application/json;q=0.9"), None, false).unwrap();
         assert_eq!(by_quality.media, Media::Json);
         assert_eq!(negotiate(None, None, false).unwrap(), Representation::default());
     }
 
     #[test]
     fn what_cannot_be_sent_is_refused() {
-        for accept in
-            ["text/html", "application/*", "application/cbor", "application/json;as=Foo;g=meta.k8s.io;v=v1"]
-        {
+        for accept in ["text/html", "application/*", "application/cbor", "application/json;as=Foo;g=meta.k8s.io;v=v1"] {
             assert_eq!(code(accept, false), 406, "{accept}");
         }
         for accept in ["*/*", "application/xml, */*", "application/cbor,application/json"] {

@@ -14,9 +14,7 @@ use crate::{
 pub(super) fn answer(answer: Answer, media: Media, is_pretty: bool) -> Response<ResponseBody> {
     let body = match answer.payload {
         Payload::Watch(watcher) => ResponseBody::frames(watcher.into_stream()),
-        Payload::Frames(frames) => {
-            ResponseBody::frames(stream::iter(Some(frames).filter(|frames| !frames.is_empty())))
-        }
+        Payload::Frames(frames) => ResponseBody::frames(stream::iter(Some(frames).filter(|frames| !frames.is_empty()))),
         Payload::Json(bytes) if media == Media::Json && !is_pretty => ResponseBody::whole(bytes),
         Payload::Json(bytes) => {
             let value = serde_json::from_slice(&bytes).unwrap_or_default();

@@ -121,8 +121,7 @@ impl Api {
         let parameters = Parameters::parse(parts.uri.query());
         let verb = verb_of(&parts.method, &resource, &parameters);
         let attributes = Attributes {
-            verb: verb
-                .map_or_else(|| parts.method.as_str().to_ascii_lowercase(), |verb| verb.text().to_owned()),
+            verb: verb.map_or_else(|| parts.method.as_str().to_ascii_lowercase(), |verb| verb.text().to_owned()),
             group: resource.group.clone(),
             resource: resource.resource.clone(),
             subresource: resource.subresource.clone(),
@@ -141,8 +140,7 @@ impl Api {
         let Some(version) = kinds.version(&resource.group, &resource.version) else {
             return respond::page_not_found();
         };
-        let Some(kind) = kinds.by_path(&resource.group, &resource.version, &resource.resource).cloned()
-        else {
+        let Some(kind) = kinds.by_path(&resource.group, &resource.version, &resource.resource).cloned() else {
             // Groups of custom resources know only their kinds; built-in ones answer for every path below them.
             return if version.kinds.iter().all(|kind| kind.custom.is_some()) {
                 respond::page_not_found()
@@ -184,12 +182,7 @@ impl Api {
         }
     }
 
-    async fn run(
-        &self,
-        verb: Option<Verb>,
-        path: &ResourcePath,
-        request: rest::Request,
-    ) -> Result<Answer, ApiError> {
+    async fn run(&self, verb: Option<Verb>, path: &ResourcePath, request: rest::Request) -> Result<Answer, ApiError> {
         let kind = Arc::clone(&request.kind);
         if !path.subresource.is_empty() {
             return self.run_subresource(verb, path, request).await;
@@ -250,9 +243,7 @@ impl Api {
             [] => json!({"paths": health::PATHS}),
             ["version"] => health::version(),
             ["healthz" | "readyz" | "livez"] => return respond::text(200, "ok"),
-            ["healthz" | "readyz" | "livez", check] if health::is_check(check) => {
-                return respond::text(200, "ok");
-            }
+            ["healthz" | "readyz" | "livez", check] if health::is_check(check) => return respond::text(200, "ok"),
             _ => return respond::page_not_found(),
         };
         if !is_get {

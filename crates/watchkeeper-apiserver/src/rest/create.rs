@@ -136,8 +136,7 @@ impl Rest {
         if !meta::is_being_deleted(&current.to_value("v1", "Namespace")) {
             return Ok(());
         }
-        let why =
-            format!("unable to create new content in namespace {namespace} because it is being terminated");
+        let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
         let mut error = errors::forbidden(&request.kind, name, &why);
         if let Some(details) = &mut error.details {
             details.causes.push(Cause {

@@ -91,7 +91,8 @@ impl Rest {
             options.check_preconditions(request, &old)?;
             let new = self.marked(request, options, &old)?;
             if is_done(&new) {
-                if options.is_dry_run || self.store.delete(&table, &key, current.version, self.now()).is_ok()
+                if options.is_dry_run
+                    || self.store.delete(&table, &key, current.version, self.now()).is_ok()
                 {
                     return Ok(Deleted { object: new, is_gone: true });
                 }
@@ -101,9 +102,7 @@ impl Rest {
                 return Ok(Deleted { object: new, is_gone: false });
             }
             let content = Self::content(new.clone(), &request.kind)?;
-            if let Ok(stored) =
-                self.store.put(&table, content, Expected::Version(current.version), self.now())
-            {
+            if let Ok(stored) = self.store.put(&table, content, Expected::Version(current.version), self.now()) {
                 let mut object = new;
                 meta::metadata(&mut object)?
                     .insert("resourceVersion".into(), stored.version.to_string().into());
@@ -175,8 +174,9 @@ impl DeleteOptions {
             wrong.push(FieldError::new(FieldErrorKind::Invalid, "propagationPolicy", value, detail));
         }
         let propagation = match policy.as_deref() {
-            None => orphans_dependents
-                .map(|is_orphaned| if is_orphaned { Propagation::Orphan } else { Propagation::Background }),
+            None => orphans_dependents.map(|is_orphaned| {
+                if is_orphaned { Propagation::Orphan } else { Propagation::Background }
+            }),
             Some("Orphan") => Some(Propagation::Orphan),
             Some("Background") => Some(Propagation::Background),
             Some("Foreground") => Some(Propagation::Foreground),
@@ -265,8 +265,7 @@ fn from_query(request: &Request) -> Result<Value, ApiError> {
 }
 
 fn success(request: &Request, object: &Value) -> Value {
-    let mut details =
-        json!({"name": request.name, "kind": request.kind.plural, "uid": meta::text(object, "uid")});
+    let mut details = json!({"name": request.name, "kind": request.kind.plural, "uid": meta::text(object, "uid")});
     if !request.kind.gvk.group.is_empty() {
         details["group"] = request.kind.gvk.group.clone().into();
     }

@@ -177,8 +177,7 @@ impl Rest {
     /// Makes the namespaces every cluster has.
     pub(crate) fn make_namespaces(&self) {
         for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
-            let object =
-                serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            let object = serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
             if let Some(kind) = self.registry.kinds().by_path("", "v1", "namespaces") {
                 let request = Request {
                     kind: Arc::clone(kind),

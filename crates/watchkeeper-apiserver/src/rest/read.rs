@@ -257,13 +257,11 @@ fn show_one(representer: &Representer, object: &Object) -> Payload {
 /// A list; objects that are sent as they are stored are copied and nothing else.
 pub(super) fn show_list(representer: &Representer, objects: &[Arc<Object>], metadata: Value) -> Payload {
     if !representer.is_stored_form() {
-        let values =
-            objects.iter().map(|object| representer.whole(&object.content, object.version)).collect();
+        let values = objects.iter().map(|object| representer.whole(&object.content, object.version)).collect();
         return Payload::Value(representer.list(values, metadata));
     }
     let kind = representer.kind();
-    let head =
-        json!({"apiVersion": kind.api_version(), "kind": kind.list_kind, "metadata": metadata}).to_string();
+    let head = json!({"apiVersion": kind.api_version(), "kind": kind.list_kind, "metadata": metadata}).to_string();
     let size: usize = objects.iter().map(|object| object.content.len() + 96).sum();
     let mut out = Vec::with_capacity(size + head.len() + 16);
     out.extend_from_slice(head.strip_suffix('}').unwrap_or(&head).as_bytes());

@@ -86,13 +86,7 @@ pub(crate) trait Storage: fmt::Debug + Send + Sync {
     fn count(&self, table: &str) -> usize;
 
     /// Puts an object, if what is there now is as expected.
-    fn put(
-        &self,
-        table: &str,
-        content: Content,
-        expected: Expected,
-        now: SystemTime,
-    ) -> Result<Arc<Object>, Conflict>;
+    fn put(&self, table: &str, content: Content, expected: Expected, now: SystemTime) -> Result<Arc<Object>, Conflict>;
 
     /// Deletes an object of `version`; answers the version of the deletion.
     fn delete(&self, table: &str, key: &str, version: u64, now: SystemTime) -> Result<u64, Conflict>;

@@ -72,11 +72,7 @@ impl Content {
 
     /// The key it is stored under: `namespace/name`, or `name` for objects of the cluster.
     pub(crate) fn key(&self) -> String {
-        if self.namespace.is_empty() {
-            self.name.to_string()
-        } else {
-            format!("{}/{}", self.namespace, self.name)
-        }
+        if self.namespace.is_empty() { self.name.to_string() } else { format!("{}/{}", self.namespace, self.name) }
     }
 
     /// The value of a label.

@@ -4,7 +4,12 @@ mod frame;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::VecDeque, sync::Arc, time::Duration, vec};
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::Duration,
+    vec,
+};
 
 use bytes::Bytes;
 use futures_util::{Stream, stream};
@@ -109,8 +114,7 @@ impl Watcher {
         shutdown: watch::Receiver<bool>,
     ) -> Result<Self, ApiError> {
         let log = store.log(table);
-        let position =
-            log.position_after(start.after).map_err(|lagged| too_old(start.after, lagged.oldest))?;
+        let position = log.position_after(start.after).map_err(|lagged| too_old(start.after, lagged.oldest))?;
         let news = log.subscribe();
         let before_end = start.timeout.checked_sub(LAST_BOOKMARK).filter(|until| !until.is_zero());
         let first_bookmark = before_end.unwrap_or(start.timeout).min(start.bookmark_interval);
@@ -216,9 +220,7 @@ impl Watcher {
         };
         match (was_selected, is_selected, &event.previous) {
             (true, true, _) | (false, true, None) => Some(self.frames.event(event)),
-            (false, true, Some(_)) => {
-                Some(self.frames.object(FrameType::Added, &event.object, event.version))
-            }
+            (false, true, Some(_)) => Some(self.frames.object(FrameType::Added, &event.object, event.version)),
             (true, false, Some(previous)) => {
                 Some(self.frames.object(FrameType::Deleted, previous, event.version))
             }
