@@ -51,7 +51,9 @@ impl Definitions {
             Change::Gone(object) => self.look_at_defining(&object.place.kind),
             Change::Relisted(kind, objects) if kind.group == GROUP && kind.kind == KIND => {
                 self.ending.retain(|name, _| objects.iter().any(|object| object.place.name == *name));
-                objects.iter().for_each(|object| self.take_definition(object));
+                for object in objects {
+                    self.take_definition(object);
+                }
             }
             Change::Relisted(kind, _) => self.look_at_defining(kind),
             Change::Seen(_) | Change::Kinds => {}
@@ -160,7 +162,7 @@ impl Ending {
                 };
                 match objects.delete(&item.place, &deletion) {
                     Err(error) if error.code != 404 && error.reason != "Conflict" => {
-                        refusal = Some(error.message)
+                        refusal = Some(error.message);
                     }
                     _ => {}
                 }

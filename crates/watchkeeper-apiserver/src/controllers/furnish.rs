@@ -51,9 +51,9 @@ pub(crate) struct Furnisher {
 impl Furnisher {
     /// A furnisher that begins with the system namespaces.
     pub(crate) fn new(furniture: Furniture) -> Self {
-        let mut queue = Queue::default();
-        SYSTEM_NAMESPACES.into_iter().for_each(|name| queue.add(Task::Create(name)));
-        Self { furniture, queue }
+        let mut furnisher = Self { furniture, queue: Queue::default() };
+        furnisher.create_all();
+        furnisher
     }
 
     /// Takes note of a change.
@@ -65,11 +65,12 @@ impl Furnisher {
                 }
             }
             Change::Gone(object) if object.place.is_of("", "Namespace") => {
-                let system = SYSTEM_NAMESPACES.into_iter().find(|name| **name == *object.place.name);
-                system.into_iter().for_each(|name| self.queue.add(Task::Create(name)));
+                if let Some(name) = SYSTEM_NAMESPACES.into_iter().find(|name| **name == *object.place.name) {
+                    self.queue.add(Task::Create(name));
+                }
             }
             Change::Gone(object) if is_service_account(&object.place) => {
-                self.furnish(&object.place.namespace)
+                self.furnish(&object.place.namespace);
             }
             Change::Seen(object) | Change::Gone(object) if is_root_certificate(&object.place) => {
                 self.furnish(&object.place.namespace);
@@ -79,7 +80,7 @@ impl Furnisher {
                 if kind.group.is_empty()
                     && matches!(kind.kind.as_str(), "Namespace" | "ServiceAccount" | "ConfigMap") =>
             {
-                SYSTEM_NAMESPACES.into_iter().for_each(|name| self.queue.add(Task::Create(name)));
+                self.create_all();
                 self.queue.add(Task::FurnishAll);
             }
             Change::Seen(_) | Change::Gone(_) | Change::Relisted(..) | Change::Kinds => {}
@@ -93,8 +94,9 @@ impl Furnisher {
             Task::Create(name) => create_namespace(name, objects),
             Task::Furnish(name) => self.furnish_now(name, objects),
             Task::FurnishAll => {
-                let namespaces = objects.list(&Place::new("", "v1", "Namespace", "", "").kind, None);
-                namespaces.iter().for_each(|namespace| self.furnish(&namespace.place.name));
+                for namespace in objects.list(&Place::new("", "v1", "Namespace", "", "").kind, None) {
+                    self.furnish(&namespace.place.name);
+                }
                 true
             }
         };
@@ -109,6 +111,12 @@ impl Furnisher {
     /// When there is something to do: at once (zero), at a time, or not before something is heard.
     pub(crate) fn next_due(&self) -> Option<Duration> {
         self.queue.next_due()
+    }
+
+    fn create_all(&mut self) {
+        for name in SYSTEM_NAMESPACES {
+            self.queue.add(Task::Create(name));
+        }
     }
 
     fn furnish(&mut self, namespace: &str) {

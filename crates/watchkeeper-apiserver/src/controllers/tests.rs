@@ -24,7 +24,7 @@ fn all_controllers() -> Controllers {
 
 /// Hands on every change and takes every step; the date moves on to what is due, as long as that is near.
 fn settle(controllers: &mut Controllers, world: &World) {
-    const PATIENCE: Duration = Duration::from_secs(300);
+    const PATIENCE: Duration = Duration::from_mins(5);
     let mut now = Duration::ZERO;
     for _ in 0..20_000 {
         world.take_changes().iter().for_each(|change| controllers.take(change));
@@ -342,16 +342,16 @@ async fn the_driver_sleeps_while_nothing_can_be_done() {
     world.refused.set(Some("refused"));
     world.user_deletes(&namespace("ns"), Propagation::Background);
     beside_driver(&world, &asked, async || {
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        tokio::time::sleep(Duration::from_mins(1)).await;
         let before = asked.get();
-        tokio::time::sleep(Duration::from_secs(3600)).await;
+        tokio::time::sleep(Duration::from_hours(1)).await;
         let retries = asked.get() - before;
         assert!((50..500).contains(&retries), "about once a minute, not {retries} times in an hour");
         world.refused.set(None);
         tokio::time::sleep(Duration::from_secs(61)).await;
         assert!(!exists(&world, &config_map("refused")));
         let before = asked.get();
-        tokio::time::sleep(Duration::from_secs(3600)).await;
+        tokio::time::sleep(Duration::from_hours(1)).await;
         assert_eq!(asked.get(), before, "a finalizer is waited for without looking");
         world.user_edits(&config_map("kept"), |object| object["metadata"]["finalizers"] = json!([]));
         tokio::time::sleep(Duration::from_secs(2)).await;

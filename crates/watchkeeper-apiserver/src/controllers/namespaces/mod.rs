@@ -63,7 +63,9 @@ impl Namespaces {
             Change::Relisted(kind, objects) => {
                 if is_namespace(kind) {
                     self.terminating.retain(|name| objects.iter().any(|object| object.place.name == *name));
-                    objects.iter().for_each(|object| self.take_namespace(object));
+                    for object in objects {
+                        self.take_namespace(object);
+                    }
                 }
                 self.look_at_all();
             }

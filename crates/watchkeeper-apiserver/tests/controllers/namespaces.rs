@@ -1,10 +1,9 @@
 //! Namespaces and what is always in them, seen through the API.
 
-mod session;
-
 use serde_json::{Value, json};
-use session::{Session, config_map};
 use watchkeeper_apiserver::ApiServer;
+
+use crate::session::{Session, config_map};
 
 const NAMESPACES: &str = "/api/v1/namespaces";
 

@@ -7,25 +7,25 @@ use serde_json::{Value, json};
 use watchkeeper_apiserver::ApiServer;
 
 /// A server and a client of it.
-pub struct Session {
-    pub server: ApiServer,
+pub(crate) struct Session {
+    pub(crate) server: ApiServer,
     client: Client,
 }
 
 impl Session {
     /// A session with a new server that has all its controllers.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(ApiServer::in_process())
     }
 
     /// A session with `server`.
-    pub fn with(server: ApiServer) -> Self {
+    pub(crate) fn with(server: ApiServer) -> Self {
         let client = server.client();
         Self { server, client }
     }
 
     /// The answer to a request, or the code it was refused with.
-    pub async fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, u16> {
+    pub(crate) async fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, u16> {
         let content_type =
             if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
         let body = body.map(Value::to_string).unwrap_or_default();
@@ -46,32 +46,32 @@ impl Session {
         }
     }
 
-    pub async fn get(&self, path: &str) -> Option<Value> {
+    pub(crate) async fn get(&self, path: &str) -> Option<Value> {
         self.request("GET", path, None).await.ok()
     }
 
-    pub async fn create(&self, path: &str, object: Value) -> Value {
+    pub(crate) async fn create(&self, path: &str, object: Value) -> Value {
         self.request("POST", path, Some(&object)).await.unwrap()
     }
 
-    pub async fn patch(&self, path: &str, patch: Value) -> Value {
+    pub(crate) async fn patch(&self, path: &str, patch: Value) -> Value {
         self.request("PATCH", path, Some(&patch)).await.unwrap()
     }
 
-    pub async fn delete(&self, path: &str, policy: &str) -> Value {
+    pub(crate) async fn delete(&self, path: &str, policy: &str) -> Value {
         let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy});
         self.request("DELETE", path, Some(&options)).await.unwrap()
     }
 
     /// The names in a list.
-    pub async fn names(&self, path: &str) -> Vec<String> {
+    pub(crate) async fn names(&self, path: &str) -> Vec<String> {
         let list = self.get(path).await.unwrap();
         let items = list["items"].as_array().unwrap();
         items.iter().map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
     }
 
     /// Waits, on paused time, until `path` is what `is_right` wants it to be.
-    pub async fn until(&self, path: &str, is_right: impl Fn(Option<&Value>) -> bool) -> Option<Value> {
+    pub(crate) async fn until(&self, path: &str, is_right: impl Fn(Option<&Value>) -> bool) -> Option<Value> {
         for _ in 0..5_000 {
             let found = self.get(path).await;
             if is_right(found.as_ref()) {
@@ -83,18 +83,18 @@ impl Session {
     }
 
     /// Waits until there is nothing at `path`.
-    pub async fn until_gone(&self, path: &str) {
+    pub(crate) async fn until_gone(&self, path: &str) {
         self.until(path, |found| found.is_none()).await;
     }
 
     /// Gives the controllers time to do everything they would do.
-    pub async fn rest(&self) {
-        tokio::time::sleep(Duration::from_secs(120)).await;
+    pub(crate) async fn rest(&self) {
+        tokio::time::sleep(Duration::from_mins(2)).await;
     }
 }
 
 /// A reference to `owner`.
-pub fn reference(owner: &Value, blocks: bool) -> Value {
+pub(crate) fn reference(owner: &Value, blocks: bool) -> Value {
     json!({
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],
@@ -105,7 +105,7 @@ pub fn reference(owner: &Value, blocks: bool) -> Value {
 }
 
 /// A config map with these owners and finalizers.
-pub fn config_map(name: &str, owners: &[Value], finalizers: &[&str]) -> Value {
+pub(crate) fn config_map(name: &str, owners: &[Value], finalizers: &[&str]) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",

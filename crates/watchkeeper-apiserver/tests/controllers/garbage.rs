@@ -1,10 +1,9 @@
 //! Garbage collection, seen through the API.
 
-mod session;
-
 use serde_json::{Value, json};
-use session::{Session, config_map, reference};
 use watchkeeper_apiserver::ApiServer;
+
+use crate::session::{Session, config_map, reference};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
