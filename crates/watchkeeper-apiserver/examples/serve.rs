@@ -21,9 +21,9 @@ struct Arguments {
     /// Who may do what.
     #[arg(long, default_value = "AlwaysAllow")]
     authorization_mode: String,
-    /// Which controllers run.
-    #[arg(long)]
-    controllers: Option<String>,
+    /// Which controllers run: all of them, or none.
+    #[arg(long, default_value = "all", value_parser = ["all", "none"])]
+    controllers: String,
     /// Serves over TLS with a certificate made for it.
     #[arg(long)]
     tls: bool,
@@ -36,7 +36,7 @@ struct Arguments {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     tracing_subscriber::fmt().init();
     let arguments = Arguments::parse();
-    let mut builder = ApiServer::builder().control(arguments.control);
+    let mut builder = ApiServer::builder().control(arguments.control).controllers(arguments.controllers != "none");
     if let Some(file) = &arguments.token_auth_file {
         builder = builder.tokens(&std::fs::read_to_string(file)?)?;
     }
