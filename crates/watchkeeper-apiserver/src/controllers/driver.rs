@@ -10,8 +10,8 @@ use super::{
 };
 use crate::clock::Clock;
 
-/// After so many steps in a row others get their turn.
-const STEPS_IN_A_ROW: usize = 32;
+/// After so many steps in a row others get their turn: a step may delete dozens of objects.
+const STEPS_IN_A_ROW: usize = 8;
 
 /// What happens to the server's objects, in order.
 pub(crate) trait Feed {

@@ -197,9 +197,9 @@ fn pods_go_first_and_those_on_nodes_that_do_not_exist_after_their_grace_period()
     assert!(exists(&world, &pod("running")) && exists(&world, &config_map("needed")));
     assert!(!exists(&world, &pod("lost")) && !exists(&world, &pod("pending")));
 
-    world.user_edits(&pod("running"), |object| object["metadata"]["deletionGracePeriodSeconds"] = 0.into());
+    world.user_deletes(&node, Propagation::Background);
     settle(&mut controllers, &world);
-    assert!(!exists(&world, &namespace("ns")));
+    assert!(!exists(&world, &namespace("ns")), "with its node, the last pod has nobody to wait for");
 }
 
 #[test]

@@ -56,6 +56,8 @@ impl Namespaces {
                 self.ended.push_back(object.place.name.clone());
                 self.ended.drain(..self.ended.len().saturating_sub(ENDED));
             }
+            // Its pods will not be reported as stopped by anyone now.
+            Change::Gone(object) if object.place.is_of("", "Node") => self.look_at_all(),
             Change::Seen(object) if self.ended.contains(&object.place.namespace) => {
                 self.queue.add(object.place.namespace.clone());
             }
