@@ -8,20 +8,23 @@
 //! | [`field`] | what is wrong with one field of an object |
 //! | [`schema`] | the types objects are made of, built-in and custom, in one form |
 //! | [`decode`] | request bodies, JSON, YAML and protobuf, read by the schema |
+//! | [`discovery`] | what is served, told to clients |
+//! | [`table`] | objects as rows of a table |
 //! | [`protobuf`] | objects of built-in kinds as protobuf |
 //! | [`kinds`] | what is served: kinds, their names, verbs and rules |
 //! | [`strategy`] | what differs between kinds when an object is created or changed |
 
+pub mod apply;
 mod clock;
 mod controllers;
-pub mod apply;
 pub mod decode;
+pub mod discovery;
 pub mod field;
 mod http;
 pub mod kinds;
-mod rest;
 pub mod patch;
 pub mod protobuf;
+mod rest;
 pub mod schema;
 mod seam;
 mod selector;
@@ -29,6 +32,7 @@ mod server;
 pub mod status;
 mod storage;
 pub mod strategy;
+pub mod table;
 mod watch;
 
 pub use clock::{Clock, Sleep, TokioClock};

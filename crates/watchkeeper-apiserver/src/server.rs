@@ -137,6 +137,7 @@ impl ApiServerBuilder {
             registry: Registry::new(),
             clock,
             random: Mutex::new(self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed)),
+            services: Arc::default(),
             shutdown: is_down,
             bookmark_interval: self.bookmark_interval,
         };
@@ -144,12 +145,7 @@ impl ApiServerBuilder {
             ControllerOptions { has_cluster_controllers: self.has_controllers, root_certificate: None };
         let background = Arc::new(Background::new(options, shutdown.subscribe()));
         rest.make_namespaces();
-        let api = Arc::new(Api {
-            rest,
-            tokens: self.tokens,
-            authorizer: Arc::new(AllowAll),
-            has_control: self.has_control,
-        });
+        let api = Arc::new(Api::new(rest, self.tokens, Arc::new(AllowAll), self.has_control));
         ApiServer { inner: Arc::new(Inner { api, background, shutdown, listeners: Mutex::new(Vec::new()) }) }
     }
 }

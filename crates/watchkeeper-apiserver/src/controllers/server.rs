@@ -55,6 +55,7 @@ impl Rest {
             name: place.name.to_string(),
             parameters: Parameters::default(),
             form: Form::Plain,
+            is_protobuf: false,
             content_type: Some("application/json".to_owned()),
             body: body.to_string().into(),
             user_agent: Some(MANAGER.to_owned()),

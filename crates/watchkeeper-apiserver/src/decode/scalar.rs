@@ -4,7 +4,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::schema::Scalar;
+use crate::{schema::Scalar, strategy::quantity::Quantity};
 
 /// Checks `value` and brings it into the form the server writes; what is wrong with it otherwise.
 pub(super) fn conform(value: &mut Value, scalar: Scalar) -> Result<(), String> {
@@ -30,8 +30,7 @@ pub(super) fn conform(value: &mut Value, scalar: Scalar) -> Result<(), String> {
                 return Err(format!("cannot unmarshal number {number} into Go value of type int64"));
             }
         }
-        (Scalar::Quantity, Value::String(text)) => *value = quantity(text.trim())?.into(),
-        (Scalar::Quantity, Value::Number(number)) => *value = quantity(&number.to_string())?.into(),
+        (Scalar::Quantity, Value::String(_) | Value::Number(_)) => *value = quantity(value)?,
         (Scalar::Time, Value::String(text)) => {
             *value = time(text)?.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into();
         }
@@ -55,37 +54,11 @@ fn time(text: &str) -> Result<Timestamp, String> {
     text.parse().map_err(|_| cannot())
 }
 
-fn quantity(text: &str) -> Result<String, String> {
-    let digits = text.trim_start_matches(['+', '-']);
-    let end = digits.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(digits.len());
-    let (digits, suffix) = digits.split_at(end);
-    let is_exponent = suffix.strip_prefix(['e', 'E']).is_some_and(|exponent| exponent.parse::<i32>().is_ok());
-    let is_known = is_exponent
-        || matches!(
-            suffix,
-            "" | "n"
-                | "u"
-                | "m"
-                | "k"
-                | "M"
-                | "G"
-                | "T"
-                | "P"
-                | "E"
-                | "Ki"
-                | "Mi"
-                | "Gi"
-                | "Ti"
-                | "Pi"
-                | "Ei"
-        );
-    let is_number = digits.bytes().any(|digit| digit.is_ascii_digit()) && digits.matches('.').count() <= 1;
-    if is_known && is_number && text.len() - digits.len() - suffix.len() <= 1 {
-        Ok(text.to_owned())
-    } else {
-        Err("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-            .to_owned())
-    }
+fn quantity(value: &Value) -> Result<Value, String> {
+    Quantity::from_value(value).map(|quantity| quantity.canonical().into()).ok_or_else(|| {
+        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+            .to_owned()
+    })
 }
 
 /// The name of a JSON type in messages.

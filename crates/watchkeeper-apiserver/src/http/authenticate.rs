@@ -44,7 +44,9 @@ impl std::fmt::Debug for Tokens {
 
 /// A line of a token file that is not understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line} of the token file: {what} (each line is token,user,uid and optionally \"group1,group2\")")]
+#[error(
+    "line {line} of the token file: {what} (each line is token,user,uid and optionally \"group1,group2\")"
+)]
 pub struct TokenFileError {
     line: usize,
     what: &'static str,
@@ -66,8 +68,12 @@ impl Tokens {
             if token.is_empty() {
                 return Err(TokenFileError { line, what: "an empty token" });
             }
-            let mut groups: Vec<String> =
-                rest.first().into_iter().flat_map(|groups| groups.split(',')).map(|group| group.trim().to_owned()).collect();
+            let mut groups: Vec<String> = rest
+                .first()
+                .into_iter()
+                .flat_map(|groups| groups.split(','))
+                .map(|group| group.trim().to_owned())
+                .collect();
             groups.retain(|group| !group.is_empty());
             groups.push("system:authenticated".into());
             tokens.insert(token.clone(), User { name: name.clone(), uid: uid.clone(), groups });

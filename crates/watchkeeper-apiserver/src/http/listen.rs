@@ -54,7 +54,12 @@ impl Listener {
     }
 }
 
-async fn accept(socket: TcpListener, api: Arc<Api>, tls: Option<TlsAcceptor>, mut shutdown: watch::Receiver<bool>) {
+async fn accept(
+    socket: TcpListener,
+    api: Arc<Api>,
+    tls: Option<TlsAcceptor>,
+    mut shutdown: watch::Receiver<bool>,
+) {
     let graceful = GracefulShutdown::new();
     let mut connections = tokio::task::JoinSet::new();
     loop {
@@ -94,7 +99,9 @@ async fn serve(
     let result = match tls {
         None => watcher.watch(server.serve_connection(TokioIo::new(stream), service).into_owned()).await,
         Some(tls) => match tls.accept(stream).await {
-            Ok(stream) => watcher.watch(server.serve_connection(TokioIo::new(stream), service).into_owned()).await,
+            Ok(stream) => {
+                watcher.watch(server.serve_connection(TokioIo::new(stream), service).into_owned()).await
+            }
             Err(error) => {
                 tracing::debug!(%error, "TLS handshake failed");
                 return;

@@ -3,6 +3,7 @@
 mod authenticate;
 mod authorize;
 mod body;
+mod discovery;
 mod health;
 mod listen;
 mod negotiate;
@@ -15,6 +16,6 @@ pub use authenticate::TokenFileError;
 pub use body::ResponseBody;
 
 pub(crate) use authenticate::Tokens;
-pub(crate) use authorize::{AllowAll, Authorizer};
+pub(crate) use authorize::AllowAll;
 pub(crate) use listen::Listener;
 pub(crate) use service::Api;

@@ -1,6 +1,7 @@
 //! Which representation a client is sent.
 
 use crate::{
+    discovery,
     rest::represent::{Form, IncludeObject},
     status::{ApiError, Details},
 };
@@ -12,6 +13,8 @@ pub(crate) enum Media {
     Json,
     /// YAML.
     Yaml,
+    /// Protobuf, for objects of built-in kinds.
+    Protobuf,
 }
 
 impl Media {
@@ -20,6 +23,7 @@ impl Media {
         match self {
             Self::Json => "application/json",
             Self::Yaml => "application/yaml",
+            Self::Protobuf => "application/vnd.kubernetes.protobuf",
         }
     }
 }
@@ -40,7 +44,8 @@ impl Default for Representation {
 }
 
 const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
-const ACCEPTED_IN_WATCH: &str = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+const ACCEPTED_IN_WATCH: &str =
+    "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
 /// One range of an Accept header.
 struct Range<'a> {
@@ -57,7 +62,8 @@ impl<'a> Range<'a> {
             .filter_map(|part| part.split_once('='))
             .map(|(name, value)| (name.trim(), value.trim()))
             .collect();
-        let quality = parameters.iter().find(|(name, _)| *name == "q").and_then(|(_, value)| value.parse().ok());
+        let quality =
+            parameters.iter().find(|(name, _)| *name == "q").and_then(|(_, value)| value.parse().ok());
         Self { media_type, parameters, quality: quality.unwrap_or(1.0) }
     }
 
@@ -93,8 +99,9 @@ pub(crate) fn negotiate(
     for range in &ranges {
         let media = match range.media_type {
             "application/json" | "*/*" => Media::Json,
-            // JSON is read by every client that asks for protobuf and by far the most that ask for nothing else.
-            "application/vnd.kubernetes.protobuf" => Media::Json,
+            // Metadata and tables are sent as JSON, to clients that take it: those that ask for protobuf do.
+            "application/vnd.kubernetes.protobuf" if range.parameter("as").is_some() => continue,
+            "application/vnd.kubernetes.protobuf" => Media::Protobuf,
             "application/yaml" if is_watch => {
                 fallback = Media::Yaml;
                 continue;
@@ -109,6 +116,23 @@ pub(crate) fn negotiate(
     let accepted = if is_watch { ACCEPTED_IN_WATCH } else { ACCEPTED };
     let message = format!("only the following media types are accepted: {accepted}");
     Err((ApiError::new(406, "NotAcceptable", message), fallback))
+}
+
+/// The form of a discovery document that has everything in it, if the client asks for one before it asks for plain JSON.
+pub(crate) fn aggregated(accept: Option<&str>) -> Option<discovery::Form> {
+    for range in accept?.split(',').map(|text| Range::read(text.trim())) {
+        match (range.media_type, range.parameter("as"), range.parameter("v")) {
+            ("application/json", Some("APIGroupDiscoveryList"), Some("v2")) => {
+                return Some(discovery::Form::V2);
+            }
+            ("application/json", Some("APIGroupDiscoveryList"), Some("v2beta1")) => {
+                return Some(discovery::Form::V2Beta1);
+            }
+            ("application/json" | "*/*", None, _) => return None,
+            _ => {}
+        }
+    }
+    None
 }
 
 /// The form a range asks for; none if there is no such form.
@@ -151,14 +175,17 @@ mod tests {
         let unknown = "application/json;as=Other;v=v1;g=meta.k8s.io,application/yaml";
         let chosen = negotiate(Some(unknown), None, false).unwrap();
         assert_eq!(chosen, Representation { media: Media::Yaml, form: Form::Plain });
-        let by_quality = negotiate(Some("application/yaml;q=0.1,application/json;q=0.9"), None, false).unwrap();
+        let by_quality =
+            negotiate(Some("application/yaml;q=0.1,application/json;q=0.9"), None, false).unwrap();
         assert_eq!(by_quality.media, Media::Json);
         assert_eq!(negotiate(None, None, false).unwrap(), Representation::default());
     }
 
     #[test]
     fn what_cannot_be_sent_is_refused() {
-        for accept in ["text/html", "application/*", "application/cbor", "application/json;as=Foo;g=meta.k8s.io;v=v1"] {
+        for accept in
+            ["text/html", "application/*", "application/cbor", "application/json;as=Foo;g=meta.k8s.io;v=v1"]
+        {
             assert_eq!(code(accept, false), 406, "{accept}");
         }
         for accept in ["*/*", "application/xml, */*", "application/cbor,application/json"] {

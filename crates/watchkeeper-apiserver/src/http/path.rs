@@ -46,7 +46,9 @@ impl ResourcePath {
         };
         let (namespace, rest) = match rest {
             // Below a namespace lie its resources, and two things of its own.
-            ["namespaces", namespace, below, ..] if group.is_empty() && matches!(*below, "status" | "finalize") => {
+            ["namespaces", namespace, below, ..]
+                if group.is_empty() && matches!(*below, "status" | "finalize") =>
+            {
                 let _ = namespace;
                 ("", rest)
             }

@@ -12,6 +12,7 @@ use super::{
     authenticate::{Tokens, User},
     authorize::{self, Attributes, Authorizer},
     body::ResponseBody,
+    discovery::{self, Documents},
     health, negotiate,
     negotiate::{Media, Representation},
     path::{self, ResourcePath},
@@ -33,11 +34,13 @@ pub(crate) struct Api {
     /// The verbs.
     pub(crate) rest: Rest,
     /// Who is who.
-    pub(crate) tokens: Tokens,
+    tokens: Tokens,
     /// Who may do what.
-    pub(crate) authorizer: Arc<dyn Authorizer>,
+    authorizer: Arc<dyn Authorizer>,
     /// Whether `/-/control` is served.
-    pub(crate) has_control: bool,
+    has_control: bool,
+    /// Documents of discovery, kept until what is served changes.
+    documents: Documents,
 }
 
 /// What a request does, in the words of authorization.
@@ -69,6 +72,16 @@ impl Verb {
 }
 
 impl Api {
+    /// The verbs over HTTP.
+    pub(crate) fn new(
+        rest: Rest,
+        tokens: Tokens,
+        authorizer: Arc<dyn Authorizer>,
+        has_control: bool,
+    ) -> Self {
+        Self { rest, tokens, authorizer, has_control, documents: Documents::default() }
+    }
+
     /// Answers a request.
     pub(crate) async fn respond<B>(&self, request: Request<B>) -> Response<ResponseBody>
     where
@@ -121,7 +134,8 @@ impl Api {
         let parameters = Parameters::parse(parts.uri.query());
         let verb = verb_of(&parts.method, &resource, &parameters);
         let attributes = Attributes {
-            verb: verb.map_or_else(|| parts.method.as_str().to_ascii_lowercase(), |verb| verb.text().to_owned()),
+            verb: verb
+                .map_or_else(|| parts.method.as_str().to_ascii_lowercase(), |verb| verb.text().to_owned()),
             group: resource.group.clone(),
             resource: resource.resource.clone(),
             subresource: resource.subresource.clone(),
@@ -140,7 +154,8 @@ impl Api {
         let Some(version) = kinds.version(&resource.group, &resource.version) else {
             return respond::page_not_found();
         };
-        let Some(kind) = kinds.by_path(&resource.group, &resource.version, &resource.resource).cloned() else {
+        let Some(kind) = kinds.by_path(&resource.group, &resource.version, &resource.resource).cloned()
+        else {
             // Groups of custom resources know only their kinds; built-in ones answer for every path below them.
             return if version.kinds.iter().all(|kind| kind.custom.is_some()) {
                 respond::page_not_found()
@@ -156,7 +171,7 @@ impl Api {
                 respond::error(&errors::no_such_resource(), Media::Json)
             };
         }
-        let Representation { media, form } = match negotiate::negotiate(
+        let Representation { mut media, form } = match negotiate::negotiate(
             text(&parts.headers, header::ACCEPT.as_str()),
             parameters.text("includeObject"),
             verb == Some(Verb::Watch),
@@ -164,7 +179,12 @@ impl Api {
             Ok(chosen) => chosen,
             Err((error, media)) => return respond::error(&error, media),
         };
+        // Protobuf has no place for what a custom resource is made of.
+        if media == Media::Protobuf && kind.custom.is_some() {
+            media = Media::Json;
+        }
         let is_pretty = parameters.flag("pretty").unwrap_or(false);
+        let shown_kind = Arc::clone(&kind);
         let request = rest::Request {
             kind,
             kinds: Arc::clone(&kinds),
@@ -172,17 +192,23 @@ impl Api {
             name: resource.name.clone(),
             parameters,
             form,
+            is_protobuf: media == Media::Protobuf,
             content_type: text(&parts.headers, header::CONTENT_TYPE.as_str()).map(str::to_owned),
             body,
             user_agent: text(&parts.headers, header::USER_AGENT.as_str()).map(str::to_owned),
         };
         match self.run(verb, &resource, request).await {
-            Ok(answer) => respond::answer(answer, media, is_pretty),
+            Ok(answer) => respond::answer(answer, media, is_pretty, Some(&shown_kind)),
             Err(error) => respond::error(&error, media),
         }
     }
 
-    async fn run(&self, verb: Option<Verb>, path: &ResourcePath, request: rest::Request) -> Result<Answer, ApiError> {
+    async fn run(
+        &self,
+        verb: Option<Verb>,
+        path: &ResourcePath,
+        request: rest::Request,
+    ) -> Result<Answer, ApiError> {
         let kind = Arc::clone(&request.kind);
         if !path.subresource.is_empty() {
             return self.run_subresource(verb, path, request).await;
@@ -228,7 +254,22 @@ impl Api {
         let is_allowed = |verb: &Verb| subresource.verbs.iter().any(|known| known == verb.text());
         let Some(verb) = verb.filter(is_allowed) else { return Err(errors::method_not_allowed()) };
         let part = Part::Subresource(&path.subresource);
+        match path.subresource.as_str() {
+            name @ ("log" | "exec" | "attach" | "portforward" | "proxy") => {
+                return Err(self.rest.connect(&request, name));
+            }
+            "scale" => {
+                return match verb {
+                    Verb::Get => self.rest.scale(&request),
+                    Verb::Update => self.rest.update_scale(&request),
+                    Verb::Patch => self.rest.patch_scale(&request),
+                    _ => Err(errors::method_not_allowed()),
+                };
+            }
+            _ => {}
+        }
         match verb {
+            Verb::Create => self.rest.create_subresource(&request, subresource),
             Verb::Get => self.rest.get(&request).await,
             Verb::Update => self.rest.update(&request, part),
             Verb::Patch => self.rest.patch(&request, part),
@@ -243,8 +284,18 @@ impl Api {
             [] => json!({"paths": health::PATHS}),
             ["version"] => health::version(),
             ["healthz" | "readyz" | "livez"] => return respond::text(200, "ok"),
-            ["healthz" | "readyz" | "livez", check] if health::is_check(check) => return respond::text(200, "ok"),
-            _ => return respond::page_not_found(),
+            ["healthz" | "readyz" | "livez", check] if health::is_check(check) => {
+                return respond::text(200, "ok");
+            }
+            words => {
+                let kinds = self.rest.registry.kinds();
+                let found = discovery::respond(&self.documents, &kinds, words, &parts.headers);
+                return match found {
+                    Some(_) if !is_get => respond::error(&errors::method_not_allowed(), Media::Json),
+                    Some(response) => response,
+                    None => respond::page_not_found(),
+                };
+            }
         };
         if !is_get {
             return respond::error(&errors::method_not_allowed(), Media::Json);
@@ -253,6 +304,7 @@ impl Api {
             Answer { code: 200, payload: Payload::Value(value), warnings: Vec::new() },
             Media::Json,
             true,
+            None,
         )
     }
 
@@ -270,7 +322,7 @@ impl Api {
                 let version = self.rest.store.version().to_string();
                 let value = json!({"action": "compact", "resourceVersion": version});
                 let answer = Answer { code: 200, payload: Payload::Value(value), warnings: Vec::new() };
-                respond::answer(answer, Media::Json, false)
+                respond::answer(answer, Media::Json, false, None)
             }
             _ => respond::error(
                 &ApiError::bad_request("control: the body is {\"action\": \"compact\"}"),

@@ -138,7 +138,8 @@ fn text(text: &str) -> String {
 
 fn is_plain(text: &str) -> bool {
     let starts_well = text.chars().next().is_some_and(|first| !"-?:,[]{}#&*!|>'\"%@` ".contains(first));
-    let dash_is_fine = text.starts_with('-') && text.len() > 1 && !text.starts_with("- ") && !text.starts_with("--");
+    let dash_is_fine =
+        text.starts_with('-') && text.len() > 1 && !text.starts_with("- ") && !text.starts_with("--");
     (starts_well || dash_is_fine)
         && !text.ends_with([' ', ':'])
         && !text.contains(": ")
@@ -150,7 +151,8 @@ fn is_plain(text: &str) -> bool {
 fn reads_as_other(text: &str) -> bool {
     const WORDS: &[&str] = &["y", "n", "yes", "no", "on", "off", "true", "false", "null", "~", "<<", "="];
     let lower = text.to_ascii_lowercase();
-    let is_number = text.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '+' | '-' | '.'))
+    let is_number = text
+        .starts_with(|first: char| first.is_ascii_digit() || matches!(first, '+' | '-' | '.'))
         && (text.replace('_', "").parse::<f64>().is_ok()
             || lower.starts_with("0x")
             || lower.starts_with("0o")
@@ -166,7 +168,8 @@ fn reads_as_other(text: &str) -> bool {
 
 /// `12:30:45` is a number to some readers.
 fn is_sexagesimal(text: &str) -> bool {
-    text.contains(':') && text.split(':').all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
+    text.contains(':')
+        && text.split(':').all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 #[cfg(test)]

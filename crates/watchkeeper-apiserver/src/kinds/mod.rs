@@ -3,6 +3,7 @@
 //! `builtin` reads the table of kinds every server has; a [`Registry`] holds those and the custom kinds that come and go.
 
 mod builtin;
+mod fields;
 mod registry;
 
 use std::sync::Arc;
@@ -77,8 +78,6 @@ pub struct Custom {
     pub selectable_fields: Vec<String>,
     /// The schema as it was given (`openAPIV3Schema`), to be published.
     pub schema: Option<Value>,
-    /// Members the schema does not know are kept; such objects are not checked for unknown members.
-    pub keeps_unknown: bool,
 }
 
 /// A column a `CustomResourceDefinition` asks for (`additionalPrinterColumns`).

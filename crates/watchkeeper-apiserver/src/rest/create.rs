@@ -51,6 +51,10 @@ impl Rest {
         if meta::sent_version(&object)? != 0 {
             return Err(ApiError::new(500, "", "resourceVersion should not be set on objects to be created"));
         }
+        let metadata = meta::metadata(&mut object)?;
+        for member in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
+            metadata.remove(member);
+        }
         kind.strategy.set_defaults(&mut object);
         write_empty(&mut object, &kind.ty);
         if source != Source::Apply {
@@ -77,6 +81,7 @@ impl Rest {
             if !wrong.is_empty() {
                 return Err(errors::invalid(kind, &name, &wrong));
             }
+            let claim = self.claim(request, &mut object, None)?;
             let key = key_of(&request.namespace, &name);
             if options.is_dry_run {
                 if let Some(current) = self.store.get(&table_of(kind), &key) {
@@ -86,9 +91,10 @@ impl Rest {
                 warnings.extend(strategy.warnings(&object, None));
                 return Ok(object);
             }
-            let content = Self::content(object.clone(), kind)?;
+            let content = Self::content(object.clone(), request)?;
             match self.store.put(&table_of(kind), content, Expected::Absent, self.now()) {
                 Ok(stored) => {
+                    claim.keep();
                     warnings.extend(strategy.warnings(&object, None));
                     meta::metadata(&mut object)?
                         .insert("resourceVersion".into(), stored.version.to_string().into());
@@ -109,9 +115,6 @@ impl Rest {
     /// What only the server may say about a new object.
     fn set_system_fields(&self, object: &mut Value) -> Result<(), ApiError> {
         let metadata = meta::metadata(object)?;
-        for member in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
-            metadata.remove(member);
-        }
         metadata.insert("uid".into(), meta::uid(&mut self.random.lock()).into());
         metadata.insert("creationTimestamp".into(), meta::timestamp(self.now()).into());
         meta::drop_empty(metadata);
@@ -136,7 +139,8 @@ impl Rest {
         if !meta::is_being_deleted(&current.to_value("v1", "Namespace")) {
             return Ok(());
         }
-        let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+        let why =
+            format!("unable to create new content in namespace {namespace} because it is being terminated");
         let mut error = errors::forbidden(&request.kind, name, &why);
         if let Some(details) = &mut error.details {
             details.causes.push(Cause {

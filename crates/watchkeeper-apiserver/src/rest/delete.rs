@@ -14,6 +14,7 @@ use super::{
 use crate::{
     decode,
     field::{FieldError, FieldErrorKind},
+    kinds::Kind,
     seam,
     status::ApiError,
     storage::Expected,
@@ -21,6 +22,8 @@ use crate::{
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
+const JOB_WARNING: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background \
+                           to remove them or set propagationPolicy=Orphan to suppress this warning";
 
 /// What becomes of what an object owns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,8 +46,10 @@ pub(super) struct DeleteOptions {
 
 /// What became of an object.
 #[derive(Debug)]
-struct Deleted {
+pub(super) struct Deleted {
+    /// As it is now, or was when it went away.
     object: Value,
+    /// Nothing holds it any more.
     is_gone: bool,
 }
 
@@ -53,19 +58,23 @@ impl Rest {
     pub(crate) fn delete(&self, request: &Request) -> Result<Answer, ApiError> {
         let options = DeleteOptions::read(request)?;
         let deleted = self.delete_object(request, &options)?;
+        let mut warnings = Vec::new();
+        if options.propagation.is_none() && is_job(&request.kind) {
+            warnings.push(JOB_WARNING.to_owned());
+        }
         let waits = !deleted.is_gone && options.orphans_dependents == Some(false);
         let code = if waits { 202 } else { 200 };
         if deleted.is_gone && !request.kind.strategy.rules().delete_returns_object {
-            return Ok(Answer::value(code, success(request, &deleted.object)));
+            return Ok(Answer::value(code, success(request, &deleted.object)).with_warnings(warnings));
         }
-        self.show(request, code, deleted.object)
+        Ok(self.show(request, code, deleted.object)?.with_warnings(warnings))
     }
 
     /// DELETE of a collection: answers what was there.
     pub(crate) async fn delete_collection(&self, request: &Request) -> Result<Answer, ApiError> {
         let options = DeleteOptions::read(request)?;
-        let list = ListOptions::read(&request.parameters, false)?;
-        self.check_fields(&request.kind, &list)?;
+        let mut list = ListOptions::read(&request.parameters, false)?;
+        read::name_fields(&request.kind, &mut list)?;
         read::check_form(&request.form, &request.kind, true)?;
         let (page, token) = self.page(request, &list).await?;
         for object in &page.objects {
@@ -83,17 +92,28 @@ impl Rest {
         Ok(Answer::new(200, show_list(&representer, &page.objects, metadata)))
     }
 
-    fn delete_object(&self, request: &Request, options: &DeleteOptions) -> Result<Deleted, ApiError> {
-        let (table, key) = (request.table(), request.key());
+    /// Takes an object out of the store; whether it was still of this version.
+    pub(super) fn remove(&self, request: &Request, object: &Value, version: u64) -> bool {
+        let is_gone = self.store.delete(&request.table(), &request.key(), version, self.now()).is_ok();
+        if is_gone {
+            self.forget(request, object);
+        }
+        is_gone
+    }
+
+    pub(super) fn delete_object(
+        &self,
+        request: &Request,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, ApiError> {
+        let table = request.table();
         for _ in 0..ATTEMPTS {
             let current = self.current(request)?;
             let old = seam::from_stored(&current.content, current.version, &request.kind);
             options.check_preconditions(request, &old)?;
             let new = self.marked(request, options, &old)?;
             if is_done(&new) {
-                if options.is_dry_run
-                    || self.store.delete(&table, &key, current.version, self.now()).is_ok()
-                {
+                if options.is_dry_run || self.remove(request, &old, current.version) {
                     return Ok(Deleted { object: new, is_gone: true });
                 }
                 continue;
@@ -101,8 +121,10 @@ impl Rest {
             if new == old || options.is_dry_run {
                 return Ok(Deleted { object: new, is_gone: false });
             }
-            let content = Self::content(new.clone(), &request.kind)?;
-            if let Ok(stored) = self.store.put(&table, content, Expected::Version(current.version), self.now()) {
+            let content = Self::content(new.clone(), request)?;
+            if let Ok(stored) =
+                self.store.put(&table, content, Expected::Version(current.version), self.now())
+            {
                 let mut object = new;
                 meta::metadata(&mut object)?
                     .insert("resourceVersion".into(), stored.version.to_string().into());
@@ -119,7 +141,7 @@ impl Rest {
         let was_marked = meta::is_being_deleted(old);
         let counts = old.pointer("/metadata/generation").and_then(Value::as_i64).filter(|count| *count > 0);
         let is_namespace = kind.gvk.kind == "Namespace" && kind.gvk.group.is_empty();
-        options.set_finalizers(&mut new)?;
+        options.set_finalizers(kind, &mut new)?;
         let default_grace = kind.strategy.grace_period_seconds(old).map(i64::from);
         let grace = match (default_grace, options.grace_period_seconds) {
             (None | Some(0), _) => 0,
@@ -154,6 +176,18 @@ impl Rest {
 }
 
 impl DeleteOptions {
+    /// The options inside an eviction; a dry run if the request is one.
+    pub(super) fn of_eviction(options: &Value, is_dry_run: bool) -> Result<Self, ApiError> {
+        let mut read = Self::check(options)?;
+        read.is_dry_run |= is_dry_run;
+        Ok(read)
+    }
+
+    /// Whether nothing is to be stored.
+    pub(super) fn is_dry_run(&self) -> bool {
+        self.is_dry_run
+    }
+
     /// Reads and checks the options, from the body if there is one, else from the query.
     pub(super) fn read(request: &Request) -> Result<Self, ApiError> {
         let given = if request.body.iter().all(u8::is_ascii_whitespace) {
@@ -161,6 +195,10 @@ impl DeleteOptions {
         } else {
             decode::delete_options(request.content_type.as_deref(), &request.body)?
         };
+        Self::check(&given)
+    }
+
+    fn check(given: &Value) -> Result<Self, ApiError> {
         let mut wrong = Vec::new();
         let text = |path: &str| given.pointer(path).and_then(Value::as_str).map(str::to_owned);
         let dry_run = given.get("dryRun").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -174,9 +212,8 @@ impl DeleteOptions {
             wrong.push(FieldError::new(FieldErrorKind::Invalid, "propagationPolicy", value, detail));
         }
         let propagation = match policy.as_deref() {
-            None => orphans_dependents.map(|is_orphaned| {
-                if is_orphaned { Propagation::Orphan } else { Propagation::Background }
-            }),
+            None => orphans_dependents
+                .map(|is_orphaned| if is_orphaned { Propagation::Orphan } else { Propagation::Background }),
             Some("Orphan") => Some(Propagation::Orphan),
             Some("Background") => Some(Propagation::Background),
             Some("Foreground") => Some(Propagation::Foreground),
@@ -221,28 +258,41 @@ impl DeleteOptions {
         Ok(())
     }
 
-    /// The finalizers that make the garbage collector do what is asked for.
-    fn set_finalizers(&self, object: &mut Value) -> Result<(), ApiError> {
-        let Some(propagation) = self.propagation else { return Ok(()) };
+    /// The finalizers that make the garbage collector do what is asked for, or else what the object or its kind asks for.
+    fn set_finalizers(&self, kind: &Kind, object: &mut Value) -> Result<(), ApiError> {
         let metadata = meta::metadata(object)?;
-        let finalizers = metadata.entry("finalizers").or_insert_with(|| json!([]));
-        let Some(finalizers) = finalizers.as_array_mut() else { return Ok(()) };
-        let wanted = match propagation {
-            Propagation::Orphan => Some(ORPHAN),
-            Propagation::Foreground => Some(FOREGROUND),
-            Propagation::Background => None,
+        let known: Vec<Value> =
+            metadata.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
+        let wanted = match self.propagation {
+            Some(Propagation::Orphan) => Some(ORPHAN),
+            Some(Propagation::Foreground) => Some(FOREGROUND),
+            Some(Propagation::Background) => None,
+            None if known.iter().any(|name| name == ORPHAN) => Some(ORPHAN),
+            None if known.iter().any(|name| name == FOREGROUND) => Some(FOREGROUND),
+            None => orphans_by_default(kind).then_some(ORPHAN),
         };
-        finalizers.retain(|name| name != ORPHAN && name != FOREGROUND || name.as_str() == wanted);
-        if let Some(wanted) = wanted
-            && !finalizers.iter().any(|name| name == wanted)
-        {
-            finalizers.push(wanted.into());
+        let mut finalizers: Vec<Value> =
+            known.iter().filter(|name| *name != ORPHAN && *name != FOREGROUND).cloned().collect();
+        finalizers.extend(wanted.map(Value::from));
+        if finalizers.len() == known.len() && finalizers.iter().all(|name| known.contains(name)) {
+            return Ok(());
         }
         if finalizers.is_empty() {
             metadata.remove("finalizers");
+        } else {
+            metadata.insert("finalizers".into(), finalizers.into());
         }
         Ok(())
     }
+}
+
+fn is_job(kind: &Kind) -> bool {
+    kind.gvk.group == "batch" && kind.gvk.kind == "Job"
+}
+
+/// Two old kinds leave behind what they own unless they are told otherwise.
+fn orphans_by_default(kind: &Kind) -> bool {
+    is_job(kind) || kind.gvk.group.is_empty() && kind.gvk.kind == "ReplicationController"
 }
 
 fn from_query(request: &Request) -> Result<Value, ApiError> {
@@ -265,7 +315,8 @@ fn from_query(request: &Request) -> Result<Value, ApiError> {
 }
 
 fn success(request: &Request, object: &Value) -> Value {
-    let mut details = json!({"name": request.name, "kind": request.kind.plural, "uid": meta::text(object, "uid")});
+    let mut details =
+        json!({"name": request.name, "kind": request.kind.plural, "uid": meta::text(object, "uid")});
     if !request.kind.gvk.group.is_empty() {
         details["group"] = request.kind.gvk.group.clone().into();
     }

@@ -30,7 +30,8 @@ pub(crate) fn not_found(kind: &Kind, name: &str) -> ApiError {
 
 /// 404: there is no such path.
 pub(crate) fn no_such_resource() -> ApiError {
-    ApiError::new(404, "NotFound", "the server could not find the requested resource").with_details(Details::default())
+    ApiError::new(404, "NotFound", "the server could not find the requested resource")
+        .with_details(Details::default())
 }
 
 /// 405.
@@ -117,8 +118,8 @@ pub(crate) fn invalid_as(kind: &str, group: &str, name: &str, errors: &[FieldErr
 
 /// 504: the version asked for is in the future.
 pub(crate) fn version_too_large(asked: u64, current: u64) -> ApiError {
-    ApiError::new(504, "Timeout", format!("Too large resource version: {asked}, current: {current}")).with_details(
-        Details {
+    ApiError::new(504, "Timeout", format!("Too large resource version: {asked}, current: {current}"))
+        .with_details(Details {
             causes: vec![Cause {
                 reason: "ResourceVersionTooLarge".into(),
                 message: "Too large resource version".into(),
@@ -126,8 +127,7 @@ pub(crate) fn version_too_large(asked: u64, current: u64) -> ApiError {
             }],
             retry_after_seconds: Some(1),
             ..Details::default()
-        },
-    )
+        })
 }
 
 /// 410: the version asked for is no longer kept.

@@ -26,7 +26,11 @@ pub(super) fn metadata(object: &mut Value) -> Result<&mut Map<String, Value>, Ap
 
 /// A member of the metadata that is text.
 pub(super) fn text<'a>(object: &'a Value, member: &str) -> &'a str {
-    object.get("metadata").and_then(|metadata| metadata.get(member)).and_then(Value::as_str).unwrap_or_default()
+    object
+        .get("metadata")
+        .and_then(|metadata| metadata.get(member))
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 /// Whether the object is on its way out.
@@ -36,7 +40,8 @@ pub(super) fn is_being_deleted(object: &Value) -> bool {
 
 /// The finalizers that still hold the object.
 pub(super) fn has_finalizers(object: &Value) -> bool {
-    let is_filled = |list: Option<&Value>| list.and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+    let is_filled =
+        |list: Option<&Value>| list.and_then(Value::as_array).is_some_and(|list| !list.is_empty());
     let is_namespace = object.get("kind").is_some_and(|kind| kind == "Namespace")
         && object.get("apiVersion").is_some_and(|version| version == "v1");
     is_filled(object.pointer("/metadata/finalizers"))
@@ -73,7 +78,9 @@ pub(super) fn timestamp(time: SystemTime) -> String {
 /// A random uid.
 pub(super) fn uid(random: &mut fastrand::Rng) -> String {
     // Version 4, variant 1.
-    let bits = random.u128(..) & !(0xf000_u128 << 64) & !(0xc000_u128 << 48) | (0x4000_u128 << 64) | (0x8000_u128 << 48);
+    let bits = random.u128(..) & !(0xf000_u128 << 64) & !(0xc000_u128 << 48)
+        | (0x4000_u128 << 64)
+        | (0x8000_u128 << 48);
     let hex = format!("{bits:032x}");
     [(0, 8), (8, 12), (12, 16), (16, 20), (20, 32)].map(|(start, end)| &hex[start..end]).join("-")
 }

@@ -3,6 +3,7 @@
 //! Everything here is a plain function from a request and the store to an answer; the few things that wait (a version
 //! that has not come yet, a watch) are at the edge, in `read` and in [`crate::watch`].
 
+mod claims;
 mod create;
 mod delete;
 pub(crate) mod errors;
@@ -12,6 +13,7 @@ mod paging;
 mod patch;
 mod read;
 pub(crate) mod represent;
+pub(crate) mod scale;
 mod subresource;
 mod update;
 mod versions;
@@ -32,6 +34,7 @@ use crate::{
     kinds::{Kind, Kinds, Registry},
     status::ApiError,
     storage::{Content, Object, Storage},
+    strategy::ServiceAllocator,
     watch::Watcher,
 };
 
@@ -49,6 +52,8 @@ pub(crate) struct Rest {
     pub(crate) clock: Arc<dyn Clock>,
     /// Names, uids and jitter.
     pub(crate) random: Mutex<fastrand::Rng>,
+    /// Addresses and ports of services.
+    pub(crate) services: Arc<ServiceAllocator>,
     /// Tells watches that the server goes away.
     pub(crate) shutdown: watch::Receiver<bool>,
     /// Time between the bookmarks of a watch.
@@ -70,6 +75,8 @@ pub(crate) struct Request {
     pub(crate) parameters: Parameters,
     /// The form the client wants to see.
     pub(crate) form: Form,
+    /// Whether a watch is sent as protobuf.
+    pub(crate) is_protobuf: bool,
     /// The media type of the body.
     pub(crate) content_type: Option<String>,
     /// The body.
@@ -137,6 +144,7 @@ impl Request {
             name: name.to_owned(),
             parameters: self.parameters.clone(),
             form: self.form.clone(),
+            is_protobuf: self.is_protobuf,
             content_type: self.content_type.clone(),
             body: self.body.clone(),
             user_agent: self.user_agent.clone(),
@@ -177,7 +185,8 @@ impl Rest {
     /// Makes the namespaces every cluster has.
     pub(crate) fn make_namespaces(&self) {
         for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
-            let object = serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            let object =
+                serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
             if let Some(kind) = self.registry.kinds().by_path("", "v1", "namespaces") {
                 let request = Request {
                     kind: Arc::clone(kind),
@@ -186,6 +195,7 @@ impl Rest {
                     name: String::new(),
                     parameters: Parameters::default(),
                     form: Form::Plain,
+                    is_protobuf: false,
                     content_type: None,
                     body: object.to_string().into(),
                     user_agent: Some("kube-apiserver".into()),
@@ -203,10 +213,11 @@ impl Rest {
             .ok_or_else(|| errors::not_found(&request.kind, &request.name))
     }
 
-    /// What is stored of an object of `kind`.
-    fn content(object: Value, kind: &Kind) -> Result<Content, ApiError> {
-        let fields = crate::seam::selectable_fields(&object, kind);
-        let object = crate::seam::to_stored(object, kind);
+    /// What is stored of an object: it in the version it is stored in, and what selectors may ask about.
+    fn content(object: Value, request: &Request) -> Result<Content, ApiError> {
+        let stored = request.kinds.storage_of(&request.kind);
+        let object = crate::seam::convert(object, &request.kind, stored);
+        let fields = stored.selectable_fields(&object).into();
         Content::new(&object, fields).map_err(|error| ApiError::internal(error.to_string()))
     }
 

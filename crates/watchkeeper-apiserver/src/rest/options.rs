@@ -50,13 +50,6 @@ impl Parameters {
             })
             .transpose()
     }
-
-    /// The same parameters with one more, which counts before others of its name.
-    #[must_use]
-    pub(crate) fn with(mut self, name: &str, value: String) -> Self {
-        self.0.insert(0, (name.to_owned(), value));
-        self
-    }
 }
 
 /// How a version given in a list is meant.
@@ -99,8 +92,10 @@ impl ListOptions {
         let timeout_seconds = parameters.number("timeoutSeconds")?;
         let options = Self {
             selector: Selector {
-                labels: LabelSelector::parse(parameters.text("labelSelector").unwrap_or_default()).map_err(bad)?,
-                fields: FieldSelector::parse(parameters.text("fieldSelector").unwrap_or_default()).map_err(bad)?,
+                labels: LabelSelector::parse(parameters.text("labelSelector").unwrap_or_default())
+                    .map_err(bad)?,
+                fields: FieldSelector::parse(parameters.text("fieldSelector").unwrap_or_default())
+                    .map_err(bad)?,
             },
             limit: limit.and_then(|limit| usize::try_from(limit).ok()).filter(|limit| *limit > 0),
             continue_token: parameters.given("continue").map(str::to_owned),
@@ -116,15 +111,22 @@ impl ListOptions {
             timeout_seconds,
         };
         let given = parameters.given("resourceVersionMatch");
-        let wrong = if options.is_watch { options.wrong_in_watch(given) } else { options.wrong_in_list(given) };
-        if wrong.is_empty() { Ok(options) } else { Err(errors::invalid_as("ListOptions", "meta.k8s.io", "", &wrong)) }
+        let wrong =
+            if options.is_watch { options.wrong_in_watch(given) } else { options.wrong_in_list(given) };
+        if wrong.is_empty() {
+            Ok(options)
+        } else {
+            Err(errors::invalid_as("ListOptions", "meta.k8s.io", "", &wrong))
+        }
     }
 
     fn wrong_in_list(&self, version_match: Option<&str>) -> Vec<FieldError> {
         let mut wrong = Vec::new();
         if let Some(version_match) = version_match {
             if self.resource_version.is_empty() {
-                wrong.push(match_forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided"));
+                wrong.push(match_forbidden(
+                    "resourceVersionMatch is forbidden unless resourceVersion is provided",
+                ));
             }
             if self.continue_token.is_some() {
                 wrong.push(match_forbidden("resourceVersionMatch is forbidden when continue is provided"));
@@ -149,7 +151,9 @@ impl ListOptions {
     fn wrong_in_watch(&self, version_match: Option<&str>) -> Vec<FieldError> {
         let mut wrong = Vec::new();
         if self.sends_initial_events.is_some() && self.version_match != Some(VersionMatch::NotOlderThan) {
-            wrong.push(match_forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
+            wrong.push(match_forbidden(
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            ));
         }
         if let Some(version_match) = version_match {
             if self.sends_initial_events.is_none() {

@@ -58,7 +58,9 @@ impl ContinueToken {
             return Err(bad(format!("server does not recognize this encoded version {}", encoded.v)));
         }
         let of = match u64::try_from(encoded.rv) {
-            Ok(0) => return Err(bad("incorrect encoded start resourceVersion (version meta.k8s.io/v1)".into())),
+            Ok(0) => {
+                return Err(bad("incorrect encoded start resourceVersion (version meta.k8s.io/v1)".into()));
+            }
             Ok(version) => PageOf::Version(version),
             Err(_) => PageOf::Now,
         };

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     Answer, Request, Rest,
     create::fit_namespace,
-    errors, meta,
+    errors,
     options::{WriteKind, WriteOptions},
     update::{Source, check_name},
     versions::ServedVersions,
@@ -15,21 +15,27 @@ use crate::{
     decode::{self, FieldValidation},
     field::{FieldError, FieldErrorKind},
     patch,
+    schema::TypeRef,
     status::{ApiError, Details},
     strategy::Part,
 };
 
 /// The type of a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PatchType {
+pub(super) enum PatchType {
+    /// JSON patch.
     Json,
+    /// Merge patch.
     Merge,
+    /// Strategic merge patch; built-in kinds only.
     Strategic,
+    /// Server-side apply.
     Apply,
 }
 
 impl PatchType {
-    fn read(request: &Request) -> Result<Self, ApiError> {
+    /// The type a request names.
+    pub(super) fn read(request: &Request) -> Result<Self, ApiError> {
         let media_type = request.content_type.as_deref().unwrap_or_default();
         let media_type = media_type.split(';').next().unwrap_or_default().trim();
         match media_type {
@@ -69,10 +75,8 @@ impl Rest {
                 }
                 let applied = apply::apply(current, &config.object, &subject, &manager, options.force)?;
                 let mut applied = check_patched(request, &options, applied, &mut told)?;
-                if current.is_none() {
-                    fit_namespace(&mut applied, &request.kind, &request.namespace)?;
-                }
-                check_place(request, &applied)?;
+                fit_namespace(&mut applied, &request.kind, &request.namespace)?;
+                check_name(&applied, &request.name)?;
                 Ok(applied)
             })?
         } else {
@@ -80,14 +84,10 @@ impl Rest {
                 let Some(current) = current else {
                     return Err(errors::not_found(&request.kind, &request.name));
                 };
-                let patched = match ty {
-                    PatchType::Json => patch::json_patch(current, &request.body),
-                    PatchType::Merge => patch::object_body(&request.body).map(|body| patch::merge(current, body)),
-                    PatchType::Strategic | PatchType::Apply => patch::object_body(&request.body)
-                        .and_then(|body| patch::strategic(current, &body, &request.kind.ty)),
-                }?;
-                let patched = check_patched(request, &options, patched, &mut told)?;
-                check_place(request, &patched)?;
+                let patched = patched_value(ty, &request.body, current, &request.kind.ty)?;
+                let mut patched = check_patched(request, &options, patched, &mut told)?;
+                fit_namespace(&mut patched, &request.kind, &request.namespace)?;
+                check_name(&patched, &request.name)?;
                 Ok(patched)
             })?
         };
@@ -97,11 +97,27 @@ impl Rest {
     }
 }
 
+/// What a patch makes of an object.
+pub(super) fn patched_value(
+    patch: PatchType,
+    body: &[u8],
+    current: &Value,
+    ty: &TypeRef,
+) -> Result<Value, ApiError> {
+    match patch {
+        PatchType::Json => patch::json_patch(current, body),
+        PatchType::Merge => patch::object_body(body).map(|body| patch::merge(current, body)),
+        PatchType::Strategic | PatchType::Apply => {
+            patch::object_body(body).and_then(|body| patch::strategic(current, &body, ty))
+        }
+    }
+}
+
 /// A patched object must still be one of its kind, and its members must be known ones.
 fn check_patched(
     request: &Request,
     options: &WriteOptions,
-    patched: Value,
+    mut patched: Value,
     warnings: &mut Vec<String>,
 ) -> Result<Value, ApiError> {
     let refuse = |shown: String, why: String| {
@@ -109,10 +125,19 @@ fn check_patched(
         errors::invalid_as("", "", "", &[wrong])
     };
     let kind = &request.kind;
+    // A patch that replaces the whole object may leave out what kind it is.
+    for (member, value) in [("apiVersion", kind.api_version()), ("kind", kind.gvk.kind.clone())] {
+        if let Some(members) = patched.as_object_mut() {
+            members.entry(member).or_insert_with(|| value.into());
+        }
+    }
     let is_kind = patched.get("kind").is_some_and(|name| *name == kind.gvk.kind)
         && patched.get("apiVersion").is_some_and(|version| *version == kind.api_version());
     if !is_kind {
-        return Err(refuse(patched.to_string(), format!("the patched object is no longer a {}", kind.gvk.kind)));
+        return Err(refuse(
+            patched.to_string(),
+            format!("the patched object is no longer a {}", kind.gvk.kind),
+        ));
     }
     let shown = patched.to_string();
     let checked = decode::check(patched, kind).map_err(|why| refuse(shown.clone(), why))?;
@@ -127,15 +152,4 @@ fn check_patched(
         }
         _ => Ok(checked.object),
     }
-}
-
-/// A patch cannot move an object.
-fn check_place(request: &Request, object: &Value) -> Result<(), ApiError> {
-    check_name(object, &request.name)?;
-    if meta::text(object, "namespace") == request.namespace {
-        return Ok(());
-    }
-    Err(ApiError::bad_request(
-        "the namespace of the provided object does not match the namespace sent on the request",
-    ))
 }

@@ -40,7 +40,7 @@ impl Rest {
     /// GET of a collection.
     pub(crate) async fn list(&self, request: &Request, is_watch: bool) -> Result<Answer, ApiError> {
         let mut options = ListOptions::read(&request.parameters, is_watch)?;
-        self.check_fields(&request.kind, &options)?;
+        name_fields(&request.kind, &mut options)?;
         if is_watch && !request.name.is_empty() {
             options.selector.fields.require("metadata.name", &request.name);
         }
@@ -131,7 +131,7 @@ impl Rest {
             if text.is_empty() { 0 } else { text.parse().map_err(|_| errors::unreadable_version(text))? };
         let begins_with_state = options.sends_initial_events.unwrap_or(version == 0);
         let representer = Representer::new(Arc::clone(&request.kind), request.form.clone(), self.now());
-        let frames = Frames::new(representer);
+        let frames = Frames::new(representer, request.is_protobuf);
         let mut start = Start {
             initial: Vec::new(),
             after: version,
@@ -143,7 +143,7 @@ impl Rest {
         let prefix = request.prefix();
         if begins_with_state {
             if let Err(error) = self.wait_for(version).await {
-                return Ok(Answer::new(200, Payload::Frames(Frames::error(&error))));
+                return Ok(Answer::new(200, Payload::Frames(frames.error(&error))));
             }
             let is_wanted = |object: &Object| options.selector.matches(object);
             let query = Query {
@@ -178,7 +178,7 @@ impl Rest {
             200,
             match watcher {
                 Ok(watcher) => Payload::Watch(Box::new(watcher)),
-                Err(error) => Payload::Frames(Frames::error(&error)),
+                Err(frame) => Payload::Frames(frame),
             },
         ))
     }
@@ -208,13 +208,11 @@ impl Rest {
         }
         Err(errors::version_too_large(version, self.store.version()))
     }
+}
 
-    pub(super) fn check_fields(&self, kind: &Kind, options: &ListOptions) -> Result<(), ApiError> {
-        for term in options.selector.fields.terms() {
-            crate::seam::check_field(kind, &term.field)?;
-        }
-        Ok(())
-    }
+/// Fields of a selector by the names they are stored under; an error for those that cannot be selected by.
+pub(super) fn name_fields(kind: &Kind, options: &mut ListOptions) -> Result<(), ApiError> {
+    options.selector.fields.rename(|field| kind.field_label(field)).map_err(ApiError::bad_request)
 }
 
 /// The 410 for a token whose version is gone carries a token that goes on from the same place without it.
@@ -257,11 +255,13 @@ fn show_one(representer: &Representer, object: &Object) -> Payload {
 /// A list; objects that are sent as they are stored are copied and nothing else.
 pub(super) fn show_list(representer: &Representer, objects: &[Arc<Object>], metadata: Value) -> Payload {
     if !representer.is_stored_form() {
-        let values = objects.iter().map(|object| representer.whole(&object.content, object.version)).collect();
+        let values =
+            objects.iter().map(|object| representer.whole(&object.content, object.version)).collect();
         return Payload::Value(representer.list(values, metadata));
     }
     let kind = representer.kind();
-    let head = json!({"apiVersion": kind.api_version(), "kind": kind.list_kind, "metadata": metadata}).to_string();
+    let head =
+        json!({"apiVersion": kind.api_version(), "kind": kind.list_kind, "metadata": metadata}).to_string();
     let size: usize = objects.iter().map(|object| object.content.len() + 96).sum();
     let mut out = Vec::with_capacity(size + head.len() + 16);
     out.extend_from_slice(head.strip_suffix('}').unwrap_or(&head).as_bytes());

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::SystemTime};
 
 use serde_json::{Value, json};
 
-use crate::{kinds::Kind, schema::write_empty, seam, storage::Content};
+use crate::{kinds::Kind, schema::write_empty, seam, storage::Content, table};
 
 /// A form objects are shown in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,7 +138,7 @@ impl Representer {
     }
 
     fn table(&self, objects: &[Value], list_metadata: Value, version: &str, include: IncludeObject) -> Value {
-        let mut table = seam::table(&self.kind, objects, self.now);
+        let mut table = table::table(&self.kind, objects, self.now);
         if let Some(rows) = table["rows"].as_array_mut() {
             for (row, object) in rows.iter_mut().zip(objects) {
                 row["object"] = match include {

@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use super::{
-    ATTEMPTS, Answer, Request, Rest, create::fit_namespace, errors, meta,
+    ATTEMPTS, Answer, Request, Rest,
+    create::fit_namespace,
+    errors, meta,
     options::{WriteKind, WriteOptions},
     versions::ServedVersions,
 };
@@ -54,15 +56,16 @@ impl Rest {
         fit_namespace(&mut object, &request.kind, &request.namespace)?;
         check_name(&object, &request.name)?;
         let is_creator = part == Part::Main && request.kind.strategy.rules().creates_on_update;
-        let updated = self.change(request, &options, part, Source::Put, &mut warnings, |current| match current {
-            Some(_) => Ok(object.clone()),
-            None if is_creator => {
-                let mut object = object.clone();
-                meta::metadata(&mut object)?.remove("resourceVersion");
-                Ok(object)
-            }
-            None => Err(errors::not_found(&request.kind, &request.name)),
-        })?;
+        let updated =
+            self.change(request, &options, part, Source::Put, &mut warnings, |current| match current {
+                Some(_) => Ok(object.clone()),
+                None if is_creator => {
+                    let mut object = object.clone();
+                    meta::metadata(&mut object)?.remove("resourceVersion");
+                    Ok(object)
+                }
+                None => Err(errors::not_found(&request.kind, &request.name)),
+            })?;
         let code = if updated.is_new { 201 } else { 200 };
         Ok(self.show(request, code, updated.object)?.with_warnings(warnings))
     }
@@ -85,13 +88,19 @@ impl Rest {
                 match self.create_object(request, options, source, object, warnings) {
                     Ok(object) => return Ok(Updated { object, is_new: true }),
                     // Someone else was faster: there is something to change now.
-                    Err(error) if error.reason == "AlreadyExists" && self.store.get(&table, &key).is_some() => continue,
+                    Err(error)
+                        if error.reason == "AlreadyExists" && self.store.get(&table, &key).is_some() =>
+                    {
+                        continue;
+                    }
                     Err(error) => return Err(error),
                 }
             };
             let old = seam::from_stored(&current.content, current.version, &request.kind);
             let new = produce(Some(&old))?;
-            if let Some(object) = self.replace(request, options, part, source, &current, &old, new, warnings)? {
+            if let Some(object) =
+                self.replace(request, options, part, source, &current, &old, new, warnings)?
+            {
                 return Ok(Updated { object, is_new: false });
             }
         }
@@ -145,6 +154,7 @@ impl Rest {
         if !wrong.is_empty() {
             return Err(errors::invalid(kind, &request.name, &wrong));
         }
+        let claim = self.claim(request, &mut new, Some(old))?;
         meta::metadata(&mut new)?.insert("resourceVersion".into(), current.version.to_string().into());
         apply::keep_times(old, &mut new);
         if new == *old {
@@ -153,21 +163,20 @@ impl Rest {
         let table = request.table();
         let now = self.now();
         if is_done(&new) {
-            if !options.is_dry_run
-                && self.store.delete(&table, &request.key(), current.version, now).is_err()
-            {
-                return Ok(None);
+            if options.is_dry_run || self.remove(request, old, current.version) {
+                return Ok(Some(new));
             }
-            return Ok(Some(new));
+            return Ok(None);
         }
         if options.is_dry_run {
             warnings.extend(strategy.warnings(&new, Some(old)));
             return Ok(Some(new));
         }
-        let content = Self::content(new.clone(), kind)?;
+        let content = Self::content(new.clone(), request)?;
         let Ok(stored) = self.store.put(&table, content, Expected::Version(current.version), now) else {
             return Ok(None);
         };
+        claim.keep();
         warnings.extend(strategy.warnings(&new, Some(old)));
         meta::metadata(&mut new)?.insert("resourceVersion".into(), stored.version.to_string().into());
         Ok(Some(new))
@@ -222,7 +231,9 @@ fn take_system_fields(new: &mut Value, old: &Value) -> Result<(), ApiError> {
     let metadata = meta::metadata(new)?;
     let old = old.get("metadata");
     let was = |member: &str| old.and_then(|old| old.get(member)).cloned();
-    for member in ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"] {
+    for member in
+        ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"]
+    {
         match was(member) {
             Some(value) => metadata.insert(member.into(), value),
             None => metadata.remove(member),

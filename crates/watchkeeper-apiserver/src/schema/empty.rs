@@ -56,8 +56,8 @@ fn write_member(members: &mut Map<String, Value>, field: &Field, ty: &TypeRef) {
     members.insert(field.name.as_ref().to_owned(), empty);
 }
 
-/// The zero of a type, whole.
-pub(super) fn zero(ty: &TypeRef) -> Value {
+/// The zero of a type: what is always written of an object with nothing in it.
+pub fn zero(ty: &TypeRef) -> Value {
     match ty.shape() {
         Shape::Scalar(Scalar::String | Scalar::Bytes) => "".into(),
         Shape::Scalar(Scalar::Int32 | Scalar::Int64 | Scalar::Number | Scalar::IntOrString) => 0.into(),

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::kinds::GroupVersionKind;
 
 pub use builtin::builtin;
-pub use empty::write_empty;
+pub use empty::{write_empty, zero};
 
 /// The number of a type within its [`Schemas`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -11,13 +11,11 @@ pub(crate) struct FieldSelector {
 
 /// One term of a field selector.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Term {
-    /// The field.
-    pub(crate) field: String,
-    /// The value.
-    pub(crate) value: String,
+struct Term {
+    field: String,
+    value: String,
     /// Whether the field must have the value, or must not.
-    pub(crate) is_equal: bool,
+    is_equal: bool,
 }
 
 impl FieldSelector {
@@ -44,14 +42,12 @@ impl FieldSelector {
         self.terms.is_empty()
     }
 
-    /// Its terms.
-    pub(crate) fn terms(&self) -> &[Term] {
-        &self.terms
-    }
-
-    /// The value `field` must have, where it must have one.
-    pub(crate) fn required(&self, field: &str) -> Option<&str> {
-        self.terms.iter().find(|term| term.is_equal && term.field == field).map(|term| &*term.value)
+    /// Gives each field the name `rename` has for it.
+    pub(crate) fn rename<E>(&mut self, rename: impl Fn(&str) -> Result<String, E>) -> Result<(), E> {
+        for term in &mut self.terms {
+            term.field = rename(&term.field)?;
+        }
+        Ok(())
     }
 
     /// Asks for one value of a field as well.
@@ -130,10 +126,8 @@ mod tests {
     fn terms_are_split_and_unescaped() {
         let selector = FieldSelector::parse(r"a=1,b!=2,,c==x\,y\=z\\").unwrap();
         let terms: Vec<_> =
-            selector.terms().iter().map(|term| (&*term.field, term.is_equal, &*term.value)).collect();
+            selector.terms.iter().map(|term| (&*term.field, term.is_equal, &*term.value)).collect();
         assert_eq!(terms, [("a", true, "1"), ("b", false, "2"), ("c", true, "x,y=z\\")]);
-        assert_eq!(selector.required("a"), Some("1"));
-        assert_eq!(selector.required("b"), None);
     }
 
     #[test]

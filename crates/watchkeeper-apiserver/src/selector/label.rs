@@ -127,7 +127,8 @@ impl<'a> Parser<'a> {
             }
             let requirement = self.requirement();
             requirements.push(
-                requirement.map_err(|error| SelectorError(format!("unable to parse requirement: {error}")))?,
+                requirement
+                    .map_err(|error| SelectorError(format!("unable to parse requirement: {error}")))?,
             );
             match self.take() {
                 Token::End => break,
@@ -198,9 +199,7 @@ impl<'a> Parser<'a> {
                 })?;
                 Ok(if symbol == ">" { Operator::Above(bound) } else { Operator::Below(bound) })
             }
-            other => {
-                Err(SelectorError(format!("found '{other}', expected: in, notin, =, ==, !=, gt, lt")))
-            }
+            other => Err(SelectorError(format!("found '{other}', expected: in, notin, =, ==, !=, gt, lt"))),
         }
     }
 
@@ -235,7 +234,8 @@ impl<'a> Parser<'a> {
                     is_item_due = true;
                 }
                 Token::Symbol(")") => {
-                    if is_item_due && self.tokens.get(self.next.wrapping_sub(2)) == Some(&Token::Symbol(",")) {
+                    if is_item_due && self.tokens.get(self.next.wrapping_sub(2)) == Some(&Token::Symbol(","))
+                    {
                         values.insert(String::new());
                     }
                     return Ok(values);

@@ -82,7 +82,10 @@ impl Log {
     /// Adds an event; readers are told by [`Log::wake`] once the store has published its version.
     pub(crate) fn push(&self, event: Event) {
         let mut ring = self.ring.write();
-        debug_assert!(ring.events.back().is_none_or(|last| last.version < event.version), "events are in order");
+        debug_assert!(
+            ring.events.back().is_none_or(|last| last.version < event.version),
+            "events are in order"
+        );
         ring.events.push_back(Arc::new(event));
     }
 
@@ -157,7 +160,10 @@ impl Log {
     /// Forgets that versions before `version` could be read from, when there is nothing left to drop.
     pub(crate) fn raise_oldest(&self, version: u64) {
         let mut ring = self.ring.write();
-        debug_assert!(ring.events.front().is_none_or(|first| first.version > version), "nothing kept is forgotten");
+        debug_assert!(
+            ring.events.front().is_none_or(|first| first.version > version),
+            "nothing kept is forgotten"
+        );
         ring.oldest = ring.oldest.max(version);
     }
 }

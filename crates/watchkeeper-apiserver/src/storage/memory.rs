@@ -62,8 +62,7 @@ impl MemoryStore {
     /// Drops what has left the window.
     fn trim(&self, table: &mut Table, now: SystemTime) {
         let gone = table.log.drop_while(|oldest, count| {
-            count > self.window.events
-                || now.duration_since(oldest.at).is_ok_and(|age| age > self.window.age)
+            count > self.window.events || now.duration_since(oldest.at).is_ok_and(|age| age > self.window.age)
         });
         for event in gone {
             table.forget_before(&event.object.content.key(), event.version);
@@ -71,7 +70,9 @@ impl MemoryStore {
     }
 
     fn is_due(&self, table: &Table, now: SystemTime) -> bool {
-        table.log.is_due(self.window.events, |at| now.duration_since(at).is_ok_and(|age| age > self.window.age))
+        table
+            .log
+            .is_due(self.window.events, |at| now.duration_since(at).is_ok_and(|age| age > self.window.age))
     }
 
     /// Puts or deletes under the lock, after `check` has had a look at what is there.
@@ -142,7 +143,13 @@ impl Storage for MemoryStore {
         self.tables.read().by_name.get(table).map_or(0, Table::len)
     }
 
-    fn put(&self, table: &str, content: Content, expected: Expected, now: SystemTime) -> Result<Arc<Object>, Conflict> {
+    fn put(
+        &self,
+        table: &str,
+        content: Content,
+        expected: Expected,
+        now: SystemTime,
+    ) -> Result<Arc<Object>, Conflict> {
         let key = content.key();
         let (_, object) = self.commit(table, &key, expected, Some(content), now)?;
         object.ok_or(Conflict { current: None })

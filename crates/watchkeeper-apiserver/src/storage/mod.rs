@@ -15,9 +15,9 @@ use std::{fmt, sync::Arc, time::SystemTime};
 
 use tokio::sync::watch;
 
-pub(crate) use log::{Change, Event, Lagged, Log, Position};
+pub(crate) use log::{Change, Event, Log, Position};
 pub(crate) use memory::{HistoryWindow, MemoryStore};
-pub(crate) use object::{Content, NotAnObject, Object};
+pub(crate) use object::{Content, Object};
 
 /// What must be true of the current object for a commit to happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +86,13 @@ pub(crate) trait Storage: fmt::Debug + Send + Sync {
     fn count(&self, table: &str) -> usize;
 
     /// Puts an object, if what is there now is as expected.
-    fn put(&self, table: &str, content: Content, expected: Expected, now: SystemTime) -> Result<Arc<Object>, Conflict>;
+    fn put(
+        &self,
+        table: &str,
+        content: Content,
+        expected: Expected,
+        now: SystemTime,
+    ) -> Result<Arc<Object>, Conflict>;
 
     /// Deletes an object of `version`; answers the version of the deletion.
     fn delete(&self, table: &str, key: &str, version: u64, now: SystemTime) -> Result<u64, Conflict>;

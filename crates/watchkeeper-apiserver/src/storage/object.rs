@@ -1,7 +1,5 @@
 //! An object as it is stored: what selectors ask about, and the JSON that readers are sent.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -23,7 +21,7 @@ pub(crate) struct Content {
     /// Its labels, sorted.
     pub(crate) labels: Box<[(Box<str>, Box<str>)]>,
     /// Fields that selectors may ask about beside name and namespace.
-    pub(crate) fields: Box<[(Arc<str>, Box<str>)]>,
+    pub(crate) fields: Box<[(Box<str>, Box<str>)]>,
     /// Everything after `{"metadata":{"resourceVersion":"…",`.
     rest: Bytes,
 }
@@ -44,7 +42,7 @@ pub(crate) struct NotAnObject;
 
 impl Content {
     /// What is stored of `object`; `fields` is what selectors may ask about.
-    pub(crate) fn new(object: &Value, fields: Box<[(Arc<str>, Box<str>)]>) -> Result<Self, NotAnObject> {
+    pub(crate) fn new(object: &Value, fields: Box<[(Box<str>, Box<str>)]>) -> Result<Self, NotAnObject> {
         let members = object.as_object().ok_or(NotAnObject)?;
         let metadata = members.get("metadata").and_then(Value::as_object).ok_or(NotAnObject)?;
         let text = |name: &str| metadata.get(name).and_then(Value::as_str).unwrap_or_default().into();
@@ -72,7 +70,11 @@ impl Content {
 
     /// The key it is stored under: `namespace/name`, or `name` for objects of the cluster.
     pub(crate) fn key(&self) -> String {
-        if self.namespace.is_empty() { self.name.to_string() } else { format!("{}/{}", self.namespace, self.name) }
+        if self.namespace.is_empty() {
+            self.name.to_string()
+        } else {
+            format!("{}/{}", self.namespace, self.name)
+        }
     }
 
     /// The value of a label.

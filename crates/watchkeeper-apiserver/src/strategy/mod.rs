@@ -9,7 +9,7 @@ mod builtin;
 mod edit;
 mod metadata;
 mod names;
-mod quantity;
+pub(crate) mod quantity;
 
 use std::{fmt, sync::Arc};
 

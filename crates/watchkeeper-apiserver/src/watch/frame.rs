@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 use crate::{
     kinds::Kind,
+    protobuf::{self, Envelope},
     rest::represent::{Form, Representer},
+    schema::TypeRef,
     status::ApiError,
     storage::{Change, Content, Event, Object},
 };
@@ -47,14 +49,15 @@ impl From<Change> for FrameType {
 #[derive(Debug)]
 pub(crate) struct Frames {
     representer: Representer,
+    is_protobuf: bool,
     /// A Table names its columns in its first frame only.
     has_named_columns: bool,
 }
 
 impl Frames {
     /// Frames of objects of a kind in a form.
-    pub(crate) fn new(representer: Representer) -> Self {
-        Self { representer, has_named_columns: false }
+    pub(crate) fn new(representer: Representer, is_protobuf: bool) -> Self {
+        Self { representer, is_protobuf, has_named_columns: false }
     }
 
     fn kind(&self) -> &Arc<Kind> {
@@ -63,7 +66,7 @@ impl Frames {
 
     /// The frame of an event as it happened; encoded once for all watchers that want the stored form.
     pub(crate) fn event(&mut self, event: &Event) -> Bytes {
-        if self.representer.is_stored_form() {
+        if self.representer.is_stored_form() && !self.is_protobuf {
             let encode = || self.plain(event.change.into(), &event.object.content, event.version);
             return event.frame.get_or_init(encode).clone();
         }
@@ -72,7 +75,7 @@ impl Frames {
 
     /// A frame about an object as of a version.
     pub(crate) fn object(&mut self, frame: FrameType, object: &Object, version: u64) -> Bytes {
-        if self.representer.is_stored_form() {
+        if self.representer.is_stored_form() && !self.is_protobuf {
             return self.plain(frame, &object.content, version);
         }
         let value = self.representer.object(&object.content, version);
@@ -90,8 +93,23 @@ impl Frames {
     }
 
     /// A frame that ends the watch.
-    pub(crate) fn error(error: &ApiError) -> Bytes {
-        line("ERROR", &error.to_status())
+    pub(crate) fn error(&self, error: &ApiError) -> Bytes {
+        self.write("ERROR", &error.to_status())
+    }
+
+    fn write(&self, frame: &str, object: &Value) -> Bytes {
+        if !self.is_protobuf {
+            return line(frame, object);
+        }
+        let text = |member: &str| object.get(member).and_then(Value::as_str).unwrap_or_default();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        let raw = if kind == "Status" {
+            let ty = TypeRef::builtin_named("io.k8s.apimachinery.pkg.apis.meta.v1.Status");
+            protobuf::write(object, &ty)
+        } else {
+            protobuf::write(object, &self.kind().ty)
+        };
+        protobuf::frame(frame, &Envelope { api_version, kind, raw: &raw }).into()
     }
 
     fn plain(&self, frame: FrameType, content: &Content, version: u64) -> Bytes {
@@ -112,7 +130,7 @@ impl Frames {
             }
             self.has_named_columns = true;
         }
-        line(frame, &value)
+        self.write(frame, &value)
     }
 }
 

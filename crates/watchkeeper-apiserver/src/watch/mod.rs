@@ -7,7 +7,7 @@ mod tests;
 use std::{
     collections::VecDeque,
     sync::Arc,
-    time::Duration,
+    time::{Duration, SystemTime},
     vec,
 };
 
@@ -88,6 +88,31 @@ struct Timers {
     end: Sleep,
     bookmark: Sleep,
     bookmark_interval: Duration,
+    last_bookmark: SystemTime,
+}
+
+impl Timers {
+    fn new(clock: Arc<dyn Clock>, timeout: Duration, bookmark_interval: Duration) -> Self {
+        let before_end = timeout.checked_sub(LAST_BOOKMARK).unwrap_or(timeout);
+        Self {
+            end: clock.sleep(timeout),
+            bookmark: clock.sleep(bookmark_interval.min(before_end)),
+            bookmark_interval,
+            last_bookmark: clock.now() + before_end,
+            clock,
+        }
+    }
+
+    /// Sets the next bookmark: after the interval, and once before the end.
+    fn next_bookmark(&mut self) {
+        let until_last = self.last_bookmark.duration_since(self.clock.now()).unwrap_or_default();
+        let next = if until_last.is_zero() {
+            self.bookmark_interval
+        } else {
+            until_last.min(self.bookmark_interval)
+        };
+        self.bookmark = self.clock.sleep(next);
+    }
 }
 
 impl std::fmt::Debug for Timers {
@@ -103,7 +128,7 @@ enum Woken {
 }
 
 impl Watcher {
-    /// A watch of `table`; an error if its start is no longer within the history.
+    /// A watch of `table`; the frame of an error if its start is no longer within the history.
     pub(crate) fn new(
         store: Arc<dyn Storage>,
         table: &str,
@@ -112,18 +137,13 @@ impl Watcher {
         start: Start,
         clock: Arc<dyn Clock>,
         shutdown: watch::Receiver<bool>,
-    ) -> Result<Self, ApiError> {
+    ) -> Result<Self, Bytes> {
         let log = store.log(table);
-        let position = log.position_after(start.after).map_err(|lagged| too_old(start.after, lagged.oldest))?;
+        let position = log
+            .position_after(start.after)
+            .map_err(|lagged| frames.error(&too_old(start.after, lagged.oldest)))?;
         let news = log.subscribe();
-        let before_end = start.timeout.checked_sub(LAST_BOOKMARK).filter(|until| !until.is_zero());
-        let first_bookmark = before_end.unwrap_or(start.timeout).min(start.bookmark_interval);
-        let timers = Timers {
-            end: clock.sleep(start.timeout),
-            bookmark: clock.sleep(first_bookmark),
-            bookmark_interval: start.bookmark_interval,
-            clock,
-        };
+        let timers = Timers::new(clock, start.timeout, start.bookmark_interval);
         Ok(Self {
             scope,
             frames,
@@ -167,7 +187,7 @@ impl Watcher {
                     if frame.is_some() {
                         return frame;
                     }
-                    if self.sends_bookmarks && !self.has_ended && version >= self.after {
+                    if !self.has_ended && version >= self.after {
                         return Some(self.frames.bookmark(version, false));
                     }
                 }
@@ -193,7 +213,7 @@ impl Watcher {
             let Source { log, position, .. } = &mut self.source;
             if let Err(lagged) = log.read(position, BATCH, &mut self.pending) {
                 self.has_ended = true;
-                return Some(Frames::error(&too_old(self.after, lagged.oldest)));
+                return Some(self.frames.error(&too_old(self.after, lagged.oldest)));
             }
             if self.pending.is_empty() {
                 break;
@@ -220,7 +240,9 @@ impl Watcher {
         };
         match (was_selected, is_selected, &event.previous) {
             (true, true, _) | (false, true, None) => Some(self.frames.event(event)),
-            (false, true, Some(_)) => Some(self.frames.object(FrameType::Added, &event.object, event.version)),
+            (false, true, Some(_)) => {
+                Some(self.frames.object(FrameType::Added, &event.object, event.version))
+            }
             (true, false, Some(previous)) => {
                 Some(self.frames.object(FrameType::Deleted, previous, event.version))
             }
@@ -238,8 +260,8 @@ impl Watcher {
             () = is_down(&mut self.shutdown) => Woken::End,
             () = &mut self.timers.end => Woken::End,
             news = self.source.news.changed() => if news.is_ok() { Woken::News } else { Woken::End },
-            () = &mut self.timers.bookmark => {
-                self.timers.bookmark = self.timers.clock.sleep(self.timers.bookmark_interval);
+            () = &mut self.timers.bookmark, if self.sends_bookmarks => {
+                self.timers.next_bookmark();
                 Woken::Bookmark
             }
         }
