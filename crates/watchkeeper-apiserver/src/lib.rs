@@ -12,11 +12,13 @@
 //! | [`table`] | objects as rows of a table |
 //! | [`protobuf`] | objects of built-in kinds as protobuf |
 //! | [`kinds`] | what is served: kinds, their names, verbs and rules |
+//! | [`crd`] | kinds that come and go at run time |
 //! | [`strategy`] | what differs between kinds when an object is created or changed |
 
 pub mod apply;
 mod clock;
 mod controllers;
+pub mod crd;
 pub mod decode;
 pub mod discovery;
 pub mod field;

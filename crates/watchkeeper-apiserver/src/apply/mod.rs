@@ -33,7 +33,7 @@ mod track;
 pub mod walk;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::fmt;
 

@@ -24,6 +24,7 @@ pub(super) struct StoreFeed {
     tables: BTreeMap<String, Reader>,
     generation: u64,
     newest: watch::Receiver<u64>,
+    kinds: watch::Receiver<u64>,
     /// Everything up to this version has been heard.
     heard: u64,
 }
@@ -44,8 +45,8 @@ struct Reader {
 impl StoreFeed {
     /// A feed that begins with what is stored.
     pub(super) fn new(api: Arc<Api>) -> Self {
-        let newest = api.rest.store.subscribe();
-        Self { api, tables: BTreeMap::new(), generation: 0, newest, heard: 0 }
+        let (newest, kinds) = (api.rest.store.subscribe(), api.rest.registry.subscribe());
+        Self { api, tables: BTreeMap::new(), generation: 0, newest, kinds, heard: 0 }
     }
 
     /// Sees which tables there are; true if they are others than before.
@@ -124,7 +125,10 @@ impl StoreFeed {
 
 impl Feed for StoreFeed {
     async fn wait(&mut self) -> bool {
-        self.newest.changed().await.is_ok()
+        tokio::select! {
+            changed = self.newest.changed() => changed.is_ok(),
+            changed = self.kinds.changed() => changed.is_ok(),
+        }
     }
 
     fn take(&mut self, changes: &mut Vec<Heard>) {

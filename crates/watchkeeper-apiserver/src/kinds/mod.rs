@@ -78,6 +78,19 @@ pub struct Custom {
     pub selectable_fields: Vec<String>,
     /// The schema as it was given (`openAPIV3Schema`), to be published.
     pub schema: Option<Value>,
+    /// Where the numbers of the `scale` subresource are, for kinds that have it.
+    pub scale: Option<ScalePaths>,
+}
+
+/// Where a custom object has what `scale` shows, as paths like `.spec.replicas`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScalePaths {
+    /// The number of replicas that is wanted.
+    pub spec_replicas: String,
+    /// The number of replicas there is.
+    pub status_replicas: String,
+    /// The selector of the replicas, as text.
+    pub label_selector: Option<String>,
 }
 
 /// A column a `CustomResourceDefinition` asks for (`additionalPrinterColumns`).

@@ -6,9 +6,9 @@
 mod allocator;
 mod at;
 mod builtin;
-mod edit;
-mod metadata;
-mod names;
+pub(crate) mod edit;
+pub(crate) mod metadata;
+pub(crate) mod names;
 pub(crate) mod quantity;
 
 use std::{fmt, sync::Arc};
@@ -16,6 +16,7 @@ use std::{fmt, sync::Arc};
 use serde_json::Value;
 
 pub use self::allocator::{Claim, ServiceAllocator};
+pub(crate) use self::at::{At, Errors};
 use crate::field::FieldError;
 
 /// The part of an object a write is about.

@@ -9,6 +9,9 @@ use crate::{
 };
 
 /// `value` without the paths of `set` and all below them; none when nothing is left of it.
+///
+/// Objects and lists of which nothing is left go away themselves, also where they were not to be removed: an empty one
+/// would be something new.
 pub fn remove(value: &Value, set: &FieldSet, ty: &TypeRef) -> Option<Value> {
     if set.is_empty() {
         return Some(value.clone());
@@ -28,17 +31,23 @@ pub fn remove(value: &Value, set: &FieldSet, ty: &TypeRef) -> Option<Value> {
 
 fn remove_members(members: &Map<String, Value>, set: &FieldSet, ty: &TypeRef) -> Option<Value> {
     let mut left = Map::new();
+    let mut was_emptied = false;
     for (name, value) in members {
-        let value = match set.node(&PathElement::field(name)) {
-            None => Some(value.clone()),
-            Some(node) if node.is_member => None,
-            Some(node) => remove(value, &node.below, &ty.member(name).unwrap_or_else(TypeRef::any)),
-        };
-        if let Some(value) = value {
-            left.insert(name.clone(), value);
+        match set.node(&PathElement::field(name)) {
+            None => {
+                left.insert(name.clone(), value.clone());
+            }
+            Some(node) if node.is_member => {}
+            Some(node) => match remove(value, &node.below, &ty.member(name).unwrap_or_else(TypeRef::any)) {
+                Some(value) => {
+                    left.insert(name.clone(), value);
+                }
+                None => was_emptied = true,
+            },
         }
     }
-    if left.is_empty() { None } else { Some(Value::Object(left)) }
+    // Only one level goes at a time: upstream leaves a null that decoding drops.
+    if left.is_empty() && !was_emptied { None } else { Some(Value::Object(left)) }
 }
 
 fn remove_items(items: &[Value], set: &FieldSet, ty: &TypeRef, topology: &Topology) -> Option<Value> {

@@ -341,7 +341,7 @@ fn admission(plural: &str, shown: &Shown<'_>) -> Option<Vec<Value>> {
 
 fn claim_state(shown: &Shown<'_>) -> String {
     let is_allocated = shown.at("status.allocation").is_object();
-    let mut states = [
+    let states = [
         (shown.is_deleting(), "deleted"),
         (!is_allocated && !shown.is_deleting(), "pending"),
         (is_allocated, "allocated"),
