@@ -29,9 +29,9 @@ struct Arguments {
     /// Who may do what: everybody everything, or what roles and bindings say.
     #[arg(long, value_enum, default_value_t = AuthorizationMode::AlwaysAllow)]
     authorization_mode: AuthorizationMode,
-    /// Which controllers run.
-    #[arg(long)]
-    controllers: Option<String>,
+    /// Which controllers run: all of them, or none.
+    #[arg(long, default_value = "all", value_parser = ["all", "none"])]
+    controllers: String,
     /// Serves over TLS with a certificate made for it.
     #[arg(long)]
     tls: bool,
@@ -46,6 +46,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments = Arguments::parse();
     let mut builder = ApiServer::builder()
         .control(arguments.control)
+        .controllers(arguments.controllers != "none")
         .rbac(arguments.authorization_mode == AuthorizationMode::Rbac);
     if let Some(file) = &arguments.token_auth_file {
         builder = builder.tokens(&std::fs::read_to_string(file)?)?;

@@ -21,6 +21,7 @@
 pub mod apply;
 pub mod auth;
 mod clock;
+mod controllers;
 pub mod convert;
 pub mod crd;
 pub mod decode;

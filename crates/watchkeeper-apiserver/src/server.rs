@@ -24,6 +24,7 @@ use crate::{
         tokens::{TokenFileError, Tokens},
     },
     clock::{Clock, TokioClock},
+    controllers::{Background, ControllerOptions},
     http::{Api, Listener, ResponseBody},
     kinds::Registry,
     rest::Rest,
@@ -43,6 +44,7 @@ pub struct ApiServer {
 #[derive(Debug)]
 struct Inner {
     api: Arc<Api>,
+    background: Arc<Background>,
     shutdown: watch::Sender<bool>,
     listeners: Mutex<Vec<Listener>>,
 }
@@ -58,6 +60,7 @@ pub struct ApiServerBuilder {
     tokens: Tokens,
     has_control: bool,
     is_rbac: bool,
+    has_controllers: bool,
 }
 
 impl Default for ApiServerBuilder {
@@ -70,6 +73,7 @@ impl Default for ApiServerBuilder {
             tokens: Tokens::default(),
             has_control: false,
             is_rbac: false,
+            has_controllers: true,
         }
     }
 }
@@ -126,6 +130,16 @@ impl ApiServerBuilder {
         self
     }
 
+    /// Runs the controllers a cluster has beside its API server: garbage collection, the end of namespaces, a service
+    /// account in each. On unless said otherwise. Without them nothing follows its owner, and a namespace that is deleted
+    /// stays until its finalizers are taken away; the system namespaces and the end of definitions of custom resources
+    /// are the API server's own.
+    #[must_use]
+    pub fn controllers(mut self, are_run: bool) -> Self {
+        self.has_controllers = are_run;
+        self
+    }
+
     /// Makes the server.
     pub fn build(self) -> ApiServer {
         let (shutdown, is_down) = watch::channel(false);
@@ -141,12 +155,15 @@ impl ApiServerBuilder {
             shutdown: is_down,
             bookmark_interval: self.bookmark_interval,
         };
+        let options =
+            ControllerOptions { has_cluster_controllers: self.has_controllers, root_certificate: None };
+        let background = Arc::new(Background::new(options, shutdown.subscribe()));
         rest.make_namespaces();
         if self.is_rbac {
             rest.make_roles();
         }
         let api = Arc::new(Api::new(rest, self.tokens, Authorization::new(self.is_rbac), self.has_control));
-        ApiServer { inner: Arc::new(Inner { api, shutdown, listeners: Mutex::new(Vec::new()) }) }
+        ApiServer { inner: Arc::new(Inner { api, background, shutdown, listeners: Mutex::new(Vec::new()) }) }
     }
 }
 
@@ -168,7 +185,7 @@ impl ApiServer {
 
     /// The server as a service, for clients that bring their own.
     pub fn service(&self) -> ApiService {
-        ApiService { api: Arc::clone(&self.inner.api) }
+        ApiService { api: Arc::clone(&self.inner.api), background: Arc::clone(&self.inner.background) }
     }
 
     /// Serves on `address` until it is shut down; answers the address, with the port that was chosen for port 0.
@@ -176,6 +193,7 @@ impl ApiServer {
     /// # Errors
     /// If the address cannot be listened on.
     pub async fn listen(&self, address: SocketAddr) -> io::Result<SocketAddr> {
+        self.inner.background.start(&self.inner.api);
         let is_down = self.inner.shutdown.subscribe();
         let listener = Listener::start(Arc::clone(&self.inner.api), address, None, is_down).await?;
         let address = listener.address();
@@ -190,6 +208,7 @@ impl ApiServer {
         for listener in listeners {
             listener.join().await;
         }
+        self.inner.background.join().await;
     }
 }
 
@@ -197,6 +216,7 @@ impl ApiServer {
 #[derive(Debug, Clone)]
 pub struct ApiService {
     api: Arc<Api>,
+    background: Arc<Background>,
 }
 
 impl<B> Service<Request<B>> for ApiService
@@ -213,6 +233,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
+        self.background.start(&self.api);
         let api = Arc::clone(&self.api);
         Box::pin(async move { Ok(api.respond(request).await) })
     }

@@ -37,7 +37,7 @@ const BODY_LIMIT: usize = 3 * 1024 * 1024;
 #[derive(Debug)]
 pub(crate) struct Api {
     /// The verbs.
-    rest: Rest,
+    pub(crate) rest: Rest,
     /// Who is who.
     tokens: Tokens,
     /// Who may do what.

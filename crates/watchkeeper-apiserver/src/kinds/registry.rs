@@ -7,6 +7,7 @@ use std::{
 };
 
 use parking_lot::RwLock;
+use tokio::sync::watch;
 
 use super::{GroupVersionKind, Kind, builtin};
 
@@ -17,6 +18,8 @@ use super::{GroupVersionKind, Kind, builtin};
 #[derive(Debug)]
 pub struct Registry {
     current: RwLock<Arc<Kinds>>,
+    /// The generation, for those who wait for it to change.
+    changed: watch::Sender<u64>,
 }
 
 /// What is served at one moment.
@@ -66,7 +69,7 @@ impl Registry {
             kinds.insert(kind);
         }
         kinds.index();
-        Self { current: RwLock::new(Arc::new(kinds)) }
+        Self { changed: watch::Sender::new(kinds.generation), current: RwLock::new(Arc::new(kinds)) }
     }
 
     /// What is served now.
@@ -79,6 +82,11 @@ impl Registry {
         self.current.read().generation
     }
 
+    /// Tells a reader when something else is served.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
     /// Makes `kinds` the served versions of the custom kind `plural` of `group`; none to serve it no longer.
     pub fn set_custom(&self, group: &str, plural: &str, kinds: Vec<Kind>) {
         let mut current = self.current.write();
@@ -89,7 +97,9 @@ impl Registry {
             next.insert(Arc::new(kind));
         }
         next.index();
+        let generation = next.generation;
         *current = Arc::new(next);
+        self.changed.send_replace(generation);
     }
 }
 

@@ -10,6 +10,7 @@ use std::{
 };
 
 use parking_lot::RwLock;
+use tokio::sync::watch;
 
 use super::{
     Change, Conflict, Content, Event, Expected, Expired, Log, Object, Page, Query, Storage, table::Table,
@@ -35,6 +36,8 @@ pub(crate) struct MemoryStore {
     /// Published after the event is in its log: a reader that takes this first and finds its log read to the end has
     /// seen everything up to it.
     version: AtomicU64,
+    /// The same, for those who wait for it.
+    newest: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
@@ -52,6 +55,7 @@ impl MemoryStore {
             window,
             tables: RwLock::new(Tables { by_name: BTreeMap::new(), version: FIRST_VERSION, compacted: 0 }),
             version: AtomicU64::new(FIRST_VERSION),
+            newest: watch::Sender::new(FIRST_VERSION),
         }
     }
 
@@ -117,6 +121,7 @@ impl MemoryStore {
         self.trim(rows, now);
         self.version.store(version, Ordering::Release);
         rows.log.wake(version);
+        self.newest.send_replace(version);
         Ok((version, object))
     }
 }
@@ -124,6 +129,10 @@ impl MemoryStore {
 impl Storage for MemoryStore {
     fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
+    }
+
+    fn subscribe(&self) -> watch::Receiver<u64> {
+        self.newest.subscribe()
     }
 
     fn get(&self, table: &str, key: &str) -> Option<Arc<Object>> {

@@ -13,6 +13,8 @@ mod tests;
 
 use std::{fmt, sync::Arc, time::SystemTime};
 
+use tokio::sync::watch;
+
 pub(crate) use log::{Change, Event, Log, Position};
 pub(crate) use memory::{HistoryWindow, MemoryStore};
 pub(crate) use object::{Content, Object};
@@ -73,6 +75,9 @@ pub(crate) struct Expired {
 pub(crate) trait Storage: fmt::Debug + Send + Sync {
     /// The version of the newest write.
     fn version(&self) -> u64;
+
+    /// Tells a reader of all tables when there is something new.
+    fn subscribe(&self) -> watch::Receiver<u64>;
 
     /// The object of `table` under `key`.
     fn get(&self, table: &str, key: &str) -> Option<Arc<Object>>;

@@ -1,6 +1,7 @@
 //! An object as it is stored: what selectors ask about, and the JSON that readers are sent.
 
 use bytes::Bytes;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 /// What a write stores, before the store has given it a version.
@@ -85,6 +86,14 @@ impl Content {
     /// The value of a field that selectors may ask about; empty if the object does not have it.
     pub(crate) fn field(&self, field: &str) -> &str {
         self.fields.iter().find(|(name, _)| **name == *field).map_or("", |(_, value)| value)
+    }
+
+    /// The metadata without its resourceVersion. What comes after it is not looked at.
+    pub(crate) fn metadata<T: DeserializeOwned>(&self) -> Option<T> {
+        let mut bytes = Vec::with_capacity(self.rest.len() + 1);
+        bytes.push(b'{');
+        bytes.extend_from_slice(&self.rest);
+        serde_json::Deserializer::from_slice(&bytes).into_iter().next()?.ok()
     }
 
     /// Bytes it takes when written out.
