@@ -11,8 +11,10 @@ mod scalar;
 use serde_json::Value;
 
 use crate::{
+    field::{FieldError, FieldErrorKind},
     kinds::{GroupVersionKind, Kind},
     protobuf::{self, Envelope},
+    rest::errors,
     schema::TypeRef,
     status::ApiError,
 };
@@ -137,6 +139,12 @@ pub fn applied(body: &[u8], validation: FieldValidation) -> Result<Decoded, ApiE
     }
 }
 
+/// What strict field validation has against a JSON body that is no object of a kind, such as a patch: keys given twice.
+pub fn duplicates(body: &[u8]) -> Vec<String> {
+    let paths = Document::from_json(body).map(|document| document.duplicates).unwrap_or_default();
+    paths.iter().map(|path| format!("duplicate field {path:?}")).collect()
+}
+
 /// Checks an object that was put together from a stored one and a patch.
 ///
 /// # Errors
@@ -230,6 +238,17 @@ impl Expected<'_> {
             }
         };
         let (api_version, kind) = (word("apiVersion")?, word("kind")?);
+        if self.is_custom
+            && !kind.is_empty()
+            && kind != self.gvk.kind
+            && api_version == self.gvk.api_version()
+        {
+            let name =
+                members.get("metadata").and_then(|metadata| metadata.get("name")).and_then(Value::as_str);
+            let detail = format!("must be {}", self.gvk.kind);
+            let wrong = FieldError::new(FieldErrorKind::Invalid, "kind", Some(kind.as_str().into()), detail);
+            return Err(errors::invalid_as(&kind, &self.gvk.group, name.unwrap_or_default(), &[wrong]));
+        }
         self.accept(&api_version, &kind)?;
         members.insert("apiVersion".into(), self.gvk.api_version().into());
         members.insert("kind".into(), self.gvk.kind.clone().into());

@@ -85,8 +85,10 @@ impl Strategy for Builtin {
         }
         (self.row.prepare_create)(object);
         edit::fill_all(object, self.row.zeros);
-        let generation = (!self.row.generation.is_empty()).then_some(1);
-        set_generation(object, generation);
+        // Kinds that do not count keep what the client says.
+        if !self.row.generation.is_empty() {
+            set_generation(object, Some(1));
+        }
     }
 
     fn prepare_for_update(&self, part: Part<'_>, object: &mut Value, old: &Value) {
