@@ -44,5 +44,5 @@ mod watch;
 
 pub use auth::tokens::TokenFileError;
 pub use clock::{Clock, Sleep, TokioClock};
-pub use http::ResponseBody;
+pub use http::{Endpoint, ResponseBody};
 pub use server::{ApiServer, ApiServerBuilder, ApiService};

@@ -139,6 +139,12 @@ pub fn applied(body: &[u8], validation: FieldValidation) -> Result<Decoded, ApiE
     }
 }
 
+/// What strict field validation has against a JSON body that is no object of a kind, such as a patch: keys given twice.
+pub fn duplicates(body: &[u8]) -> Vec<String> {
+    let paths = Document::from_json(body).map(|document| document.duplicates).unwrap_or_default();
+    paths.iter().map(|path| format!("duplicate field {path:?}")).collect()
+}
+
 /// Checks an object that was put together from a stored one and a patch.
 ///
 /// # Errors
