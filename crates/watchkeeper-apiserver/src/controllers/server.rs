@@ -10,9 +10,9 @@ use super::{
     objects::{Deletion, Objects, Served},
 };
 use crate::{
+    auth::Asker,
     kinds::{GroupVersionKind, Kind, Kinds},
-    rest::{Request, Rest, key_of, options::Parameters, represent::Form, table_of},
-    seam,
+    rest::{Request, Rest, key_of, options::Parameters, represent::Form, stored, table_of},
     status::ApiError,
     storage::{Object, Query},
     strategy::Part,
@@ -58,6 +58,7 @@ impl Rest {
             is_protobuf: false,
             content_type: Some("application/json".to_owned()),
             body: body.to_string().into(),
+            asker: Asker::server(),
             user_agent: Some(MANAGER.to_owned()),
         })
     }
@@ -116,7 +117,7 @@ impl Objects for Rest {
 
     fn read(&self, place: &Place) -> Option<Value> {
         let (kind, object) = self.stored(place)?;
-        Some(seam::from_stored(&object.content, object.version, &kind))
+        Some(stored::Served::new(&kind, &self.registry.kinds()).object(&object))
     }
 
     fn create(&self, place: &Place, object: Value) -> Result<(), ApiError> {

@@ -78,12 +78,7 @@ impl Verb {
 
 impl Api {
     /// The verbs over HTTP.
-    pub(crate) fn new(
-        rest: Rest,
-        tokens: Tokens,
-        authorization: Authorization,
-        has_control: bool,
-    ) -> Self {
+    pub(crate) fn new(rest: Rest, tokens: Tokens, authorization: Authorization, has_control: bool) -> Self {
         Self { rest, tokens, authorization, has_control, documents: Documents::default() }
     }
 
