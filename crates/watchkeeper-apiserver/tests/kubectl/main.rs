@@ -1,8 +1,13 @@
 //! A day with kubectl, against the listening server: what people type, and what they must see.
 
+#[path = "../peers/programs.rs"]
+mod programs;
 mod session;
 
-use std::io::{BufRead as _, BufReader};
+use std::{
+    io::{BufRead as _, BufReader},
+    net::SocketAddr,
+};
 
 use session::Kubectl;
 use watchkeeper_apiserver::ApiServer;
@@ -57,8 +62,9 @@ spec:
 async fn with_server(session: fn(&Kubectl)) {
     let folder = tempfile::tempdir().expect("a folder");
     let kubeconfig = folder.path().join("kubeconfig");
-    let server = ApiServer::builder().listen("127.0.0.1:0").await.expect("a free port");
-    std::fs::write(&kubeconfig, server.kubeconfig()).expect("the folder can be written");
+    let server = ApiServer::in_process();
+    let endpoint = server.listen(SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a free port");
+    std::fs::write(&kubeconfig, endpoint.kubeconfig(None)).expect("the folder can be written");
     tokio::task::spawn_blocking(move || session(&Kubectl::new(&kubeconfig)))
         .await
         .expect("the session holds");

@@ -1,53 +1,29 @@
 //! kubectl as a program: built once, run against one server with a home of its own.
 
 use std::{
-    fs,
     io::Write as _,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
-    sync::OnceLock,
 };
 
-/// Builds the Go programs beside these tests, once a process, and answers the folder they are in.
-pub fn go_programs() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/go");
-        let programs = Path::new(env!("CARGO_TARGET_TMPDIR")).join("go");
-        fs::create_dir_all(&programs).expect("the test's own folder can be written");
-        let status = Command::new("go")
-            .current_dir(sources)
-            .args(["build", "-trimpath", "-ldflags=-s -w", "-o"])
-            .arg(&programs)
-            .arg("./...")
-            .status()
-            .expect("the feature `peers` needs `go` on the PATH");
-        assert!(status.success(), "go build: {status}");
-        programs
-    })
-}
+use crate::programs::go_programs;
 
 /// kubectl with a kubeconfig and an empty home.
-pub struct Kubectl {
+pub(crate) struct Kubectl {
     kubeconfig: PathBuf,
     home: tempfile::TempDir,
 }
 
 impl Kubectl {
-    pub fn new(kubeconfig: &Path) -> Self {
+    pub(crate) fn new(kubeconfig: &Path) -> Self {
         Self {
             kubeconfig: kubeconfig.to_owned(),
             home: tempfile::tempdir().expect("a folder for kubectl's cache"),
         }
     }
 
-    /// Runs a command line (words split at blanks) and answers what it printed.
-    pub fn run(&self, line: &str) -> Output {
-        self.run_with(line, "")
-    }
-
-    /// The same with `input` on standard input.
-    pub fn run_with(&self, line: &str, input: &str) -> Output {
+    /// Runs a command line (words split at blanks) with `input` on standard input, and answers what it printed.
+    pub(crate) fn run_with(&self, line: &str, input: &str) -> Output {
         let mut child = self.start(line);
         let mut stdin = child.stdin.take().expect("piped");
         // A program that has failed already does not read its input; what it printed says why.
@@ -57,7 +33,7 @@ impl Kubectl {
     }
 
     /// Starts a command that goes on until it is killed, such as `get --watch`.
-    pub fn start(&self, line: &str) -> Child {
+    pub(crate) fn start(&self, line: &str) -> Child {
         Command::new(go_programs().join("kubectl"))
             .args(line.split_whitespace())
             .env_clear()
@@ -74,13 +50,13 @@ impl Kubectl {
 
     /// What a command that must succeed printed.
     #[track_caller]
-    pub fn ok(&self, line: &str) -> String {
+    pub(crate) fn ok(&self, line: &str) -> String {
         self.ok_with(line, "")
     }
 
     /// The same with `input` on standard input.
     #[track_caller]
-    pub fn ok_with(&self, line: &str, input: &str) -> String {
+    pub(crate) fn ok_with(&self, line: &str, input: &str) -> String {
         let output = self.run_with(line, input);
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success(), "kubectl {line}: {}\n{out}{err}", output.status);
@@ -89,7 +65,7 @@ impl Kubectl {
 
     /// What a command that must fail printed on standard error.
     #[track_caller]
-    pub fn fails_with(&self, line: &str, input: &str) -> String {
+    pub(crate) fn fails_with(&self, line: &str, input: &str) -> String {
         let output = self.run_with(line, input);
         assert!(
             !output.status.success(),
