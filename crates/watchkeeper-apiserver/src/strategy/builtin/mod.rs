@@ -85,7 +85,7 @@ impl Strategy for Builtin {
         }
         (self.row.prepare_create)(object);
         edit::fill_all(object, self.row.zeros);
-        // Kinds that do not count keep what the client says.
+        // A kind that does not count keeps what it is given.
         if !self.row.generation.is_empty() {
             set_generation(object, Some(1));
         }
