@@ -75,6 +75,9 @@ impl Strategy for Builtin {
     }
 
     fn prepare_for_create(&self, object: &mut Value) {
+        if !self.row.is_namespaced {
+            metadata::leave_namespace(object);
+        }
         if let Some(initial) = self.row.status
             && let Some(members) = object.as_object_mut()
         {
@@ -92,6 +95,9 @@ impl Strategy for Builtin {
     }
 
     fn prepare_for_update(&self, part: Part<'_>, object: &mut Value, old: &Value) {
+        if !self.row.is_namespaced {
+            metadata::leave_namespace(object);
+        }
         match part {
             Part::Main => {
                 if self.row.status.is_some() {

@@ -125,7 +125,9 @@ impl Row {
 /// The row of a kind.
 pub(super) fn find(group: &str, version: &str, kind: &str) -> Row {
     let core = |kind| match kind {
-        "ComponentStatus" => Some(Row { deprecation: Some("v1 ComponentStatus is deprecated in v1.19+"), ..CLUSTER }),
+        "ComponentStatus" => {
+            Some(Row { deprecation: Some("v1 ComponentStatus is deprecated in v1.19+"), ..CLUSTER })
+        }
         "ConfigMap" => Some(config::CONFIG_MAP),
         "Endpoints" => Some(service::ENDPOINTS),
         "Event" => Some(cluster::EVENT),
