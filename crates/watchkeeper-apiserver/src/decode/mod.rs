@@ -157,6 +157,20 @@ pub fn check(mut object: Value, kind: &Kind) -> Result<Checked, String> {
     })
 }
 
+/// 422 about a custom object that says it is of another kind: custom objects are read whatever they say they are, and then
+/// found wrong.
+pub(crate) fn wrong_kind(object: &Value, expected: &GroupVersionKind) -> ApiError {
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+    let given = text(object.get("kind"));
+    let wrong = FieldError::new(
+        FieldErrorKind::Invalid,
+        "kind",
+        Some(given.as_str().into()),
+        format!("must be {}", expected.kind),
+    );
+    errors::invalid_as(&given, &expected.group, &text(object.pointer("/metadata/name")), &[wrong])
+}
+
 fn mode(is_custom: bool) -> Mode {
     if is_custom { Mode::Custom } else { Mode::BuiltIn }
 }
@@ -238,16 +252,9 @@ impl Expected<'_> {
             }
         };
         let (api_version, kind) = (word("apiVersion")?, word("kind")?);
-        if self.is_custom
-            && !kind.is_empty()
-            && kind != self.gvk.kind
-            && api_version == self.gvk.api_version()
-        {
-            let name =
-                members.get("metadata").and_then(|metadata| metadata.get("name")).and_then(Value::as_str);
-            let detail = format!("must be {}", self.gvk.kind);
-            let wrong = FieldError::new(FieldErrorKind::Invalid, "kind", Some(kind.as_str().into()), detail);
-            return Err(errors::invalid_as(&kind, &self.gvk.group, name.unwrap_or_default(), &[wrong]));
+        let is_own_version = api_version.is_empty() || api_version == self.gvk.api_version();
+        if self.is_custom && is_own_version && !kind.is_empty() && kind != self.gvk.kind {
+            return Err(wrong_kind(&Value::Object(members.clone()), self.gvk));
         }
         self.accept(&api_version, &kind)?;
         members.insert("apiVersion".into(), self.gvk.api_version().into());
@@ -284,7 +291,9 @@ impl Expected<'_> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let given =
             GroupVersionKind::new(group, version, if kind.is_empty() { &self.gvk.kind } else { kind });
-        if is_kind && group == self.gvk.group && crate::schema::builtin().find_kind(&given).is_some() {
+        let is_other_version =
+            is_kind && group == self.gvk.group && crate::schema::builtin().find_kind(&given).is_some();
+        if is_other_version || (self.is_custom && !is_version) {
             return Err(ApiError::bad_request(format!(
                 "the API version in the data ({api_version}) does not match the expected API version ({})",
                 self.gvk.api_version()

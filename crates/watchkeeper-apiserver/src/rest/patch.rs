@@ -143,13 +143,8 @@ fn check_patched(
     }
     let is_kind = patched.get("kind").is_some_and(|name| *name == kind.gvk.kind)
         && patched.get("apiVersion").is_some_and(|version| *version == kind.api_version());
-    if !is_kind && kind.custom.is_some() {
-        let given = patched.get("kind").and_then(Value::as_str).unwrap_or_default();
-        if given != kind.gvk.kind {
-            let detail = format!("must be {}", kind.gvk.kind);
-            let wrong = FieldError::new(FieldErrorKind::Invalid, "kind", Some(given.into()), detail);
-            return Err(errors::invalid_as(given, &kind.gvk.group, &request.name, &[wrong]));
-        }
+    if !is_kind && kind.custom.is_some() && patched["apiVersion"] == kind.api_version() {
+        return Err(decode::wrong_kind(&patched, &kind.gvk));
     }
     if !is_kind {
         return Err(refuse(
