@@ -147,11 +147,11 @@ fn check_patched(
     checked.problems.splice(..0, problems.iter().cloned());
     warnings.clear();
     match options.field_validation {
-        FieldValidation::Strict if !problems.is_empty() => {
-            Err(refuse(shown, format!("strict decoding error: {}", problems.join(", "))))
+        FieldValidation::Strict if !checked.problems.is_empty() => {
+            Err(refuse(shown, format!("strict decoding error: {}", checked.problems.join(", "))))
         }
         FieldValidation::Warn => {
-            warnings.extend(problems);
+            warnings.extend(checked.problems);
             Ok(checked.object)
         }
         _ => Ok(checked.object),
