@@ -20,7 +20,7 @@ use tower::Service;
 
 use crate::{
     clock::{Clock, TokioClock},
-    http::{AllowAll, Api, Listener, ResponseBody, TokenFileError, Tokens},
+    http::{AllowAll, Api, Endpoint, Identity, Listener, ResponseBody, TokenFileError, Tokens},
     kinds::Registry,
     rest::Rest,
     storage::{HistoryWindow, MemoryStore, Storage},
@@ -59,8 +59,8 @@ impl Default for ApiServerBuilder {
     fn default() -> Self {
         Self {
             clock: None,
-            history: HistoryWindow { events: 10_000, age: Duration::from_secs(300) },
-            bookmark_interval: Duration::from_secs(60),
+            history: HistoryWindow { events: 10_000, age: Duration::from_mins(5) },
+            bookmark_interval: Duration::from_mins(1),
             seed: None,
             tokens: Tokens::default(),
             has_control: false,
@@ -155,16 +155,29 @@ impl ApiServer {
         ApiService { api: Arc::clone(&self.inner.api) }
     }
 
-    /// Serves on `address` until it is shut down; answers the address, with the port that was chosen for port 0.
+    /// Serves plain HTTP on `address` until the server is shut down; HTTP/1.1, and HTTP/2 to clients that start with it.
     ///
     /// # Errors
     /// If the address cannot be listened on.
-    pub async fn listen(&self, address: SocketAddr) -> io::Result<SocketAddr> {
+    pub async fn listen(&self, address: SocketAddr) -> io::Result<Endpoint> {
+        self.start(address, None).await
+    }
+
+    /// Serves on `address` over TLS, with a certificate made for it; [`Endpoint::authority`] is what clients trust it by.
+    ///
+    /// # Errors
+    /// If the address cannot be listened on, or no certificate can be made.
+    pub async fn listen_tls(&self, address: SocketAddr) -> io::Result<Endpoint> {
+        self.start(address, Some(Identity::new(address.ip())?)).await
+    }
+
+    async fn start(&self, address: SocketAddr, identity: Option<Identity>) -> io::Result<Endpoint> {
         let is_down = self.inner.shutdown.subscribe();
-        let listener = Listener::start(Arc::clone(&self.inner.api), address, None, is_down).await?;
-        let address = listener.address();
+        let (acceptor, authority) = identity.map(|identity| (identity.acceptor, identity.authority)).unzip();
+        let listener = Listener::start(Arc::clone(&self.inner.api), address, acceptor, is_down).await?;
+        let endpoint = Endpoint::new(listener.address(), authority);
         self.inner.listeners.lock().push(listener);
-        Ok(address)
+        Ok(endpoint)
     }
 
     /// Ends every watch, closes every socket and waits until that is done.

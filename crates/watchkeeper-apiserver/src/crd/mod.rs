@@ -8,6 +8,8 @@ mod schema_check;
 mod status;
 mod strategy;
 mod structural;
+#[cfg(test)]
+mod tests;
 mod types;
 mod validate;
 
@@ -62,7 +64,7 @@ impl CustomKinds {
                 "the definition {name:?} has no names or no storage version"
             )));
         };
-        let names = Names {
+        let names = Shared {
             storage: GroupVersionKind::new(&group, storage, &kind),
             plural,
             singular: text("/status/acceptedNames/singular"),
@@ -70,6 +72,10 @@ impl CustomKinds {
             short_names: texts(definition.pointer("/status/acceptedNames/shortNames")),
             categories: texts(definition.pointer("/status/acceptedNames/categories")),
             is_namespaced: text("/spec/scope") == "Namespaced",
+            has_changed: definition
+                .pointer("/metadata/generation")
+                .and_then(Value::as_i64)
+                .is_some_and(|count| count > 1),
             keeps_unknown: definition.pointer("/spec/preserveUnknownFields").and_then(Value::as_bool)
                 == Some(true),
         };
@@ -80,7 +86,7 @@ impl CustomKinds {
             .collect())
     }
 
-    fn kind(&self, version: &Value, names: &Names) -> Kind {
+    fn kind(&self, version: &Value, names: &Shared) -> Kind {
         let text =
             |pointer: &str| version.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let gvk = GroupVersionKind::new(&names.storage.group, text("/name"), &names.storage.kind);
@@ -131,6 +137,7 @@ impl CustomKinds {
                     .collect(),
                 schema,
                 scale: scale.clone(),
+                has_changed: names.has_changed,
             })),
             strategy: Arc::new(CustomStrategy {
                 gvk: gvk.clone(),
@@ -146,7 +153,7 @@ impl CustomKinds {
 }
 
 /// What all versions of a kind share.
-struct Names {
+struct Shared {
     storage: GroupVersionKind,
     plural: String,
     singular: String,
@@ -155,6 +162,7 @@ struct Names {
     categories: Vec<String>,
     is_namespaced: bool,
     keeps_unknown: bool,
+    has_changed: bool,
 }
 
 fn texts(value: Option<&Value>) -> Vec<String> {

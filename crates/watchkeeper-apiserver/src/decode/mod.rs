@@ -11,8 +11,10 @@ mod scalar;
 use serde_json::Value;
 
 use crate::{
+    field::{FieldError, FieldErrorKind},
     kinds::{GroupVersionKind, Kind},
     protobuf::{self, Envelope},
+    rest::errors,
     schema::TypeRef,
     status::ApiError,
 };
@@ -159,6 +161,20 @@ pub fn check(mut object: Value, kind: &Kind) -> Result<Checked, String> {
     })
 }
 
+/// 422 about a custom object that says it is of another kind: custom objects are read whatever they say they are, and then
+/// found wrong.
+pub(crate) fn wrong_kind(object: &Value, expected: &GroupVersionKind) -> ApiError {
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+    let given = text(object.get("kind"));
+    let wrong = FieldError::new(
+        FieldErrorKind::Invalid,
+        "kind",
+        Some(given.as_str().into()),
+        format!("must be {}", expected.kind),
+    );
+    errors::invalid_as(&given, &expected.group, &text(object.pointer("/metadata/name")), &[wrong])
+}
+
 fn mode(is_custom: bool) -> Mode {
     if is_custom { Mode::Custom } else { Mode::BuiltIn }
 }
@@ -240,6 +256,10 @@ impl Expected<'_> {
             }
         };
         let (api_version, kind) = (word("apiVersion")?, word("kind")?);
+        let is_own_version = api_version.is_empty() || api_version == self.gvk.api_version();
+        if self.is_custom && is_own_version && !kind.is_empty() && kind != self.gvk.kind {
+            return Err(wrong_kind(&Value::Object(members.clone()), self.gvk));
+        }
         self.accept(&api_version, &kind)?;
         members.insert("apiVersion".into(), self.gvk.api_version().into());
         members.insert("kind".into(), self.gvk.kind.clone().into());
@@ -275,7 +295,9 @@ impl Expected<'_> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let given =
             GroupVersionKind::new(group, version, if kind.is_empty() { &self.gvk.kind } else { kind });
-        if is_kind && group == self.gvk.group && crate::schema::builtin().find_kind(&given).is_some() {
+        let is_other_version =
+            is_kind && group == self.gvk.group && crate::schema::builtin().find_kind(&given).is_some();
+        if is_other_version || (self.is_custom && !is_version) {
             return Err(ApiError::bad_request(format!(
                 "the API version in the data ({api_version}) does not match the expected API version ({})",
                 self.gvk.api_version()

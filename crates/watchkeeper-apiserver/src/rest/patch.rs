@@ -133,6 +133,9 @@ fn check_patched(
     }
     let is_kind = patched.get("kind").is_some_and(|name| *name == kind.gvk.kind)
         && patched.get("apiVersion").is_some_and(|version| *version == kind.api_version());
+    if !is_kind && kind.custom.is_some() && patched["apiVersion"] == kind.api_version() {
+        return Err(decode::wrong_kind(&patched, &kind.gvk));
+    }
     if !is_kind {
         return Err(refuse(
             patched.to_string(),

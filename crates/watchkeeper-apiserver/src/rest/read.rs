@@ -20,6 +20,9 @@ use crate::{
 
 /// How long a read waits for a version that has not come yet.
 const FRESH_WAIT: Duration = Duration::from_secs(3);
+/// How often it looks in that time. Writes of any table move the version on; a step is short enough to notice soon, long
+/// enough to cost nothing.
+const FRESH_STEPS: u32 = 30;
 
 /// The shortest time a watch runs whose client does not say; up to twice as long, so that not all end together.
 const WATCH_TIMEOUT_SECONDS: u64 = 1800;
@@ -50,7 +53,7 @@ impl Rest {
         check_form(&request.form, &request.kind, true)?;
         let (page, token) = self.page(request, &options).await?;
         let representer = Representer::new(request.served(), request.form.clone(), self.now());
-        let metadata = list_metadata(&page, token, &request.kind, options.selector.is_empty());
+        let metadata = list_metadata(&page, token, request, options.selector.is_empty());
         Ok(Answer::new(200, show_list(&representer, &page.objects, metadata)))
     }
 
@@ -198,10 +201,8 @@ impl Rest {
         if self.store.version() >= version {
             return Ok(());
         }
-        // Writes of any table move the version on; a step is short enough to notice soon, long enough to cost nothing.
-        const STEPS: u32 = 30;
-        for _ in 0..STEPS {
-            self.clock.sleep(FRESH_WAIT / STEPS).await;
+        for _ in 0..FRESH_STEPS {
+            self.clock.sleep(FRESH_WAIT / FRESH_STEPS).await;
             if self.store.version() >= version {
                 return Ok(());
             }
@@ -280,7 +281,12 @@ pub(super) fn show_list(representer: &Representer, objects: &[Arc<Object>], meta
     Payload::Json(out)
 }
 
-pub(super) fn list_metadata(page: &Page, token: Option<String>, kind: &Kind, is_everything: bool) -> Value {
+pub(super) fn list_metadata(
+    page: &Page,
+    token: Option<String>,
+    request: &Request,
+    is_everything: bool,
+) -> Value {
     let mut metadata = Map::new();
     metadata.insert("resourceVersion".into(), page.version.to_string().into());
     match token {
@@ -292,8 +298,8 @@ pub(super) fn list_metadata(page: &Page, token: Option<String>, kind: &Kind, is_
                 metadata.insert("remainingItemCount".into(), (*count).into());
             }
         }
-        // Lists of custom resources always have the member.
-        None if kind.custom.is_some() => {
+        // Lists of whole custom resources always have the member.
+        None if request.kind.custom.is_some() && request.form == Form::Plain => {
             metadata.insert("continue".into(), "".into());
         }
         None => {}

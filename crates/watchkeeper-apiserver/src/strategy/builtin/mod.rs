@@ -4,6 +4,7 @@ mod batch;
 mod cluster;
 mod config;
 mod definition;
+mod endpoint;
 mod namespace;
 mod network;
 mod pod;
@@ -13,6 +14,8 @@ mod registration;
 mod row;
 mod service;
 mod storage;
+#[cfg(test)]
+mod tests;
 mod workload;
 
 use serde_json::Value;
@@ -75,6 +78,9 @@ impl Strategy for Builtin {
     }
 
     fn prepare_for_create(&self, object: &mut Value) {
+        if !self.row.is_namespaced {
+            metadata::leave_namespace(object);
+        }
         if let Some(initial) = self.row.status
             && let Some(members) = object.as_object_mut()
         {
@@ -92,6 +98,9 @@ impl Strategy for Builtin {
     }
 
     fn prepare_for_update(&self, part: Part<'_>, object: &mut Value, old: &Value) {
+        if !self.row.is_namespaced {
+            metadata::leave_namespace(object);
+        }
         match part {
             Part::Main => {
                 if self.row.status.is_some() {
