@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, btree_map::Entry as MapEntry};
 use super::{
     BEFORE_FIRST_APPLY, Changes, Conflicts, Entry, Fault, FieldSet, Managed, Manager, ManagerId, Operation,
     Subject, same,
-    walk::{compare, merge, owned, remove},
+    walk::{Emptied, compare, merge, owned, remove},
 };
 use crate::schema::{TypeRef, zero};
 use serde_json::{Map, Value};
@@ -196,14 +196,14 @@ pub(super) fn apply(
     let time = last.as_ref().and_then(|last| last.time);
     managed.insert(id.clone(), Entry { api_version: subject.api_version.clone(), fields, time });
 
-    let object = match &last {
+    let Pruned { object, compared } = match &last {
         Some(last) if !last.fields.is_empty() => {
             prune(merged, subject, &managed, last).map_err(fault("failed to prune fields"))?
         }
-        _ => merged,
+        _ => Pruned { object: merged, compared: None },
     };
 
-    let mut comparisons = Comparisons::new(live, &object, subject);
+    let mut comparisons = Comparisons::new(live, compared.as_ref().unwrap_or(&object), subject);
     if !force {
         let conflicts =
             conflicts(&managed, &id, &mut comparisons).map_err(fault("failed to compare objects"))?;
@@ -243,17 +243,26 @@ fn conflicts(
     Ok(conflicts)
 }
 
+/// An object without what went away with an apply.
+struct Pruned {
+    object: Value,
+    /// The same with nulls where something was emptied, where that makes a difference: what is null is still managed by
+    /// those who managed it.
+    compared: Option<Value>,
+}
+
 /// Takes out of `merged` what the applier applied last time and not this time, and nobody else manages.
-fn prune(merged: Value, subject: &Subject<'_>, managed: &Managed, last: &Entry) -> Result<Value, Fault> {
+fn prune(merged: Value, subject: &Subject<'_>, managed: &Managed, last: &Entry) -> Result<Pruned, Fault> {
     let in_version = |object: Value, from: &str, ty: &TypeRef, to: &str| {
         if from == to { Some((object, ty.clone())) } else { subject.versions.convert(&object, to) }
     };
+    let unchanged = |object| Ok(Pruned { object, compared: None });
     let version = last.api_version.as_str();
     let Some((before, ty)) = in_version(merged.clone(), &subject.api_version, subject.ty, version) else {
-        return Ok(merged);
+        return unchanged(merged);
     };
     let last_fields = last.fields.with_structs(Some(&ty));
-    let mut pruned = without(&before, &last_fields, &ty);
+    let mut pruned = without(&before, &last_fields, &ty, Emptied::Null);
 
     // What anybody manages comes back: first in the version at hand, so that later conversions find what they need.
     let mut by_version: BTreeMap<(bool, &str), FieldSet> = BTreeMap::new();
@@ -273,19 +282,30 @@ fn prune(merged: Value, subject: &Subject<'_>, managed: &Managed, last: &Entry) 
         let mut gone = owned(&whole_there, &ty_there)?.with_structs(Some(&ty_there));
         gone.subtract(&owned(&pruned_there, &ty_there)?.with_structs(Some(&ty_there)));
         gone.subtract(&fields.with_structs(Some(&ty_there)));
-        pruned = without(&whole_there, &gone, &ty_there);
+        pruned = without(&whole_there, &gone, &ty_there, Emptied::Null);
         whole = whole_there;
         current = (other, ty_there);
     }
 
     // And what the applier did not apply itself stays.
-    let Some((pruned, _)) = in_version(pruned, current.0, &current.1, version) else { return Ok(merged) };
+    let Some((pruned, _)) = in_version(pruned, current.0, &current.1, version) else {
+        return unchanged(merged);
+    };
     let mut gone = owned(&before, &ty)?.with_structs(Some(&ty));
     gone.subtract(&owned(&pruned, &ty)?.with_structs(Some(&ty)));
-    let pruned = without(&before, &gone.intersection(&last_fields), &ty);
-    Ok(in_version(pruned, version, &ty, &subject.api_version).map_or(merged, |(pruned, _)| pruned))
+    let gone = gone.intersection(&last_fields);
+    let finish = |emptied| {
+        let object = without(&before, &gone, &ty, emptied);
+        in_version(object, version, &ty, &subject.api_version).map(|(object, _)| object)
+    };
+    match finish(Emptied::Gone) {
+        Some(object) => {
+            Ok(Pruned { compared: finish(Emptied::Null).filter(|nulls| *nulls != object), object })
+        }
+        None => unchanged(merged),
+    }
 }
 
-fn without(object: &Value, fields: &FieldSet, ty: &TypeRef) -> Value {
-    remove(object, fields, ty).unwrap_or_else(|| Value::Object(Map::new()))
+fn without(object: &Value, fields: &FieldSet, ty: &TypeRef, emptied: Emptied) -> Value {
+    remove(object, fields, ty, emptied).unwrap_or_else(|| Value::Object(Map::new()))
 }

@@ -134,3 +134,14 @@ fn other_appliers_neither_use_nor_renew_the_annotation_of_client_side_apply() {
     world.force("a", json!({"data": {"k": "2"}}));
     assert_eq!(world.content("metadata")["annotations"], annotations);
 }
+
+#[test]
+fn what_was_emptied_goes_away_and_is_still_managed_by_those_who_made_it() {
+    let mut world = World::config_map();
+    world.put("u", json!({"metadata": {"labels": {"l": "1"}}, "data": {"x": "1"}}));
+    world.force("a", json!({"metadata": {"labels": {"l": "2"}}}));
+    world.apply("a", json!({"data": {"x": "1"}})).unwrap();
+    assert_eq!(world.content("metadata").get("labels"), None);
+    let of_u = json!({"f:data": {".": {}, "f:x": {}}, "f:metadata": {"f:labels": {}}});
+    assert_eq!(world.managers()[1], ("u Update@1".to_owned(), of_u));
+}

@@ -14,7 +14,7 @@ pub use self::{
     compare::{Changes, compare},
     merge::merge,
     owned::owned,
-    remove::remove,
+    remove::{Emptied, remove},
 };
 
 /// Something in an object that does not fit its type.

@@ -72,7 +72,7 @@ impl<'t> List<'t> {
             (Some(current), Some(patch)) => self.merge(current.to_vec(), patch)?,
         };
         let Some(items) = items_of(&[current.unwrap_or_default(), patch.unwrap_or_default()])? else {
-            return Ok(Some(merged));
+            return Err(failure("no elements in any of the given slices".to_owned()));
         };
         self.in_order(merged, &refs(order), current.unwrap_or_default(), items).map(Some)
     }
@@ -172,28 +172,30 @@ impl<'t> List<'t> {
         if patch.is_empty() || order.is_empty() {
             return Ok(());
         }
+        let is_deletion =
+            |item: &Value| self.merge_key.is_some() && item.get(PATCH).is_some_and(|what| what == "delete");
+        let mut items = patch.iter().filter(|item| !is_deletion(item)).peekable();
         let mut order_left = order.iter();
-        for item in patch {
+        while let Some(item) = items.peek()
+            && !order_left.as_slice().is_empty()
+        {
+            // Other directives have no place of their own, but must not come after the last item.
             if item.get(PATCH).is_some() {
-                continue;
-            }
-            let key = keyed(item, self.merge_key)?;
-            let mut is_found = false;
-            for candidate in order_left.by_ref() {
-                if keyed(candidate, self.merge_key)? == key {
-                    is_found = true;
-                    break;
-                }
-            }
-            if !is_found {
-                let (patch, order) =
-                    (describe(&Value::Array(patch.to_vec())), describe(&Value::Array(order.to_vec())));
-                return Err(failure(format!(
-                    "The order in patch list:\n{patch}\n doesn't match $setElementOrder list:\n{order}\n"
-                )));
+                items.next();
+            } else if let Some(candidate) = order_left.next()
+                && keyed(item, self.merge_key)? == keyed(candidate, self.merge_key)?
+            {
+                items.next();
             }
         }
-        Ok(())
+        if items.peek().is_none() {
+            return Ok(());
+        }
+        let (patch, order) =
+            (describe(&Value::Array(patch.to_vec())), describe(&Value::Array(order.to_vec())));
+        Err(failure(format!(
+            "The order in patch list:\n{patch}\n doesn't match $setElementOrder list:\n{order}\n"
+        )))
     }
 }
 
