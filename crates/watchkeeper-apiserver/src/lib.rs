@@ -8,7 +8,9 @@
 //! | [`field`] | what is wrong with one field of an object |
 //! | [`schema`] | the types objects are made of, built-in and custom, in one form |
 //! | [`decode`] | request bodies, JSON, YAML and protobuf, read by the schema |
+//! | [`convert`] | objects from one version of their kind to another |
 //! | [`discovery`] | what is served, told to clients |
+//! | [`openapi`] | what objects look like, told to clients |
 //! | [`table`] | objects as rows of a table |
 //! | [`protobuf`] | objects of built-in kinds as protobuf |
 //! | [`kinds`] | what is served: kinds, their names, verbs and rules |
@@ -18,17 +20,18 @@
 pub mod apply;
 mod clock;
 mod controllers;
+pub mod convert;
 pub mod crd;
 pub mod decode;
 pub mod discovery;
 pub mod field;
 mod http;
 pub mod kinds;
+pub mod openapi;
 pub mod patch;
 pub mod protobuf;
 mod rest;
 pub mod schema;
-mod seam;
 mod selector;
 mod server;
 pub mod status;

@@ -138,6 +138,7 @@ impl ApiServerBuilder {
             clock,
             random: Mutex::new(self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed)),
             services: Arc::default(),
+            definitions: Mutex::default(),
             shutdown: is_down,
             bookmark_interval: self.bookmark_interval,
         };

@@ -126,7 +126,9 @@ fn moved(metric: &Value, sources: &[(&str, Paths)], is_to_new: bool) -> Value {
 /// What kind of target a metric of the new version has, which the old form leaves to be seen.
 fn name_target(metric: &mut Value) {
     for (source, _) in TARGETS {
-        let Some(target) = metric.get_mut(source).and_then(|source| source.get_mut("target")) else { continue };
+        let Some(target) = metric.get_mut(source).and_then(|source| source.get_mut("target")) else {
+            continue;
+        };
         let ty = if target.get("averageUtilization").is_some() {
             "Utilization"
         } else if target.get("value").is_some() && target.get("averageValue").is_none() {
@@ -140,7 +142,9 @@ fn name_target(metric: &mut Value) {
 
 fn is_cpu_share(metric: &Value) -> bool {
     let resource = &metric["resource"];
-    metric["type"] == "Resource" && resource["name"] == "cpu" && resource["target"]["averageUtilization"].is_number()
+    metric["type"] == "Resource"
+        && resource["name"] == "cpu"
+        && resource["target"]["averageUtilization"].is_number()
 }
 
 /// Takes a member out of a part of the object.
@@ -175,16 +179,22 @@ pub(super) fn to_v1(object: &mut Value) {
     }
     let metrics = items(take(object, "spec", "metrics"));
     if let Some(cpu) = metrics.iter().find(|metric| is_cpu_share(metric)) {
-        object["spec"]["targetCPUUtilizationPercentage"] = cpu["resource"]["target"]["averageUtilization"].clone();
+        object["spec"]["targetCPUUtilizationPercentage"] =
+            cpu["resource"]["target"]["averageUtilization"].clone();
     }
-    let others: Vec<Value> =
-        metrics.iter().filter(|metric| !is_cpu_share(metric)).map(|metric| moved(metric, &TARGETS, false)).collect();
+    let others: Vec<Value> = metrics
+        .iter()
+        .filter(|metric| !is_cpu_share(metric))
+        .map(|metric| moved(metric, &TARGETS, false))
+        .collect();
     if !others.is_empty() {
         annotate(object, METRICS, &others.into());
     }
     let current = items(take(object, "status", "currentMetrics"));
-    let cpu = current.iter().find(|metric| metric["type"] == "Resource" && metric["resource"]["name"] == "cpu");
-    let share = cpu.map(|cpu| &cpu["resource"]["current"]["averageUtilization"]).filter(|share| share.is_number());
+    let cpu =
+        current.iter().find(|metric| metric["type"] == "Resource" && metric["resource"]["name"] == "cpu");
+    let share =
+        cpu.map(|cpu| &cpu["resource"]["current"]["averageUtilization"]).filter(|share| share.is_number());
     if let Some(share) = share {
         object["status"]["currentCPUUtilizationPercentage"] = share.clone();
     }
@@ -226,7 +236,8 @@ pub(super) fn to_v2(object: &mut Value) {
         object["status"]["currentMetrics"] = current.into();
     } else if let Some(share) = share {
         let current = json!({"averageUtilization": share});
-        object["status"]["currentMetrics"] = json!([{"type": "Resource", "resource": {"name": "cpu", "current": current}}]);
+        object["status"]["currentMetrics"] =
+            json!([{"type": "Resource", "resource": {"name": "cpu", "current": current}}]);
     }
     let conditions = items(take_annotation(object, CONDITIONS));
     if !conditions.is_empty() {

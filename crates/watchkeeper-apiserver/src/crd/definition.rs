@@ -59,7 +59,8 @@ pub(crate) fn defaults(definition: &mut Value) {
 pub(crate) fn stored_versions(definition: &mut Value) {
     let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
     let is_storage = |version: &&Value| version.get("storage").and_then(Value::as_bool) == Some(true);
-    let storage = versions.into_iter().flatten().find(is_storage).and_then(|version| version.get("name")).cloned();
+    let storage =
+        versions.into_iter().flatten().find(is_storage).and_then(|version| version.get("name")).cloned();
     let Some(status) = edit::object(definition, "status") else { return };
     let stored = status.entry("storedVersions").or_insert(Value::Null);
     if let Some(storage) = storage {
@@ -89,7 +90,9 @@ pub(crate) fn validate(definition: &Value, old: Option<&Value>, errors: &mut Err
     conversion(&spec, errors);
     stored(&status.at("storedVersions"), &spec.at("versions"), errors);
     approval(&root, errors);
-    if spec.at("preserveUnknownFields").is_true() && old.is_none_or(|old| old.pointer("/spec/preserveUnknownFields").is_none()) {
+    if spec.at("preserveUnknownFields").is_true()
+        && old.is_none_or(|old| old.pointer("/spec/preserveUnknownFields").is_none())
+    {
         let member = spec.at("preserveUnknownFields");
         errors.push(member.invalid("cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"));
     }
@@ -193,7 +196,8 @@ fn versions(spec: &At<'_>, errors: &mut Errors) {
     if !version.is_empty() && !wrong.is_empty() {
         errors.push(version.invalid(wrong.join(",")));
     }
-    let has_status = shared_status || versions.items().any(|version| version.at("subresources").at("status").is_set());
+    let has_status =
+        shared_status || versions.items().any(|version| version.at("subresources").at("status").is_set());
     described(spec, &spec.at("validation"), has_status, errors);
 }
 
@@ -206,7 +210,9 @@ fn described(of: &At<'_>, schema: &At<'_>, has_status: bool, errors: &mut Errors
     let subresources = of.at("subresources");
     let scale = subresources.at("scale");
     if scale.is_set() {
-        for (member, roots) in [("specReplicasPath", &[".spec."][..]), ("statusReplicasPath", &[".status."][..])] {
+        for (member, roots) in
+            [("specReplicasPath", &[".spec."][..]), ("statusReplicasPath", &[".status."][..])]
+        {
             let path = scale.at(member);
             if path.required(errors) {
                 simple_path(&path, roots, errors);
@@ -271,7 +277,8 @@ fn selectable(fields: &At<'_>, schema: &At<'_>, errors: &mut Errors) {
             errors.push(path.invalid("must not point to fields in metadata"));
             continue;
         }
-        let found = names.split('.').try_fold(schema.value, |schema, name| schema.get("properties")?.get(name));
+        let found =
+            names.split('.').try_fold(schema.value, |schema, name| schema.get("properties")?.get(name));
         match found {
             None => errors.push(path.invalid("is an invalid path: does not refer to a valid field")),
             Some(found) => {
@@ -319,7 +326,8 @@ fn conversion(spec: &At<'_>, errors: &mut Errors) {
     let webhook = conversion.at("webhook");
     let config = webhook.at("clientConfig");
     // Named as the form of the real server names them.
-    let (shown_config, shown_versions) = (conversion.at("webhookClientConfig"), conversion.at("conversionReviewVersions"));
+    let (shown_config, shown_versions) =
+        (conversion.at("webhookClientConfig"), conversion.at("conversionReviewVersions"));
     let versions = webhook.at("conversionReviewVersions");
     if strategy.text() == "Webhook" {
         if !config.is_set() {
@@ -362,7 +370,8 @@ fn stored(stored: &At<'_>, versions: &At<'_>, errors: &mut Errors) {
 
 /// Groups of the community need an approval, told in an annotation.
 fn approval(root: &At<'_>, errors: &mut Errors) {
-    let group = root.at("spec").at("group").text();
+    let spec = root.at("spec");
+    let group = spec.at("group").text();
     let is_protected = ["k8s.io", "kubernetes.io"].iter().any(|domain| {
         group == *domain || group.strip_suffix(domain).is_some_and(|front| front.ends_with('.'))
     });

@@ -9,7 +9,7 @@ use super::structural::Ty;
 use crate::strategy::names;
 
 /// A format that is checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Format {
     /// A whole number of 32 bits.
     Int32,
@@ -58,7 +58,12 @@ const TEXTS: &[(&str, fn(&str) -> bool)] = &[
         let digits = text.strip_prefix('#').unwrap_or(text);
         matches!(digits.len(), 3 | 6) && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
     }),
-    ("rgbcolor", |text| matches(r"^rgb\(\s*(0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*,\s*(0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*,\s*(0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*\)$", text)),
+    ("rgbcolor", |text| {
+        matches(
+            r"^rgb\(\s*(0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*,\s*(0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*,\s*(0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*\)$",
+            text,
+        )
+    }),
     ("ssn", |text| matches(r"^\d{3}[- ]?\d{2}[- ]?\d{4}$", text)),
     ("isbn", |text| is_isbn(text, 10) || is_isbn(text, 13)),
     ("isbn10", |text| is_isbn(text, 10)),
@@ -106,7 +111,9 @@ pub(crate) fn parse_duration_nanos(text: &str) -> Option<i64> {
     }
     while !rest.is_empty() {
         rest = rest.trim_start();
-        let digits = rest.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(rest.len());
+        let digits = rest
+            .find(|character: char| !character.is_ascii_digit() && character != '.')
+            .unwrap_or(rest.len());
         let number: f64 = rest.get(..digits)?.parse().ok()?;
         rest = rest.get(digits..)?.trim_start();
         let letters = rest.find(|character: char| !character.is_alphabetic()).unwrap_or(rest.len());
@@ -120,7 +127,11 @@ pub(crate) fn parse_duration_nanos(text: &str) -> Option<i64> {
 }
 
 fn is_uuid(text: &str, version: Option<char>, variants: &str) -> bool {
-    let digits: String = text.chars().filter(|character| *character != '-').map(|character| character.to_ascii_lowercase()).collect();
+    let digits: String = text
+        .chars()
+        .filter(|character| *character != '-')
+        .map(|character| character.to_ascii_lowercase())
+        .collect();
     let is_hex = digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     let dashes_fit = text.char_indices().filter(|(_, character)| *character == '-').count() <= 4;
     is_hex
@@ -144,8 +155,15 @@ fn is_uri(text: &str) -> bool {
 
 fn is_email(text: &str) -> bool {
     text.rsplit_once('@').is_some_and(|(local, domain)| {
-        let local_fits = !local.is_empty() && !local.contains(|character: char| character.is_whitespace() || "()<>[],;:\\\"@".contains(character));
-        local_fits && !domain.is_empty() && !domain.contains(char::is_whitespace) && !domain.starts_with('.') && !domain.ends_with('.')
+        let local_fits = !local.is_empty()
+            && !local.contains(|character: char| {
+                character.is_whitespace() || "()<>[],;:\\\"@".contains(character)
+            });
+        local_fits
+            && !domain.is_empty()
+            && !domain.contains(char::is_whitespace)
+            && !domain.starts_with('.')
+            && !domain.ends_with('.')
     })
 }
 
@@ -160,10 +178,13 @@ fn is_hostname(text: &str) -> bool {
 }
 
 fn is_mac(text: &str) -> bool {
-    let parts: Vec<&str> = if text.contains('.') { text.split('.').collect() } else { text.split([':', '-']).collect() };
+    let parts: Vec<&str> =
+        if text.contains('.') { text.split('.').collect() } else { text.split([':', '-']).collect() };
     let width = if text.contains('.') { 4 } else { 2 };
-    let count_fits = if width == 4 { matches!(parts.len(), 3 | 4 | 10) } else { matches!(parts.len(), 6 | 8 | 20) };
-    count_fits && parts.iter().all(|part| part.len() == width && part.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    let count_fits =
+        if width == 4 { matches!(parts.len(), 3 | 4 | 10) } else { matches!(parts.len(), 6 | 8 | 20) };
+    count_fits
+        && parts.iter().all(|part| part.len() == width && part.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 fn is_isbn(text: &str, length: usize) -> bool {
@@ -201,7 +222,6 @@ fn is_credit_card(text: &str) -> bool {
     (13..=16).contains(&digits.len()) && sum % 10 == 0
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::{Format, Ty, parse_duration_nanos};
@@ -209,7 +229,11 @@ mod tests {
     #[test]
     fn known_formats_are_checked_and_others_are_not() {
         let table: &[(&str, &[&str], &[&str])] = &[
-            ("date-time", &["2020-01-01T00:00:00Z", "2020-01-01T00:00:00.5+02:00"], &["nope", "2020-01-01", "2020-13-01T00:00:00Z"]),
+            (
+                "date-time",
+                &["2020-01-01T00:00:00Z", "2020-01-01T00:00:00.5+02:00"],
+                &["nope", "2020-01-01", "2020-13-01T00:00:00Z"],
+            ),
             ("date", &["2020-02-29"], &["2021-02-29", "x"]),
             ("duration", &["1h30m", "2 days", "1.5s", "-3m", "0"], &["", "h", "1", "1 fortnight"]),
             ("ipv4", &["10.0.0.1"], &["::1", "x"]),
@@ -227,7 +251,9 @@ mod tests {
             ("creditcard", &["4111 1111 1111 1111"], &["4111 1111 1111 1112"]),
         ];
         for (name, good, bad) in table {
-            let Some(Format::Text(check)) = Format::for_type(Some(Ty::String), name) else { panic!("{name}") };
+            let Some(Format::Text(check)) = Format::for_type(Some(Ty::String), name) else {
+                panic!("{name}")
+            };
             for text in *good {
                 assert!(check(text), "{name} {text}");
             }
@@ -235,8 +261,8 @@ mod tests {
                 assert!(!check(text), "{name} {text}");
             }
         }
-        assert_eq!(Format::for_type(Some(Ty::String), "no-such"), None);
-        assert_eq!(Format::for_type(Some(Ty::Object), "ipv4"), None);
+        assert!(Format::for_type(Some(Ty::String), "no-such").is_none());
+        assert!(Format::for_type(Some(Ty::Object), "ipv4").is_none());
     }
 
     #[test]

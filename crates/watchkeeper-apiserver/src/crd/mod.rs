@@ -46,7 +46,9 @@ impl CustomKinds {
         if !is_established(definition) {
             return Ok(Vec::new());
         }
-        let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |pointer: &str| {
+            definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
         let (group, kind, plural) =
             (text("/spec/group"), text("/status/acceptedNames/kind"), text("/status/acceptedNames/plural"));
         let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
@@ -56,7 +58,9 @@ impl CustomKinds {
         let storage = storage.and_then(|version| version.get("name")).and_then(Value::as_str);
         let (Some(storage), false) = (storage, kind.is_empty() || plural.is_empty()) else {
             let name = text("/metadata/name");
-            return Err(ApiError::internal(format!("the definition {name:?} has no names or no storage version")));
+            return Err(ApiError::internal(format!(
+                "the definition {name:?} has no names or no storage version"
+            )));
         };
         let names = Names {
             storage: GroupVersionKind::new(&group, storage, &kind),
@@ -66,31 +70,40 @@ impl CustomKinds {
             short_names: texts(definition.pointer("/status/acceptedNames/shortNames")),
             categories: texts(definition.pointer("/status/acceptedNames/categories")),
             is_namespaced: text("/spec/scope") == "Namespaced",
-            keeps_unknown: definition.pointer("/spec/preserveUnknownFields").and_then(Value::as_bool) == Some(true),
+            keeps_unknown: definition.pointer("/spec/preserveUnknownFields").and_then(Value::as_bool)
+                == Some(true),
         };
-        Ok(versions.iter().filter(|version| is(version, "served")).map(|version| self.kind(version, &names)).collect())
+        Ok(versions
+            .iter()
+            .filter(|version| is(version, "served"))
+            .map(|version| self.kind(version, &names))
+            .collect())
     }
 
     fn kind(&self, version: &Value, names: &Names) -> Kind {
-        let text = |pointer: &str| version.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text =
+            |pointer: &str| version.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let gvk = GroupVersionKind::new(&names.storage.group, text("/name"), &names.storage.kind);
         let schema = version.pointer("/schema/openAPIV3Schema").cloned();
         let mut structural = schema.as_ref().map(Structural::read).unwrap_or_default();
         structural.keeps_unknown |= names.keeps_unknown || schema.is_none();
         let structural = Arc::new(structural);
         let has_status = version.pointer("/subresources/status").is_some_and(|status| !status.is_null());
-        let scale = version.pointer("/subresources/scale").filter(|scale| scale.is_object()).map(|_| ScalePaths {
-            spec_replicas: text("/subresources/scale/specReplicasPath"),
-            status_replicas: text("/subresources/scale/statusReplicasPath"),
-            label_selector: Some(text("/subresources/scale/labelSelectorPath")).filter(|path| !path.is_empty()),
-        });
+        let scale =
+            version.pointer("/subresources/scale").filter(|scale| scale.is_object()).map(|_| ScalePaths {
+                spec_replicas: text("/subresources/scale/specReplicasPath"),
+                status_replicas: text("/subresources/scale/statusReplicasPath"),
+                label_selector: Some(text("/subresources/scale/labelSelectorPath"))
+                    .filter(|path| !path.is_empty()),
+            });
         let subresource = |name: &str, gvk: GroupVersionKind| Subresource {
             name: name.to_owned(),
             gvk,
             verbs: ["get", "patch", "update"].map(str::to_owned).to_vec(),
         };
         let status = has_status.then(|| subresource("status", gvk.clone()));
-        let scaling = scale.as_ref().map(|_| subresource("scale", GroupVersionKind::new("autoscaling", "v1", "Scale")));
+        let scaling =
+            scale.as_ref().map(|_| subresource("scale", GroupVersionKind::new("autoscaling", "v1", "Scale")));
         let is_deprecated = version.get("deprecated").and_then(Value::as_bool) == Some(true);
         let deprecation = is_deprecated.then(|| {
             let given = text("/deprecationWarning");
@@ -156,7 +169,11 @@ fn column(column: &Value) -> PrinterColumn {
         ty: text("type"),
         format: text("format"),
         description: text("description"),
-        priority: column.get("priority").and_then(Value::as_i64).and_then(|priority| i32::try_from(priority).ok()).unwrap_or(0),
+        priority: column
+            .get("priority")
+            .and_then(Value::as_i64)
+            .and_then(|priority| i32::try_from(priority).ok())
+            .unwrap_or(0),
         json_path: text("jsonPath"),
     }
 }

@@ -68,7 +68,10 @@ fn drop_nulls(value: &mut Value, schema: &Structural) {
         Value::Object(members) => {
             members.retain(|name, member| {
                 let Some(of) = schema.member(name) else { return true };
-                if is_misplaced_null(member, of) && of.default.is_none() && schema.properties.contains_key(name) {
+                if is_misplaced_null(member, of)
+                    && of.default.is_none()
+                    && schema.properties.contains_key(name)
+                {
                     return false;
                 }
                 drop_nulls(member, of);
@@ -98,7 +101,9 @@ fn fill(value: &mut Value, schema: &Structural) {
             }
             for (name, member) in members {
                 let Some(of) = schema.member(name) else { continue };
-                if is_misplaced_null(member, of) && let Some(default) = &of.default {
+                if is_misplaced_null(member, of)
+                    && let Some(default) = &of.default
+                {
                     *member = default.clone();
                 }
                 fill(member, of);
@@ -107,7 +112,9 @@ fn fill(value: &mut Value, schema: &Structural) {
         Value::Array(items) => {
             let Some(of) = &schema.items else { return };
             for item in items {
-                if is_misplaced_null(item, of) && let Some(default) = &of.default {
+                if is_misplaced_null(item, of)
+                    && let Some(default) = &of.default
+                {
                     *item = default.clone();
                 }
                 fill(item, of);
@@ -136,15 +143,26 @@ mod tests {
         let text = json!({"type": "string"});
         let table = [
             (json!({"a": text}), json!({"a": "x", "b": "y"}), json!({"a": "x"})),
-            (json!({"o": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"p": {"type": "object", "properties": {}}}}}),
-                json!({"o": {"any": 1, "p": {"gone": 1}}}), json!({"o": {"any": 1, "p": {}}})),
-            (json!({"m": {"type": "object", "additionalProperties": {"type": "object", "properties": {"a": text}}}}),
-                json!({"m": {"k": {"a": "x", "b": 1}}}), json!({"m": {"k": {"a": "x"}}})),
-            (json!({"l": {"type": "array", "items": {"type": "object", "properties": {"a": text}}}}),
-                json!({"l": [{"a": "x", "b": 1}, 7]}), json!({"l": [{"a": "x"}, 7]})),
-            (json!({"e": {"type": "object", "x-kubernetes-embedded-resource": true, "properties": {"spec": {"type": "object"}}}}),
+            (
+                json!({"o": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"p": {"type": "object", "properties": {}}}}}),
+                json!({"o": {"any": 1, "p": {"gone": 1}}}),
+                json!({"o": {"any": 1, "p": {}}}),
+            ),
+            (
+                json!({"m": {"type": "object", "additionalProperties": {"type": "object", "properties": {"a": text}}}}),
+                json!({"m": {"k": {"a": "x", "b": 1}}}),
+                json!({"m": {"k": {"a": "x"}}}),
+            ),
+            (
+                json!({"l": {"type": "array", "items": {"type": "object", "properties": {"a": text}}}}),
+                json!({"l": [{"a": "x", "b": 1}, 7]}),
+                json!({"l": [{"a": "x"}, 7]}),
+            ),
+            (
+                json!({"e": {"type": "object", "x-kubernetes-embedded-resource": true, "properties": {"spec": {"type": "object"}}}}),
                 json!({"e": {"apiVersion": "v1", "kind": "K", "metadata": {"name": "n"}, "spec": {"x": 1}, "y": 1}}),
-                json!({"e": {"apiVersion": "v1", "kind": "K", "metadata": {"name": "n"}, "spec": {}}})),
+                json!({"e": {"apiVersion": "v1", "kind": "K", "metadata": {"name": "n"}, "spec": {}}}),
+            ),
         ];
         for (properties, spec, wanted) in table {
             let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}});
@@ -159,14 +177,32 @@ mod tests {
         let table = [
             (json!({"a": {"type": "integer", "default": 5}}), json!({}), json!({"a": 5})),
             (json!({"a": {"type": "integer", "default": 5}}), json!({"a": null}), json!({"a": 5})),
-            (json!({"a": {"type": "integer", "default": 5, "nullable": true}}), json!({"a": null}), json!({"a": null})),
+            (
+                json!({"a": {"type": "integer", "default": 5, "nullable": true}}),
+                json!({"a": null}),
+                json!({"a": null}),
+            ),
             (json!({"a": {"type": "integer"}}), json!({"a": null}), json!({})),
-            (json!({"o": {"type": "object", "default": {}, "properties": {"x": {"type": "string", "default": "y"}}}}),
-                json!({}), json!({"o": {"x": "y"}})),
-            (json!({"o": {"type": "object", "properties": {"x": {"type": "string", "default": "y"}}}}), json!({}), json!({})),
-            (json!({"l": {"type": "array", "items": {"type": "object", "properties": {"x": {"type": "string", "default": "y"}}}}}),
-                json!({"l": [{}]}), json!({"l": [{"x": "y"}]})),
-            (json!({"m": {"type": "object", "additionalProperties": {"type": "integer", "default": 1}}}), json!({"m": {"k": null}}), json!({"m": {"k": 1}})),
+            (
+                json!({"o": {"type": "object", "default": {}, "properties": {"x": {"type": "string", "default": "y"}}}}),
+                json!({}),
+                json!({"o": {"x": "y"}}),
+            ),
+            (
+                json!({"o": {"type": "object", "properties": {"x": {"type": "string", "default": "y"}}}}),
+                json!({}),
+                json!({}),
+            ),
+            (
+                json!({"l": {"type": "array", "items": {"type": "object", "properties": {"x": {"type": "string", "default": "y"}}}}}),
+                json!({"l": [{}]}),
+                json!({"l": [{"x": "y"}]}),
+            ),
+            (
+                json!({"m": {"type": "object", "additionalProperties": {"type": "integer", "default": 1}}}),
+                json!({"m": {"k": null}}),
+                json!({"m": {"k": 1}}),
+            ),
         ];
         for (properties, spec, wanted) in table {
             let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}});

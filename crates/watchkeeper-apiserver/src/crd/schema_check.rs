@@ -94,7 +94,10 @@ fn invariants(schema: &At<'_>, level: Level, errors: &mut Errors) {
     }
     let is_int_or_string = schema.at("x-kubernetes-int-or-string").is_true();
     let keeps_unknown = schema.at("x-kubernetes-preserve-unknown-fields").is_true();
-    for (member, is_set) in [("x-kubernetes-preserve-unknown-fields", keeps_unknown), ("x-kubernetes-embedded-resource", is_embedded)] {
+    for (member, is_set) in [
+        ("x-kubernetes-preserve-unknown-fields", keeps_unknown),
+        ("x-kubernetes-embedded-resource", is_embedded),
+    ] {
         if is_int_or_string && is_set {
             errors.push(schema.at(member).invalid("must be false if x-kubernetes-int-or-string is true"));
         }
@@ -147,7 +150,8 @@ fn combinations(schema: &At<'_>, is_int_or_string: bool, errors: &mut Errors) {
         let is_known_pair = is_int_or_string && list == "anyOf" && list_at.items().count() == 2;
         for (index, alternative) in list_at.items().enumerate() {
             // Number or text is written with types, and is the one combination that may be.
-            let is_known = is_known_pair || (is_int_or_string && list == "allOf" && index == 0 && alternative.at("anyOf").is_set());
+            let is_known = is_known_pair
+                || (is_int_or_string && list == "allOf" && index == 0 && alternative.at("anyOf").is_set());
             if !is_known {
                 nested(&alternative, errors);
             }
@@ -253,8 +257,6 @@ fn defaults(at: &At<'_>, schema: &Structural, is_root: bool, is_metadata: bool, 
     {
         let place = at.at("default");
         let mut pruned = default.clone();
-        let mut holder = Structural::default();
-        std::mem::swap(&mut holder.keeps_unknown, &mut false);
         prune_value(&mut pruned, schema);
         if pruned != *default {
             errors.push(place.invalid("must not have unknown fields"));
@@ -286,7 +288,9 @@ fn prune_value(value: &mut Value, schema: &Structural) {
         let kept = META.map(|name| value.get(name).cloned());
         prune_object(value, schema);
         for (name, before) in META.iter().zip(kept) {
-            if before.is_some() && schema.member(name).is_none() && !schema.keeps_unknown
+            if before.is_some()
+                && schema.member(name).is_none()
+                && !schema.keeps_unknown
                 && let Some(members) = value.as_object_mut()
             {
                 members.remove(*name);
@@ -297,7 +301,8 @@ fn prune_value(value: &mut Value, schema: &Structural) {
 
 /// Keywords that are not supported, or not together.
 fn keywords(schema: &At<'_>, is_root: bool, checks_rules: bool, around: &Around, errors: &mut Errors) {
-    const UNSUPPORTED: [&str; 6] = ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
+    const UNSUPPORTED: [&str; 6] =
+        ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
     let before = errors.len();
     let kind = schema.at("type");
     if !kind.is_empty() && !TYPES.contains(&kind.text()) {
@@ -318,10 +323,16 @@ fn keywords(schema: &At<'_>, is_root: bool, checks_rules: bool, around: &Around,
         errors.push(schema.at("items").forbidden("items must be a schema object and not an array"));
     }
     if around.is_metadata && schema.at("x-kubernetes-embedded-resource").is_true() {
-        errors.push(schema.at("x-kubernetes-embedded-resource").forbidden("must not be used inside of resource meta"));
+        errors.push(
+            schema.at("x-kubernetes-embedded-resource").forbidden("must not be used inside of resource meta"),
+        );
     }
     if schema.at("uniqueItems").is_true() {
-        errors.push(schema.at("uniqueItems").forbidden("uniqueItems cannot be set to true since the runtime complexity becomes quadratic"));
+        errors.push(
+            schema.at("uniqueItems").forbidden(
+                "uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
+            ),
+        );
     }
     let additional = schema.at("additionalProperties");
     if !schema.at("properties").is_empty() && additional.is_set() && additional.value != &Value::Bool(true) {
@@ -344,7 +355,8 @@ fn below(schema: &At<'_>, is_root: bool, checks_rules: bool, around: &Around, er
     if additional.value.is_object() {
         let mut inner = around.clone();
         if around.is_metadata {
-            inner.forbids_defaults = Some("inside additionalProperties applying to object metadata".to_owned());
+            inner.forbids_defaults =
+                Some("inside additionalProperties applying to object metadata".to_owned());
         }
         keywords(&additional, false, checks_rules, &inner, errors);
     }
@@ -395,13 +407,15 @@ fn collections(schema: &At<'_>, errors: &mut Errors) {
         typed("object", "x-kubernetes-map-type", errors);
         map.one_of(&["atomic", "granular"], errors);
     }
-    let (list, keys, items) = (schema.at("x-kubernetes-list-type"), schema.at("x-kubernetes-list-map-keys"), schema.at("items"));
+    let (list, keys, items) =
+        (schema.at("x-kubernetes-list-type"), schema.at("x-kubernetes-list-map-keys"), schema.at("items"));
     if list.is_set() {
         let is_list = typed("array", "x-kubernetes-list-type", errors);
         list.one_of(&["atomic", "set", "map"], errors);
         let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
         if is_list && list.text() == "set" {
-            let (inner_list, inner_map) = (items.at("x-kubernetes-list-type"), items.at("x-kubernetes-map-type"));
+            let (inner_list, inner_map) =
+                (items.at("x-kubernetes-list-type"), items.at("x-kubernetes-map-type"));
             if items.at("type").text() == "array" && inner_list.is_set() && inner_list.text() != "atomic" {
                 errors.push(inner_list.invalid(detail));
             }
@@ -410,7 +424,11 @@ fn collections(schema: &At<'_>, errors: &mut Errors) {
             }
         }
         if matches!(list.text(), "set" | "map") && items.at("nullable").is_true() {
-            errors.push(items.at("nullable").forbidden(format!("cannot be nullable when x-kubernetes-list-type is {}", list.text())));
+            errors.push(
+                items
+                    .at("nullable")
+                    .forbidden(format!("cannot be nullable when x-kubernetes-list-type is {}", list.text())),
+            );
         }
     }
     if !keys.is_empty() && list.text() != "map" {
@@ -431,7 +449,8 @@ fn map_keys(keys: &At<'_>, items: &At<'_>, errors: &mut Errors) {
         return;
     }
     if items.at("type").text() != "object" {
-        errors.push(items.at("type").invalid("must be object if parent array's x-kubernetes-list-type is map"));
+        errors
+            .push(items.at("type").invalid("must be object if parent array's x-kubernetes-list-type is map"));
         return;
     }
     let properties = items.at("properties");
@@ -441,14 +460,22 @@ fn map_keys(keys: &At<'_>, items: &At<'_>, errors: &mut Errors) {
         if !property.is_set() {
             errors.push(keys.invalid("entries must all be names of item properties"));
         } else if matches!(property.at("type").text(), "array" | "object") {
-            errors.push(property.at("type").invalid("must be a scalar type if parent array's x-kubernetes-list-type is map"));
+            errors.push(
+                property
+                    .at("type")
+                    .invalid("must be a scalar type if parent array's x-kubernetes-list-type is map"),
+            );
         } else {
             let is_required = items.at("required").items().any(|required| required.text() == key.text());
             if !is_required && !property.at("default").is_set() {
                 errors.push(property.at("default").missing("this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"));
             }
             if property.at("nullable").is_true() {
-                errors.push(property.at("nullable").forbidden("this property is in x-kubernetes-list-map-keys, so it cannot be nullable"));
+                errors.push(
+                    property.at("nullable").forbidden(
+                        "this property is in x-kubernetes-list-map-keys, so it cannot be nullable",
+                    ),
+                );
             }
         }
         if seen.iter().any(|seen| seen == key.text()) {
@@ -460,9 +487,11 @@ fn map_keys(keys: &At<'_>, items: &At<'_>, errors: &mut Errors) {
 
 /// Texts of rules and their messages.
 fn rule_texts(schema: &At<'_>, errors: &mut Errors) {
-    const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
+    const REASONS: [&str; 4] =
+        ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
     for rule in schema.at("x-kubernetes-validations").items() {
-        let (text, message, expression, path) = (rule.at("rule"), rule.at("message"), rule.at("messageExpression"), rule.at("fieldPath"));
+        let (text, message, expression, path) =
+            (rule.at("rule"), rule.at("message"), rule.at("messageExpression"), rule.at("fieldPath"));
         let said = message.text().trim();
         if text.text().trim().is_empty() {
             errors.push(text.missing("rule is not specified"));
@@ -521,18 +550,27 @@ fn rules(schema: &At<'_>, is_root: bool, around: &Around, errors: &mut Errors) {
     }
     let structural = Structural::read(schema.value);
     for rule in rules.items() {
-        let shown = |at: &At<'_>, detail: String| FieldError::new(FieldErrorKind::Invalid, at.path(), Some(rule.value.clone()), detail);
-        let (text, expression, optional) = (rule.at("rule"), rule.at("messageExpression"), rule.at("optionalOldSelf"));
+        let shown = |at: &At<'_>, detail: String| {
+            FieldError::new(FieldErrorKind::Invalid, at.path(), Some(rule.value.clone()), detail)
+        };
+        let (text, expression, optional) =
+            (rule.at("rule"), rule.at("messageExpression"), rule.at("optionalOldSelf"));
         match cel::compile(text.text().trim()) {
             Err(detail) => errors.push(shown(&text, detail)),
             Ok(compiled) => {
-                if let Some(detail) = cel::problem(&compiled, &structural, is_root, optional.is_true(), Ty::Boolean) {
+                if let Some(detail) =
+                    cel::problem(&compiled, &structural, is_root, optional.is_true(), Ty::Boolean)
+                {
                     errors.push(shown(&text, detail));
                 }
                 let uses_old = compiled.program.references().has_variable("oldSelf");
                 match (&around.uncorrelatable, uses_old) {
-                    (Some(path), true) => errors.push(text.invalid(format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {path}"))),
-                    (_, false) if optional.is_set() => errors.push(optional.invalid("may not be set if oldSelf is not used in rule")),
+                    (Some(path), true) => errors.push(text.invalid(format!(
+                        "oldSelf cannot be used on the uncorrelatable portion of the schema within {path}"
+                    ))),
+                    (_, false) if optional.is_set() => {
+                        errors.push(optional.invalid("may not be set if oldSelf is not used in rule"))
+                    }
                     _ => {}
                 }
             }

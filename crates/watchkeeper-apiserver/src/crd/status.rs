@@ -32,7 +32,14 @@ pub fn status_after_write<'a>(
     }
     set_condition(definition, "NamesAccepted", is_accepted, reason, &message, now);
     if is_accepted && !was_established {
-        set_condition(definition, "Established", true, "InitialNamesAccepted", "the initial names have been accepted", now);
+        set_condition(
+            definition,
+            "Established",
+            true,
+            "InitialNamesAccepted",
+            "the initial names have been accepted",
+            now,
+        );
     } else if !is_accepted && !was_established {
         set_condition(definition, "Established", false, "NotAccepted", "not all names are accepted", now);
     }
@@ -78,7 +85,8 @@ fn set_condition(definition: &mut Value, kind: &str, is_true: bool, reason: &str
     }
     let Value::Array(conditions) = conditions else { return };
     let value = if is_true { "True" } else { "False" };
-    let known = conditions.iter_mut().find(|condition| condition.get("type").and_then(Value::as_str) == Some(kind));
+    let known =
+        conditions.iter_mut().find(|condition| condition.get("type").and_then(Value::as_str) == Some(kind));
     match known {
         Some(condition) => {
             // The time is that of a change of the status, not of its reason.
@@ -118,7 +126,9 @@ fn names<'a>(definition: &Value, others: impl IntoIterator<Item = &'a Value>) ->
             continue;
         }
         let Some(names) = other.pointer("/status/acceptedNames") else { continue };
-        resources.extend(["plural", "singular", "shortNames"].into_iter().flat_map(|member| texts(names.get(member))));
+        resources.extend(
+            ["plural", "singular", "shortNames"].into_iter().flat_map(|member| texts(names.get(member))),
+        );
         kinds.extend(["kind", "listKind"].into_iter().flat_map(|member| texts(names.get(member))));
     }
     let wanted = definition.pointer("/spec/names").cloned().unwrap_or_default();

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     field::{FieldError, FieldErrorKind},
     kinds::{GroupVersionKind, ScalePaths},
-    strategy::{Part, Rules, Strategy, edit, metadata, names::NameRule, At},
+    strategy::{At, Part, Rules, Strategy, edit, metadata, names::NameRule},
 };
 
 const UNCHECKED: &str = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
@@ -52,7 +52,9 @@ impl CustomStrategy {
             let detail = match count.as_i64() {
                 None => "accessor error: the value is not of the type int64".to_owned(),
                 Some(count) if count < 0 => "should be a non-negative integer".to_owned(),
-                Some(count) if count > i64::from(i32::MAX) => format!("should be less than or equal to {}", i32::MAX),
+                Some(count) if count > i64::from(i32::MAX) => {
+                    format!("should be less than or equal to {}", i32::MAX)
+                }
                 Some(_) => continue,
             };
             errors.push(FieldError::new(FieldErrorKind::Invalid, path.as_str(), Some(count.clone()), detail));
@@ -89,7 +91,8 @@ impl CustomStrategy {
     /// What a change of which counts as a new generation.
     fn counted(&self, object: &Value) -> edit::Members {
         let members = object.as_object().into_iter().flatten();
-        let counted = members.filter(|(name, _)| *name != "metadata" && !(self.has_status && *name == "status"));
+        let counted =
+            members.filter(|(name, _)| *name != "metadata" && !(self.has_status && *name == "status"));
         counted.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 }
@@ -171,7 +174,8 @@ impl Strategy for CustomStrategy {
         }
         metadata::validate_update(&At::root(object), &At::root(old), &mut errors);
         if part == Part::Subresource("status") {
-            if let (Some(status), Some(schema)) = (object.get("status"), self.schema.properties.get("status")) {
+            if let (Some(status), Some(schema)) = (object.get("status"), self.schema.properties.get("status"))
+            {
                 errors.extend(validate(status, old.get("status"), schema, "status"));
             }
         } else {
@@ -193,12 +197,18 @@ impl Strategy for CustomStrategy {
         };
         let known = old.map(names).unwrap_or_default();
         let new = names(object).into_iter().filter(|name| !known.contains(name));
-        let unqualified = new.filter(|name| !name.contains('/') && !["orphan", "foregroundDeletion", "kubernetes"].contains(&name.as_str()));
+        let unqualified = new.filter(|name| {
+            !name.contains('/') && !["orphan", "foregroundDeletion", "kubernetes"].contains(&name.as_str())
+        });
         let told = unqualified.map(|name| {
             let including = if name.contains('.') { " including a path (/)" } else { "" };
             format!("metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name{including} to avoid accidental conflicts with other finalizer writers")
         });
-        self.deprecation.clone().into_iter().chain(told).collect()
+        told.collect()
+    }
+
+    fn deprecation(&self) -> Option<String> {
+        self.deprecation.clone()
     }
 }
 

@@ -158,11 +158,20 @@ impl Structural {
                 Some(of @ Value::Object(_)) => Additional::Of(Box::new(Self::read(of))),
                 _ => Additional::None,
             },
-            items: schema.get("items").filter(|items| items.is_object()).map(|items| Box::new(Self::read(items))),
+            items: schema
+                .get("items")
+                .filter(|items| items.is_object())
+                .map(|items| Box::new(Self::read(items))),
             default: schema.get("default").filter(|default| !default.is_null()).cloned(),
             required: texts("required"),
-            allowed: schema.get("enum").and_then(Value::as_array).filter(|values| !values.is_empty()).cloned(),
-            pattern: Some(text("pattern")).filter(|pattern| !pattern.is_empty()).and_then(|pattern| Regex::new(pattern).ok()),
+            allowed: schema
+                .get("enum")
+                .and_then(Value::as_array)
+                .filter(|values| !values.is_empty())
+                .cloned(),
+            pattern: Some(text("pattern"))
+                .filter(|pattern| !pattern.is_empty())
+                .and_then(|pattern| Regex::new(pattern).ok()),
             bounds: Bounds::read(schema),
             all_of: schemas("allOf"),
             any_of: schemas("anyOf"),

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::structural::{Additional, ListType, Structural, Ty};
-use crate::schema::{Field, MapKey, PatchStrategy, Scalar, Schemas, Shape, Struct, Topology, Type, TypeId, TypeRef};
+use crate::schema::{
+    Empty, Field, MapKey, PatchStrategy, Scalar, Schemas, Shape, Struct, Topology, Type, TypeId, TypeRef,
+};
 
 /// The type of objects of a custom kind. `metadata` is the type of the metadata of all objects.
 pub(crate) fn type_of(schema: &Structural, metadata: &TypeRef) -> TypeRef {
@@ -49,7 +51,9 @@ impl Builder<'_> {
                 let topology = match &schema.list {
                     ListType::Atomic => Topology::Atomic,
                     ListType::Set => Topology::Set,
-                    ListType::Map(keys) => Topology::Map { keys: keys.iter().map(|key| map_key(key, schema)).collect() },
+                    ListType::Map(keys) => {
+                        Topology::Map { keys: keys.iter().map(|key| map_key(key, schema)).collect() }
+                    }
                 };
                 self.schemas.add(unnamed(Shape::List { item, topology }))
             }
@@ -75,7 +79,8 @@ impl Builder<'_> {
         let mut fields: Vec<Field> = Vec::with_capacity(schema.properties.len() + 3);
         for (name, property) in &schema.properties {
             // Metadata is that of all objects, whatever the schema says of it.
-            let ty = if is_resource && name == "metadata" { self.metadata } else { self.add(property, false) };
+            let ty =
+                if is_resource && name == "metadata" { self.metadata } else { self.add(property, false) };
             fields.push(field(name, ty, schema.required.contains(name), property));
         }
         if is_resource {
@@ -110,6 +115,7 @@ fn field(name: &str, ty: TypeId, is_required: bool, property: &Structural) -> Fi
         default: property.default.clone(),
         patch: PatchStrategy::default(),
         proto: None,
+        empty: Empty::AsGiven,
     }
 }
 
@@ -147,8 +153,12 @@ impl Copier<'_> {
         let shape = match ty.shape() {
             Shape::Scalar(scalar) => Shape::Scalar(*scalar),
             Shape::Any => Shape::Any,
-            Shape::Map { value, is_atomic } => Shape::Map { value: self.copy_id(*value), is_atomic: *is_atomic },
-            Shape::List { item, topology } => Shape::List { item: self.copy_id(*item), topology: topology.clone() },
+            Shape::Map { value, is_atomic } => {
+                Shape::Map { value: self.copy_id(*value), is_atomic: *is_atomic }
+            }
+            Shape::List { item, topology } => {
+                Shape::List { item: self.copy_id(*item), topology: topology.clone() }
+            }
             Shape::Struct(of) => {
                 let mut of = of.clone();
                 for field in &mut of.fields {

@@ -16,7 +16,12 @@ use crate::field::{FieldError, FieldErrorKind};
 pub(crate) const NO_PATH: &str = "<nil>";
 
 /// Checks a value by a schema. `base` is where the value is, empty for a whole object.
-pub(crate) fn validate(value: &Value, old: Option<&Value>, schema: &Structural, base: &str) -> Vec<FieldError> {
+pub(crate) fn validate(
+    value: &Value,
+    old: Option<&Value>,
+    schema: &Structural,
+    base: &str,
+) -> Vec<FieldError> {
     let mut checker = Checker { base, path: String::new(), errors: Vec::new(), matched: 0 };
     checker.check(value, old, schema);
     checker.errors
@@ -90,9 +95,17 @@ impl Checker<'_> {
         if let Some(allowed) = &schema.allowed
             && !allowed.iter().any(|allowed| is_same(allowed, value))
         {
-            let names: Vec<String> =
-                allowed.iter().map(|allowed| format!("{:?}", allowed.as_str().map_or_else(|| allowed.to_string(), str::to_owned))).collect();
-            self.error(FieldErrorKind::NotSupported, value.clone(), format!("supported values: {}", names.join(", ")));
+            let names: Vec<String> = allowed
+                .iter()
+                .map(|allowed| {
+                    format!("{:?}", allowed.as_str().map_or_else(|| allowed.to_string(), str::to_owned))
+                })
+                .collect();
+            self.error(
+                FieldErrorKind::NotSupported,
+                value.clone(),
+                format!("supported values: {}", names.join(", ")),
+            );
         }
     }
 
@@ -133,10 +146,13 @@ impl Checker<'_> {
     fn number(&mut self, number: &Number, schema: &Structural) {
         let value = number.as_f64().unwrap_or(f64::NAN);
         if schema.ty == Some(Ty::Integer) {
-            let whole = number.as_i64().or_else(|| (value.fract() == 0.0 && value.abs() < 9.2e18).then_some(0));
+            let whole =
+                number.as_i64().or_else(|| (value.fract() == 0.0 && value.abs() < 9.2e18).then_some(0));
             let wrong = match (whole, schema.format) {
                 (None, _) => Some("(default format)".to_owned()),
-                (Some(_), Some(Format::Int32)) if value.abs() > 2_147_483_648.0 || value.to_bits() == 2_147_483_648_f64.to_bits() => {
+                (Some(_), Some(Format::Int32))
+                    if value.abs() > 2_147_483_648.0 || value.to_bits() == 2_147_483_648_f64.to_bits() =>
+                {
                     Some("with format int32".to_owned())
                 }
                 _ => None,
@@ -214,7 +230,8 @@ impl Checker<'_> {
 
     /// Tries a schema without telling what it finds wrong.
     fn attempt(&self, value: &Value, old: Option<&Value>, schema: &Structural) -> (Vec<FieldError>, usize) {
-        let mut checker = Checker { base: self.base, path: self.path.clone(), errors: Vec::new(), matched: 0 };
+        let mut checker =
+            Checker { base: self.base, path: self.path.clone(), errors: Vec::new(), matched: 0 };
         checker.check(value, old, schema);
         (checker.errors, checker.matched)
     }
@@ -233,7 +250,10 @@ impl Checker<'_> {
             match results.iter().filter(|(errors, _)| errors.is_empty()).count() {
                 1 => {}
                 0 => {
-                    self.unplaced(format!("\"{}\" must validate one and only one schema (oneOf). Found none valid", self.path));
+                    self.unplaced(format!(
+                        "\"{}\" must validate one and only one schema (oneOf). Found none valid",
+                        self.path
+                    ));
                     self.errors.extend(best(results));
                 }
                 count => self.unplaced(format!(
@@ -353,7 +373,12 @@ pub(crate) fn list_types(value: &Value, schema: &Structural, path: &str, errors:
                 };
                 let Some(identity) = identity else { continue };
                 if seen.contains(&identity) {
-                    errors.push(FieldError::new(FieldErrorKind::Duplicate, format!("{path}[{index}]"), Some(identity), ""));
+                    errors.push(FieldError::new(
+                        FieldErrorKind::Duplicate,
+                        format!("{path}[{index}]"),
+                        Some(identity),
+                        "",
+                    ));
                 } else {
                     seen.push(identity);
                 }
@@ -374,9 +399,15 @@ pub(crate) fn embedded(value: &Value, schema: &Structural, path: &str, errors: &
         Value::Object(members) => {
             if schema.is_embedded {
                 for name in ["apiVersion", "kind"] {
-                    let is_given = members.get(name).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+                    let is_given =
+                        members.get(name).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
                     if !is_given {
-                        errors.push(FieldError::new(FieldErrorKind::Required, format!("{path}.{name}"), None, "must not be empty"));
+                        errors.push(FieldError::new(
+                            FieldErrorKind::Required,
+                            format!("{path}.{name}"),
+                            None,
+                            "must not be empty",
+                        ));
                     }
                 }
             }
@@ -407,7 +438,9 @@ mod tests {
     use super::{Structural, list_types, validate};
 
     fn wrong(properties: &Value, spec: &Value) -> Vec<(String, &'static str)> {
-        let schema = Structural::read(&json!({"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}));
+        let schema = Structural::read(
+            &json!({"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}),
+        );
         let object = json!({"spec": spec});
         let mut errors = validate(&object, None, &schema, "");
         list_types(&object, &schema, "", &mut errors);
@@ -421,37 +454,77 @@ mod tests {
         let (invalid, kind, missing) = ("FieldValueInvalid", "FieldValueTypeInvalid", "FieldValueRequired");
         let table: &[(Value, Value, &[(&str, &str)])] = &[
             (json!({"type": "string", "minLength": 2}), json!("A"), &[("spec.x", invalid)]),
-            (json!({"type": "string", "maxLength": 2, "pattern": "^z"}), json!("abc"), &[("spec.x", "FieldValueTooLong")]),
+            (
+                json!({"type": "string", "maxLength": 2, "pattern": "^z"}),
+                json!("abc"),
+                &[("spec.x", "FieldValueTooLong")],
+            ),
             (json!({"type": "string", "pattern": "^z"}), json!("abc"), &[("spec.x", invalid)]),
             (json!({"type": "string", "pattern": "^a"}), json!("abc"), &[]),
             (json!({"type": "integer", "multipleOf": 2}), json!(3), &[("spec.x", invalid)]),
-            (json!({"type": "integer", "multipleOf": 2}), json!(1.5), &[("<nil>", invalid), ("spec.x", invalid), ("spec.x", kind)]),
+            (
+                json!({"type": "integer", "multipleOf": 2}),
+                json!(1.5),
+                &[("<nil>", invalid), ("spec.x", invalid), ("spec.x", kind)],
+            ),
             (json!({"type": "number", "multipleOf": 0.1}), json!(0.3), &[]),
             (json!({"type": "integer"}), json!("1"), &[("spec.x", kind)]),
             (json!({"type": "integer"}), json!(2.0), &[]),
             (json!({"type": "integer", "format": "int32"}), json!(3_000_000_000_i64), &[("<nil>", invalid)]),
-            (json!({"type": "integer", "maximum": 3, "exclusiveMaximum": true}), json!(3), &[("spec.x", invalid)]),
+            (
+                json!({"type": "integer", "maximum": 3, "exclusiveMaximum": true}),
+                json!(3),
+                &[("spec.x", invalid)],
+            ),
             (json!({"type": "integer", "minimum": 3}), json!(3), &[]),
             (json!({"type": "string", "enum": ["A"]}), json!("B"), &[("spec.x", "FieldValueNotSupported")]),
-            (json!({"type": "array", "minItems": 1, "items": {"type": "string"}}), json!([]), &[("spec.x", invalid)]),
-            (json!({"type": "array", "maxItems": 1, "items": {"type": "string"}}), json!(["a", 2]), &[("spec.x", "FieldValueTooMany"), ("spec.x[1]", kind)]),
+            (
+                json!({"type": "array", "minItems": 1, "items": {"type": "string"}}),
+                json!([]),
+                &[("spec.x", invalid)],
+            ),
+            (
+                json!({"type": "array", "maxItems": 1, "items": {"type": "string"}}),
+                json!(["a", 2]),
+                &[("spec.x", "FieldValueTooMany"), ("spec.x[1]", kind)],
+            ),
             (json!({"type": "object", "required": ["y"]}), json!({}), &[("spec.x.y", missing)]),
-            (json!({"type": "object", "additionalProperties": {"type": "integer"}}), json!({"k": "x"}), &[("spec.x.k", kind)]),
+            (
+                json!({"type": "object", "additionalProperties": {"type": "integer"}}),
+                json!({"k": "x"}),
+                &[("spec.x.k", kind)],
+            ),
             (json!({"x-kubernetes-int-or-string": true}), json!(true), &[("spec.x", kind)]),
             (json!({"x-kubernetes-int-or-string": true}), json!("5%"), &[]),
             (json!({"type": "string", "format": "ipv4"}), json!("x"), &[("spec.x", kind)]),
             (json!({"type": "string", "nullable": true}), json!(null), &[]),
             (json!({"type": "string"}), json!(null), &[("spec.x", kind)]),
-            (json!({"type": "string", "oneOf": [{"pattern": "^a"}, {"pattern": "b$"}]}), json!("ab"), &[("<nil>", invalid)]),
-            (json!({"type": "string", "anyOf": [{"pattern": "^a"}, {"pattern": "b$"}]}), json!("x"), &[("<nil>", invalid), ("spec.x", invalid)]),
+            (
+                json!({"type": "string", "oneOf": [{"pattern": "^a"}, {"pattern": "b$"}]}),
+                json!("ab"),
+                &[("<nil>", invalid)],
+            ),
+            (
+                json!({"type": "string", "anyOf": [{"pattern": "^a"}, {"pattern": "b$"}]}),
+                json!("x"),
+                &[("<nil>", invalid), ("spec.x", invalid)],
+            ),
             (json!({"type": "string", "not": {"pattern": "^a"}}), json!("ab"), &[("<nil>", invalid)]),
             (json!({"type": "string", "allOf": [{"pattern": "^a"}, {"pattern": "b$"}]}), json!("ab"), &[]),
-            (json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}), json!(["a", "a"]), &[("spec.x[1]", "FieldValueDuplicate")]),
-            (json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": {"type": "object", "properties": {"k": {"type": "string"}}}}),
-                json!([{"k": "a"}, {"k": "b"}, {"k": "a"}]), &[("spec.x[2]", "FieldValueDuplicate")]),
+            (
+                json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}),
+                json!(["a", "a"]),
+                &[("spec.x[1]", "FieldValueDuplicate")],
+            ),
+            (
+                json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": {"type": "object", "properties": {"k": {"type": "string"}}}}),
+                json!([{"k": "a"}, {"k": "b"}, {"k": "a"}]),
+                &[("spec.x[2]", "FieldValueDuplicate")],
+            ),
         ];
         for (schema, value, wanted) in table {
-            let wanted: Vec<(String, &str)> = wanted.iter().map(|(path, reason)| ((*path).to_owned(), *reason)).collect();
+            let wanted: Vec<(String, &str)> =
+                wanted.iter().map(|(path, reason)| ((*path).to_owned(), *reason)).collect();
             assert_eq!(wrong(&json!({"x": schema}), &json!({"x": value})), wanted, "{schema} {value}");
         }
     }

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     discovery::{self, Form},
     kinds::Kinds,
+    openapi,
 };
 
 /// Documents that were asked for, as of one generation of what is served.
@@ -91,6 +92,34 @@ pub(super) fn respond(
         Ok(media) => plain(&value, if media == Media::Yaml { Media::Yaml } else { Media::Json }),
         Err((error, media)) => respond::error(&error, media),
     })
+}
+
+/// The answer to a path of the OpenAPI documents. None for other paths.
+pub(super) fn openapi(
+    documents: &Documents,
+    kinds: &Kinds,
+    words: &[&str],
+) -> Option<Response<ResponseBody>> {
+    let ["openapi", "v3", rest @ ..] = words else { return None };
+    let name = rest.join("/");
+    let document = documents.get(kinds, &format!("openapi/{name}"), || {
+        let value = if name.is_empty() {
+            openapi::index(kinds)
+        } else {
+            let (group, version) = openapi::group_version(&name)?;
+            openapi::document(kinds, group, version)?
+        };
+        serde_json::to_vec(&value).ok()
+    })?;
+    // The index says of itself that it is text, as upstream's does.
+    let content_type = if name.is_empty() { "text/plain; charset=utf-8" } else { "application/json" };
+    let mut response = respond::with_type(200, content_type, ResponseBody::whole(document.bytes.clone()));
+    let headers = response.headers_mut();
+    headers.insert(header::VARY, HeaderValue::from_static("Accept"));
+    if let Ok(etag) = HeaderValue::try_from(document.etag.clone()) {
+        headers.insert(header::ETAG, etag);
+    }
+    Some(response)
 }
 
 fn plain(value: &Value, media: Media) -> Response<ResponseBody> {

@@ -198,7 +198,14 @@ impl Api {
             user_agent: text(&parts.headers, header::USER_AGENT.as_str()).map(str::to_owned),
         };
         match self.run(verb, &resource, request).await {
-            Ok(answer) => respond::answer(answer, media, is_pretty, Some(&shown_kind)),
+            Ok(mut answer) => {
+                if let Some(deprecation) = shown_kind.strategy.deprecation()
+                    && !answer.warnings.contains(&deprecation)
+                {
+                    answer.warnings.push(deprecation);
+                }
+                respond::answer(answer, media, is_pretty, Some(&shown_kind))
+            }
             Err(error) => respond::error(&error, media),
         }
     }
@@ -289,7 +296,8 @@ impl Api {
             }
             words => {
                 let kinds = self.rest.registry.kinds();
-                let found = discovery::respond(&self.documents, &kinds, words, &parts.headers);
+                let found = discovery::respond(&self.documents, &kinds, words, &parts.headers)
+                    .or_else(|| discovery::openapi(&self.documents, &kinds, words));
                 return match found {
                     Some(_) if !is_get => respond::error(&errors::method_not_allowed(), Media::Json),
                     Some(response) => response,

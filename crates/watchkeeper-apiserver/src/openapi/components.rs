@@ -49,15 +49,12 @@ pub(super) fn schemas(version: &GroupVersion) -> Value {
     let mut kinds: BTreeMap<String, &GroupVersionKind> = BTreeMap::new();
     for kind in &version.kinds {
         let name = name(kind);
-        match &kind.custom {
-            Some(custom) => {
-                open.insert(format!("{META}.ObjectMeta"));
-                schemas.insert(name.clone(), custom_schema(custom.schema.as_ref(), &kind.gvk));
-            }
-            None => {
-                kinds.insert(name.clone(), &kind.gvk);
-                open.insert(name.clone());
-            }
+        if let Some(custom) = &kind.custom {
+            open.insert(format!("{META}.ObjectMeta"));
+            schemas.insert(name.clone(), custom_schema(custom.schema.as_ref(), &kind.gvk));
+        } else {
+            kinds.insert(name.clone(), &kind.gvk);
+            open.insert(name.clone());
         }
         if kind.allows("list") {
             schemas.insert(list_name(kind), list_schema(kind, &name));
@@ -89,9 +86,10 @@ pub(super) fn gvk_of(gvk: &GroupVersionKind) -> Value {
 }
 
 fn custom_schema(given: Option<&Value>, gvk: &GroupVersionKind) -> Value {
-    let mut schema = given.filter(|given| given.is_object()).cloned().unwrap_or_else(|| {
-        json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
-    });
+    let mut schema = given
+        .filter(|given| given.is_object())
+        .cloned()
+        .unwrap_or_else(|| json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}));
     if !schema["properties"].is_object() {
         schema["properties"] = Value::Object(Map::new());
     }
@@ -156,7 +154,8 @@ fn define(ty: &TypeRef, open: &mut BTreeSet<String>) -> Value {
                 Topology::Set => schema["x-kubernetes-list-type"] = "set".into(),
                 Topology::Map { keys } => {
                     schema["x-kubernetes-list-type"] = "map".into();
-                    schema["x-kubernetes-list-map-keys"] = keys.iter().map(|key| key.name.to_string()).collect();
+                    schema["x-kubernetes-list-map-keys"] =
+                        keys.iter().map(|key| key.name.to_string()).collect();
                 }
             }
             schema

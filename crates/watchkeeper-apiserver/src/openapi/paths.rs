@@ -51,7 +51,8 @@ pub(super) fn paths(base: &str, version: &GroupVersion) -> Value {
             paths.insert(format!("{collection}/{{name}}"), item.into());
         }
         for subresource in &kind.subresources {
-            let schema = if kind.gvk == subresource.gvk { Some(name(kind)) } else { builtin_name(&subresource.gvk) };
+            let schema =
+                if kind.gvk == subresource.gvk { Some(name(kind)) } else { builtin_name(&subresource.gvk) };
             // What is only spoken in options has no body to describe.
             let Some(schema) = schema else { continue };
             let operations = Operations { kind, gvk: &subresource.gvk, schema, part: &subresource.name };
@@ -67,7 +68,8 @@ pub(super) fn paths(base: &str, version: &GroupVersion) -> Value {
 }
 
 fn path_parameters(is_namespaced: bool, is_named: bool) -> Value {
-    let parameter = |name: &str| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}});
+    let parameter =
+        |name: &str| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}});
     let mut parameters = Vec::new();
     if is_named {
         parameters.push(parameter("name"));
@@ -103,9 +105,13 @@ impl Operations<'_> {
             item.insert("post".into(), self.create());
         }
         if self.kind.allows("deletecollection") {
-            let parameters: Vec<&str> = LIST.into_iter().filter(|name| !is_of_watches(name)).chain(DELETE).collect();
+            let parameters: Vec<&str> =
+                LIST.into_iter().filter(|name| !is_of_watches(name)).chain(DELETE).collect();
             let status = format!("{META}.Status");
-            item.insert("delete".into(), self.operation("deletecollection", "", &parameters, Some(delete_body()), &status));
+            item.insert(
+                "delete".into(),
+                self.operation("deletecollection", "", &parameters, Some(delete_body()), &status),
+            );
         }
         item
     }
@@ -130,7 +136,10 @@ impl Operations<'_> {
         }
         if allows("patch") {
             let parameters: Vec<&str> = WRITE.into_iter().chain(["force:boolean"]).collect();
-            item.insert("patch".into(), self.operation("patch", "", &parameters, Some(self.patch_body()), &self.schema));
+            item.insert(
+                "patch".into(),
+                self.operation("patch", "", &parameters, Some(self.patch_body()), &self.schema),
+            );
         }
         if allows("delete") {
             let status = format!("{META}.Status");
@@ -152,8 +161,10 @@ impl Operations<'_> {
             "update" => "put",
             other => other,
         };
-        let content: Map<String, Value> =
-            self.media_types().map(|media_type| (media_type.to_owned(), json!({"schema": reference(answer)}))).collect();
+        let content: Map<String, Value> = self
+            .media_types()
+            .map(|media_type| (media_type.to_owned(), json!({"schema": reference(answer)})))
+            .collect();
         let mut operation = json!({
             "operationId": self.id(verb, suffix),
             "responses": {"200": {"description": "OK", "content": content}, "401": {"description": "Unauthorized"}},
@@ -173,7 +184,10 @@ impl Operations<'_> {
     fn id(&self, verb: &str, suffix: &str) -> String {
         let capital = |word: &str| {
             let mut letters = word.chars();
-            letters.next().map(|first| first.to_uppercase().chain(letters).collect::<String>()).unwrap_or_default()
+            letters
+                .next()
+                .map(|first| first.to_uppercase().chain(letters).collect::<String>())
+                .unwrap_or_default()
         };
         let group = self.kind.gvk.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
         let (verb, all) = match verb {
@@ -200,9 +214,10 @@ impl Operations<'_> {
 
     /// Custom kinds take every patch but the strategic one.
     fn patch_body(&self) -> Value {
-        let types = ["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"]
-            .into_iter()
-            .chain(self.kind.custom.is_none().then_some("application/strategic-merge-patch+json"));
+        let types =
+            ["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"]
+                .into_iter()
+                .chain(self.kind.custom.is_none().then_some("application/strategic-merge-patch+json"));
         let content: Map<String, Value> = types
             .map(|media_type| (media_type.to_owned(), json!({"schema": reference(&format!("{META}.Patch"))})))
             .collect();

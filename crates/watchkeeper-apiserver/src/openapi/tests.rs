@@ -21,7 +21,8 @@ fn custom() -> Registry {
     let registry = Registry::new();
     let template = Arc::clone(registry.kinds().by_path("", "v1", "configmaps").unwrap());
     let gvk = GroupVersionKind::new("stable.example.com", "v1", "CronTab");
-    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "description": "what it does"}}});
+    let schema =
+        json!({"type": "object", "properties": {"spec": {"type": "object", "description": "what it does"}}});
     let custom = Custom { schema: Some(schema), ..Custom::default() };
     let kind = Kind {
         storage: gvk.clone(),
@@ -50,7 +51,9 @@ fn every_document_of_the_index_exists_and_refers_to_what_it_has() {
             let pointer = reference.strip_prefix('#').unwrap();
             assert!(document.pointer(pointer).is_some(), "{path}: {reference}");
         }
-        assert!(place["serverRelativeURL"].as_str().unwrap().starts_with(&format!("/openapi/v3/{path}?hash=")));
+        assert!(
+            place["serverRelativeURL"].as_str().unwrap().starts_with(&format!("/openapi/v3/{path}?hash="))
+        );
     }
 }
 
@@ -77,7 +80,11 @@ fn a_patch_says_what_kubectl_asks() {
         json!({"group": "apps", "version": "v1", "kind": "Deployment"})
     );
     let parameters = patch["parameters"].as_array().unwrap();
-    assert!(parameters.iter().any(|parameter| parameter["name"] == "fieldValidation" && parameter["in"] == "query"));
+    assert!(
+        parameters
+            .iter()
+            .any(|parameter| parameter["name"] == "fieldValidation" && parameter["in"] == "query")
+    );
     assert!(patch["requestBody"]["content"].get("application/strategic-merge-patch+json").is_some());
 }
 
@@ -98,7 +105,10 @@ fn schemas_say_how_lists_merge() {
             "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "containerPort"
         })
     );
-    assert_eq!(schemas["io.k8s.apimachinery.pkg.api.resource.Quantity"]["oneOf"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        schemas["io.k8s.apimachinery.pkg.api.resource.Quantity"]["oneOf"].as_array().unwrap().len(),
+        2
+    );
     assert!(schemas.get("io.k8s.api.core.v1.PodList").is_some());
 }
 
@@ -112,7 +122,8 @@ fn a_custom_kind_is_published_as_it_was_given() {
         schema["x-kubernetes-group-version-kind"],
         json!([{"group": "stable.example.com", "version": "v1", "kind": "CronTab"}])
     );
-    let patch = &document["paths"]["/apis/stable.example.com/v1/namespaces/{namespace}/crontabs/{name}"]["patch"];
+    let patch =
+        &document["paths"]["/apis/stable.example.com/v1/namespaces/{namespace}/crontabs/{name}"]["patch"];
     assert!(patch["requestBody"]["content"].get("application/strategic-merge-patch+json").is_none());
     let before = index(&registry.kinds());
     registry.set_custom("stable.example.com", "crontabs", Vec::new());

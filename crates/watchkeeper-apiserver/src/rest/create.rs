@@ -12,7 +12,6 @@ use crate::{
     decode,
     kinds::Kind,
     schema::write_empty,
-    seam,
     status::{ApiError, Cause, Details},
     storage::Expected,
     strategy::Part,
@@ -64,6 +63,7 @@ impl Rest {
         let prefix = meta::text(&object, "generateName").to_owned();
         let is_named = !meta::text(&object, "name").is_empty();
         let given_name = meta::text(&object, "name").to_owned();
+        self.check_definition(request)?;
         self.check_namespace(request, &given_name)?;
 
         let template = object;
@@ -85,16 +85,17 @@ impl Rest {
             let key = key_of(&request.namespace, &name);
             if options.is_dry_run {
                 if let Some(current) = self.store.get(&table_of(kind), &key) {
-                    let current = seam::from_stored(&current.content, current.version, kind);
+                    let current = request.served().object(&current);
                     return Err(errors::already_exists(kind, &name, meta::is_being_deleted(&current)));
                 }
                 warnings.extend(strategy.warnings(&object, None));
                 return Ok(object);
             }
-            let content = Self::content(object.clone(), request)?;
+            let content = request.served().content(object.clone())?;
             match self.store.put(&table_of(kind), content, Expected::Absent, self.now()) {
                 Ok(stored) => {
                     claim.keep();
+                    self.after_write(kind);
                     warnings.extend(strategy.warnings(&object, None));
                     meta::metadata(&mut object)?
                         .insert("resourceVersion".into(), stored.version.to_string().into());
@@ -102,9 +103,9 @@ impl Rest {
                 }
                 Err(_) if !is_named && attempt < NAME_ATTEMPTS => {}
                 Err(conflict) => {
-                    let is_being_deleted = conflict.current.is_some_and(|current| {
-                        meta::is_being_deleted(&seam::from_stored(&current.content, current.version, kind))
-                    });
+                    let is_being_deleted = conflict
+                        .current
+                        .is_some_and(|current| meta::is_being_deleted(&request.served().object(&current)));
                     return Err(errors::already_exists(kind, &name, is_being_deleted));
                 }
             }

@@ -5,17 +5,18 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{
-    ATTEMPTS, Answer, Request, Rest, errors, meta,
+    ATTEMPTS, Answer, Request, Rest,
+    definitions::is_definition,
+    errors, meta,
     options::{ListOptions, wrong_dry_run},
     read::{self, show_list},
     represent::Representer,
     update::is_done,
 };
 use crate::{
-    decode,
+    crd, decode,
     field::{FieldError, FieldErrorKind},
     kinds::Kind,
-    seam,
     status::ApiError,
     storage::Expected,
 };
@@ -87,7 +88,7 @@ impl Rest {
                 }
             }
         }
-        let representer = Representer::new(request.kind.clone(), request.form.clone(), self.now());
+        let representer = Representer::new(request.served(), request.form.clone(), self.now());
         let metadata = read::list_metadata(&page, token, &request.kind, list.selector.is_empty());
         Ok(Answer::new(200, show_list(&representer, &page.objects, metadata)))
     }
@@ -97,6 +98,7 @@ impl Rest {
         let is_gone = self.store.delete(&request.table(), &request.key(), version, self.now()).is_ok();
         if is_gone {
             self.forget(request, object);
+            self.after_write(&request.kind);
         }
         is_gone
     }
@@ -109,7 +111,7 @@ impl Rest {
         let table = request.table();
         for _ in 0..ATTEMPTS {
             let current = self.current(request)?;
-            let old = seam::from_stored(&current.content, current.version, &request.kind);
+            let old = request.served().object(&current);
             options.check_preconditions(request, &old)?;
             let new = self.marked(request, options, &old)?;
             if is_done(&new) {
@@ -121,13 +123,14 @@ impl Rest {
             if new == old || options.is_dry_run {
                 return Ok(Deleted { object: new, is_gone: false });
             }
-            let content = Self::content(new.clone(), request)?;
+            let content = request.served().content(new.clone())?;
             if let Ok(stored) =
                 self.store.put(&table, content, Expected::Version(current.version), self.now())
             {
                 let mut object = new;
                 meta::metadata(&mut object)?
                     .insert("resourceVersion".into(), stored.version.to_string().into());
+                self.after_write(&request.kind);
                 return Ok(Deleted { object, is_gone: false });
             }
         }
@@ -148,6 +151,10 @@ impl Rest {
             (Some(_), Some(asked)) => asked.max(0),
             (Some(default), None) => default,
         };
+        if is_definition(kind) {
+            crd::begin_deletion(&mut new, &self.in_seconds(0));
+            return Ok(new);
+        }
         let metadata = meta::metadata(&mut new)?;
         if was_marked {
             let left = metadata.get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);

@@ -5,6 +5,7 @@
 
 mod claims;
 mod create;
+mod definitions;
 mod delete;
 pub(crate) mod errors;
 mod meta;
@@ -14,6 +15,7 @@ mod patch;
 mod read;
 pub(crate) mod represent;
 pub(crate) mod scale;
+pub(crate) mod stored;
 mod subresource;
 mod update;
 mod versions;
@@ -28,12 +30,12 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use self::{options::Parameters, represent::Form};
+use self::{options::Parameters, represent::Form, stored::Served};
 use crate::{
     clock::Clock,
     kinds::{Kind, Kinds, Registry},
     status::ApiError,
-    storage::{Content, Object, Storage},
+    storage::{Object, Storage},
     strategy::ServiceAllocator,
     watch::Watcher,
 };
@@ -54,6 +56,8 @@ pub(crate) struct Rest {
     pub(crate) random: Mutex<fastrand::Rng>,
     /// Addresses and ports of services.
     pub(crate) services: Arc<ServiceAllocator>,
+    /// Held while what is served follows the definitions of custom kinds.
+    pub(crate) definitions: Mutex<definitions::Known>,
     /// Tells watches that the server goes away.
     pub(crate) shutdown: watch::Receiver<bool>,
     /// Time between the bookmarks of a watch.
@@ -125,6 +129,11 @@ impl Answer {
 }
 
 impl Request {
+    /// The kind, and the kind its objects are stored as.
+    fn served(&self) -> Served {
+        Served::new(&self.kind, &self.kinds)
+    }
+
     /// The table the objects are in.
     fn table(&self) -> String {
         table_of(&self.kind)
@@ -133,6 +142,22 @@ impl Request {
     /// The key of the object.
     fn key(&self) -> String {
         key_of(&self.namespace, &self.name)
+    }
+
+    /// A request of the server itself about an object.
+    pub(crate) fn internal(kind: Arc<Kind>, kinds: Arc<Kinds>, namespace: &str, name: &str) -> Self {
+        Self {
+            kind,
+            kinds,
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            parameters: Parameters::default(),
+            form: Form::Plain,
+            is_protobuf: false,
+            content_type: None,
+            body: Bytes::new(),
+            user_agent: Some("kube-apiserver".into()),
+        }
     }
 
     /// The same request about one object.
@@ -187,19 +212,10 @@ impl Rest {
         for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
             let object =
                 serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-            if let Some(kind) = self.registry.kinds().by_path("", "v1", "namespaces") {
-                let request = Request {
-                    kind: Arc::clone(kind),
-                    kinds: self.registry.kinds(),
-                    namespace: String::new(),
-                    name: String::new(),
-                    parameters: Parameters::default(),
-                    form: Form::Plain,
-                    is_protobuf: false,
-                    content_type: None,
-                    body: object.to_string().into(),
-                    user_agent: Some("kube-apiserver".into()),
-                };
+            let kinds = self.registry.kinds();
+            if let Some(kind) = kinds.by_path("", "v1", "namespaces") {
+                let mut request = Request::internal(Arc::clone(kind), Arc::clone(&kinds), "", "");
+                request.body = object.to_string().into();
                 // A namespace of a fixed name in an empty store: there is nothing it could collide with.
                 let _ = self.create(&request);
             }
@@ -213,19 +229,10 @@ impl Rest {
             .ok_or_else(|| errors::not_found(&request.kind, &request.name))
     }
 
-    /// What is stored of an object: it in the version it is stored in, and what selectors may ask about.
-    fn content(object: Value, request: &Request) -> Result<Content, ApiError> {
-        let stored = request.kinds.storage_of(&request.kind);
-        let object = crate::seam::convert(object, &request.kind, stored);
-        let fields = stored.selectable_fields(&object).into();
-        Content::new(&object, fields).map_err(|error| ApiError::internal(error.to_string()))
-    }
-
     /// Shows an object the way the client wants to see it.
     fn show(&self, request: &Request, code: u16, object: Value) -> Result<Answer, ApiError> {
         read::check_form(&request.form, &request.kind, false)?;
-        let representer =
-            represent::Representer::new(Arc::clone(&request.kind), request.form.clone(), self.now());
+        let representer = represent::Representer::new(request.served(), request.form.clone(), self.now());
         Ok(Answer::value(code, representer.value(object)))
     }
 }

@@ -33,7 +33,7 @@ impl Rest {
         }
         check_form(&request.form, &request.kind, false)?;
         let object = self.current(request)?;
-        let representer = Representer::new(Arc::clone(&request.kind), request.form.clone(), self.now());
+        let representer = Representer::new(request.served(), request.form.clone(), self.now());
         Ok(Answer::new(200, show_one(&representer, &object)))
     }
 
@@ -49,7 +49,7 @@ impl Rest {
         }
         check_form(&request.form, &request.kind, true)?;
         let (page, token) = self.page(request, &options).await?;
-        let representer = Representer::new(Arc::clone(&request.kind), request.form.clone(), self.now());
+        let representer = Representer::new(request.served(), request.form.clone(), self.now());
         let metadata = list_metadata(&page, token, &request.kind, options.selector.is_empty());
         Ok(Answer::new(200, show_list(&representer, &page.objects, metadata)))
     }
@@ -130,7 +130,7 @@ impl Rest {
         let version: u64 =
             if text.is_empty() { 0 } else { text.parse().map_err(|_| errors::unreadable_version(text))? };
         let begins_with_state = options.sends_initial_events.unwrap_or(version == 0);
-        let representer = Representer::new(Arc::clone(&request.kind), request.form.clone(), self.now());
+        let representer = Representer::new(request.served(), request.form.clone(), self.now());
         let frames = Frames::new(representer, request.is_protobuf);
         let mut start = Start {
             initial: Vec::new(),

@@ -4,7 +4,8 @@ use std::{sync::Arc, time::SystemTime};
 
 use serde_json::{Value, json};
 
-use crate::{kinds::Kind, schema::write_empty, seam, storage::Content, table};
+use super::stored::Served;
+use crate::{kinds::Kind, schema::write_empty, storage::Content, table};
 
 /// A form objects are shown in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,20 +42,20 @@ pub(crate) enum IncludeObject {
 /// Shows stored objects of a kind in a form.
 #[derive(Debug, Clone)]
 pub(crate) struct Representer {
-    kind: Arc<Kind>,
+    served: Served,
     form: Form,
     now: SystemTime,
 }
 
 impl Representer {
-    /// Shows objects of `kind` in `form`; ages are as of `now`.
-    pub(crate) fn new(kind: Arc<Kind>, form: Form, now: SystemTime) -> Self {
-        Self { kind, form, now }
+    /// Shows objects of a kind in `form`; ages are as of `now`.
+    pub(crate) fn new(served: Served, form: Form, now: SystemTime) -> Self {
+        Self { served, form, now }
     }
 
     /// The kind.
     pub(crate) fn kind(&self) -> &Arc<Kind> {
-        &self.kind
+        &self.served.kind
     }
 
     /// The form.
@@ -64,12 +65,12 @@ impl Representer {
 
     /// Whether what is stored can be sent as it is.
     pub(crate) fn is_stored_form(&self) -> bool {
-        self.form == Form::Plain && seam::is_stored_version(&self.kind)
+        self.form == Form::Plain && self.served.is_stored_form()
     }
 
     /// A stored object in the version of the kind, whole.
     pub(crate) fn whole(&self, content: &Content, version: u64) -> Value {
-        seam::from_stored(content, version, &self.kind)
+        self.served.read(content, version)
     }
 
     /// A stored object in the form.
@@ -95,8 +96,8 @@ impl Representer {
             Form::Plain => {
                 let items: Vec<Value> = objects.into_iter().map(|object| self.item(object)).collect();
                 json!({
-                    "apiVersion": self.kind.api_version(),
-                    "kind": self.kind.list_kind,
+                    "apiVersion": self.served.kind.api_version(),
+                    "kind": self.served.kind.list_kind,
                     "metadata": list_metadata,
                     "items": items,
                 })
@@ -117,18 +118,18 @@ impl Representer {
     /// The object of a bookmark: of the kind, with nothing in it but `metadata`.
     pub(crate) fn bookmark(&self, metadata: Value) -> Value {
         let mut object = json!({});
-        if self.kind.custom.is_none() {
-            write_empty(&mut object, &self.kind.ty);
+        if self.served.kind.custom.is_none() {
+            write_empty(&mut object, &self.served.kind.ty);
         }
-        object["apiVersion"] = self.kind.api_version().into();
-        object["kind"] = self.kind.gvk.kind.clone().into();
+        object["apiVersion"] = self.served.kind.api_version().into();
+        object["kind"] = self.served.kind.gvk.kind.clone().into();
         object["metadata"] = metadata;
         self.value(object)
     }
 
     /// Items of built-in kinds do not repeat their apiVersion and kind.
     fn item(&self, mut object: Value) -> Value {
-        if self.kind.custom.is_none()
+        if self.served.kind.custom.is_none()
             && let Some(members) = object.as_object_mut()
         {
             members.remove("apiVersion");
@@ -138,7 +139,7 @@ impl Representer {
     }
 
     fn table(&self, objects: &[Value], list_metadata: Value, version: &str, include: IncludeObject) -> Value {
-        let mut table = table::table(&self.kind, objects, self.now);
+        let mut table = table::table(&self.served.kind, objects, self.now);
         if let Some(rows) = table["rows"].as_array_mut() {
             for (row, object) in rows.iter_mut().zip(objects) {
                 row["object"] = match include {

@@ -14,20 +14,41 @@ use crate::{
     field::{FieldError, FieldErrorKind},
     kinds::{GroupVersionKind, Kind},
     schema::{TypeRef, builtin, write_empty},
-    seam,
+    selector,
     status::ApiError,
     strategy::Part,
 };
 
 /// Where an object has what its scale is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ScalePaths {
+struct ScalePaths {
     /// The number that is wanted.
-    pub(crate) spec: Vec<String>,
+    spec: Vec<String>,
     /// The number there is.
-    pub(crate) status: Vec<String>,
+    status: Vec<String>,
     /// The selector, as text or as a selector; empty if there is none.
-    pub(crate) selector: Vec<String>,
+    selector: Vec<String>,
+}
+
+/// Where a kind has what its scale is about; none for kinds that cannot be scaled.
+fn scale_paths(kind: &Kind) -> Option<ScalePaths> {
+    kind.subresource("scale")?;
+    let path = |text: &str| text.trim_start_matches('.').split('.').map(str::to_owned).collect();
+    Some(match &kind.custom {
+        Some(custom) => {
+            let scale = custom.scale.as_ref()?;
+            ScalePaths {
+                spec: path(&scale.spec_replicas),
+                status: path(&scale.status_replicas),
+                selector: scale.label_selector.as_deref().map(path).unwrap_or_default(),
+            }
+        }
+        None => ScalePaths {
+            spec: path("spec.replicas"),
+            status: path("status.replicas"),
+            selector: path("spec.selector"),
+        },
+    })
 }
 
 fn gvk() -> GroupVersionKind {
@@ -42,7 +63,7 @@ impl Rest {
     /// GET of a scale.
     pub(crate) fn scale(&self, request: &Request) -> Result<Answer, ApiError> {
         let current = self.current(request)?;
-        let object = seam::from_stored(&current.content, current.version, &request.kind);
+        let object = request.served().object(&current);
         let scale = scale_of(&object, &request.kind)?;
         Ok(Answer::value(200, scale))
     }
@@ -88,7 +109,7 @@ impl Rest {
         mut produce: impl FnMut(&Value) -> Result<Value, ApiError>,
     ) -> Result<Answer, ApiError> {
         let kind = &request.kind;
-        let paths = seam::scale_paths(kind).ok_or_else(errors::no_such_resource)?;
+        let paths = scale_paths(kind).ok_or_else(errors::no_such_resource)?;
         let spec_path: Vec<&str> = paths.spec.iter().map(String::as_str).collect();
         let replicas_paths = ReplicasPaths::default().with(&kind.api_version(), Some(&spec_path));
         let (gvk, ty) = (gvk(), ty());
@@ -150,7 +171,7 @@ impl Rest {
 
 /// The scale of an object.
 fn scale_of(object: &Value, kind: &Kind) -> Result<Value, ApiError> {
-    let paths = seam::scale_paths(kind).ok_or_else(errors::no_such_resource)?;
+    let paths = scale_paths(kind).ok_or_else(errors::no_such_resource)?;
     let number = |path: &[String]| get(object, path).and_then(Value::as_i64);
     let wanted = number(&paths.spec);
     if wanted.is_none() && kind.custom.is_some() {
@@ -175,7 +196,7 @@ fn scale_of(object: &Value, kind: &Kind) -> Result<Value, ApiError> {
     }
     let selector = match get(object, &paths.selector) {
         Some(Value::String(text)) => text.clone(),
-        Some(selector) => seam::selector_text(selector),
+        Some(selector) => selector::selector_text(selector),
         None => String::new(),
     };
     if !selector.is_empty() {

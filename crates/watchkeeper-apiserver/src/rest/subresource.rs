@@ -18,7 +18,7 @@ use crate::{
     field::{FieldError, FieldErrorKind},
     kinds::{GroupVersionKind, Subresource},
     schema::{TypeRef, builtin, write_empty},
-    seam,
+    selector,
     status::{ApiError, Cause, Details},
     storage::{Expected, Object, Query},
 };
@@ -152,7 +152,7 @@ impl Rest {
         let budgets = self.store.list(&table, query, self.now()).map(|page| page.objects).unwrap_or_default();
         let mut holding = budgets.iter().filter(|budget| {
             let budget = budget.to_value("policy/v1", "PodDisruptionBudget");
-            seam::label_selector(budget.pointer("/spec/selector"))
+            selector::of_object(budget.pointer("/spec/selector"))
                 .is_some_and(|selector| selector.matches(&current.content))
         });
         let Some(budget) = holding.next() else { return Ok(()) };
@@ -281,14 +281,14 @@ impl Rest {
     ) -> Result<(), ApiError> {
         for _ in 0..ATTEMPTS {
             let current = self.current(request)?;
-            let mut object = seam::from_stored(&current.content, current.version, &request.kind);
+            let mut object = request.served().object(&current);
             let old = object.clone();
             change(&mut object)?;
             if is_dry_run || object == old {
                 return Ok(());
             }
             write_empty(&mut object, &request.kind.ty);
-            let content = Self::content(object, request)?;
+            let content = request.served().content(object)?;
             let expected = Expected::Version(current.version);
             if self.store.put(&request.table(), content, expected, self.now()).is_ok() {
                 return Ok(());

@@ -14,7 +14,6 @@ use crate::{
     decode,
     field::{FieldError, FieldErrorKind},
     schema::write_empty,
-    seam,
     status::ApiError,
     storage::{Expected, Object},
     strategy::Part,
@@ -96,7 +95,7 @@ impl Rest {
                     Err(error) => return Err(error),
                 }
             };
-            let old = seam::from_stored(&current.content, current.version, &request.kind);
+            let old = request.served().object(&current);
             let new = produce(Some(&old))?;
             if let Some(object) =
                 self.replace(request, options, part, source, &current, &old, new, warnings)?
@@ -172,11 +171,12 @@ impl Rest {
             warnings.extend(strategy.warnings(&new, Some(old)));
             return Ok(Some(new));
         }
-        let content = Self::content(new.clone(), request)?;
+        let content = request.served().content(new.clone())?;
         let Ok(stored) = self.store.put(&table, content, Expected::Version(current.version), now) else {
             return Ok(None);
         };
         claim.keep();
+        self.after_write(kind);
         warnings.extend(strategy.warnings(&new, Some(old)));
         meta::metadata(&mut new)?.insert("resourceVersion".into(), stored.version.to_string().into());
         Ok(Some(new))

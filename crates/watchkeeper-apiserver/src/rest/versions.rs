@@ -5,9 +5,9 @@ use serde_json::Value;
 use super::Request;
 use crate::{
     apply::Versions,
+    convert::convert,
     kinds::{GroupVersionKind, Kind, Kinds},
     schema::TypeRef,
-    seam,
 };
 
 /// The other versions of the kind of a request, for managers that wrote in one of them.
@@ -29,6 +29,6 @@ impl Versions for ServedVersions<'_> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let gvk = GroupVersionKind::new(group, version, self.kind.gvk.kind.as_str());
         let other = self.kinds.by_gvk(&gvk)?;
-        Some((seam::convert(object.clone(), self.kind, other), other.ty.clone()))
+        Some((convert(object.clone(), self.kind, other), other.ty.clone()))
     }
 }

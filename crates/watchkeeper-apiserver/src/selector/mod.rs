@@ -2,9 +2,11 @@
 
 mod field;
 mod label;
+mod object;
 
 pub(crate) use field::FieldSelector;
 pub(crate) use label::{LabelSelector, SelectorError};
+pub(crate) use object::{of_object, selector_text};
 
 use crate::storage::{Content, Object};
 

@@ -62,6 +62,10 @@ pub trait Strategy: fmt::Debug + Send + Sync {
     fn warnings(&self, _object: &Value, _old: Option<&Value>) -> Vec<String> {
         Vec::new()
     }
+    /// What to tell every client of the kind, readers too: that it is on its way out.
+    fn deprecation(&self) -> Option<String> {
+        None
+    }
     /// Seconds `object` keeps living after a DELETE that does not say; none for kinds without graceful deletion.
     fn grace_period_seconds(&self, _object: &Value) -> Option<u32> {
         self.rules().grace_period_seconds

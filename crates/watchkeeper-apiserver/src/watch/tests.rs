@@ -12,8 +12,11 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     clock::TokioClock,
-    kinds::{Kind, Registry},
-    rest::represent::{Form, Representer},
+    kinds::Registry,
+    rest::{
+        represent::{Form, Representer},
+        stored::Served,
+    },
     selector::LabelSelector,
     storage::{Content, Expected, HistoryWindow, MemoryStore, Query},
 };
@@ -22,7 +25,7 @@ const TABLE: &str = "configmaps";
 
 struct Fixture {
     store: Arc<MemoryStore>,
-    kind: Arc<Kind>,
+    served: Served,
     clock: Arc<dyn Clock>,
     shutdown: watch::Sender<bool>,
 }
@@ -30,9 +33,10 @@ struct Fixture {
 impl Fixture {
     fn new(events: usize) -> Self {
         let window = HistoryWindow { events, age: Duration::from_secs(3600) };
+        let kinds = Registry::new().kinds();
         Self {
             store: Arc::new(MemoryStore::new(window)),
-            kind: Registry::new().kinds().by_path("", "v1", "configmaps").unwrap().clone(),
+            served: Served::new(kinds.by_path("", "v1", "configmaps").unwrap(), &kinds),
             clock: Arc::new(TokioClock::starting_at(SystemTime::UNIX_EPOCH)),
             shutdown: watch::Sender::new(false),
         }
@@ -69,7 +73,7 @@ impl Fixture {
     }
 
     fn watch(&self, selector: &str, start: Start) -> Result<Watcher, Bytes> {
-        let representer = Representer::new(Arc::clone(&self.kind), Form::Plain, SystemTime::UNIX_EPOCH);
+        let representer = Representer::new(self.served.clone(), Form::Plain, SystemTime::UNIX_EPOCH);
         let scope = Scope { prefix: "ns/".into(), selector: Self::selector(selector) };
         let store: Arc<dyn Storage> = Arc::clone(&self.store) as Arc<dyn Storage>;
         let clock = Arc::clone(&self.clock);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::schema::{
-    Field, MapKey, PatchStrategy, Scalar, Schemas, Shape, Struct, Topology, Type, TypeId, TypeRef,
+    Empty, Field, MapKey, PatchStrategy, Scalar, Schemas, Shape, Struct, Topology, Type, TypeId, TypeRef,
 };
 
 /// The type of a schema: `properties`, `items` and the markers of Kubernetes; `name` names it.
@@ -71,8 +71,10 @@ fn add_struct(schemas: &mut Schemas, schema: &Value) -> Shape {
                     merges: strategies.split(',').any(|strategy| strategy == "merge"),
                     merge_key: member["x-kubernetes-patch-merge-key"].as_str().map(Into::into),
                     retains_keys: strategies.split(',').any(|strategy| strategy == "retainKeys"),
+                    replaces: strategies.split(',').any(|strategy| strategy == "replace"),
                 },
                 proto: None,
+                empty: Empty::default(),
             }
         })
         .collect();

@@ -30,8 +30,32 @@ type Scope<'a> = Vec<(String, Known<'a>)>;
 
 /// Types and namespaces of functions that are written like variables.
 const WORDS: [&str; 26] = [
-    "int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type", "timestamp", "duration", "dyn",
-    "sets", "math", "base64", "optional", "cel", "strings", "ip", "cidr", "format", "jsonpatch", "semver", "google", "lists",
+    "int",
+    "uint",
+    "double",
+    "bool",
+    "string",
+    "bytes",
+    "list",
+    "map",
+    "null_type",
+    "type",
+    "timestamp",
+    "duration",
+    "dyn",
+    "sets",
+    "math",
+    "base64",
+    "optional",
+    "cel",
+    "strings",
+    "ip",
+    "cidr",
+    "format",
+    "jsonpatch",
+    "semver",
+    "google",
+    "lists",
 ];
 
 /// What is wrong with a rule beside `schema`, or with the expression of its message.
@@ -156,14 +180,18 @@ fn member<'a>(of: Known<'a>, field: &str) -> Result<Known<'a>, String> {
             if (is_root || schema.is_embedded) && META.contains(&field) {
                 return Ok(if field == "metadata" { Known::Metadata } else { Known::Type(Ty::String) });
             }
-            if let Some((_, property)) = schema.properties.iter().find(|(name, _)| value::escape(name) == field) {
+            if let Some((_, property)) =
+                schema.properties.iter().find(|(name, _)| value::escape(name) == field)
+            {
                 return Ok(Known::Of(property, false));
             }
             match (&schema.additional, schema.ty) {
                 (Additional::Of(of), _) => Ok(Known::Of(of, false)),
                 (Additional::Any, _) => Ok(Known::Nothing),
                 (Additional::None, Some(Ty::Object)) => undefined(),
-                (Additional::None, Some(ty)) => Err(format!("type '{}' does not support field selection", ty.name())),
+                (Additional::None, Some(ty)) => {
+                    Err(format!("type '{}' does not support field selection", ty.name()))
+                }
                 (Additional::None, None) => Ok(Known::Nothing),
             }
         }
@@ -215,15 +243,37 @@ mod tests {
             "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}, "a-b": {"type": "string"},
         }}));
         let good = [
-            "self.n > 1", "self.b", "has(self.n) && self.l.all(i, i.x == 'a')", "self.m['k'].y == 'z'", "self.l[0].x == ''",
-            "self.a__dash__b != ''", "size(self.l) < 3", "sets.contains([1], [1])", "self.l.exists_one(i, has(i.x))",
-            "self.l.map(i, i.x).size() > 0", "self.metadata.name.startsWith('a')", "self.m.all(k, k != '')",
-            "self.l.filter(i, i.x == 'a').size() == 1", "oldSelf.n == self.n", "type(self.n) == int", "math.greatest(1, self.n) > 2",
+            "self.n > 1",
+            "self.b",
+            "has(self.n) && self.l.all(i, i.x == 'a')",
+            "self.m['k'].y == 'z'",
+            "self.l[0].x == ''",
+            "self.a__dash__b != ''",
+            "size(self.l) < 3",
+            "sets.contains([1], [1])",
+            "self.l.exists_one(i, has(i.x))",
+            "self.l.map(i, i.x).size() > 0",
+            "self.metadata.name.startsWith('a')",
+            "self.m.all(k, k != '')",
+            "self.l.filter(i, i.x == 'a').size() == 1",
+            "oldSelf.n == self.n",
+            "type(self.n) == int",
+            "math.greatest(1, self.n) > 2",
         ];
         for rule in good {
             assert_eq!(problem(&compile(rule).unwrap(), &schema, true, false, Ty::Boolean), None, "{rule}");
         }
-        let bad = ["self.nope > 1", "self.l.all(i, i.nope == 'a')", "self.m['k'].nope == ''", "other == 1", "self.n", "self.n.x == 1", "'text'", "self.metadata.labels == {}", "self.any.x == 1"];
+        let bad = [
+            "self.nope > 1",
+            "self.l.all(i, i.nope == 'a')",
+            "self.m['k'].nope == ''",
+            "other == 1",
+            "self.n",
+            "self.n.x == 1",
+            "'text'",
+            "self.metadata.labels == {}",
+            "self.any.x == 1",
+        ];
         for rule in bad {
             assert!(problem(&compile(rule).unwrap(), &schema, true, false, Ty::Boolean).is_some(), "{rule}");
         }

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 
 use kube_cel::{
     KubeCelExt,
-    cel::{Context, Program, Value as Cel, objects::OptionalValue},
+    cel::{Context, Program, ResolveResult, Value as Cel, objects::OptionalValue},
 };
 use serde_json::Value;
 
@@ -93,7 +93,42 @@ struct Run {
 
 thread_local! {
     /// Functions take longer to register than most rules to run.
-    static FUNCTIONS: RefCell<Context<'static>> = RefCell::new(Context::default().with_all());
+    static FUNCTIONS: RefCell<Context<'static>> = RefCell::new(functions());
+}
+
+/// The functions Kubernetes has, and the types rules can ask for, which the library leaves out.
+fn functions() -> Context<'static> {
+    const TYPES: [&str; 8] = ["int", "uint", "double", "bool", "string", "bytes", "list", "map"];
+    let mut context = Context::default().with_all();
+    for name in TYPES {
+        context.add_variable_from_value(name, type_named(name));
+    }
+    context.add_function("type", type_of);
+    context.add_function("dyn", same);
+    context
+}
+
+fn type_named(name: &str) -> Cel {
+    Cel::String(std::sync::Arc::new(format!("type({name})")))
+}
+
+fn type_of(value: Cel) -> ResolveResult {
+    Ok(type_named(match value {
+        Cel::Int(_) => "int",
+        Cel::UInt(_) => "uint",
+        Cel::Float(_) => "double",
+        Cel::Bool(_) => "bool",
+        Cel::String(_) => "string",
+        Cel::Bytes(_) => "bytes",
+        Cel::List(_) => "list",
+        Cel::Map(_) => "map",
+        Cel::Null => "null_type",
+        _ => "other",
+    }))
+}
+
+fn same(value: Cel) -> ResolveResult {
+    Ok(value)
 }
 
 impl Run {
@@ -165,24 +200,43 @@ impl Run {
         match execute(&rule.program.program, this, old_self) {
             Ok(Cel::Bool(true)) => {}
             Ok(Cel::Bool(false)) => {
-                let said = rule.message_program.as_ref().and_then(|program| match execute(program, this, old_self) {
-                    Ok(Cel::String(text)) => Some(text.trim().to_owned()).filter(|text| !text.is_empty() && !text.contains('\n')),
-                    _ => None,
+                let said = rule.message_program.as_ref().and_then(|program| {
+                    match execute(program, this, old_self) {
+                        Ok(Cel::String(text)) => Some(text.trim().to_owned())
+                            .filter(|text| !text.is_empty() && !text.contains('\n')),
+                        _ => None,
+                    }
                 });
                 let message = said.unwrap_or_else(|| {
-                    if rule.message.is_empty() { format!("failed rule: {}", rule.source) } else { rule.message.clone() }
+                    if rule.message.is_empty() {
+                        format!("failed rule: {}", rule.source)
+                    } else {
+                        rule.message.clone()
+                    }
                 });
                 self.push(&at, rule.kind, value, message);
             }
-            Ok(_) => self.push(path, FieldErrorKind::Invalid, value, format!("rule must evaluate to a bool: {}", rule.source)),
-            Err(why) => self.push(path, FieldErrorKind::Invalid, value, format!("{why} evaluating rule: {}", rule.describe())),
+            Ok(_) => self.push(
+                path,
+                FieldErrorKind::Invalid,
+                value,
+                format!("rule must evaluate to a bool: {}", rule.source),
+            ),
+            Err(why) => self.push(
+                path,
+                FieldErrorKind::Invalid,
+                value,
+                format!("{why} evaluating rule: {}", rule.describe()),
+            ),
         }
     }
 
     fn push(&mut self, path: &str, kind: FieldErrorKind, value: &Value, detail: String) {
         let path = if path.is_empty() { NO_PATH } else { path };
         let shown = match kind {
-            FieldErrorKind::Invalid | FieldErrorKind::Duplicate => Some(if value.is_object() { "object".into() } else { value.clone() }),
+            FieldErrorKind::Invalid | FieldErrorKind::Duplicate => {
+                Some(if value.is_object() { "object".into() } else { value.clone() })
+            }
             _ => None,
         };
         let detail = if kind == FieldErrorKind::Duplicate { String::new() } else { detail };
@@ -289,7 +343,10 @@ mod tests {
     fn a_broken_rule_says_what_its_author_said() {
         let rule = json!({"rule": "self.n < 3", "messageExpression": "'n is ' + string(self.n)", "reason": "FieldValueForbidden", "fieldPath": ".n"});
         assert_eq!(failures(&rule, &json!({"n": 4}), None), [("spec.n".to_owned(), "FieldValueForbidden")]);
-        assert_eq!(failures(&json!({"rule": "self.n < 3"}), &json!({}), None), [("spec".to_owned(), "FieldValueInvalid")]);
+        assert_eq!(
+            failures(&json!({"rule": "self.n < 3"}), &json!({}), None),
+            [("spec".to_owned(), "FieldValueInvalid")]
+        );
     }
 
     #[test]
@@ -298,7 +355,8 @@ mod tests {
         assert_eq!(failures(&rule, &json!({"n": 1}), None), []);
         assert_eq!(failures(&rule, &json!({"n": 1}), Some(&json!({"n": 1}))), []);
         assert_eq!(failures(&rule, &json!({"n": 1}), Some(&json!({"n": 2}))).len(), 1);
-        let optional = json!({"rule": "!oldSelf.hasValue() || oldSelf.value().n <= self.n", "optionalOldSelf": true});
+        let optional =
+            json!({"rule": "!oldSelf.hasValue() || oldSelf.value().n <= self.n", "optionalOldSelf": true});
         assert_eq!(failures(&optional, &json!({"n": 1}), None), []);
         assert_eq!(failures(&optional, &json!({"n": 1}), Some(&json!({"n": 2}))).len(), 1);
     }

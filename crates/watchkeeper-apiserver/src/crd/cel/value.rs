@@ -15,8 +15,27 @@ use super::super::{
 };
 
 const RESERVED: [&str; 21] = [
-    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let",
-    "loop", "package", "namespace", "return", "var", "void", "while",
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
 ];
 
 /// The name of a member as rules write it.
@@ -24,7 +43,10 @@ pub(super) fn escape(name: &str) -> String {
     if RESERVED.contains(&name) {
         return format!("__{name}__");
     }
-    name.replace("__", "__underscores__").replace('.', "__dot__").replace('-', "__dash__").replace('/', "__slash__")
+    name.replace("__", "__underscores__")
+        .replace('.', "__dot__")
+        .replace('-', "__dash__")
+        .replace('/', "__slash__")
 }
 
 /// A value for CEL. Rules see the members a schema names, and of a whole object its kind and name.
@@ -60,7 +82,8 @@ pub(super) fn to_cel(value: &Value, schema: Option<&Structural>, is_root: bool) 
 }
 
 fn map(members: impl Iterator<Item = (String, Cel)>) -> Cel {
-    let members: HashMap<Key, Cel> = members.map(|(name, member)| (Key::String(Arc::new(name)), member)).collect();
+    let members: HashMap<Key, Cel> =
+        members.map(|(name, member)| (Key::String(Arc::new(name)), member)).collect();
     Cel::Map(Map { map: Arc::new(members) })
 }
 

@@ -156,6 +156,10 @@ impl Strategy for Builtin {
         (self.row.warnings)(object, old)
     }
 
+    fn deprecation(&self) -> Option<String> {
+        self.row.deprecation.map(str::to_owned)
+    }
+
     fn grace_period_seconds(&self, object: &Value) -> Option<u32> {
         (self.row.grace_period_seconds)(object)
     }

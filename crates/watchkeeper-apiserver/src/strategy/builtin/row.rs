@@ -58,6 +58,8 @@ pub(super) struct Row {
     pub(super) validate_status: fn(&At<'_>, &At<'_>, &mut Errors),
     pub(super) validate_subresource: fn(&str, &At<'_>, &At<'_>, &mut Errors),
     pub(super) warnings: fn(&Value, Option<&Value>) -> Vec<String>,
+    /// What every client of the kind is told.
+    pub(super) deprecation: Option<&'static str>,
 }
 
 /// A namespaced kind with nothing particular to it.
@@ -84,6 +86,7 @@ pub(super) const PLAIN: Row = Row {
     validate_status: |_, _, _| {},
     validate_subresource: |_, _, _, _| {},
     warnings: |_, _| Vec::new(),
+    deprecation: None,
 };
 
 /// A cluster-scoped kind with nothing particular to it.

@@ -46,9 +46,7 @@ pub(super) const ENDPOINTS: Row = Row {
     creates_on_update: true,
     defaults: |object| edit::fill_all(object, &[("subsets[].ports[]", "protocol", S("TCP"))]),
     validate: validate_endpoints,
-    warnings: |_, _| {
-        vec!["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned()]
-    },
+    deprecation: Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
     ..PLAIN
 };
 

@@ -1,45 +1,12 @@
-//! Where the request path meets the modules that know bodies, tables and conversions.
+//! Selectors as they stand in objects.
 
 use serde_json::Value;
 
-use crate::{kinds::Kind, rest::scale::ScalePaths, selector::LabelSelector, storage::Content};
-
-/// Whether objects of `kind` are sent as they are stored.
-pub(crate) fn is_stored_version(kind: &Kind) -> bool {
-    kind.gvk == kind.storage
-}
-
-/// A stored object in the version of `kind`.
-pub(crate) fn from_stored(content: &Content, version: u64, kind: &Kind) -> Value {
-    content.to_value(&kind.api_version(), &kind.gvk.kind, version)
-}
-
-/// An object of `kind` in the version it is stored in.
-pub(crate) fn to_stored(object: Value, _kind: &Kind) -> Value {
-    object
-}
-
-/// An object of one kind as another version of it.
-pub(crate) fn convert(mut object: Value, _from: &Kind, to: &Kind) -> Value {
-    object["apiVersion"] = to.api_version().into();
-    object["kind"] = to.gvk.kind.clone().into();
-    object
-}
-
-/// Where a kind has what its scale is about; none for kinds that cannot be scaled.
-pub(crate) fn scale_paths(kind: &Kind) -> Option<ScalePaths> {
-    kind.subresource("scale")?;
-    let path = |text: &str| text.split('.').map(str::to_owned).collect();
-    Some(ScalePaths {
-        spec: path("spec.replicas"),
-        status: path("status.replicas"),
-        selector: path("spec.selector"),
-    })
-}
+use super::LabelSelector;
 
 /// A selector as it stands in objects: `matchLabels` and `matchExpressions`, or labels alone. None for no selector, or one
 /// that is not understood.
-pub(crate) fn label_selector(selector: Option<&Value>) -> Option<LabelSelector> {
+pub(crate) fn of_object(selector: Option<&Value>) -> Option<LabelSelector> {
     LabelSelector::parse(&selector_text(selector?)).ok()
 }
 
