@@ -4,7 +4,7 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use watchkeeper_apiserver::ApiServer;
 
 #[derive(Debug, Parser)]
@@ -15,34 +15,55 @@ struct Arguments {
     /// Writes a kubeconfig for kubectl here.
     #[arg(long)]
     kubeconfig_out: Option<PathBuf>,
+    /// Serves over TLS with a certificate made for it.
+    #[arg(long)]
+    tls: bool,
     /// Bearer tokens: lines of token,user,uid,"group1,group2".
     #[arg(long)]
     token_auth_file: Option<PathBuf>,
     /// Who may do what.
-    #[arg(long, default_value = "AlwaysAllow")]
-    authorization_mode: String,
-    /// Which controllers run: all of them, or none.
-    #[arg(long, default_value = "all", value_parser = ["all", "none"])]
-    controllers: String,
-    /// Serves over TLS with a certificate made for it.
-    #[arg(long)]
-    tls: bool,
-    /// Serves /-/control.
+    #[arg(long, value_enum, default_value_t = AuthorizationMode::AlwaysAllow)]
+    authorization_mode: AuthorizationMode,
+    /// Serves /-/control, where tests tell the server what to do.
     #[arg(long)]
     control: bool,
+    /// Which controllers run.
+    #[arg(long, value_enum, default_value_t = Controllers::All)]
+    controllers: Controllers,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+enum AuthorizationMode {
+    AlwaysAllow,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Controllers {
+    All,
+    None,
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     tracing_subscriber::fmt().init();
     let arguments = Arguments::parse();
-    let mut builder = ApiServer::builder().control(arguments.control).controllers(arguments.controllers != "none");
+    let has_controllers = arguments.controllers == Controllers::All;
+    let mut builder = ApiServer::builder().control(arguments.control).controllers(has_controllers);
+    let mut token = None;
     if let Some(file) = &arguments.token_auth_file {
-        builder = builder.tokens(&std::fs::read_to_string(file)?)?;
+        let csv = std::fs::read_to_string(file)?;
+        token = csv.lines().find_map(|line| line.split(',').next()).map(str::to_owned);
+        builder = builder.tokens(&csv)?;
     }
     let server = builder.build();
-    let address = server.listen(SocketAddr::from(([127, 0, 0, 1], arguments.port))).await?;
-    tracing::info!(%address, "serving");
+    let address = SocketAddr::from(([127, 0, 0, 1], arguments.port));
+    let endpoint =
+        if arguments.tls { server.listen_tls(address).await? } else { server.listen(address).await? };
+    if let Some(file) = &arguments.kubeconfig_out {
+        std::fs::write(file, endpoint.kubeconfig(token.as_deref()))?;
+    }
+    tracing::info!(url = endpoint.url(), "serving until interrupted");
     tokio::signal::ctrl_c().await?;
     server.shutdown().await;
     Ok(())

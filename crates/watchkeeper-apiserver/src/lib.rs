@@ -41,5 +41,5 @@ pub mod table;
 mod watch;
 
 pub use clock::{Clock, Sleep, TokioClock};
-pub use http::{ResponseBody, TokenFileError};
+pub use http::{Endpoint, ResponseBody, TokenFileError};
 pub use server::{ApiServer, ApiServerBuilder, ApiService};

@@ -21,7 +21,7 @@ use tower::Service;
 use crate::{
     clock::{Clock, TokioClock},
     controllers::{Background, ControllerOptions},
-    http::{AllowAll, Api, Listener, ResponseBody, TokenFileError, Tokens},
+    http::{AllowAll, Api, Endpoint, Identity, Listener, ResponseBody, TokenFileError, Tokens},
     kinds::Registry,
     rest::Rest,
     storage::{HistoryWindow, MemoryStore, Storage},
@@ -134,7 +134,7 @@ impl ApiServerBuilder {
         let store: Arc<dyn Storage> = Arc::new(MemoryStore::new(self.history));
         let rest = Rest {
             store,
-            registry: Registry::new(),
+            registry: Arc::new(Registry::new()),
             clock,
             random: Mutex::new(self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed)),
             services: Arc::default(),
@@ -142,8 +142,7 @@ impl ApiServerBuilder {
             shutdown: is_down,
             bookmark_interval: self.bookmark_interval,
         };
-        let options =
-            ControllerOptions { has_cluster_controllers: self.has_controllers, root_certificate: None };
+        let options = ControllerOptions { has_cluster_controllers: self.has_controllers };
         let background = Arc::new(Background::new(options, shutdown.subscribe()));
         rest.make_namespaces();
         let api = Arc::new(Api::new(rest, self.tokens, Arc::new(AllowAll), self.has_control));
@@ -172,17 +171,33 @@ impl ApiServer {
         ApiService { api: Arc::clone(&self.inner.api), background: Arc::clone(&self.inner.background) }
     }
 
-    /// Serves on `address` until it is shut down; answers the address, with the port that was chosen for port 0.
+    /// Serves plain HTTP on `address` until the server is shut down; HTTP/1.1, and HTTP/2 to clients that start with it.
     ///
     /// # Errors
     /// If the address cannot be listened on.
-    pub async fn listen(&self, address: SocketAddr) -> io::Result<SocketAddr> {
-        self.inner.background.start(&self.inner.api);
+    pub async fn listen(&self, address: SocketAddr) -> io::Result<Endpoint> {
+        self.start(address, None).await
+    }
+
+    /// Serves on `address` over TLS, with a certificate made for it; [`Endpoint::authority`] is what clients trust it by.
+    ///
+    /// # Errors
+    /// If the address cannot be listened on, or no certificate can be made.
+    pub async fn listen_tls(&self, address: SocketAddr) -> io::Result<Endpoint> {
+        self.start(address, Some(Identity::new(address.ip())?)).await
+    }
+
+    async fn start(&self, address: SocketAddr, identity: Option<Identity>) -> io::Result<Endpoint> {
         let is_down = self.inner.shutdown.subscribe();
-        let listener = Listener::start(Arc::clone(&self.inner.api), address, None, is_down).await?;
-        let address = listener.address();
+        let (acceptor, authority) = identity.map(|identity| (identity.acceptor, identity.authority)).unzip();
+        self.inner.background.start(&self.inner.api);
+        if let Some(authority) = &authority {
+            self.inner.background.trust(authority);
+        }
+        let listener = Listener::start(Arc::clone(&self.inner.api), address, acceptor, is_down).await?;
+        let endpoint = Endpoint::new(listener.address(), authority);
         self.inner.listeners.lock().push(listener);
-        Ok(address)
+        Ok(endpoint)
     }
 
     /// Ends every watch, closes every socket and waits until that is done.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{
     Subject,
     set::FieldSet,
-    walk::{Side, compare, owned},
+    walk::{compare, owned},
 };
 
 /// The manager the annotation is kept for: kubectl's, unless a user chose another.
@@ -24,7 +24,7 @@ pub(super) fn fields(live: &Value, subject: &Subject<'_>) -> Option<FieldSet> {
         return None;
     }
     let mut fields = owned(&last, subject.ty).ok()?;
-    let changes = compare(Side::Is(&last), Side::Is(live), subject.ty).ok()?;
+    let changes = compare(Some(&last), Some(live), subject.ty).ok()?;
     for set in [&changes.modified, &changes.added, &changes.removed] {
         fields.subtract(set);
     }

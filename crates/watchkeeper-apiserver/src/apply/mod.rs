@@ -99,7 +99,7 @@ impl<'a> Subject<'a> {
     /// Objects of `kind`, written through `part`.
     pub fn of(kind: &'a Kind, part: Part<'a>, versions: &'a dyn Versions) -> Self {
         let has_status = kind.subresources.iter().any(|subresource| subresource.name == "status");
-        let mask = Mask::of(&kind.gvk, !is_built_in(&kind.ty), has_status, part);
+        let mask = Mask::of(&kind.gvk, kind.custom.is_some(), has_status, part);
         let subresource = if let Part::Subresource(name) = part { name } else { "" };
         Self::new(&kind.gvk, &kind.ty, versions).through(subresource, mask)
     }
@@ -132,15 +132,6 @@ impl<'a> Subject<'a> {
         let GroupVersionKind { group, version, kind } = self.gvk;
         format!("{}/{}; {group}/{version}, Kind={kind}", metadata("namespace"), metadata("name"))
     }
-}
-
-/// Types of Kubernetes itself; those of custom resources have no value before anything is set in them.
-fn is_built_in(ty: &TypeRef) -> bool {
-    ty.name().is_some_and(|name| {
-        ["io.k8s.api.", "io.k8s.apimachinery.", "io.k8s.apiextensions-apiserver.", "io.k8s.kube-aggregator."]
-            .iter()
-            .any(|prefix| name.starts_with(prefix))
-    })
 }
 
 /// Follows a write that is not an apply: what differs between `live` (none: a create) and `new` is the manager's now.

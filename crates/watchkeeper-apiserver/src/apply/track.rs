@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, btree_map::Entry as MapEntry};
 
 use super::{
     BEFORE_FIRST_APPLY, Changes, Conflicts, Entry, Fault, FieldSet, Managed, Manager, ManagerId, Operation,
-    Subject, is_built_in, same,
-    walk::{Side, compare, merge, owned, remove},
+    Subject, same,
+    walk::{compare, merge, owned, remove},
 };
-use crate::schema::TypeRef;
+use crate::schema::{TypeRef, zero};
 use serde_json::{Map, Value};
 
 /// Why an apply has no result.
@@ -64,15 +64,15 @@ fn changes_at(
     api_version: &str,
 ) -> Result<Option<Changes>, Fault> {
     let changes = if api_version == subject.api_version {
-        compare(before(live, subject.ty), Side::Is(new), subject.ty)?
+        compare_from(live, new, subject.ty)?
     } else {
         let live = live.map(|live| subject.versions.convert(live, api_version));
         let (Some((new, ty)), live) = (subject.versions.convert(new, api_version), live) else {
             return Ok(None);
         };
         match live {
-            None => compare(before(None, &ty), Side::Is(&new), &ty)?,
-            Some(Some((live, _))) => compare(Side::Is(&live), Side::Is(&new), &ty)?,
+            None => compare_from(None, &new, &ty)?,
+            Some(Some((live, _))) => compare_from(Some(&live), &new, &ty)?,
             Some(None) => return Ok(None),
         }
     };
@@ -83,12 +83,11 @@ fn changes_at(
     Ok(Some(Changes { removed, modified, added }))
 }
 
-/// What a create starts from.
-fn before<'a>(live: Option<&'a Value>, ty: &TypeRef) -> Side<'a> {
+/// A create starts from the zero of the type: what is always there has not been added.
+fn compare_from(live: Option<&Value>, new: &Value, ty: &TypeRef) -> Result<Changes, Fault> {
     match live {
-        Some(live) => Side::Is(live),
-        None if is_built_in(ty) => Side::Zero,
-        None => Side::Absent,
+        Some(live) => compare(Some(live), Some(new), ty),
+        None => compare(Some(&zero(ty)), Some(new), ty),
     }
 }
 

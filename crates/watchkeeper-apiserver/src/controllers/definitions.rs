@@ -58,7 +58,7 @@ impl Definitions {
                 }
             }
             Change::Relisted(kind, _) => self.look_at_defining(kind),
-            Change::Seen(_) | Change::Kinds => {}
+            Change::Seen(_) | Change::Kinds | Change::Trusted(_) => {}
         }
     }
 

@@ -64,6 +64,8 @@ pub(crate) enum Change {
     Relisted(Arc<GroupVersionKind>, Vec<Meta>),
     /// Other kinds are served than before.
     Kinds,
+    /// The server is vouched for by these authorities, in PEM.
+    Trusted(Arc<str>),
 }
 
 /// How a write went, as far as a controller cares.

@@ -13,6 +13,9 @@ use crate::{kinds::Kind, schema::write_empty};
 /// `object` of kind `from` as an object of kind `to`. Kinds nothing is known about differ in their version only.
 pub fn convert(mut object: Value, from: &Kind, to: &Kind) -> Value {
     if from.gvk == to.gvk {
+        if to.custom.as_ref().is_some_and(|custom| custom.has_changed) {
+            to.strategy.set_defaults(&mut object);
+        }
         return object;
     }
     match (from.gvk.group.as_str(), from.gvk.version.as_str(), from.gvk.kind.as_str()) {
@@ -24,7 +27,10 @@ pub fn convert(mut object: Value, from: &Kind, to: &Kind) -> Value {
     }
     object["apiVersion"] = to.api_version().into();
     object["kind"] = to.gvk.kind.clone().into();
-    if to.custom.is_none() {
+    if to.custom.is_some() {
+        // What only the other version has goes, what only this one has is defaulted.
+        to.strategy.set_defaults(&mut object);
+    } else {
         write_empty(&mut object, &to.ty);
     }
     object

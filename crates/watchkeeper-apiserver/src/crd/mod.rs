@@ -8,6 +8,8 @@ mod schema_check;
 mod status;
 mod strategy;
 mod structural;
+#[cfg(test)]
+mod tests;
 mod types;
 mod validate;
 
@@ -70,6 +72,10 @@ impl CustomKinds {
             short_names: texts(definition.pointer("/status/acceptedNames/shortNames")),
             categories: texts(definition.pointer("/status/acceptedNames/categories")),
             is_namespaced: text("/spec/scope") == "Namespaced",
+            has_changed: definition
+                .pointer("/metadata/generation")
+                .and_then(Value::as_i64)
+                .is_some_and(|count| count > 1),
             keeps_unknown: definition.pointer("/spec/preserveUnknownFields").and_then(Value::as_bool)
                 == Some(true),
         };
@@ -131,6 +137,7 @@ impl CustomKinds {
                     .collect(),
                 schema,
                 scale: scale.clone(),
+                has_changed: names.has_changed,
             })),
             strategy: Arc::new(CustomStrategy {
                 gvk: gvk.clone(),
@@ -155,6 +162,7 @@ struct Names {
     categories: Vec<String>,
     is_namespaced: bool,
     keeps_unknown: bool,
+    has_changed: bool,
 }
 
 fn texts(value: Option<&Value>) -> Vec<String> {

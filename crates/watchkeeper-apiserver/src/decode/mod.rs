@@ -11,8 +11,10 @@ mod scalar;
 use serde_json::Value;
 
 use crate::{
+    field::{FieldError, FieldErrorKind},
     kinds::{GroupVersionKind, Kind},
     protobuf::{self, Envelope},
+    rest::errors,
     schema::TypeRef,
     status::ApiError,
 };
@@ -137,6 +139,12 @@ pub fn applied(body: &[u8], validation: FieldValidation) -> Result<Decoded, ApiE
     }
 }
 
+/// What strict field validation has against a JSON body that is no object of a kind, such as a patch: keys given twice.
+pub fn duplicates(body: &[u8]) -> Vec<String> {
+    let paths = Document::from_json(body).map(|document| document.duplicates).unwrap_or_default();
+    paths.iter().map(|path| format!("duplicate field {path:?}")).collect()
+}
+
 /// Checks an object that was put together from a stored one and a patch.
 ///
 /// # Errors
@@ -147,6 +155,20 @@ pub fn check(mut object: Value, kind: &Kind) -> Result<Checked, String> {
         object,
         problems: findings.unknown.iter().map(|path| format!("unknown field {path:?}")).collect(),
     })
+}
+
+/// 422 about a custom object that says it is of another kind: custom objects are read whatever they say they are, and then
+/// found wrong.
+pub(crate) fn wrong_kind(object: &Value, expected: &GroupVersionKind) -> ApiError {
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+    let given = text(object.get("kind"));
+    let wrong = FieldError::new(
+        FieldErrorKind::Invalid,
+        "kind",
+        Some(given.as_str().into()),
+        format!("must be {}", expected.kind),
+    );
+    errors::invalid_as(&given, &expected.group, &text(object.pointer("/metadata/name")), &[wrong])
 }
 
 fn mode(is_custom: bool) -> Mode {
@@ -230,6 +252,10 @@ impl Expected<'_> {
             }
         };
         let (api_version, kind) = (word("apiVersion")?, word("kind")?);
+        let is_own_version = api_version.is_empty() || api_version == self.gvk.api_version();
+        if self.is_custom && is_own_version && !kind.is_empty() && kind != self.gvk.kind {
+            return Err(wrong_kind(&Value::Object(members.clone()), self.gvk));
+        }
         self.accept(&api_version, &kind)?;
         members.insert("apiVersion".into(), self.gvk.api_version().into());
         members.insert("kind".into(), self.gvk.kind.clone().into());
@@ -265,7 +291,9 @@ impl Expected<'_> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let given =
             GroupVersionKind::new(group, version, if kind.is_empty() { &self.gvk.kind } else { kind });
-        if is_kind && group == self.gvk.group && crate::schema::builtin().find_kind(&given).is_some() {
+        let is_other_version =
+            is_kind && group == self.gvk.group && crate::schema::builtin().find_kind(&given).is_some();
+        if is_other_version || (self.is_custom && !is_version) {
             return Err(ApiError::bad_request(format!(
                 "the API version in the data ({api_version}) does not match the expected API version ({})",
                 self.gvk.api_version()

@@ -70,7 +70,7 @@ fn describe_kind(kind: &Kind) -> Vec<Value> {
     }
     // Kinds that are only asked and answered are not stored in any version.
     if kind.allows("watch") {
-        resource["storageVersionHash"] = storage_version_hash(&kind.storage).into();
+        resource["storageVersionHash"] = storage_version_hash(&kind.storage, kind.custom.is_some()).into();
     }
     let subresources = kind.subresources.iter().map(|subresource| {
         let mut described = json!({
@@ -89,9 +89,20 @@ fn describe_kind(kind: &Kind) -> Vec<Value> {
     std::iter::once(resource).chain(subresources).collect()
 }
 
+/// Kinds a 1.37 server keeps in a version it no longer serves; clients see the version in the hash only.
+const STORED_OLDER: [(&str, &str); 5] = [
+    ("ClusterTrustBundle", "v1beta1"),
+    ("CustomResourceDefinition", "v1beta1"),
+    ("DeviceTaintRule", "v1beta2"),
+    ("PodCertificateRequest", "v1beta1"),
+    ("StorageVersionMigration", "v1beta1"),
+];
+
 /// A short word for what objects are stored as, the same on every server.
-fn storage_version_hash(storage: &GroupVersionKind) -> String {
-    let text = format!("{}/{}/{}", storage.group, storage.version, storage.kind);
+fn storage_version_hash(storage: &GroupVersionKind, is_custom: bool) -> String {
+    let older = STORED_OLDER.iter().find(|(kind, _)| *kind == storage.kind && !is_custom);
+    let version = older.map_or(storage.version.as_str(), |(_, version)| version);
+    let text = format!("{}/{version}/{}", storage.group, storage.kind);
     let hash = digest::digest(&digest::SHA256, text.as_bytes());
     STANDARD.encode(hash.as_ref().get(..8).unwrap_or_default())
 }
@@ -134,6 +145,10 @@ mod tests {
         assert_eq!(hash("apps", "v1", "deployments"), Some("8aSe+NMegvE=".into()));
         assert_eq!(hash("autoscaling", "v1", "horizontalpodautoscalers"), Some("qwQve8ut294=".into()));
         assert_eq!(hash("events.k8s.io", "v1", "events"), hash("", "v1", "events"));
+        assert_eq!(
+            hash("apiextensions.k8s.io", "v1", "customresourcedefinitions"),
+            Some("jfWCUB31mvA=".into())
+        );
         assert_eq!(hash("", "v1", "bindings"), None);
     }
 

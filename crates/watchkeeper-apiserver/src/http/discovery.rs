@@ -16,6 +16,7 @@ use crate::{
     discovery::{self, Form},
     kinds::Kinds,
     openapi,
+    rest::errors,
 };
 
 /// Documents that were asked for, as of one generation of what is served.
@@ -84,7 +85,14 @@ pub(super) fn respond(
         ["apis"] => discovery::groups(kinds),
         ["apis", group] => discovery::group(kinds, group)?,
         ["api", version] => discovery::resources(kinds, "", version)?,
-        ["apis", group, version] => discovery::resources(kinds, group, version)?,
+        ["apis", group, version] => match discovery::resources(kinds, group, version) {
+            Some(resources) => resources,
+            // A built-in group answers for the versions it does not have.
+            None if kinds.group(group)?.is_builtin() => {
+                return Some(respond::error(&errors::no_such_resource(), Media::Json));
+            }
+            None => return None,
+        },
         _ => return None,
     };
     let media = negotiate::negotiate(accept, None, false).map(|chosen| chosen.media);

@@ -4,18 +4,22 @@ mod authenticate;
 mod authorize;
 mod body;
 mod discovery;
+mod endpoint;
 mod health;
 mod listen;
 mod negotiate;
 mod path;
 mod respond;
 mod service;
+mod tls;
 mod yaml;
 
 pub use authenticate::TokenFileError;
 pub use body::ResponseBody;
+pub use endpoint::Endpoint;
 
 pub(crate) use authenticate::Tokens;
 pub(crate) use authorize::AllowAll;
 pub(crate) use listen::Listener;
 pub(crate) use service::Api;
+pub(crate) use tls::Identity;

@@ -152,7 +152,7 @@ impl Api {
         }
         let kinds = self.rest.registry.kinds();
         let Some(version) = kinds.version(&resource.group, &resource.version) else {
-            return respond::page_not_found();
+            return self.no_such_version(&resource.group);
         };
         let Some(kind) = kinds.by_path(&resource.group, &resource.version, &resource.resource).cloned()
         else {
@@ -284,6 +284,19 @@ impl Api {
         }
     }
 
+    /// Built-in groups answer for versions they do not have; nothing answers for groups there are not.
+    fn no_such_version(&self, group: &str) -> Response<ResponseBody> {
+        let kinds = self.rest.registry.kinds();
+        let is_built_in = kinds.group(group).is_some_and(|group| {
+            group.versions.iter().flat_map(|version| &version.kinds).any(|kind| kind.custom.is_none())
+        });
+        if is_built_in && !group.is_empty() {
+            respond::error(&errors::no_such_resource(), Media::Json)
+        } else {
+            respond::page_not_found()
+        }
+    }
+
     fn other(&self, parts: &Parts, segments: &[String]) -> Response<ResponseBody> {
         let words: Vec<&str> = segments.iter().map(String::as_str).collect();
         let is_get = parts.method == Method::GET || parts.method == Method::HEAD;
@@ -301,7 +314,10 @@ impl Api {
                 return match found {
                     Some(_) if !is_get => respond::error(&errors::method_not_allowed(), Media::Json),
                     Some(response) => response,
-                    None => respond::page_not_found(),
+                    None => match words {
+                        ["apis", group, _] => self.no_such_version(group),
+                        _ => respond::page_not_found(),
+                    },
                 };
             }
         };

@@ -80,6 +80,9 @@ pub struct Custom {
     pub schema: Option<Value>,
     /// Where the numbers of the `scale` subresource are, for kinds that have it.
     pub scale: Option<ScalePaths>,
+    /// The definition has changed since it was made: objects that were stored before are pruned and defaulted by what it
+    /// says now when they are read.
+    pub has_changed: bool,
 }
 
 /// Where a custom object has what `scale` shows, as paths like `.spec.replicas`.

@@ -39,6 +39,13 @@ pub struct Group {
     pub versions: Vec<GroupVersion>,
 }
 
+impl Group {
+    /// It is there without any definition.
+    pub fn is_builtin(&self) -> bool {
+        self.versions.iter().flat_map(|version| &version.kinds).any(|kind| kind.custom.is_none())
+    }
+}
+
 /// A version of a group with its kinds.
 #[derive(Debug, Clone)]
 pub struct GroupVersion {
@@ -169,10 +176,8 @@ impl Kinds {
     /// Puts groups and versions in their order: built-in ones as in their table, then custom ones by name, the versions
     /// of those by what their names say of their maturity.
     fn index(&mut self) {
-        let is_custom = |group: &Group| {
-            group.versions.iter().flat_map(|version| &version.kinds).all(|kind| kind.custom.is_some())
-        };
-        let first_custom = self.groups.iter().position(|group| is_custom(group)).unwrap_or(self.groups.len());
+        let first_custom =
+            self.groups.iter().position(|group| !group.is_builtin()).unwrap_or(self.groups.len());
         if let Some(customs) = self.groups.get_mut(first_custom..) {
             customs.sort_by(|one, other| one.name.cmp(&other.name));
             for group in customs {

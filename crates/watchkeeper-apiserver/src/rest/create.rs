@@ -164,6 +164,8 @@ pub(super) fn fit_namespace(object: &mut Value, kind: &Kind, namespace: &str) ->
             ));
         }
         meta::metadata(object)?.insert("namespace".into(), namespace.into());
+    } else if !given.is_empty() {
+        meta::metadata(object)?.remove("namespace");
     }
     Ok(())
 }

@@ -89,7 +89,7 @@ impl Rest {
             }
         }
         let representer = Representer::new(request.served(), request.form.clone(), self.now());
-        let metadata = read::list_metadata(&page, token, &request.kind, list.selector.is_empty());
+        let metadata = read::list_metadata(&page, token, request, list.selector.is_empty());
         Ok(Answer::new(200, show_list(&representer, &page.objects, metadata)))
     }
 

@@ -49,7 +49,7 @@ pub(crate) struct Rest {
     /// The objects.
     pub(crate) store: Arc<dyn Storage>,
     /// What is served.
-    pub(crate) registry: Registry,
+    pub(crate) registry: Arc<Registry>,
     /// The time.
     pub(crate) clock: Arc<dyn Clock>,
     /// Names, uids and jitter.

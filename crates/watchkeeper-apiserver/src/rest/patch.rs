@@ -14,7 +14,7 @@ use crate::{
     apply::{self, Manager, Subject},
     decode::{self, FieldValidation},
     field::{FieldError, FieldErrorKind},
-    patch,
+    patch::{self, JsonPatch},
     schema::TypeRef,
     status::{ApiError, Details},
     strategy::Part,
@@ -74,7 +74,7 @@ impl Rest {
                     return Err(errors::not_found(&request.kind, &request.name));
                 }
                 let applied = apply::apply(current, &config.object, &subject, &manager, options.force)?;
-                let mut applied = check_patched(request, &options, applied, &mut told)?;
+                let mut applied = check_patched(request, &options, applied, Vec::new(), &mut told)?;
                 fit_namespace(&mut applied, &request.kind, &request.namespace)?;
                 check_name(&applied, &request.name)?;
                 Ok(applied)
@@ -85,7 +85,8 @@ impl Rest {
                     return Err(errors::not_found(&request.kind, &request.name));
                 };
                 let patched = patched_value(ty, &request.body, current, &request.kind.ty)?;
-                let mut patched = check_patched(request, &options, patched, &mut told)?;
+                let found = problems(ty, &request.body)?;
+                let mut patched = check_patched(request, &options, patched, found, &mut told)?;
                 fit_namespace(&mut patched, &request.kind, &request.namespace)?;
                 check_name(&patched, &request.name)?;
                 Ok(patched)
@@ -113,11 +114,20 @@ pub(super) fn patched_value(
     }
 }
 
+/// What strict validation has against a patch itself: keys given twice, members no operation has.
+fn problems(patch: PatchType, body: &[u8]) -> Result<Vec<String>, ApiError> {
+    if patch == PatchType::Json {
+        return Ok(JsonPatch::parse(body)?.unknown_fields().to_vec());
+    }
+    Ok(decode::duplicates(body))
+}
+
 /// A patched object must still be one of its kind, and its members must be known ones.
 fn check_patched(
     request: &Request,
     options: &WriteOptions,
     mut patched: Value,
+    found: Vec<String>,
     warnings: &mut Vec<String>,
 ) -> Result<Value, ApiError> {
     let refuse = |shown: String, why: String| {
@@ -133,6 +143,9 @@ fn check_patched(
     }
     let is_kind = patched.get("kind").is_some_and(|name| *name == kind.gvk.kind)
         && patched.get("apiVersion").is_some_and(|version| *version == kind.api_version());
+    if !is_kind && kind.custom.is_some() && patched["apiVersion"] == kind.api_version() {
+        return Err(decode::wrong_kind(&patched, &kind.gvk));
+    }
     if !is_kind {
         return Err(refuse(
             patched.to_string(),
@@ -141,13 +154,14 @@ fn check_patched(
     }
     let shown = patched.to_string();
     let checked = decode::check(patched, kind).map_err(|why| refuse(shown.clone(), why))?;
+    let problems: Vec<String> = found.into_iter().chain(checked.problems).collect();
     warnings.clear();
     match options.field_validation {
-        FieldValidation::Strict if !checked.problems.is_empty() => {
-            Err(refuse(shown, format!("strict decoding error: {}", checked.problems.join(", "))))
+        FieldValidation::Strict if !problems.is_empty() => {
+            Err(refuse(shown, format!("strict decoding error: {}", problems.join(", "))))
         }
         FieldValidation::Warn => {
-            warnings.extend(checked.problems);
+            warnings.extend(problems);
             Ok(checked.object)
         }
         _ => Ok(checked.object),

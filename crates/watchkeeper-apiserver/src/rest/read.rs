@@ -15,7 +15,7 @@ use crate::{
     kinds::Kind,
     status::ApiError,
     storage::{Object, Page, Query},
-    watch::{Frames, Scope, Start, Watcher},
+    watch::{Frames, Scope, Start, WatchedKind, Watcher},
 };
 
 /// How long a read waits for a version that has not come yet.
@@ -50,7 +50,7 @@ impl Rest {
         check_form(&request.form, &request.kind, true)?;
         let (page, token) = self.page(request, &options).await?;
         let representer = Representer::new(request.served(), request.form.clone(), self.now());
-        let metadata = list_metadata(&page, token, &request.kind, options.selector.is_empty());
+        let metadata = list_metadata(&page, token, request, options.selector.is_empty());
         Ok(Answer::new(200, show_list(&representer, &page.objects, metadata)))
     }
 
@@ -177,6 +177,10 @@ impl Rest {
         Ok(Answer::new(
             200,
             match watcher {
+                Ok(watcher) if request.kind.custom.is_some() => {
+                    let kind = WatchedKind::new(Arc::clone(&self.registry), request.kind.gvk.clone());
+                    Payload::Watch(Box::new(watcher.while_served(kind)))
+                }
                 Ok(watcher) => Payload::Watch(Box::new(watcher)),
                 Err(frame) => Payload::Frames(frame),
             },
@@ -280,7 +284,12 @@ pub(super) fn show_list(representer: &Representer, objects: &[Arc<Object>], meta
     Payload::Json(out)
 }
 
-pub(super) fn list_metadata(page: &Page, token: Option<String>, kind: &Kind, is_everything: bool) -> Value {
+pub(super) fn list_metadata(
+    page: &Page,
+    token: Option<String>,
+    request: &Request,
+    is_everything: bool,
+) -> Value {
     let mut metadata = Map::new();
     metadata.insert("resourceVersion".into(), page.version.to_string().into());
     match token {
@@ -292,8 +301,8 @@ pub(super) fn list_metadata(page: &Page, token: Option<String>, kind: &Kind, is_
                 metadata.insert("remainingItemCount".into(), (*count).into());
             }
         }
-        // Lists of custom resources always have the member.
-        None if kind.custom.is_some() => {
+        // Lists of whole custom resources always have the member.
+        None if request.kind.custom.is_some() && request.form == Form::Plain => {
             metadata.insert("continue".into(), "".into());
         }
         None => {}

@@ -27,7 +27,8 @@ impl Served {
 
     /// Whether objects can be sent as they are stored.
     pub(crate) fn is_stored_form(&self) -> bool {
-        self.kind.gvk == self.kind.storage
+        let has_changed = self.kind.custom.as_ref().is_some_and(|custom| custom.has_changed);
+        self.kind.gvk == self.kind.storage && !has_changed
     }
 
     /// A stored object as clients see it, as of a version.

@@ -57,6 +57,13 @@ pub(crate) fn validate_update(object: &At<'_>, old: &At<'_>, errors: &mut Errors
     finalizers(&metadata.at("finalizers"), errors);
 }
 
+/// An object of the cluster lives in no namespace, whatever it says.
+pub(crate) fn leave_namespace(object: &mut Value) {
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        metadata.remove("namespace");
+    }
+}
+
 fn validate(metadata: &At<'_>, errors: &mut Errors) {
     metadata.at("generation").at_least(0, errors);
     labels(&metadata.at("labels"), errors);

@@ -1,10 +1,10 @@
 //! The end of custom resource definitions, seen through the API.
 
-use std::pin::pin;
+use std::{pin::pin, time::Duration};
 
 use futures_util::{AsyncBufReadExt, TryStreamExt};
 use serde_json::{Value, json};
-use watchkeeper_apiserver::ApiServer;
+use watchkeeper_apiserver::{ApiServer, Clock, TokioClock};
 
 use crate::session::{Session, config_map, reference};
 
@@ -114,6 +114,8 @@ async fn watches_of_a_kind_end_with_its_definition() {
     let frames = session.watch(&path).await;
     session.delete(DEFINITION, "Background").await;
     session.until_gone(DEFINITION).await;
+    let clock = TokioClock::new();
+    let before = clock.now();
     let mut frames = pin!(frames.lines());
     let mut types = Vec::new();
     while let Some(frame) = frames.try_next().await.unwrap() {
@@ -121,4 +123,5 @@ async fn watches_of_a_kind_end_with_its_definition() {
         types.push(frame["type"].as_str().unwrap().to_owned());
     }
     assert_eq!(types, ["ADDED", "DELETED"]);
+    assert!(clock.now() < before + Duration::from_mins(1), "it did not wait for its timeout");
 }

@@ -7,7 +7,7 @@ use super::World;
 use crate::apply::{
     codec,
     path::same,
-    walk::{Changes, Side, compare, merge, owned, remove},
+    walk::{Changes, compare, merge, owned, remove},
 };
 
 /// Specs of a gizmo. Lists and objects that merge have something in them: an
@@ -135,7 +135,7 @@ proptest! {
         let world = after(writes);
         let object = world.object.clone().unwrap();
         // From nothing to the object, every path there is was added.
-        let there = compare(Side::Absent, Side::Is(&object), &world.ty).unwrap().added;
+        let there = compare(None, Some(&object), &world.ty).unwrap().added;
         for (who, fields) in world.managers() {
             let mut missing = codec::decode(&fields).unwrap();
             missing.subtract(&there);
@@ -155,15 +155,15 @@ proptest! {
     #[test]
     fn an_object_differs_from_itself_in_nothing(spec in spec()) {
         let (object, ty) = (object(&spec), World::gizmo().ty);
-        prop_assert_eq!(compare(Side::Is(&object), Side::Is(&object), &ty).unwrap(), Changes::default());
+        prop_assert_eq!(compare(Some(&object), Some(&object), &ty).unwrap(), Changes::default());
         prop_assert!(same(&merge(&object, &object, &ty).unwrap(), &object));
     }
 
     #[test]
     fn differences_are_the_same_both_ways(left in spec(), right in spec()) {
         let (left, right, ty) = (object(&left), object(&right), World::gizmo().ty);
-        let there = compare(Side::Is(&left), Side::Is(&right), &ty).unwrap();
-        let back = compare(Side::Is(&right), Side::Is(&left), &ty).unwrap();
+        let there = compare(Some(&left), Some(&right), &ty).unwrap();
+        let back = compare(Some(&right), Some(&left), &ty).unwrap();
         prop_assert_eq!((there.added, there.removed, there.modified), (back.removed, back.added, back.modified));
     }
 

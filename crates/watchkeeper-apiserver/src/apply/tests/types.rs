@@ -74,7 +74,12 @@ fn add_struct(schemas: &mut Schemas, schema: &Value) -> Shape {
                     replaces: strategies.split(',').any(|strategy| strategy == "replace"),
                 },
                 proto: None,
-                empty: Empty::default(),
+                empty: match (member.get("default"), required.iter().any(|required| required == name)) {
+                    (Some(Value::Object(_)), _) => Empty::Zero,
+                    (_, true) if matches!(member["type"].as_str(), Some("array" | "object")) => Empty::Null,
+                    (_, true) => Empty::Zero,
+                    (_, false) => Empty::AsGiven,
+                },
             }
         })
         .collect();

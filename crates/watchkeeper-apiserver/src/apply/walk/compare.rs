@@ -10,7 +10,7 @@ use crate::{
         path::{PathElement, same},
         set::{FieldSet, Node},
     },
-    schema::{Field, Shape, Topology, TypeRef},
+    schema::{Shape, Topology, TypeRef},
 };
 
 /// The paths that differ between two objects; no path is in two of the sets.
@@ -24,20 +24,6 @@ pub struct Changes {
     pub added: FieldSet,
 }
 
-/// One of two objects, or the same place in it.
-#[derive(Debug, Clone, Copy)]
-pub enum Side<'a> {
-    /// There is nothing.
-    Absent,
-    /// What the type is before anything is set in it: structs that are no pointers are there, and so are required
-    /// members, as null. Only built-in types have one.
-    Zero,
-    /// There is a value, null included.
-    Is(&'a Value),
-}
-
-static NULL: Value = Value::Null;
-
 /// What a walk found at one place and below it.
 #[derive(Default)]
 struct Found {
@@ -46,32 +32,21 @@ struct Found {
     added: Node,
 }
 
-/// Compares two objects.
+/// Compares two objects; none is one that is not there.
 ///
 /// # Errors
 /// When items of a list cannot be told apart, because they lack their keys or are of the wrong type.
-pub fn compare(old: Side<'_>, new: Side<'_>, ty: &TypeRef) -> Result<Changes, Fault> {
+pub fn compare(old: Option<&Value>, new: Option<&Value>, ty: &TypeRef) -> Result<Changes, Fault> {
     let Found { removed, modified, added } = compare_place(old, new, ty)?;
     Ok(Changes { removed: removed.below, modified: modified.below, added: added.below })
 }
 
-impl<'a> Side<'a> {
-    /// A value, or nothing.
-    pub fn from(value: Option<&'a Value>) -> Self {
-        value.map_or(Side::Absent, Side::Is)
-    }
+fn members_of(value: Option<&Value>) -> Option<&Map<String, Value>> {
+    value.and_then(Value::as_object)
+}
 
-    fn is_absent(self) -> bool {
-        matches!(self, Side::Absent)
-    }
-
-    fn members(self) -> Option<&'a Map<String, Value>> {
-        if let Side::Is(value) = self { value.as_object() } else { None }
-    }
-
-    fn items(self) -> &'a [Value] {
-        if let Side::Is(Value::Array(items)) = self { items } else { &[] }
-    }
+fn items_of(value: Option<&Value>) -> &[Value] {
+    value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// How a value without a known type is walked.
@@ -81,16 +56,15 @@ enum Class {
     Members,
 }
 
-fn class(side: Side<'_>) -> Option<Class> {
-    match side {
-        Side::Absent => None,
-        Side::Is(Value::Object(_) | Value::Null) | Side::Zero => Some(Class::Members),
+fn class(value: &Value) -> Class {
+    match value {
+        Value::Object(_) | Value::Null => Class::Members,
         // Lists of nothing known are atomic.
-        Side::Is(_) => Some(Class::Leaf),
+        _ => Class::Leaf,
     }
 }
 
-fn compare_place(old: Side<'_>, new: Side<'_>, ty: &TypeRef) -> Result<Found, Fault> {
+fn compare_place(old: Option<&Value>, new: Option<&Value>, ty: &TypeRef) -> Result<Found, Fault> {
     let mut found = Found::default();
     let is_leaf = match ty.shape() {
         Shape::Scalar(_) => leaf(&mut found, old, new),
@@ -99,7 +73,7 @@ fn compare_place(old: Side<'_>, new: Side<'_>, ty: &TypeRef) -> Result<Found, Fa
         Shape::List { topology, .. } => compare_items(&mut found, old, new, ty, topology)?,
         Shape::Any => {
             let mut is_leaf = false;
-            let (left, right) = (class(old), class(new));
+            let (left, right) = (old.map(class), new.map(class));
             // A value that changed what it is has the differences of both.
             for class in [left, right.filter(|right| Some(*right) != left)].into_iter().flatten() {
                 is_leaf = match class {
@@ -111,48 +85,40 @@ fn compare_place(old: Side<'_>, new: Side<'_>, ty: &TypeRef) -> Result<Found, Fa
         }
     };
     if !is_leaf {
-        found.added.is_member |= old.is_absent();
-        found.removed.is_member |= new.is_absent();
+        found.added.is_member |= old.is_none();
+        found.removed.is_member |= new.is_none();
     }
     Ok(found)
 }
 
-fn leaf(found: &mut Found, old: Side<'_>, new: Side<'_>) -> bool {
+fn leaf(found: &mut Found, old: Option<&Value>, new: Option<&Value>) -> bool {
     match (old, new) {
-        (Side::Absent, _) => found.added.is_member = true,
-        (_, Side::Absent) => found.removed.is_member = true,
-        (Side::Is(old), Side::Is(new)) => found.modified.is_member |= !same(old, new),
-        (Side::Zero, Side::Is(value)) | (Side::Is(value), Side::Zero) => {
-            found.modified.is_member |= !value.as_object().is_some_and(Map::is_empty);
-        }
-        (Side::Zero, Side::Zero) => {}
+        (None, _) => found.added.is_member = true,
+        (_, None) => found.removed.is_member = true,
+        (Some(old), Some(new)) => found.modified.is_member |= !same(old, new),
     }
     true
 }
 
 fn compare_members(
     found: &mut Found,
-    old: Side<'_>,
-    new: Side<'_>,
+    old: Option<&Value>,
+    new: Option<&Value>,
     ty: &TypeRef,
     is_atomic: bool,
 ) -> Result<bool, Fault> {
-    let (left, right) = (old.members(), new.members());
+    let (left, right) = (members_of(old), members_of(new));
     let is_empty = |members: Option<&Map<String, Value>>| members.is_none_or(Map::is_empty);
-    let has_zero = matches!(old, Side::Zero);
-    if is_atomic || (is_empty(left) && is_empty(right) && !has_zero) {
+    if is_atomic || (is_empty(left) && is_empty(right)) {
         return Ok(leaf(found, old, new));
     }
     for (name, value) in right.into_iter().flatten() {
-        let before = match old {
-            Side::Zero => zero(ty.field(name), ty),
-            _ => Side::from(left.and_then(|left| left.get(name))),
-        };
-        compare_member(found, name, before, Side::Is(value), ty)?;
+        let before = left.and_then(|left| left.get(name));
+        compare_member(found, name, before, Some(value), ty)?;
     }
     for (name, value) in left.into_iter().flatten() {
         if right.is_none_or(|right| !right.contains_key(name)) {
-            compare_member(found, name, Side::Is(value), Side::Absent, ty)?;
+            compare_member(found, name, Some(value), None, ty)?;
         }
     }
     Ok(false)
@@ -161,8 +127,8 @@ fn compare_members(
 fn compare_member(
     found: &mut Found,
     name: &str,
-    old: Side<'_>,
-    new: Side<'_>,
+    old: Option<&Value>,
+    new: Option<&Value>,
     ty: &TypeRef,
 ) -> Result<(), Fault> {
     // What the schema does not declare was let through before; it is walked as anything else unknown.
@@ -173,27 +139,14 @@ fn compare_member(
     Ok(())
 }
 
-/// What a member is in a struct nothing was set in.
-fn zero<'a>(field: Option<&'a Field>, ty: &TypeRef) -> Side<'a> {
-    let Some(field) = field else { return Side::Absent };
-    let is_struct = matches!(ty.at(field.ty).shape(), Shape::Struct(_));
-    match &field.default {
-        // An OpenAPI document gives structs that are no pointers this default.
-        Some(Value::Object(members)) if is_struct && members.is_empty() => Side::Zero,
-        Some(default) if field.is_required => Side::Is(default),
-        None if field.is_required => Side::Is(&NULL),
-        _ => Side::Absent,
-    }
-}
-
 fn compare_items(
     found: &mut Found,
-    old: Side<'_>,
-    new: Side<'_>,
+    old: Option<&Value>,
+    new: Option<&Value>,
     ty: &TypeRef,
     topology: &Topology,
 ) -> Result<bool, Fault> {
-    let (left, right) = (old.items(), new.items());
+    let (left, right) = (items_of(old), items_of(new));
     if *topology == Topology::Atomic || (left.is_empty() && right.is_empty()) {
         return Ok(leaf(found, old, new));
     }
@@ -224,13 +177,13 @@ fn compare_items(
             }
             ([_, _, ..], _) => {
                 if !right.is_empty() {
-                    compare_one(Side::Absent, first(&right))?;
+                    compare_one(None, first(&right))?;
                 }
                 found.removed.below.join_node(element, Node { is_member: true, below: FieldSet::default() });
             }
             (_, [_, _, ..]) => {
                 if !left.is_empty() {
-                    compare_one(first(&left), Side::Absent)?;
+                    compare_one(first(&left), None)?;
                 }
                 found.added.below.join_node(element, Node { is_member: true, below: FieldSet::default() });
             }
@@ -239,8 +192,8 @@ fn compare_items(
     Ok(false)
 }
 
-fn first<'a>(values: &[&'a Value]) -> Side<'a> {
-    Side::from(values.first().copied())
+fn first<'a>(values: &[&'a Value]) -> Option<&'a Value> {
+    values.first().copied()
 }
 
 impl Found {

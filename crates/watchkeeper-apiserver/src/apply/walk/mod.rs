@@ -11,7 +11,7 @@ use std::fmt;
 
 pub use self::{
     check::check,
-    compare::{Changes, Side, compare},
+    compare::{Changes, compare},
     merge::merge,
     owned::owned,
     remove::remove,

@@ -95,8 +95,10 @@ fn merge_member(
     let merged = match (members.remove(name), patch) {
         (_, Value::Null) => None,
         (Some(Value::Object(current)), Value::Object(patch)) => {
-            let (_, member) = lookup(ty, name)?;
-            Some(Value::Object(merge_members(current, patch, &member)?))
+            let (strategy, member) = lookup(ty, name)?;
+            let merged =
+                if strategy.replaces { patch.clone() } else { merge_members(current, patch, &member)? };
+            Some(Value::Object(merged))
         }
         (Some(Value::Array(current)), Value::Array(patch)) => {
             let (strategy, member) = lookup(ty, name)?;

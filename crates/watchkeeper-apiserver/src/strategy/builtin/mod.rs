@@ -75,6 +75,9 @@ impl Strategy for Builtin {
     }
 
     fn prepare_for_create(&self, object: &mut Value) {
+        if !self.row.is_namespaced {
+            metadata::leave_namespace(object);
+        }
         if let Some(initial) = self.row.status
             && let Some(members) = object.as_object_mut()
         {
@@ -85,11 +88,16 @@ impl Strategy for Builtin {
         }
         (self.row.prepare_create)(object);
         edit::fill_all(object, self.row.zeros);
-        let generation = (!self.row.generation.is_empty()).then_some(1);
-        set_generation(object, generation);
+        // A kind that does not count keeps what it is given.
+        if !self.row.generation.is_empty() {
+            set_generation(object, Some(1));
+        }
     }
 
     fn prepare_for_update(&self, part: Part<'_>, object: &mut Value, old: &Value) {
+        if !self.row.is_namespaced {
+            metadata::leave_namespace(object);
+        }
         match part {
             Part::Main => {
                 if self.row.status.is_some() {

@@ -116,12 +116,11 @@ const PRIORITY_CLASS: Row = Row {
         object.at("preemptionPolicy").one_of(&["PreemptLowerPriority", "Never"], errors);
     },
     validate_update: |object, old, errors| {
-        for member in ["value", "preemptionPolicy"] {
-            let (new, old) = (object.at(member), old.at(member));
-            if new.value != old.value {
-                errors.push(new.invalid("field is immutable"));
-            }
+        let value = object.at("value");
+        if value.value != old.at("value").value {
+            errors.push(value.forbidden("may not be changed in an update."));
         }
+        object.at("preemptionPolicy").immutable(&old.at("preemptionPolicy"), errors);
     },
     ..CLUSTER
 };

@@ -57,9 +57,9 @@ pub(super) struct Row {
     pub(super) validate_update: fn(&At<'_>, &At<'_>, &mut Errors),
     pub(super) validate_status: fn(&At<'_>, &At<'_>, &mut Errors),
     pub(super) validate_subresource: fn(&str, &At<'_>, &At<'_>, &mut Errors),
-    pub(super) warnings: fn(&Value, Option<&Value>) -> Vec<String>,
-    /// What every client of the kind is told.
+    /// What every request about the kind is told.
     pub(super) deprecation: Option<&'static str>,
+    pub(super) warnings: fn(&Value, Option<&Value>) -> Vec<String>,
 }
 
 /// A namespaced kind with nothing particular to it.
@@ -85,8 +85,8 @@ pub(super) const PLAIN: Row = Row {
     validate_update: |_, _, _| {},
     validate_status: |_, _, _| {},
     validate_subresource: |_, _, _, _| {},
-    warnings: |_, _| Vec::new(),
     deprecation: None,
+    warnings: |_, _| Vec::new(),
 };
 
 /// A cluster-scoped kind with nothing particular to it.
@@ -125,6 +125,9 @@ impl Row {
 /// The row of a kind.
 pub(super) fn find(group: &str, version: &str, kind: &str) -> Row {
     let core = |kind| match kind {
+        "ComponentStatus" => {
+            Some(Row { deprecation: Some("v1 ComponentStatus is deprecated in v1.19+"), ..CLUSTER })
+        }
         "ConfigMap" => Some(config::CONFIG_MAP),
         "Endpoints" => Some(service::ENDPOINTS),
         "Event" => Some(cluster::EVENT),
