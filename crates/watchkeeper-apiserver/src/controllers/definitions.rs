@@ -179,7 +179,7 @@ impl Ending {
             let _ = say(place, definition, ("True", "InstanceDeletionFailed", &message), objects);
             return Progress::Failed;
         }
-        if objects.list(&served.kind, None).is_empty() {
+        if objects.count(&served.kind) == 0 {
             let condition = ("False", "InstanceDeletionCompleted", "removed all instances");
             return finish(place, definition, condition, objects);
         }

@@ -138,6 +138,7 @@ impl StoreFeed {
 impl Feed for StoreFeed {
     async fn wait(&mut self) -> bool {
         tokio::select! {
+            biased;
             changed = self.newest.changed() => changed.is_ok(),
             changed = self.kinds.changed() => changed.is_ok(),
             changed = self.trusted.changed() => changed.is_ok(),

@@ -41,6 +41,8 @@ pub(crate) trait Objects: Live {
     fn kinds(&self) -> Vec<Served>;
     /// The objects of a kind, in one namespace or in all.
     fn list(&self, kind: &Arc<GroupVersionKind>, namespace: Option<&str>) -> Vec<Meta>;
+    /// How many objects of a kind there are.
+    fn count(&self, kind: &Arc<GroupVersionKind>) -> usize;
     /// The whole object at `place`.
     fn read(&self, place: &Place) -> Option<Value>;
     /// Creates an object.

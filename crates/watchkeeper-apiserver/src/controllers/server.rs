@@ -105,6 +105,10 @@ impl Objects for Rest {
         page.objects.iter().map(|object| Meta::of_stored(kind, object)).collect()
     }
 
+    fn count(&self, kind: &Arc<GroupVersionKind>) -> usize {
+        kind_of(&self.registry.kinds(), kind).map_or(0, |kind| self.store.count(&table_of(&kind)))
+    }
+
     fn read(&self, place: &Place) -> Option<Value> {
         let kinds = self.registry.kinds();
         let kind = kind_of(&kinds, &place.kind)?;

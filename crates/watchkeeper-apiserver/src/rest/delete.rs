@@ -23,6 +23,8 @@ use crate::{
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
+/// Namespaces that nobody may delete.
+const IMMORTAL_NAMESPACES: [&str; 3] = ["default", "kube-public", "kube-system"];
 const JOB_WARNING: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background \
                            to remove them or set propagationPolicy=Orphan to suppress this warning";
 
@@ -58,6 +60,10 @@ impl Rest {
     /// DELETE of an object.
     pub(crate) fn delete(&self, request: &Request) -> Result<Answer, ApiError> {
         let options = DeleteOptions::read(request)?;
+        let is_namespace = request.kind.gvk.kind == "Namespace" && request.kind.gvk.group.is_empty();
+        if is_namespace && IMMORTAL_NAMESPACES.contains(&request.name.as_str()) {
+            return Err(errors::forbidden(&request.kind, &request.name, "this namespace may not be deleted"));
+        }
         let deleted = self.delete_object(request, &options)?;
         let mut warnings = Vec::new();
         if options.propagation.is_none() && is_job(&request.kind) {

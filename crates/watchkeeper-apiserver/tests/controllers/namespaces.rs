@@ -26,6 +26,19 @@ async fn a_new_server_has_its_namespaces_with_a_service_account_each() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn system_namespaces_are_not_deleted_or_come_back() {
+    let session = Session::new();
+    for name in ["default", "kube-public", "kube-system"] {
+        let answer = session.request("DELETE", &format!("{NAMESPACES}/{name}"), None).await;
+        assert_eq!(answer, Err(403), "{name}");
+    }
+    let path = format!("{NAMESPACES}/kube-node-lease");
+    let uid = session.get(&path).await.unwrap()["metadata"]["uid"].clone();
+    session.delete(&path, "Background").await;
+    session.until(&path, |found| found.is_some_and(|found| found["metadata"]["uid"] != uid)).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_new_namespace_is_active_and_gets_a_service_account_again_and_again() {
     let session = Session::new();
     let created = session.create(NAMESPACES, namespace("n")).await;
