@@ -62,8 +62,8 @@ impl Default for ApiServerBuilder {
     fn default() -> Self {
         Self {
             clock: None,
-            history: HistoryWindow { events: 10_000, age: Duration::from_secs(300) },
-            bookmark_interval: Duration::from_secs(60),
+            history: HistoryWindow { events: 10_000, age: Duration::from_mins(5) },
+            bookmark_interval: Duration::from_mins(1),
             seed: None,
             tokens: Tokens::default(),
             has_control: false,

@@ -16,7 +16,7 @@ pub(crate) enum Format {
     /// A whole number of 64 bits.
     Int64,
     /// A text of this format.
-    Text(fn(&str) -> bool),
+    Text(Check),
 }
 
 impl Format {
@@ -37,7 +37,9 @@ impl Format {
     }
 }
 
-const TEXTS: &[(&str, fn(&str) -> bool)] = &[
+type Check = fn(&str) -> bool;
+
+const TEXTS: &[(&str, Check)] = &[
     ("datetime", is_date_time),
     ("date", is_date),
     ("duration", |text| parse_duration_nanos(text).is_some()),
@@ -219,7 +221,7 @@ fn is_credit_card(text: &str) -> bool {
             _ => *digit,
         })
         .sum();
-    (13..=16).contains(&digits.len()) && sum % 10 == 0
+    (13..=16).contains(&digits.len()) && sum.is_multiple_of(10)
 }
 
 #[cfg(test)]

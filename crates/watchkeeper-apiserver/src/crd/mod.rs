@@ -64,7 +64,7 @@ impl CustomKinds {
                 "the definition {name:?} has no names or no storage version"
             )));
         };
-        let names = Names {
+        let names = Shared {
             storage: GroupVersionKind::new(&group, storage, &kind),
             plural,
             singular: text("/status/acceptedNames/singular"),
@@ -86,7 +86,7 @@ impl CustomKinds {
             .collect())
     }
 
-    fn kind(&self, version: &Value, names: &Names) -> Kind {
+    fn kind(&self, version: &Value, names: &Shared) -> Kind {
         let text =
             |pointer: &str| version.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let gvk = GroupVersionKind::new(&names.storage.group, text("/name"), &names.storage.kind);
@@ -153,7 +153,7 @@ impl CustomKinds {
 }
 
 /// What all versions of a kind share.
-struct Names {
+struct Shared {
     storage: GroupVersionKind,
     plural: String,
     singular: String,

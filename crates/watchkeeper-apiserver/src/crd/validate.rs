@@ -451,65 +451,68 @@ mod tests {
 
     #[test]
     fn each_keyword_finds_what_it_is_for() {
-        let (invalid, kind, missing) = ("FieldValueInvalid", "FieldValueTypeInvalid", "FieldValueRequired");
-        let table: &[(Value, Value, &[(&str, &str)])] = &[
-            (json!({"type": "string", "minLength": 2}), json!("A"), &[("spec.x", invalid)]),
+        const INVALID: &str = "FieldValueInvalid";
+        const KIND: &str = "FieldValueTypeInvalid";
+        const MISSING: &str = "FieldValueRequired";
+        type Row = (Value, Value, &'static [(&'static str, &'static str)]);
+        let table: &[Row] = &[
+            (json!({"type": "string", "minLength": 2}), json!("A"), &[("spec.x", INVALID)]),
             (
                 json!({"type": "string", "maxLength": 2, "pattern": "^z"}),
                 json!("abc"),
                 &[("spec.x", "FieldValueTooLong")],
             ),
-            (json!({"type": "string", "pattern": "^z"}), json!("abc"), &[("spec.x", invalid)]),
+            (json!({"type": "string", "pattern": "^z"}), json!("abc"), &[("spec.x", INVALID)]),
             (json!({"type": "string", "pattern": "^a"}), json!("abc"), &[]),
-            (json!({"type": "integer", "multipleOf": 2}), json!(3), &[("spec.x", invalid)]),
+            (json!({"type": "integer", "multipleOf": 2}), json!(3), &[("spec.x", INVALID)]),
             (
                 json!({"type": "integer", "multipleOf": 2}),
                 json!(1.5),
-                &[("<nil>", invalid), ("spec.x", invalid), ("spec.x", kind)],
+                &[("<nil>", INVALID), ("spec.x", INVALID), ("spec.x", KIND)],
             ),
             (json!({"type": "number", "multipleOf": 0.1}), json!(0.3), &[]),
-            (json!({"type": "integer"}), json!("1"), &[("spec.x", kind)]),
+            (json!({"type": "integer"}), json!("1"), &[("spec.x", KIND)]),
             (json!({"type": "integer"}), json!(2.0), &[]),
-            (json!({"type": "integer", "format": "int32"}), json!(3_000_000_000_i64), &[("<nil>", invalid)]),
+            (json!({"type": "integer", "format": "int32"}), json!(3_000_000_000_i64), &[("<nil>", INVALID)]),
             (
                 json!({"type": "integer", "maximum": 3, "exclusiveMaximum": true}),
                 json!(3),
-                &[("spec.x", invalid)],
+                &[("spec.x", INVALID)],
             ),
             (json!({"type": "integer", "minimum": 3}), json!(3), &[]),
             (json!({"type": "string", "enum": ["A"]}), json!("B"), &[("spec.x", "FieldValueNotSupported")]),
             (
                 json!({"type": "array", "minItems": 1, "items": {"type": "string"}}),
                 json!([]),
-                &[("spec.x", invalid)],
+                &[("spec.x", INVALID)],
             ),
             (
                 json!({"type": "array", "maxItems": 1, "items": {"type": "string"}}),
                 json!(["a", 2]),
-                &[("spec.x", "FieldValueTooMany"), ("spec.x[1]", kind)],
+                &[("spec.x", "FieldValueTooMany"), ("spec.x[1]", KIND)],
             ),
-            (json!({"type": "object", "required": ["y"]}), json!({}), &[("spec.x.y", missing)]),
+            (json!({"type": "object", "required": ["y"]}), json!({}), &[("spec.x.y", MISSING)]),
             (
                 json!({"type": "object", "additionalProperties": {"type": "integer"}}),
                 json!({"k": "x"}),
-                &[("spec.x.k", kind)],
+                &[("spec.x.k", KIND)],
             ),
-            (json!({"x-kubernetes-int-or-string": true}), json!(true), &[("spec.x", kind)]),
+            (json!({"x-kubernetes-int-or-string": true}), json!(true), &[("spec.x", KIND)]),
             (json!({"x-kubernetes-int-or-string": true}), json!("5%"), &[]),
-            (json!({"type": "string", "format": "ipv4"}), json!("x"), &[("spec.x", kind)]),
+            (json!({"type": "string", "format": "ipv4"}), json!("x"), &[("spec.x", KIND)]),
             (json!({"type": "string", "nullable": true}), json!(null), &[]),
-            (json!({"type": "string"}), json!(null), &[("spec.x", kind)]),
+            (json!({"type": "string"}), json!(null), &[("spec.x", KIND)]),
             (
                 json!({"type": "string", "oneOf": [{"pattern": "^a"}, {"pattern": "b$"}]}),
                 json!("ab"),
-                &[("<nil>", invalid)],
+                &[("<nil>", INVALID)],
             ),
             (
                 json!({"type": "string", "anyOf": [{"pattern": "^a"}, {"pattern": "b$"}]}),
                 json!("x"),
-                &[("<nil>", invalid), ("spec.x", invalid)],
+                &[("<nil>", INVALID), ("spec.x", INVALID)],
             ),
-            (json!({"type": "string", "not": {"pattern": "^a"}}), json!("ab"), &[("<nil>", invalid)]),
+            (json!({"type": "string", "not": {"pattern": "^a"}}), json!("ab"), &[("<nil>", INVALID)]),
             (json!({"type": "string", "allOf": [{"pattern": "^a"}, {"pattern": "b$"}]}), json!("ab"), &[]),
             (
                 json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}),

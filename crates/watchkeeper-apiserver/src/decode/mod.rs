@@ -139,10 +139,14 @@ pub fn applied(body: &[u8], validation: FieldValidation) -> Result<Decoded, ApiE
     }
 }
 
-/// What strict field validation has against a JSON body that is no object of a kind, such as a patch: keys given twice.
-pub fn duplicates(body: &[u8]) -> Vec<String> {
-    let paths = Document::from_json(body).map(|document| document.duplicates).unwrap_or_default();
-    paths.iter().map(|path| format!("duplicate field {path:?}")).collect()
+/// Reads the body of a patch that is not an apply, as it stands, and says which keys in it were given twice.
+///
+/// # Errors
+/// 400 for bodies that are not JSON.
+pub fn patch(body: &[u8]) -> Result<(Value, Vec<String>), ApiError> {
+    let Document { value, duplicates } =
+        Document::from_json(body).map_err(|_| ApiError::bad_request("invalid JSON patch"))?;
+    Ok((value, duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect()))
 }
 
 /// Checks an object that was put together from a stored one and a patch.

@@ -224,6 +224,39 @@ fn a_list_of_text_in_a_map_is_the_same_after_protobuf() {
     assert_eq!(round_trip(&review, &kind("authorization.k8s.io", "subjectaccessreviews")), review);
 }
 
+/// Objects of all kinds with random contents, as Go writes them in protobuf and in JSON.
+const GO_OBJECTS: &str = include_str!("../../tests/go-objects/objects.tsv");
+
+#[test]
+fn what_go_wrote_is_read_and_written_the_same() {
+    let kinds = Registry::new().kinds();
+    let mut count = 0;
+    for line in GO_OBJECTS.lines() {
+        let cells: Vec<&str> = line.split('\t').collect();
+        let [group, version, plural, message, text] = cells.as_slice() else { panic!("{line}") };
+        let kind = kinds.by_path(group, version, plural).unwrap();
+        let expected: Value = serde_json::from_str(text).unwrap();
+        let written = |content_type: Option<&str>, bytes: &[u8]| {
+            let mut object = body(content_type, bytes, kind, FieldValidation::Strict).unwrap().object;
+            crate::schema::write_empty(&mut object, &kind.ty);
+            object
+        };
+        let message = STANDARD.decode(message).unwrap();
+        assert_eq!(
+            written(Some("application/vnd.kubernetes.protobuf"), &message),
+            expected,
+            "{plural} in protobuf"
+        );
+        assert_eq!(written(None, text.as_bytes()), expected, "{plural} in JSON");
+        let mut again = round_trip(&expected, kind);
+        crate::schema::write_empty(&mut again, &kind.ty);
+        assert_eq!(again, expected, "{plural} in our protobuf");
+        count += 1;
+    }
+    // All but the kinds of the extension and aggregation servers.
+    assert_eq!(count, 70);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 

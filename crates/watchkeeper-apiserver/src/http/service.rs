@@ -1,8 +1,9 @@
 //! One request, from its head to its answer.
 
-use std::{fmt::Display, sync::Arc};
+use std::{fmt::Display, panic::AssertUnwindSafe, sync::Arc};
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use http::{HeaderMap, Method, Request, Response, header, request::Parts};
 use http_body::Body;
 use http_body_util::{BodyExt, Limited};
@@ -82,8 +83,21 @@ impl Api {
         Self { rest, tokens, authorizer, has_control, documents: Documents::default() }
     }
 
-    /// Answers a request.
+    /// Answers a request. A panic on the way is an error of the server like any other: the client is told, and the
+    /// connection goes on.
     pub(crate) async fn respond<B>(&self, request: Request<B>) -> Response<ResponseBody>
+    where
+        B: Body<Data = Bytes> + Send,
+        B::Error: Display + Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let response = AssertUnwindSafe(self.route(request)).catch_unwind().await;
+        response.unwrap_or_else(|_| {
+            let message = "This request caused the API server to panic. Look in its output for details.";
+            respond::error(&ApiError::internal(message), Media::Json)
+        })
+    }
+
+    async fn route<B>(&self, request: Request<B>) -> Response<ResponseBody>
     where
         B: Body<Data = Bytes> + Send,
         B::Error: Display + Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -96,32 +110,25 @@ impl Api {
         let Some(segments) = path::segments(parts.uri.path()) else {
             return respond::error(&ApiError::bad_request("the path is not UTF-8"), Media::Json);
         };
-        match ResourcePath::read(&segments) {
-            Some(resource) => {
-                let body = match read_body(body).await {
-                    Ok(body) => body,
-                    Err(error) => return respond::error(&error, Media::Json),
-                };
-                self.resource(&parts, &user, resource, body).await
-            }
-            None => {
-                let attributes = Attributes {
-                    verb: parts.method.as_str().to_ascii_lowercase(),
-                    path: parts.uri.path().to_owned(),
-                    ..Attributes::default()
-                };
-                if !self.authorizer.allows(&user, &attributes) {
-                    return respond::error(&authorize::forbidden(&user, &attributes), Media::Json);
-                }
-                if segments == ["-", "control"] && self.has_control {
-                    return match read_body(body).await {
-                        Ok(body) => self.control(&parts.method, &body),
-                        Err(error) => respond::error(&error, Media::Json),
-                    };
-                }
-                self.other(&parts, &segments)
-            }
+        let body = match read_body(body).await {
+            Ok(body) => body,
+            Err(error) => return respond::error(&error, Media::Json),
+        };
+        if let Some(resource) = ResourcePath::read(&segments) {
+            return self.resource(&parts, &user, resource, body).await;
         }
+        let attributes = Attributes {
+            verb: parts.method.as_str().to_ascii_lowercase(),
+            path: parts.uri.path().to_owned(),
+            ..Attributes::default()
+        };
+        if !self.authorizer.allows(&user, &attributes) {
+            return respond::error(&authorize::forbidden(&user, &attributes), Media::Json);
+        }
+        if self.has_control && segments == ["-", "control"] {
+            return self.control(&parts.method, &body);
+        }
+        self.other(&parts, &segments)
     }
 
     async fn resource(

@@ -34,22 +34,13 @@ struct Operation {
     value: Value,
 }
 
-/// Applies the JSON patch in `body` to an object.
-///
-/// # Errors
-/// As [`JsonPatch::parse`] and [`JsonPatch::apply`].
-pub fn json_patch(object: &Value, body: &[u8]) -> Result<Value, ApiError> {
-    JsonPatch::parse(body)?.apply(object)
-}
-
 impl JsonPatch {
     /// Reads a patch.
     ///
     /// # Errors
-    /// 400 when the body is not a JSON list of operations; 413 when they are too many.
-    pub fn parse(body: &[u8]) -> Result<Self, ApiError> {
-        let patch = serde_json::from_slice(body).map_err(|_| ApiError::bad_request("invalid JSON patch"))?;
-        let items = match patch {
+    /// 400 when the body is not a list of operations; 413 when they are too many.
+    pub fn read(body: Value) -> Result<Self, ApiError> {
+        let items = match body {
             Value::Array(items) => items,
             Value::Null => Vec::new(),
             _ => {

@@ -18,25 +18,68 @@ mod tests;
 use serde_json::Value;
 
 pub use self::{
-    json::{JsonPatch, MAX_COPIED_BYTES, MAX_DEPTH, MAX_OPERATIONS, json_patch},
+    json::{JsonPatch, MAX_COPIED_BYTES, MAX_DEPTH, MAX_OPERATIONS},
     merge::merge,
     strategic::strategic,
 };
-use crate::status::{ApiError, Details};
+use crate::{
+    schema::TypeRef,
+    status::{ApiError, Details},
+};
 
-/// The body of a merge patch or strategic merge patch.
-///
-/// # Errors
-/// 400 when it is not a JSON object.
-pub fn object_body(body: &[u8]) -> Result<Value, ApiError> {
-    let patch: Value =
-        serde_json::from_slice(body).map_err(|_| ApiError::bad_request("invalid JSON patch"))?;
-    if patch.is_object() {
-        Ok(patch)
-    } else {
-        Err(ApiError::bad_request(
-            "error decoding patch: the body of this kind of patch must be a JSON object",
-        ))
+/// How a patch is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// A list of operations.
+    Json,
+    /// An object laid over the object.
+    Merge,
+    /// The same, with an eye on the types of what is in it.
+    Strategic,
+}
+
+/// A patch that was read, to be applied to the object as often as that changes in between.
+#[derive(Debug, Clone)]
+pub enum Patch {
+    /// A list of operations.
+    Json(JsonPatch),
+    /// An object laid over the object.
+    Merge(Value),
+    /// The same, with an eye on the types of what is in it.
+    Strategic(Value),
+}
+
+impl Patch {
+    /// Reads the body of a patch.
+    ///
+    /// # Errors
+    /// 400 when it is not what the form takes; 413 when it has too many operations.
+    pub fn read(form: Form, body: Value) -> Result<Self, ApiError> {
+        match form {
+            Form::Json => JsonPatch::read(body).map(Self::Json),
+            _ if !body.is_object() => Err(ApiError::bad_request(
+                "error decoding patch: the body of this kind of patch must be a JSON object",
+            )),
+            Form::Merge => Ok(Self::Merge(body)),
+            Form::Strategic => Ok(Self::Strategic(body)),
+        }
+    }
+
+    /// What strict field validation has against the patch itself.
+    pub fn unknown_fields(&self) -> &[String] {
+        if let Self::Json(patch) = self { patch.unknown_fields() } else { &[] }
+    }
+
+    /// The object, of type `ty`, after the patch.
+    ///
+    /// # Errors
+    /// As [`JsonPatch::apply`] and [`strategic`].
+    pub fn apply(&self, object: &Value, ty: &TypeRef) -> Result<Value, ApiError> {
+        match self {
+            Self::Json(patch) => patch.apply(object),
+            Self::Merge(patch) => Ok(merge(object, patch.clone())),
+            Self::Strategic(patch) => strategic(object, patch, ty),
+        }
     }
 }
 

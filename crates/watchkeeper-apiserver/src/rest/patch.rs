@@ -14,8 +14,7 @@ use crate::{
     apply::{self, Manager, Subject},
     decode::{self, FieldValidation},
     field::{FieldError, FieldErrorKind},
-    patch::{self, JsonPatch},
-    schema::TypeRef,
+    patch::{Form, Patch},
     status::{ApiError, Details},
     strategy::Part,
 };
@@ -74,19 +73,19 @@ impl Rest {
                     return Err(errors::not_found(&request.kind, &request.name));
                 }
                 let applied = apply::apply(current, &config.object, &subject, &manager, options.force)?;
-                let mut applied = check_patched(request, &options, applied, Vec::new(), &mut told)?;
+                let mut applied = check_patched(request, &options, applied, &[], &mut told)?;
                 fit_namespace(&mut applied, &request.kind, &request.namespace)?;
                 check_name(&applied, &request.name)?;
                 Ok(applied)
             })?
         } else {
+            let (patch, problems) = read_patch(ty, &request.body)?;
             self.change(request, &options, part, Source::Patch, &mut warnings, |current| {
                 let Some(current) = current else {
                     return Err(errors::not_found(&request.kind, &request.name));
                 };
-                let patched = patched_value(ty, &request.body, current, &request.kind.ty)?;
-                let found = problems(ty, &request.body)?;
-                let mut patched = check_patched(request, &options, patched, found, &mut told)?;
+                let patched = patch.apply(current, &request.kind.ty)?;
+                let mut patched = check_patched(request, &options, patched, &problems, &mut told)?;
                 fit_namespace(&mut patched, &request.kind, &request.namespace)?;
                 check_name(&patched, &request.name)?;
                 Ok(patched)
@@ -98,36 +97,27 @@ impl Rest {
     }
 }
 
-/// What a patch makes of an object.
-pub(super) fn patched_value(
-    patch: PatchType,
-    body: &[u8],
-    current: &Value,
-    ty: &TypeRef,
-) -> Result<Value, ApiError> {
-    match patch {
-        PatchType::Json => patch::json_patch(current, body),
-        PatchType::Merge => patch::object_body(body).map(|body| patch::merge(current, body)),
-        PatchType::Strategic | PatchType::Apply => {
-            patch::object_body(body).and_then(|body| patch::strategic(current, &body, ty))
-        }
-    }
+/// The patch in a body, and what strict validation has against it.
+pub(super) fn read_patch(ty: PatchType, body: &[u8]) -> Result<(Patch, Vec<String>), ApiError> {
+    let (form, whose) = match ty {
+        PatchType::Json => (Form::Json, "json patch "),
+        PatchType::Merge => (Form::Merge, ""),
+        PatchType::Strategic | PatchType::Apply => (Form::Strategic, ""),
+    };
+    let (body, duplicates) = decode::patch(body)?;
+    let patch = Patch::read(form, body)?;
+    let duplicates = duplicates.iter().map(|duplicate| format!("{whose}{duplicate}"));
+    let problems = duplicates.chain(patch.unknown_fields().iter().cloned()).collect();
+    Ok((patch, problems))
 }
 
-/// What strict validation has against a patch itself: keys given twice, members no operation has.
-fn problems(patch: PatchType, body: &[u8]) -> Result<Vec<String>, ApiError> {
-    if patch == PatchType::Json {
-        return Ok(JsonPatch::parse(body)?.unknown_fields().to_vec());
-    }
-    Ok(decode::duplicates(body))
-}
-
-/// A patched object must still be one of its kind, and its members must be known ones.
+/// A patched object must still be one of its kind, and its members must be known ones; so must those of the patch, with
+/// which there are `problems` already.
 fn check_patched(
     request: &Request,
     options: &WriteOptions,
     mut patched: Value,
-    found: Vec<String>,
+    problems: &[String],
     warnings: &mut Vec<String>,
 ) -> Result<Value, ApiError> {
     let refuse = |shown: String, why: String| {
@@ -153,15 +143,15 @@ fn check_patched(
         ));
     }
     let shown = patched.to_string();
-    let checked = decode::check(patched, kind).map_err(|why| refuse(shown.clone(), why))?;
-    let problems: Vec<String> = found.into_iter().chain(checked.problems).collect();
+    let mut checked = decode::check(patched, kind).map_err(|why| refuse(shown.clone(), why))?;
+    checked.problems.splice(..0, problems.iter().cloned());
     warnings.clear();
     match options.field_validation {
-        FieldValidation::Strict if !problems.is_empty() => {
-            Err(refuse(shown, format!("strict decoding error: {}", problems.join(", "))))
+        FieldValidation::Strict if !checked.problems.is_empty() => {
+            Err(refuse(shown, format!("strict decoding error: {}", checked.problems.join(", "))))
         }
         FieldValidation::Warn => {
-            warnings.extend(problems);
+            warnings.extend(checked.problems);
             Ok(checked.object)
         }
         _ => Ok(checked.object),

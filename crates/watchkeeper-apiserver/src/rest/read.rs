@@ -20,6 +20,9 @@ use crate::{
 
 /// How long a read waits for a version that has not come yet.
 const FRESH_WAIT: Duration = Duration::from_secs(3);
+/// How often it looks in that time. Writes of any table move the version on; a step is short enough to notice soon, long
+/// enough to cost nothing.
+const FRESH_STEPS: u32 = 30;
 
 /// The shortest time a watch runs whose client does not say; up to twice as long, so that not all end together.
 const WATCH_TIMEOUT_SECONDS: u64 = 1800;
@@ -202,10 +205,8 @@ impl Rest {
         if self.store.version() >= version {
             return Ok(());
         }
-        // Writes of any table move the version on; a step is short enough to notice soon, long enough to cost nothing.
-        const STEPS: u32 = 30;
-        for _ in 0..STEPS {
-            self.clock.sleep(FRESH_WAIT / STEPS).await;
+        for _ in 0..FRESH_STEPS {
+            self.clock.sleep(FRESH_WAIT / FRESH_STEPS).await;
             if self.store.version() >= version {
                 return Ok(());
             }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{
     Answer, Request, Rest, errors, meta,
     options::{WriteKind, WriteOptions},
-    patch::{PatchType, patched_value},
+    patch::{PatchType, read_patch},
     update::{Source, check_name},
 };
 use crate::{
@@ -94,8 +94,9 @@ impl Rest {
                 apply::apply(Some(scale), &config.object, &subject, &manager, options.force)
             });
         }
+        let (patch, _) = read_patch(patch, &request.body)?;
         self.change_scale(request, &options, Source::Patch, |scale| {
-            let scale = patched_value(patch, &request.body, scale, &ty())?;
+            let scale = patch.apply(scale, &ty())?;
             check_name(&scale, &request.name)?;
             Ok(scale)
         })

@@ -105,6 +105,7 @@ impl Log {
     }
 
     /// How many events are kept.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.ring.read().events.len()
     }

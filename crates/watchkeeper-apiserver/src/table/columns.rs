@@ -19,6 +19,15 @@ pub(super) fn definitions(kind: &Kind) -> Value {
     let columns = rows()
         .find(|(group, plural, _)| *group == kind.gvk.group && *plural == kind.plural)
         .map_or("Name:n\tCreated At:d", |(_, _, columns)| columns);
+    define(columns, &kind.gvk.kind)
+}
+
+/// The definitions of the columns of scales, whatever is scaled.
+pub(super) fn scale() -> Value {
+    define("Name:n\tDesired:i\tAvailable:i\tAge:s", "Scale")
+}
+
+fn define(columns: &str, kind: &str) -> Value {
     columns
         .split('\t')
         .map(|column| {
@@ -31,7 +40,7 @@ pub(super) fn definitions(kind: &Kind) -> Value {
                 "d" => ("date", ""),
                 _ => ("string", ""),
             };
-            definition(name, ty, format, &describe(name, &kind.gvk.kind), priority)
+            definition(name, ty, format, &describe(name, kind), priority)
         })
         .collect()
 }

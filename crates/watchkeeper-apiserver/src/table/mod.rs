@@ -19,6 +19,13 @@ pub(crate) use json_path::JsonPath;
 /// The columns of `kind` and a row for each of `objects`, with ages as of `now`. The row's object is left to the caller.
 pub fn table(kind: &Kind, objects: &[Value], now: SystemTime) -> Value {
     let now = jiff::Timestamp::try_from(now).unwrap_or_default();
+    if let Some(Value::String(below)) = objects.first().and_then(|object| object.get("kind"))
+        && below == "Scale"
+    {
+        let rows: Vec<Value> =
+            objects.iter().map(|scale| json!({"cells": cells::scale(scale, now), "object": null})).collect();
+        return json!({"columnDefinitions": columns::scale(), "rows": rows});
+    }
     if let Some(custom) = &kind.custom {
         let columns = custom::Columns::new(custom);
         let rows: Vec<Value> = objects

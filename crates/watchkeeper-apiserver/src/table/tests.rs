@@ -189,6 +189,15 @@ fn the_youngest_default_class_is_marked() {
     assert_eq!(shown["rows"][1]["cells"][0], "b (default)");
 }
 
+#[test]
+fn a_scale_is_shown_as_one() {
+    let scale = json!({"kind": "Scale", "metadata": {"name": "d", "creationTimestamp": NOON},
+        "spec": {"replicas": 3}, "status": {"replicas": 2}});
+    let shown = table(&kind("apps", "deployments"), &[scale], at_noon());
+    assert_eq!(shown["rows"][0]["cells"], json!(["d", 3, 2, "0s"]));
+    assert_eq!(shown["columnDefinitions"].as_array().unwrap().len(), 4);
+}
+
 fn custom(columns: Vec<PrinterColumn>) -> Kind {
     let custom = Custom { columns, ..Custom::default() };
     Kind { custom: Some(Arc::new(custom)), ..Kind::clone(&kind("", "configmaps")) }

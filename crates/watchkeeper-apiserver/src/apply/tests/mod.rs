@@ -1,5 +1,6 @@
 //! Apply by example and by law.
 
+mod builtin;
 mod conflicts;
 mod laws;
 mod lists;

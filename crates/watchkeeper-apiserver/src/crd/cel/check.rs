@@ -187,12 +187,11 @@ fn member<'a>(of: Known<'a>, field: &str) -> Result<Known<'a>, String> {
             }
             match (&schema.additional, schema.ty) {
                 (Additional::Of(of), _) => Ok(Known::Of(of, false)),
-                (Additional::Any, _) => Ok(Known::Nothing),
+                (Additional::Any, _) | (Additional::None, None) => Ok(Known::Nothing),
                 (Additional::None, Some(Ty::Object)) => undefined(),
                 (Additional::None, Some(ty)) => {
                     Err(format!("type '{}' does not support field selection", ty.name()))
                 }
-                (Additional::None, None) => Ok(Known::Nothing),
             }
         }
     }

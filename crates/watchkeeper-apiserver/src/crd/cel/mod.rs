@@ -112,6 +112,11 @@ fn type_named(name: &str) -> Cel {
     Cel::String(std::sync::Arc::new(format!("type({name})")))
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    clippy::unnecessary_wraps,
+    reason = "the signature of a function of rules"
+)]
 fn type_of(value: Cel) -> ResolveResult {
     Ok(type_named(match value {
         Cel::Int(_) => "int",
@@ -127,6 +132,7 @@ fn type_of(value: Cel) -> ResolveResult {
     }))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a function of rules")]
 fn same(value: Cel) -> ResolveResult {
     Ok(value)
 }

@@ -4,6 +4,7 @@ mod batch;
 mod cluster;
 mod config;
 mod definition;
+mod endpoint;
 mod namespace;
 mod network;
 mod pod;
@@ -13,6 +14,8 @@ mod registration;
 mod row;
 mod service;
 mod storage;
+#[cfg(test)]
+mod tests;
 mod workload;
 
 use serde_json::Value;

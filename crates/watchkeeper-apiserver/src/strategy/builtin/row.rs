@@ -9,8 +9,8 @@ use super::super::{
     names::NameRule,
 };
 use crate::strategy::builtin::{
-    batch, cluster, config, definition, namespace, network, pod, policy, rbac, registration, service,
-    storage, workload,
+    batch, cluster, config, definition, endpoint, namespace, network, pod, policy, rbac, registration,
+    service, storage, workload,
 };
 
 /// The status of a new object; none for kinds that start without one.
@@ -129,7 +129,7 @@ pub(super) fn find(group: &str, version: &str, kind: &str) -> Row {
             Some(Row { deprecation: Some("v1 ComponentStatus is deprecated in v1.19+"), ..CLUSTER })
         }
         "ConfigMap" => Some(config::CONFIG_MAP),
-        "Endpoints" => Some(service::ENDPOINTS),
+        "Endpoints" => Some(endpoint::ENDPOINTS),
         "Event" => Some(cluster::EVENT),
         "LimitRange" => Some(cluster::LIMIT_RANGE),
         "Namespace" => Some(namespace::NAMESPACE),
@@ -150,7 +150,7 @@ pub(super) fn find(group: &str, version: &str, kind: &str) -> Row {
         "apps" => workload::find(kind),
         "batch" => batch::find(kind),
         "networking.k8s.io" => network::find(kind),
-        "discovery.k8s.io" => (kind == "EndpointSlice").then_some(service::ENDPOINT_SLICE),
+        "discovery.k8s.io" => (kind == "EndpointSlice").then_some(endpoint::ENDPOINT_SLICE),
         "rbac.authorization.k8s.io" => rbac::find(kind),
         "storage.k8s.io" => storage::find(kind),
         "autoscaling" | "policy" | "scheduling.k8s.io" => policy::find(group, version, kind),

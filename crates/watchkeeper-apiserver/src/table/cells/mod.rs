@@ -23,6 +23,12 @@ pub(super) fn cells(kind: &Kind, object: &Value, now: Timestamp, favourite: Opti
         .unwrap_or_else(|| vec![shown.name(), shown.created_at()])
 }
 
+/// The cells of a scale.
+pub(super) fn scale(object: &Value, now: Timestamp) -> Vec<Value> {
+    let shown = Shown { object, now };
+    vec![shown.name(), shown.int("spec.replicas").into(), shown.int("status.replicas").into(), shown.age()]
+}
+
 /// What a client may leave out of sight, and why: pods that are done.
 pub(super) fn conditions(kind: &Kind, object: &Value) -> Option<Value> {
     if !kind.gvk.group.is_empty() || kind.plural != "pods" {

@@ -1,0 +1,5 @@
+//! The server as its clients see it.
+
+mod clients;
+mod rest;
+mod support;
