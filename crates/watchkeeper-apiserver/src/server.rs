@@ -147,7 +147,7 @@ impl ApiServerBuilder {
         let store: Arc<dyn Storage> = Arc::new(MemoryStore::new(self.history));
         let rest = Rest {
             store,
-            registry: Registry::new(),
+            registry: Arc::new(Registry::new()),
             clock,
             random: Mutex::new(self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed)),
             services: Arc::default(),
@@ -155,8 +155,7 @@ impl ApiServerBuilder {
             shutdown: is_down,
             bookmark_interval: self.bookmark_interval,
         };
-        let options =
-            ControllerOptions { has_cluster_controllers: self.has_controllers, root_certificate: None };
+        let options = ControllerOptions { has_cluster_controllers: self.has_controllers };
         let background = Arc::new(Background::new(options, shutdown.subscribe()));
         rest.make_namespaces();
         if self.is_rbac {
@@ -205,9 +204,12 @@ impl ApiServer {
     }
 
     async fn start(&self, address: SocketAddr, identity: Option<Identity>) -> io::Result<Endpoint> {
-        self.inner.background.start(&self.inner.api);
         let is_down = self.inner.shutdown.subscribe();
         let (acceptor, authority) = identity.map(|identity| (identity.acceptor, identity.authority)).unzip();
+        self.inner.background.start(&self.inner.api);
+        if let Some(authority) = &authority {
+            self.inner.background.trust(authority);
+        }
         let listener = Listener::start(Arc::clone(&self.inner.api), address, acceptor, is_down).await?;
         let endpoint = Endpoint::new(listener.address(), authority);
         self.inner.listeners.lock().push(listener);

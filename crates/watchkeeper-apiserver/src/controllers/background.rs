@@ -16,12 +16,19 @@ pub(crate) struct Background {
     stop: watch::Receiver<bool>,
     start: Once,
     tasks: Mutex<JoinSet<()>>,
+    trusted: watch::Sender<Arc<str>>,
 }
 
 impl Background {
     /// Controllers that run until `stop` turns true or its sender is dropped.
     pub(crate) fn new(options: ControllerOptions, stop: watch::Receiver<bool>) -> Self {
-        Self { options, stop, start: Once::new(), tasks: Mutex::default() }
+        Self {
+            options,
+            stop,
+            start: Once::new(),
+            tasks: Mutex::default(),
+            trusted: watch::Sender::new(Arc::from("")),
+        }
     }
 
     /// Starts them, the first time this is called in a runtime.
@@ -31,14 +38,19 @@ impl Background {
         }
         let Ok(runtime) = Handle::try_current() else { return };
         self.start.call_once(|| {
-            let (api, stop) = (Arc::clone(api), self.stop.clone());
-            let controllers = Controllers::new(self.options.clone());
+            let (api, stop, trusted) = (Arc::clone(api), self.stop.clone(), self.trusted.subscribe());
+            let controllers = Controllers::new(self.options);
             let run = async move {
-                let feed = StoreFeed::new(Arc::clone(&api));
+                let feed = StoreFeed::new(Arc::clone(&api), trusted);
                 driver::run(controllers, &api.rest, feed, &*api.rest.clock, stop).await;
             };
             self.tasks.lock().spawn_on(run, &runtime);
         });
+    }
+
+    /// Publishes one more certificate authority, in PEM, that vouches for the server.
+    pub(crate) fn trust(&self, authority: &str) {
+        self.trusted.send_modify(|trusted| *trusted = format!("{trusted}{authority}").into());
     }
 
     /// Waits until they have ended. Does not end before they have been told to stop.

@@ -14,10 +14,12 @@ use super::{
     queue::Queue,
     timestamp,
 };
-use crate::{kinds::GroupVersionKind, strategy::Part};
+use crate::{
+    crd::{CLEANUP_FINALIZER, is_established},
+    kinds::GroupVersionKind,
+    strategy::Part,
+};
 
-/// Keeps a definition until its objects are gone.
-const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 const GROUP: &str = "apiextensions.k8s.io";
 const KIND: &str = "CustomResourceDefinition";
 /// How many objects a step deletes.
@@ -56,7 +58,7 @@ impl Definitions {
                 }
             }
             Change::Relisted(kind, _) => self.look_at_defining(kind),
-            Change::Seen(_) | Change::Kinds => {}
+            Change::Seen(_) | Change::Kinds | Change::Trusted(_) => {}
         }
     }
 
@@ -177,7 +179,7 @@ impl Ending {
             let _ = say(place, definition, ("True", "InstanceDeletionFailed", &message), objects);
             return Progress::Failed;
         }
-        if objects.list(&served.kind, None).is_empty() {
+        if objects.count(&served.kind) == 0 {
             let condition = ("False", "InstanceDeletionCompleted", "removed all instances");
             return finish(place, definition, condition, objects);
         }
@@ -186,15 +188,7 @@ impl Ending {
 }
 
 fn is_ending(definition: &Meta) -> bool {
-    definition.is_being_deleted() && definition.has_finalizer(FINALIZER)
-}
-
-fn is_established(definition: &Value) -> bool {
-    let conditions = definition.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
-    conditions.into_iter().any(|condition| {
-        condition.get("type").is_some_and(|kind| kind == "Established")
-            && condition.get("status").is_some_and(|status| status == "True")
-    })
+    definition.is_being_deleted() && definition.has_finalizer(CLEANUP_FINALIZER)
 }
 
 /// Says the last word in the status, then lets the definition go.
@@ -209,7 +203,7 @@ fn finish(
     }
     let Some(mut definition) = objects.read(place) else { return Progress::Waiting };
     if let Some(metadata) = definition.get_mut("metadata") {
-        remove_finalizer(metadata, FINALIZER);
+        remove_finalizer(metadata, CLEANUP_FINALIZER);
     }
     match Written::of(objects.replace(place, Part::Main, definition), place) {
         Written::Failed => Progress::Failed,

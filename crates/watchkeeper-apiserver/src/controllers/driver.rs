@@ -52,10 +52,12 @@ pub(crate) async fn run(
                 None => std::future::pending().await,
             }
         };
+        // In a fixed order, so that a run can be repeated.
         tokio::select! {
+            biased;
+            changed = stop.changed() => if changed.is_err() { return },
             goes_on = feed.wait() => if !goes_on { return },
             () = due => {}
-            changed = stop.changed() => if changed.is_err() { return },
         }
     }
 }

@@ -25,6 +25,9 @@ pub(super) struct StoreFeed {
     generation: u64,
     newest: watch::Receiver<u64>,
     kinds: watch::Receiver<u64>,
+    trusted: watch::Receiver<Arc<str>>,
+    /// The authorities that have been heard of.
+    heard_trusted: Arc<str>,
     /// Everything up to this version has been heard.
     heard: u64,
 }
@@ -44,9 +47,18 @@ struct Reader {
 
 impl StoreFeed {
     /// A feed that begins with what is stored.
-    pub(super) fn new(api: Arc<Api>) -> Self {
+    pub(super) fn new(api: Arc<Api>, trusted: watch::Receiver<Arc<str>>) -> Self {
         let (newest, kinds) = (api.rest.store.subscribe(), api.rest.registry.subscribe());
-        Self { api, tables: BTreeMap::new(), generation: 0, newest, kinds, heard: 0 }
+        Self {
+            api,
+            tables: BTreeMap::new(),
+            generation: 0,
+            newest,
+            kinds,
+            trusted,
+            heard_trusted: Arc::from(""),
+            heard: 0,
+        }
     }
 
     /// Sees which tables there are; true if they are others than before.
@@ -126,12 +138,19 @@ impl StoreFeed {
 impl Feed for StoreFeed {
     async fn wait(&mut self) -> bool {
         tokio::select! {
+            biased;
             changed = self.newest.changed() => changed.is_ok(),
             changed = self.kinds.changed() => changed.is_ok(),
+            changed = self.trusted.changed() => changed.is_ok(),
         }
     }
 
     fn take(&mut self, changes: &mut Vec<Heard>) {
+        let trusted = Arc::clone(&self.trusted.borrow());
+        if trusted != self.heard_trusted {
+            self.heard_trusted = Arc::clone(&trusted);
+            changes.push(Heard::Trusted(trusted));
+        }
         let has_new_kinds = self.see_kinds();
         let mut version = self.api.rest.store.version();
         if version == self.heard && !has_new_kinds {

@@ -1,6 +1,6 @@
 //! What every namespace has, and the namespaces every cluster has.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
@@ -31,27 +31,21 @@ enum Task {
     FurnishAll,
 }
 
-/// What [`Furnisher`] puts into namespaces.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Furniture {
-    /// A service account named `default`.
-    pub(crate) has_service_account: bool,
-    /// The certificate authority of the server in PEM, for the config map `kube-root-ca.crt`.
-    pub(crate) root_certificate: Option<String>,
-}
-
 /// Sees that the system namespaces exist, and that every active namespace has its furniture; what is deleted or changed
 /// is put back.
 #[derive(Debug)]
 pub(crate) struct Furnisher {
-    furniture: Furniture,
+    /// Namespaces get their furniture; without it there are only the system namespaces.
+    furnishes: bool,
+    /// What pods verify the server with, once it is known.
+    certificate: Option<Arc<str>>,
     queue: Queue<Task>,
 }
 
 impl Furnisher {
-    /// A furnisher that begins with the system namespaces.
-    pub(crate) fn new(furniture: Furniture) -> Self {
-        let mut furnisher = Self { furniture, queue: Queue::default() };
+    /// A furnisher that begins with the system namespaces, and puts something into namespaces if it `furnishes`.
+    pub(crate) fn new(furnishes: bool) -> Self {
+        let mut furnisher = Self { furnishes, certificate: None, queue: Queue::default() };
         furnisher.create_all();
         furnisher
     }
@@ -81,6 +75,10 @@ impl Furnisher {
                     && matches!(kind.kind.as_str(), "Namespace" | "ServiceAccount" | "ConfigMap") =>
             {
                 self.create_all();
+                self.queue.add(Task::FurnishAll);
+            }
+            Change::Trusted(certificate) => {
+                self.certificate = Some(Arc::clone(certificate));
                 self.queue.add(Task::FurnishAll);
             }
             Change::Seen(_) | Change::Gone(_) | Change::Relisted(..) | Change::Kinds => {}
@@ -120,7 +118,7 @@ impl Furnisher {
     }
 
     fn furnish(&mut self, namespace: &str) {
-        if self.furniture.has_service_account || self.furniture.root_certificate.is_some() {
+        if self.furnishes {
             self.queue.add(Task::Furnish(namespace.into()));
         }
     }
@@ -136,11 +134,9 @@ impl Furnisher {
         {
             return true;
         }
-        let has_account = !self.furniture.has_service_account || {
-            let place = Place::new("", "v1", "ServiceAccount", namespace, SERVICE_ACCOUNT);
-            objects.object(&place).is_some() || create(&place, json!({}), objects)
-        };
-        let has_certificate = self.furniture.root_certificate.as_ref().is_none_or(|certificate| {
+        let account = Place::new("", "v1", "ServiceAccount", namespace, SERVICE_ACCOUNT);
+        let has_account = objects.object(&account).is_some() || create(&account, json!({}), objects);
+        let has_certificate = self.certificate.as_ref().is_none_or(|certificate| {
             let place = Place::new("", "v1", "ConfigMap", namespace, ROOT_CERTIFICATE);
             publish(&place, certificate, objects)
         });

@@ -191,6 +191,10 @@ impl Objects for World {
         self.all().into_iter().filter(is_wanted).collect()
     }
 
+    fn count(&self, kind: &Arc<GroupVersionKind>) -> usize {
+        self.list(kind, None).len()
+    }
+
     fn read(&self, place: &Place) -> Option<Value> {
         self.objects.borrow().get(place).cloned()
     }

@@ -37,20 +37,18 @@ use std::time::Duration;
 pub(crate) use self::background::Background;
 use self::{
     definitions::Definitions,
-    furnish::{Furnisher, Furniture},
+    furnish::Furnisher,
     garbage::Collector,
     namespaces::Namespaces,
     objects::{Change, Objects},
 };
 
 /// Which controllers run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct ControllerOptions {
     /// Those that run beside an API server in a cluster: garbage collection, the end of namespaces, what every namespace
     /// has. The clean-up of definitions and the system namespaces are part of the API server itself and always on.
     pub(crate) has_cluster_controllers: bool,
-    /// The certificate authority of the server in PEM, if it has one.
-    pub(crate) root_certificate: Option<String>,
 }
 
 /// All controllers that run.
@@ -66,15 +64,11 @@ impl Controllers {
     /// The controllers `options` ask for.
     pub(crate) fn new(options: ControllerOptions) -> Self {
         let has_all = options.has_cluster_controllers;
-        let furniture = Furniture {
-            has_service_account: has_all,
-            root_certificate: options.root_certificate.filter(|_| has_all),
-        };
         Self {
             collector: has_all.then(Collector::default),
             namespaces: has_all.then(Namespaces::default),
             definitions: Definitions::default(),
-            furnisher: Furnisher::new(furniture),
+            furnisher: Furnisher::new(has_all),
         }
     }
 

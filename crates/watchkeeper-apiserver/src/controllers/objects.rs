@@ -41,6 +41,8 @@ pub(crate) trait Objects: Live {
     fn kinds(&self) -> Vec<Served>;
     /// The objects of a kind, in one namespace or in all.
     fn list(&self, kind: &Arc<GroupVersionKind>, namespace: Option<&str>) -> Vec<Meta>;
+    /// How many objects of a kind there are.
+    fn count(&self, kind: &Arc<GroupVersionKind>) -> usize;
     /// The whole object at `place`.
     fn read(&self, place: &Place) -> Option<Value>;
     /// Creates an object.
@@ -64,6 +66,8 @@ pub(crate) enum Change {
     Relisted(Arc<GroupVersionKind>, Vec<Meta>),
     /// Other kinds are served than before.
     Kinds,
+    /// The server is vouched for by these authorities, in PEM.
+    Trusted(Arc<str>),
 }
 
 /// How a write went, as far as a controller cares.

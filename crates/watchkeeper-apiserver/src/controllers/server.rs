@@ -10,9 +10,8 @@ use super::{
     objects::{Deletion, Objects, Served},
 };
 use crate::{
-    auth::Asker,
     kinds::{GroupVersionKind, Kind, Kinds},
-    rest::{Request, Rest, key_of, options::Parameters, represent::Form, stored, table_of},
+    rest::{Request, Rest, key_of, stored, table_of},
     status::ApiError,
     storage::{Object, Query},
     strategy::Part,
@@ -49,31 +48,22 @@ impl Rest {
             ApiError::new(404, "NotFound", format!("the server serves no kind {:?}", place.kind.kind))
         })?;
         Ok(Request {
-            kind,
-            kinds,
-            namespace: place.namespace.to_string(),
-            name: place.name.to_string(),
-            parameters: Parameters::default(),
-            form: Form::Plain,
-            is_protobuf: false,
             content_type: Some("application/json".to_owned()),
             body: body.to_string().into(),
-            asker: Asker::server(),
             user_agent: Some(MANAGER.to_owned()),
+            ..Request::internal(kind, kinds, &place.namespace, &place.name)
         })
     }
 
-    fn stored(&self, place: &Place) -> Option<(Arc<Kind>, Arc<Object>)> {
-        let kind = kind_of(&self.registry.kinds(), &place.kind)?;
-        let object = self.store.get(&table_of(&kind), &key_of(&place.namespace, &place.name))?;
-        Some((kind, object))
+    fn stored(&self, kind: &Kind, place: &Place) -> Option<Arc<Object>> {
+        self.store.get(&table_of(kind), &key_of(&place.namespace, &place.name))
     }
 }
 
 impl Live for Rest {
     fn object(&self, place: &Place) -> Option<Meta> {
-        let (_, object) = self.stored(place)?;
-        Some(Meta::of_stored(&place.kind, &object))
+        let kind = kind_of(&self.registry.kinds(), &place.kind)?;
+        Some(Meta::of_stored(&place.kind, &*self.stored(&kind, place)?))
     }
 
     fn owner(&self, owner: &Owner, namespace: &str) -> Look {
@@ -115,9 +105,15 @@ impl Objects for Rest {
         page.objects.iter().map(|object| Meta::of_stored(kind, object)).collect()
     }
 
+    fn count(&self, kind: &Arc<GroupVersionKind>) -> usize {
+        kind_of(&self.registry.kinds(), kind).map_or(0, |kind| self.store.count(&table_of(&kind)))
+    }
+
     fn read(&self, place: &Place) -> Option<Value> {
-        let (kind, object) = self.stored(place)?;
-        Some(stored::Served::new(&kind, &self.registry.kinds()).object(&object))
+        let kinds = self.registry.kinds();
+        let kind = kind_of(&kinds, &place.kind)?;
+        let object = self.stored(&kind, place)?;
+        Some(stored::Served::new(&kind, &kinds).object(&object))
     }
 
     fn create(&self, place: &Place, object: Value) -> Result<(), ApiError> {

@@ -19,7 +19,7 @@ use super::{
 use crate::clock::{Clock, TokioClock};
 
 fn all_controllers() -> Controllers {
-    Controllers::new(ControllerOptions { has_cluster_controllers: true, root_certificate: None })
+    Controllers::new(ControllerOptions { has_cluster_controllers: true })
 }
 
 /// Hands on every change and takes every step; the date moves on to what is due, as long as that is near.
@@ -92,9 +92,8 @@ fn a_service_account_that_is_deleted_comes_back() {
 
 #[test]
 fn the_certificate_is_in_every_namespace_and_stays_what_it_is() {
-    let options =
-        ControllerOptions { has_cluster_controllers: true, root_certificate: Some("certificate".to_owned()) };
-    let (mut controllers, world) = (Controllers::new(options), World::new());
+    let (mut controllers, world) = (all_controllers(), World::new());
+    controllers.take(&Change::Trusted("certificate".into()));
     let place = Place::new("", "v1", "ConfigMap", "kube-system", "kube-root-ca.crt");
     settle(&mut controllers, &world);
     world.user_edits(&place, |object| object["data"] = json!({"ca.crt": "forged"}));
@@ -104,9 +103,9 @@ fn the_certificate_is_in_every_namespace_and_stays_what_it_is() {
 
 #[test]
 fn without_cluster_controllers_there_are_namespaces_and_nothing_ends() {
-    let options =
-        ControllerOptions { has_cluster_controllers: false, root_certificate: Some("c".to_owned()) };
+    let options = ControllerOptions { has_cluster_controllers: false };
     let (mut controllers, world) = (Controllers::new(options), World::new());
+    controllers.take(&Change::Trusted("certificate".into()));
     settle(&mut controllers, &world);
     assert_eq!(world.all().len(), 4, "four namespaces and nothing in them");
     world.put(&namespace("ns"), json!({}));
@@ -237,7 +236,7 @@ fn definition_place() -> Place {
 fn a_definition_goes_after_its_objects() {
     // The clean-up of definitions is part of the API server and not of the cluster.
     for has_cluster_controllers in [true, false] {
-        let options = ControllerOptions { has_cluster_controllers, root_certificate: None };
+        let options = ControllerOptions { has_cluster_controllers };
         let (mut controllers, world) = (Controllers::new(options), World::new());
         world.serve("example.com", "v1", "Foo", "foos", true);
         let foo = |name: &str| Place::new("example.com", "v1", "Foo", "ns", name);

@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Value, json};
 
-use super::{Request, Rest, errors, key_of, meta, table_of};
+use super::{Request, Rest, errors, meta};
 use crate::{
-    crd::{self, CLEANUP_FINALIZER, CustomKinds},
+    crd::{self, CustomKinds},
     kinds::Kind,
     schema::TypeRef,
     status::ApiError,
@@ -28,7 +28,7 @@ pub(super) fn is_definition(kind: &Kind) -> bool {
 impl Rest {
     /// Follows a write to an object of `kind`: what is served is right when the write is answered.
     pub(super) fn after_write(&self, kind: &Kind) {
-        if is_definition(kind) || (kind.custom.is_some() && self.is_ending(kind)) {
+        if is_definition(kind) {
             self.settle_definitions();
         }
     }
@@ -49,7 +49,8 @@ impl Rest {
         definition.is_some_and(|definition| meta::is_being_deleted(&definition.to_value(API_VERSION, KIND)))
     }
 
-    /// Brings the status of every definition up to date, ends those that are to end, and serves what they say.
+    /// Brings the status of every definition up to date, and serves what they say. Those that are being deleted are served
+    /// until the controllers have seen their objects off.
     fn settle_definitions(&self) {
         let mut known = self.definitions.lock();
         let query = Query { prefix: "", start: "", at: None, limit: None, filter: None };
@@ -73,58 +74,13 @@ impl Rest {
                 *object = stored;
             }
         }
-        let mut served = Vec::new();
-        for (object, definition) in &definitions {
-            let is_gone =
-                meta::is_being_deleted(definition) && self.end_definition(definition, object.version);
-            if !is_gone {
-                served.push(definition);
-            }
-        }
+        let served: Vec<&Value> = definitions.iter().map(|(_, definition)| definition).collect();
         self.serve(&served, &mut known);
     }
 
     fn store_definition(&self, definition: &Value, version: u64) -> Option<Arc<Object>> {
         let content = crate::storage::Content::new(definition, Box::default()).ok()?;
         self.store.put(TABLE, content, Expected::Version(version), self.now()).ok()
-    }
-
-    /// Deletes the objects of a definition that is to end, and it when none is left; whether it is gone.
-    fn end_definition(&self, definition: &Value, version: u64) -> bool {
-        let text = |path: &str| definition.pointer(path).and_then(Value::as_str).unwrap_or_default();
-        let (group, plural) = (text("/spec/group"), text("/spec/names/plural"));
-        let kinds = self.registry.kinds();
-        let kind = kinds.group(group).into_iter().flat_map(|group| &group.versions).find_map(|version| {
-            version.kinds.iter().find(|kind| kind.plural == plural && kind.custom.is_some())
-        });
-        if let Some(kind) = kind {
-            self.delete_all(kind, &kinds);
-            if self.store.count(&table_of(kind)) > 0 {
-                return false;
-            }
-        }
-        let mut definition = definition.clone();
-        let finalizers = definition.pointer_mut("/metadata/finalizers").and_then(Value::as_array_mut);
-        let is_held = finalizers.is_some_and(|finalizers| {
-            finalizers.retain(|name| name != CLEANUP_FINALIZER);
-            !finalizers.is_empty()
-        });
-        if is_held {
-            self.store_definition(&definition, version);
-            return false;
-        }
-        self.store.delete(TABLE, &key_of("", meta::text(&definition, "name")), version, self.now()).is_ok()
-    }
-
-    fn delete_all(&self, kind: &Arc<Kind>, kinds: &Arc<crate::kinds::Kinds>) {
-        let query = Query { prefix: "", start: "", at: None, limit: None, filter: None };
-        let objects = self.store.list(&table_of(kind), query, self.now()).map(|page| page.objects);
-        for object in objects.unwrap_or_default() {
-            let (namespace, name) = (&object.content.namespace, &object.content.name);
-            let request = Request::internal(Arc::clone(kind), Arc::clone(kinds), namespace, name);
-            // Those that are held by finalizers stay, and so does the definition.
-            let _ = self.delete_quietly(&request);
-        }
     }
 
     /// Makes the kinds of `definitions` those that are served. `known` is what each said when it was served last: only a

@@ -23,6 +23,8 @@ use crate::{
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
+/// Namespaces that nobody may delete.
+const IMMORTAL_NAMESPACES: [&str; 3] = ["default", "kube-public", "kube-system"];
 const JOB_WARNING: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background \
                            to remove them or set propagationPolicy=Orphan to suppress this warning";
 
@@ -58,6 +60,10 @@ impl Rest {
     /// DELETE of an object.
     pub(crate) fn delete(&self, request: &Request) -> Result<Answer, ApiError> {
         let options = DeleteOptions::read(request)?;
+        let is_namespace = request.kind.gvk.kind == "Namespace" && request.kind.gvk.group.is_empty();
+        if is_namespace && IMMORTAL_NAMESPACES.contains(&request.name.as_str()) {
+            return Err(errors::forbidden(&request.kind, &request.name, "this namespace may not be deleted"));
+        }
         let deleted = self.delete_object(request, &options)?;
         let mut warnings = Vec::new();
         if options.propagation.is_none() && is_job(&request.kind) {
@@ -91,20 +97,6 @@ impl Rest {
         let representer = Representer::new(request.served(), request.form.clone(), self.now());
         let metadata = read::list_metadata(&page, token, request, list.selector.is_empty());
         Ok(Answer::new(200, show_list(&representer, &page.objects, metadata)))
-    }
-
-    /// Deletes an object the way a client without options does, for the server itself and under its locks: nothing follows.
-    pub(super) fn delete_quietly(&self, request: &Request) -> Result<(), ApiError> {
-        let current = self.current(request)?;
-        let old = request.served().object(&current);
-        let new = self.marked(request, &DeleteOptions::default(), &old)?;
-        if is_done(&new) {
-            let _ = self.store.delete(&request.table(), &request.key(), current.version, self.now());
-        } else if new != old {
-            let content = request.served().content(new)?;
-            let _ = self.store.put(&request.table(), content, Expected::Version(current.version), self.now());
-        }
-        Ok(())
     }
 
     /// Takes an object out of the store; whether it was still of this version.

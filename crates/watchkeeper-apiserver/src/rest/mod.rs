@@ -51,7 +51,7 @@ pub(crate) struct Rest {
     /// The objects.
     pub(crate) store: Arc<dyn Storage>,
     /// What is served.
-    pub(crate) registry: Registry,
+    pub(crate) registry: Arc<Registry>,
     /// The time.
     pub(crate) clock: Arc<dyn Clock>,
     /// Names, uids and jitter.
@@ -149,7 +149,7 @@ impl Request {
     }
 
     /// A request of the server itself about an object.
-    fn internal(kind: Arc<Kind>, kinds: Arc<Kinds>, namespace: &str, name: &str) -> Self {
+    pub(crate) fn internal(kind: Arc<Kind>, kinds: Arc<Kinds>, namespace: &str, name: &str) -> Self {
         Self {
             kind,
             kinds,

@@ -15,7 +15,7 @@ use crate::{
     kinds::Kind,
     status::ApiError,
     storage::{Object, Page, Query},
-    watch::{Frames, Scope, Start, Watcher},
+    watch::{Frames, Scope, Start, WatchedKind, Watcher},
 };
 
 /// How long a read waits for a version that has not come yet.
@@ -180,6 +180,10 @@ impl Rest {
         Ok(Answer::new(
             200,
             match watcher {
+                Ok(watcher) if request.kind.custom.is_some() => {
+                    let kind = WatchedKind::new(Arc::clone(&self.registry), request.kind.gvk.clone());
+                    Payload::Watch(Box::new(watcher.while_served(kind)))
+                }
                 Ok(watcher) => Payload::Watch(Box::new(watcher)),
                 Err(frame) => Payload::Frames(frame),
             },

@@ -1,6 +1,7 @@
 //! Watches: what happens to the objects of a resource, as it happens.
 
 mod frame;
+mod kind;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,7 @@ use futures_util::{Stream, stream};
 use tokio::sync::watch;
 
 pub(crate) use frame::{FrameType, Frames};
+pub(crate) use kind::WatchedKind;
 
 use crate::{
     clock::{Clock, Sleep},
@@ -73,6 +75,8 @@ pub(crate) struct Watcher {
     timers: Timers,
     /// Tells that the server goes away.
     shutdown: watch::Receiver<bool>,
+    /// The kind, if it can go.
+    kind: Option<WatchedKind>,
 }
 
 #[derive(Debug)]
@@ -156,7 +160,15 @@ impl Watcher {
             has_ended: false,
             timers,
             shutdown,
+            kind: None,
         })
+    }
+
+    /// The same watch, ending when `kind` is served no longer: after the last event of its objects.
+    #[must_use]
+    pub(crate) fn while_served(mut self, kind: WatchedKind) -> Self {
+        self.kind = Some(kind);
+        self
     }
 
     /// The frames, one line each.
@@ -255,6 +267,10 @@ impl Watcher {
             // A server that was dropped is as gone as one that was shut down.
             let _ = shutdown.wait_for(|is_down| *is_down).await;
         };
+        let is_gone = async |kind: &mut Option<WatchedKind>| match kind {
+            Some(kind) => kind.gone().await,
+            None => std::future::pending().await,
+        };
         tokio::select! {
             biased;
             () = is_down(&mut self.shutdown) => Woken::End,
@@ -264,6 +280,8 @@ impl Watcher {
                 self.timers.next_bookmark();
                 Woken::Bookmark
             }
+            // Last, so that everything that happened before is sent.
+            () = is_gone(&mut self.kind) => Woken::End,
         }
     }
 }

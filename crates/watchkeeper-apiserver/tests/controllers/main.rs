@@ -5,6 +5,7 @@
     reason = "helpers of tests: a panic is a failure, and output is shown with it"
 )]
 
+mod definitions;
 mod garbage;
 mod namespaces;
 mod session;

@@ -26,6 +26,19 @@ async fn a_new_server_has_its_namespaces_with_a_service_account_each() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn system_namespaces_are_not_deleted_or_come_back() {
+    let session = Session::new();
+    for name in ["default", "kube-public", "kube-system"] {
+        let answer = session.request("DELETE", &format!("{NAMESPACES}/{name}"), None).await;
+        assert_eq!(answer, Err(403), "{name}");
+    }
+    let path = format!("{NAMESPACES}/kube-node-lease");
+    let uid = session.get(&path).await.unwrap()["metadata"]["uid"].clone();
+    session.delete(&path, "Background").await;
+    session.until(&path, |found| found.is_some_and(|found| found["metadata"]["uid"] != uid)).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_new_namespace_is_active_and_gets_a_service_account_again_and_again() {
     let session = Session::new();
     let created = session.create(NAMESPACES, namespace("n")).await;
@@ -131,4 +144,22 @@ async fn a_server_that_is_shut_down_has_ended_its_controllers() {
     let before = session.get(NAMESPACES).await.unwrap();
     session.rest().await;
     assert_eq!(session.get(NAMESPACES).await.unwrap(), before, "nobody writes any more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_with_a_certificate_publishes_its_authority_in_every_namespace() {
+    let session = Session::new();
+    let map = format!("{NAMESPACES}/n/configmaps/kube-root-ca.crt");
+    session.create(NAMESPACES, namespace("n")).await;
+    session.rest().await;
+    assert!(session.get(&map).await.is_none(), "there is none yet");
+    let endpoint = session.server.listen_tls(([127, 0, 0, 1], 0).into()).await.unwrap();
+    let found = session.until(&map, |found| found.is_some()).await.unwrap();
+    assert_eq!(found["data"]["ca.crt"].as_str(), endpoint.authority());
+    session.patch(&map, json!({"data": {"ca.crt": "forged"}})).await;
+    let is_right = |found: Option<&Value>| {
+        found.is_some_and(|found| found["data"]["ca.crt"].as_str() == endpoint.authority())
+    };
+    session.until(&map, is_right).await;
+    session.server.shutdown().await;
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::AsyncBufRead;
 use kube_client::{Client, Error};
 use serde_json::{Value, json};
 use watchkeeper_apiserver::ApiServer;
@@ -61,6 +62,12 @@ impl Session {
     pub(crate) async fn delete(&self, path: &str, policy: &str) -> Value {
         let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy});
         self.request("DELETE", path, Some(&options)).await.unwrap()
+    }
+
+    /// The frames of a watch, as they come.
+    pub(crate) async fn watch(&self, path: &str) -> impl AsyncBufRead {
+        let request = http::Request::builder().uri(path).body(Vec::new()).unwrap();
+        self.client.request_stream(request).await.unwrap()
     }
 
     /// The names in a list.

@@ -30,7 +30,7 @@ impl Collector {
             Change::Seen(object) if is_collected(&object.place.kind) => self.graph.observe(object.clone()),
             Change::Gone(object) => self.graph.forget(&object.uid),
             Change::Relisted(kind, objects) if is_collected(kind) => self.graph.relist(kind, objects.clone()),
-            Change::Seen(_) | Change::Relisted(..) => {}
+            Change::Seen(_) | Change::Relisted(..) | Change::Trusted(_) => {}
             Change::Kinds => self.graph.kinds_changed(),
         }
     }

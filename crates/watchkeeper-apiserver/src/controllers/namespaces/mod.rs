@@ -72,6 +72,7 @@ impl Namespaces {
                 self.look_at_all();
             }
             Change::Kinds => self.look_at_all(),
+            Change::Trusted(_) => {}
         }
     }
 
