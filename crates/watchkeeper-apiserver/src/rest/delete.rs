@@ -101,7 +101,7 @@ impl Rest {
         if is_done(&new) {
             let _ = self.store.delete(&request.table(), &request.key(), current.version, self.now());
         } else if new != old {
-            let content = request.served().content(new)?;
+            let content = request.served().content(&new)?;
             let _ = self.store.put(&request.table(), content, Expected::Version(current.version), self.now());
         }
         Ok(())
@@ -137,7 +137,7 @@ impl Rest {
             if new == old || options.is_dry_run {
                 return Ok(Deleted { object: new, is_gone: false });
             }
-            let content = request.served().content(new.clone())?;
+            let content = request.served().content(&new)?;
             if let Ok(stored) =
                 self.store.put(&table, content, Expected::Version(current.version), self.now())
             {
