@@ -160,7 +160,7 @@ impl Client {
         match frame {
             "ADDED" => assert!(self.objects.insert(name, version).is_none(), "added once"),
             "MODIFIED" => {
-                assert!(self.objects.insert(name, version).is_some(), "modified after it was added")
+                assert!(self.objects.insert(name, version).is_some(), "modified after it was added");
             }
             "DELETED" => assert!(self.objects.remove(&name).is_some(), "deleted after it was added"),
             "BOOKMARK" => {}

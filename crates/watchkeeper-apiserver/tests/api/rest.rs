@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use watchkeeper_apiserver::{Clock, TokioClock};
+
 use crate::support::{Cluster, read, version};
 use serde_json::{Value, json};
 
@@ -50,10 +52,11 @@ async fn a_stale_update_is_a_conflict() {
 async fn a_future_version_is_waited_for_and_then_refused() {
     let cluster = Cluster::new();
     let newest = version(&cluster.ok("GET", MAPS, Value::Null).await);
-    let began = tokio::time::Instant::now();
+    let clock = TokioClock::new();
+    let began = clock.now();
     let path = format!("{MAPS}?resourceVersion={}&resourceVersionMatch=NotOlderThan", newest + 1);
     let response = cluster.send("GET", &path, &Value::Null).await;
-    assert_eq!(began.elapsed(), Duration::from_secs(3));
+    assert_eq!(clock.now().duration_since(began).unwrap(), Duration::from_secs(3));
     assert_eq!(response.headers()["retry-after"], "1");
     let (code, status) = read(response).await;
     assert_eq!((code, &status["details"]["causes"][0]["reason"]), (504, &json!("ResourceVersionTooLarge")));
