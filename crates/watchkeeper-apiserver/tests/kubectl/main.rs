@@ -12,7 +12,7 @@ use std::{
 use session::Kubectl;
 use watchkeeper_apiserver::ApiServer;
 
-const DEPLOYMENT: &str = r#"
+const DEPLOYMENT: &str = r"
 apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -28,7 +28,7 @@ spec:
       - name: main
         image: pause:1
         ports: [{containerPort: 80}]
-"#;
+";
 
 const CRD: &str = r#"
 apiVersion: apiextensions.k8s.io/v1

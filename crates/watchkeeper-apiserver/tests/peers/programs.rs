@@ -16,7 +16,7 @@ pub(crate) fn go_programs() -> &'static Path {
         fs::create_dir_all(&programs).expect("the test's own folder can be written");
         let status = Command::new("go")
             .current_dir(sources)
-            .args(["build", "-trimpath", "-ldflags=-s -w", "-o"])
+            .args(["build", "-ldflags=-s -w", "-o"])
             .arg(&programs)
             .arg("./...")
             .status()
