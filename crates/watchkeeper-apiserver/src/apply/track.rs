@@ -1,6 +1,9 @@
 //! How managers change with the object.
 
-use std::collections::{BTreeMap, btree_map::Entry as MapEntry};
+use std::{
+    collections::{BTreeMap, btree_map::Entry as MapEntry},
+    sync::LazyLock,
+};
 
 use super::{
     BEFORE_FIRST_APPLY, Changes, Conflicts, Entry, Fault, FieldSet, Managed, Manager, ManagerId, Operation,
@@ -17,20 +20,22 @@ pub(super) enum Refused {
 }
 
 /// Fields nobody manages: they name the object, or are the server's.
-const UNMANAGED: &[&[&str]] = &[
-    &["apiVersion"],
-    &["kind"],
-    &["metadata"],
-    &["metadata", "clusterName"],
-    &["metadata", "creationTimestamp"],
-    &["metadata", "generation"],
-    &["metadata", "managedFields"],
-    &["metadata", "name"],
-    &["metadata", "namespace"],
-    &["metadata", "resourceVersion"],
-    &["metadata", "selfLink"],
-    &["metadata", "uid"],
-];
+static UNMANAGED: LazyLock<FieldSet> = LazyLock::new(|| {
+    FieldSet::of_fields(&[
+        &["apiVersion"],
+        &["kind"],
+        &["metadata"],
+        &["metadata", "clusterName"],
+        &["metadata", "creationTimestamp"],
+        &["metadata", "generation"],
+        &["metadata", "managedFields"],
+        &["metadata", "name"],
+        &["metadata", "namespace"],
+        &["metadata", "resourceVersion"],
+        &["metadata", "selfLink"],
+        &["metadata", "uid"],
+    ])
+});
 
 /// The differences between two objects, in each version a manager wrote in.
 struct Comparisons<'a> {
@@ -54,6 +59,12 @@ impl<'a> Comparisons<'a> {
                 Ok(place.insert(changes).as_ref())
             }
         }
+    }
+
+    /// As [`Comparisons::at`], for the last time.
+    fn take(mut self, api_version: &str) -> Result<Option<Changes>, Fault> {
+        self.at(api_version)?;
+        Ok(self.by_version.remove(api_version).flatten())
     }
 }
 
@@ -103,12 +114,12 @@ pub(super) fn update(
     let mut comparisons = Comparisons::new(live, new, subject);
     give_up(managed, &mut comparisons, None)?;
 
-    let Some(Changes { modified, added, .. }) = comparisons.at(&subject.api_version)?.cloned() else {
+    let Some(Changes { modified, added, .. }) = comparisons.take(&subject.api_version)? else {
         return Ok(());
     };
     let mut fields = modified;
     fields.join(added);
-    fields.subtract(&FieldSet::of_fields(UNMANAGED));
+    fields.subtract(&UNMANAGED);
     if !fields.is_empty() {
         let id = subject.manager_id(manager.name, Operation::Update);
         if let Some(previous) = managed.get(&id) {
@@ -214,10 +225,9 @@ pub(super) fn apply(
     give_up(&mut managed, &mut comparisons, Some(&id)).map_err(fault("failed to compare objects"))?;
 
     let is_changed = live.is_none_or(|live| !same(live, &object));
-    let unmanaged = FieldSet::of_fields(UNMANAGED);
     managed.retain(|other, entry| {
         if *other == id {
-            entry.fields.subtract(&unmanaged);
+            entry.fields.subtract(&UNMANAGED);
             if is_changed {
                 entry.time = Some(manager.now);
             }
