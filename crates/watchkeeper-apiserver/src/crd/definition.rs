@@ -77,7 +77,9 @@ pub(crate) fn validate(definition: &Value, old: Option<&Value>, errors: &mut Err
     let form = internal(definition);
     let root = At::root(&form);
     let spec = root.at("spec");
-    name(&root, errors);
+    if old.is_none() {
+        name(&root, errors);
+    }
     group(&spec.at("group"), errors);
     spec.at("scope").required_one_of(&["Cluster", "Namespaced"], errors);
     versions(&spec, errors);

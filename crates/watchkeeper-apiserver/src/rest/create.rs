@@ -66,9 +66,10 @@ impl Rest {
         self.check_definition(request)?;
         self.check_namespace(request, &given_name)?;
 
-        let template = object;
+        let mut template = object;
         for attempt in 1.. {
-            let mut object = template.clone();
+            // Only a generated name can be taken and another one tried.
+            let mut object = if is_named { std::mem::take(&mut template) } else { template.clone() };
             self.set_system_fields(&mut object)?;
             if !is_named && !prefix.is_empty() {
                 let name = meta::generated_name(&prefix, &mut self.random.lock());
@@ -91,7 +92,7 @@ impl Rest {
                 warnings.extend(strategy.warnings(&object, None));
                 return Ok(object);
             }
-            let content = request.served().content(object.clone())?;
+            let content = request.served().content(&object)?;
             match self.store.put(&table_of(kind), content, Expected::Absent, self.now()) {
                 Ok(stored) => {
                     claim.keep();

@@ -129,7 +129,7 @@ impl Rest {
             if new == old || options.is_dry_run {
                 return Ok(Deleted { object: new, is_gone: false });
             }
-            let content = request.served().content(new.clone())?;
+            let content = request.served().content(&new)?;
             if let Ok(stored) =
                 self.store.put(&table, content, Expected::Version(current.version), self.now())
             {

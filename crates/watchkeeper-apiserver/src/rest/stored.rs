@@ -1,12 +1,13 @@
 //! Stored objects in the version a client asks for, and back.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use serde_json::Value;
 
 use crate::{
     convert::convert,
     kinds::{Kind, Kinds},
+    status::ApiError,
     storage::{Content, Object},
 };
 
@@ -43,9 +44,13 @@ impl Served {
     }
 
     /// What is stored of an object: it in the version it is stored in, and what selectors may ask about.
-    pub(crate) fn content(&self, object: Value) -> Result<Content, crate::status::ApiError> {
-        let object = convert(object, &self.kind, &self.stored);
+    pub(crate) fn content(&self, object: &Value) -> Result<Content, ApiError> {
+        let object = if self.kind.gvk == self.stored.gvk {
+            Cow::Borrowed(object)
+        } else {
+            Cow::Owned(convert(object.clone(), &self.kind, &self.stored))
+        };
         let fields = self.stored.selectable_fields(&object).into();
-        Content::new(&object, fields).map_err(|error| crate::status::ApiError::internal(error.to_string()))
+        Content::new(&object, fields).map_err(|error| ApiError::internal(error.to_string()))
     }
 }

@@ -288,7 +288,7 @@ impl Rest {
                 return Ok(());
             }
             write_empty(&mut object, &request.kind.ty);
-            let content = request.served().content(object)?;
+            let content = request.served().content(&object)?;
             let expected = Expected::Version(current.version);
             if self.store.put(&request.table(), content, expected, self.now()).is_ok() {
                 return Ok(());

@@ -171,7 +171,7 @@ impl Rest {
             warnings.extend(strategy.warnings(&new, Some(old)));
             return Ok(Some(new));
         }
-        let content = request.served().content(new.clone())?;
+        let content = request.served().content(&new)?;
         let Ok(stored) = self.store.put(&table, content, Expected::Version(current.version), now) else {
             return Ok(None);
         };

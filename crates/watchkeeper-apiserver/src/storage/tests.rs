@@ -12,7 +12,7 @@ use serde_json::json;
 use super::*;
 
 const TABLE: &str = "configmaps";
-const WINDOW: HistoryWindow = HistoryWindow { events: 12, age: Duration::from_secs(60) };
+const WINDOW: HistoryWindow = HistoryWindow { events: 12, age: Duration::from_mins(1) };
 
 #[derive(Debug, Clone)]
 enum Step {

@@ -32,7 +32,7 @@ struct Fixture {
 
 impl Fixture {
     fn new(events: usize) -> Self {
-        let window = HistoryWindow { events, age: Duration::from_secs(3600) };
+        let window = HistoryWindow { events, age: Duration::from_hours(1) };
         let kinds = Registry::new().kinds();
         Self {
             store: Arc::new(MemoryStore::new(window)),
@@ -67,8 +67,8 @@ impl Fixture {
             after,
             marks_initial_end: false,
             sends_bookmarks: true,
-            timeout: Duration::from_secs(300),
-            bookmark_interval: Duration::from_secs(60),
+            timeout: Duration::from_mins(5),
+            bookmark_interval: Duration::from_mins(1),
         }
     }
 
@@ -143,6 +143,12 @@ struct Client {
 }
 
 impl Client {
+    fn read(&mut self, watcher: &mut Watcher) {
+        for (frame, object) in drain(watcher) {
+            self.take(&frame, &object);
+        }
+    }
+
     fn take(&mut self, frame: &str, object: &Value) {
         let version = version(object);
         assert!(
@@ -154,7 +160,7 @@ impl Client {
         match frame {
             "ADDED" => assert!(self.objects.insert(name, version).is_none(), "added once"),
             "MODIFIED" => {
-                assert!(self.objects.insert(name, version).is_some(), "modified after it was added")
+                assert!(self.objects.insert(name, version).is_some(), "modified after it was added");
             }
             "DELETED" => assert!(self.objects.remove(&name).is_some(), "deleted after it was added"),
             "BOOKMARK" => {}
@@ -177,7 +183,7 @@ proptest! {
                     fixture.put(&format!("n{name}"), &label.to_string());
                 }
                 Step::Delete(name) => fixture.delete(&format!("n{name}")),
-                Step::Read => drain(&mut watcher).iter().for_each(|(frame, object)| client.take(frame, object)),
+                Step::Read => client.read(&mut watcher),
                 Step::Resume => {
                     watcher = fixture.watch(selector, Fixture::start(client.last)).unwrap();
                 }
@@ -197,7 +203,7 @@ proptest! {
                 }
             }
         }
-        drain(&mut watcher).iter().for_each(|(frame, object)| client.take(frame, object));
+        client.read(&mut watcher);
         prop_assert_eq!(client.objects, fixture.listed(selector));
     }
 }

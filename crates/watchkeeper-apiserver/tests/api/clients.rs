@@ -14,7 +14,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
-use watchkeeper_apiserver::ApiServer;
+use watchkeeper_apiserver::{ApiServer, Clock, TokioClock};
 
 fn map(name: &str) -> ConfigMap {
     serde_json::from_value(json!({"metadata": {"name": name}})).unwrap()
@@ -85,10 +85,11 @@ async fn an_expired_start_is_a_frame_and_a_timeout_ends_the_watch() {
     assert_eq!((frame.as_str(), &status["code"]), ("ERROR", &json!(410)));
     assert!(watch.next().await.is_none());
 
-    let began = tokio::time::Instant::now();
+    let clock = TokioClock::new();
+    let began = clock.now();
     let mut watch = cluster.watch(&format!("{maps}?watch=true&timeoutSeconds=7")).await;
     assert!(watch.next().await.is_none());
-    assert_eq!(began.elapsed(), Duration::from_secs(7));
+    assert_eq!(clock.now().duration_since(began).unwrap(), Duration::from_secs(7));
 }
 
 /// Sends a request over HTTP/1.1 and reads until `until` has been seen.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use watchkeeper_apiserver::{Clock, TokioClock};
+
 use crate::support::{Cluster, read, version};
 use serde_json::{Value, json};
 
@@ -50,10 +52,11 @@ async fn a_stale_update_is_a_conflict() {
 async fn a_future_version_is_waited_for_and_then_refused() {
     let cluster = Cluster::new();
     let newest = version(&cluster.ok("GET", MAPS, Value::Null).await);
-    let began = tokio::time::Instant::now();
+    let clock = TokioClock::new();
+    let began = clock.now();
     let path = format!("{MAPS}?resourceVersion={}&resourceVersionMatch=NotOlderThan", newest + 1);
     let response = cluster.send("GET", &path, &Value::Null).await;
-    assert_eq!(began.elapsed(), Duration::from_secs(3));
+    assert_eq!(clock.now().duration_since(began).unwrap(), Duration::from_secs(3));
     assert_eq!(response.headers()["retry-after"], "1");
     let (code, status) = read(response).await;
     assert_eq!((code, &status["details"]["causes"][0]["reason"]), (504, &json!("ResourceVersionTooLarge")));
@@ -258,12 +261,17 @@ async fn a_definition_is_served_at_once_and_goes_with_its_objects() {
     assert_eq!(cluster.get("/apis/example.com/v1").await.0, 200);
 
     cluster.ok("DELETE", &format!("{definitions}/foos.example.com"), Value::Null).await;
+    while cluster.get(&format!("{foos}/f")).await.0 != 404 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
     let left = cluster.ok("GET", foos, Value::Null).await;
     assert_eq!(left["items"].as_array().unwrap().len(), 1, "what is held is still there, and so is its kind");
     foo["metadata"] = json!({"name": "new"});
     assert_eq!(cluster.call("POST", foos, foo).await.0, 405);
     cluster.patch(&format!("{foos}/held"), json!({"metadata": {"finalizers": null}})).await;
-    assert_eq!(cluster.get(&format!("{definitions}/foos.example.com")).await.0, 404);
+    while cluster.get(&format!("{definitions}/foos.example.com")).await.0 != 404 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
     assert_eq!(cluster.get(foos).await, (404, json!("404 page not found\n")));
 }
 

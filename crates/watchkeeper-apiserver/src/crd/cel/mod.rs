@@ -18,7 +18,7 @@ use serde_json::Value;
 
 pub(crate) use self::{check::problem, compile::compile};
 use super::{
-    structural::{Additional, Structural},
+    structural::{Additional, Structural, Ty},
     validate::{NO_PATH, correlated},
 };
 use crate::field::{FieldError, FieldErrorKind};
@@ -256,7 +256,16 @@ impl Rule {
     }
 }
 
+/// Items a list may have in a schema that does not say: as many as a request can hold.
+const UNBOUNDED: u64 = 1 << 20;
+
 impl Compiled {
+    /// Whether loops within loops take longer than any object should, for the largest collections the schema allows.
+    pub(crate) fn costs_too_much(&self, schema: &Structural) -> bool {
+        // One loop over anything a request can hold is affordable.
+        self.steps_by_depth.len() > 2 && self.cost(most_items(schema)) > 10 * BUDGET
+    }
+
     /// Steps for collections of up to `size` items.
     fn cost(&self, size: u64) -> u64 {
         let mut rounds: u64 = 1;
@@ -267,6 +276,23 @@ impl Compiled {
         }
         cost
     }
+}
+
+/// Items of the largest list or map a schema allows.
+fn most_items(schema: &Structural) -> u64 {
+    let own = match schema.ty {
+        Some(Ty::Array) => schema.bounds.max_items.unwrap_or(UNBOUNDED),
+        Some(Ty::Object) if !matches!(schema.additional, Additional::None) => {
+            schema.bounds.max_properties.unwrap_or(UNBOUNDED)
+        }
+        _ => 0,
+    };
+    let below = schema.properties.values().chain(schema.items.as_deref());
+    let additional = match &schema.additional {
+        Additional::Of(of) => Some(&**of),
+        Additional::None | Additional::Any => None,
+    };
+    below.chain(additional).map(most_items).max().unwrap_or(0).max(own)
 }
 
 fn optional(value: OptionalValue) -> Cel {

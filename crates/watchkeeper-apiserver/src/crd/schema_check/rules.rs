@@ -90,6 +90,9 @@ pub(super) fn check(schema: &At<'_>, is_root: bool, uncorrelatable: Option<&str>
                 {
                     errors.push(shown(&text, detail));
                 }
+                if compiled.costs_too_much(&structural) {
+                    errors.push(text.forbidden("estimated rule cost exceeds budget by factor of more than 100x (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"));
+                }
                 let uses_old = compiled.program.references().has_variable("oldSelf");
                 match (uncorrelatable, uses_old) {
                     (Some(path), true) => errors.push(text.invalid(format!(

@@ -15,7 +15,7 @@ use crate::{
         at::{At, Errors},
         edit::{
             self,
-            Lit::{B, O, S, Z},
+            Lit::{B, O, S},
         },
         metadata,
         names::{self, NameRule},

@@ -56,6 +56,7 @@ fn template(spec: &Value) -> Value {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn a_new_object_is_refused_for_each_reason_there_is() {
     let selector = json!({"matchLabels": {"a": "b"}});
     let workload = |extra: Value| {
