@@ -261,12 +261,17 @@ async fn a_definition_is_served_at_once_and_goes_with_its_objects() {
     assert_eq!(cluster.get("/apis/example.com/v1").await.0, 200);
 
     cluster.ok("DELETE", &format!("{definitions}/foos.example.com"), Value::Null).await;
+    while cluster.get(&format!("{foos}/f")).await.0 != 404 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
     let left = cluster.ok("GET", foos, Value::Null).await;
     assert_eq!(left["items"].as_array().unwrap().len(), 1, "what is held is still there, and so is its kind");
     foo["metadata"] = json!({"name": "new"});
     assert_eq!(cluster.call("POST", foos, foo).await.0, 405);
     cluster.patch(&format!("{foos}/held"), json!({"metadata": {"finalizers": null}})).await;
-    assert_eq!(cluster.get(&format!("{definitions}/foos.example.com")).await.0, 404);
+    while cluster.get(&format!("{definitions}/foos.example.com")).await.0 != 404 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
     assert_eq!(cluster.get(foos).await, (404, json!("404 page not found\n")));
 }
 

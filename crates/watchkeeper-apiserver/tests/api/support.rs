@@ -13,7 +13,8 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     pub(crate) fn new() -> Self {
-        Self { server: ApiServer::builder().seed(7).control(true).build() }
+        // Without controllers nobody writes but the test.
+        Self { server: ApiServer::builder().seed(7).control(true).controllers(false).build() }
     }
 
     /// Sends a request; a body of `null` is none.
