@@ -33,6 +33,10 @@ impl Rest {
             options.field_validation,
         )?;
         let mut warnings = decoded.warnings;
+        // A binding is not kept: it is what it does to its pod.
+        if request.kind.gvk.kind == "Binding" && request.kind.gvk.group.is_empty() {
+            return Ok(self.create_binding(request, &options, &decoded.object)?.with_warnings(warnings));
+        }
         let object = self.create_object(request, &options, Source::Put, decoded.object, &mut warnings)?;
         Ok(self.show(request, 201, object)?.with_warnings(warnings))
     }

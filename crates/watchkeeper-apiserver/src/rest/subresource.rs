@@ -1,6 +1,6 @@
 //! What lies below a pod or a service account and is not the object itself: binding, eviction, token.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
@@ -53,13 +53,20 @@ impl Rest {
         Ok(answer?.with_warnings(decoded.warnings))
     }
 
-    /// Puts a pod on a node.
-    pub(crate) fn bind(
+    /// Puts the pod a binding names on a node.
+    pub(super) fn create_binding(
         &self,
         request: &Request,
         options: &WriteOptions,
         binding: &Value,
     ) -> Result<Answer, ApiError> {
+        let mut one = request.about(&request.namespace, meta::text(binding, "name"));
+        one.kind = Arc::clone(request.kinds.by_path("", "v1", "pods").ok_or_else(errors::no_such_resource)?);
+        self.bind(&one, options, binding)
+    }
+
+    /// Puts a pod on a node.
+    fn bind(&self, request: &Request, options: &WriteOptions, binding: &Value) -> Result<Answer, ApiError> {
         check_name(binding, &request.name)?;
         let wrong = wrong_binding(binding);
         if !wrong.is_empty() {
@@ -162,7 +169,7 @@ impl Rest {
             ));
         }
         let mut one = request.about(&budget.content.namespace, &budget.content.name);
-        one.kind = kind.clone();
+        one.kind = Arc::clone(kind);
         let is_ready =
             pod.pointer("/status/conditions").and_then(Value::as_array).is_some_and(|conditions| {
                 conditions.iter().any(|known| known["type"] == "Ready" && known["status"] == "True")
