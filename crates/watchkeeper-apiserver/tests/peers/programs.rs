@@ -16,8 +16,9 @@ pub(crate) fn go_programs() -> &'static Path {
         fs::create_dir_all(&programs).expect("the test's own folder can be written");
         let status = Command::new("go")
             .current_dir(sources)
-            .args(["build", "-ldflags=-s -w", "-o"])
+            .args(["build", "-o"])
             .arg(&programs)
+            .arg("-ldflags=-s -w -X k8s.io/component-base/version.gitVersion=v1.37.2")
             .arg("./...")
             .status()
             .expect("the feature `peers` needs `go` on the PATH");
