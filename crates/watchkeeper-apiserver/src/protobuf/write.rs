@@ -30,18 +30,17 @@ pub fn list<'a>(metadata: &Value, items: impl IntoIterator<Item = &'a Value>, ty
     out
 }
 
-/// Writes a frame of a watch: its length, then an event with an object in its envelope.
+/// Writes a frame of a watch: its length, then an event with an object in its envelope. The event itself has none.
 pub fn frame(event: &str, object: &Envelope<'_>) -> Vec<u8> {
     let mut raw = Vec::new();
     put_bytes(&mut raw, 1, &object.seal());
     let mut message = Vec::with_capacity(raw.len() + 16);
     put_bytes(&mut message, 1, event.as_bytes());
     put_bytes(&mut message, 2, &raw);
-    let sealed = Envelope { api_version: "v1", kind: "WatchEvent", raw: &message }.seal();
-    let length = u32::try_from(sealed.len()).unwrap_or(u32::MAX);
-    let mut out = Vec::with_capacity(sealed.len() + 4);
+    let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
+    let mut out = Vec::with_capacity(message.len() + 4);
     out.extend(length.to_be_bytes());
-    out.extend(sealed);
+    out.extend(message);
     out
 }
 

@@ -111,7 +111,8 @@ func lease(ctx context.Context, config *rest.Config, namespace string) error {
 		return err
 	}
 	holder, seconds := "from-go", int32(15)
-	now := metav1.NowMicro()
+	// As precise as it is written.
+	now := metav1.NewMicroTime(time.Now().Truncate(time.Microsecond))
 	leases := client.CoordinationV1().Leases(namespace)
 	_, err = leases.Create(ctx, &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: "leader"},
