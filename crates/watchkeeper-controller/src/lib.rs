@@ -2,6 +2,10 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | [`runnable`] | what a manager starts and stops |
+//! | [`access`] | what a controller does to the API, declared: the source of its RBAC rules |
 //! | [`leader`] | at most one of several replicas works at a time, by a `Lease` |
 
+pub mod access;
 pub mod leader;
+pub mod runnable;
