@@ -209,7 +209,8 @@ impl Context {
         self.inner.signals.stop.is_cancelled()
     }
 
-    /// Cancelled when this reconcile is dropped before its end: it took too long, or the time to stop is over.
+    /// Cancelled when this reconcile is dropped before its end, because it took too long or the time to stop is over; and
+    /// when the controller has stopped, for what outlives the reconcile.
     ///
     /// For what the reconcile started and does not await: tasks, blocking calls. The reconcile itself is dropped.
     pub fn cancellation(&self) -> CancellationToken {

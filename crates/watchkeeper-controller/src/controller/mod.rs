@@ -167,9 +167,10 @@ impl<K: Object> Controller<K> {
         self
     }
 
-    /// Has everything of its own kind looked at again this often, at low priority.
+    /// Has every object of its own kind looked at again this often, at low priority and whatever a filter says. Never,
+    /// unless said otherwise; what the factory resyncs comes as well, and is filtered.
     pub fn resync_period(mut self, period: Duration) -> Self {
-        self.primary = self.primary.resync_period(period);
+        self.options.resync_period = Some(period).filter(|period| !period.is_zero());
         self
     }
 

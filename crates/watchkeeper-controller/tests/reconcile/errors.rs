@@ -11,9 +11,7 @@ use std::{
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use kube_client::api::PostParams;
 use serde_json::json;
-use watchkeeper_controller::{
-    Action, Context, Controller, GiveUpReason, ReconcileError, Request, Triggers,
-};
+use watchkeeper_controller::{Action, Context, Controller, GiveUpReason, ReconcileError, Request, Triggers};
 
 use crate::support::*;
 
@@ -68,11 +66,13 @@ async fn a_key_is_given_up_after_five_retries_and_reported_and_looked_at_again_w
         noted.note(&request);
         async move { Err::<Action, _>(ReconcileError::new("cannot be done")) }
     };
-    let controller = Controller::<ConfigMap>::new(server.client()).named("pods").retry_limit(5).on_give_up(move |gave_up| {
-        let GiveUpReason::Error(error) = &gave_up.reason else { panic!("{gave_up:?}") };
-        let report = format!("{} {} {} {error}", gave_up.controller, gave_up.key, gave_up.tries);
-        reports.lock().unwrap().push(report);
-    });
+    let controller = Controller::<ConfigMap>::new(server.client()).named("pods").retry_limit(5).on_give_up(
+        move |gave_up| {
+            let GiveUpReason::Error(error) = &gave_up.reason else { panic!("{gave_up:?}") };
+            let report = format!("{} {} {} {error}", gave_up.controller, gave_up.key, gave_up.tries);
+            reports.lock().unwrap().push(report);
+        },
+    );
     let running = started(controller.reconcile_with(reconcile)).await;
     tokio::time::sleep(ms(600_000)).await;
     given_up.lock().unwrap().clear();
@@ -174,8 +174,10 @@ async fn a_panic_is_a_failure_of_its_key_and_the_worker_goes_on() {
             }
         }
     };
-    let controller =
-        Controller::<ConfigMap>::new(server.client()).channel(&triggers).retry_limit(2).on_give_up(move |gave_up| {
+    let controller = Controller::<ConfigMap>::new(server.client())
+        .channel(&triggers)
+        .retry_limit(2)
+        .on_give_up(move |gave_up| {
             let GiveUpReason::Panic(message) = gave_up.reason else { panic!("{gave_up:?}") };
             reported.lock().unwrap().push(message.to_owned());
             panic!("and the hook panics too");
@@ -221,12 +223,13 @@ async fn a_reconcile_that_takes_too_long_is_dropped_and_tried_again() {
     let began = log.now();
     triggers.send(key("default/slow"), because("test"));
     tokio::time::sleep(ms(10_000)).await;
+    let cancelled: Vec<_> = tokens.lock().unwrap().iter().map(|(_, token)| token.is_cancelled()).collect();
     running.stop().await;
     let seen = tries(&log, "default/slow", began);
     assert_eq!(seen.len(), 2, "{seen:?}");
     assert!((1_005..=1_007).contains(&seen[1].0) && seen[1].1 == 1, "{seen:?}");
-    let cancelled: Vec<_> = tokens.lock().unwrap().iter().map(|(_, token)| token.is_cancelled()).collect();
     assert_eq!(cancelled, [true, false], "told to what was dropped, and to nothing else");
+    assert!(tokens.lock().unwrap()[1].1.is_cancelled(), "what outlives the controller is told too");
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,10 +7,11 @@ use std::{
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube_client::{
-    Api, Client,
+    Api,
     api::{DeleteParams, PostParams},
 };
 use serde_json::json;
+use watchkeeper_apiserver::ApiServer;
 use watchkeeper_controller::{Action, Context, Controller, Freshness, ReconcileError, Request, Triggers};
 use watchkeeper_informer::{SharedInformerFactory, factory::Scope};
 
@@ -34,7 +35,9 @@ async fn write(what: Write, ctx: &Context) -> Result<(), ReconcileError> {
     let change = json!({"data": {"k": "new"}});
     match what {
         Write::Change => _ = patch(&maps, "a", change).await,
-        Write::ChangeUntracked => _ = patch(&crate::support::maps(&ctx.untracked_client()), "a", change).await,
+        Write::ChangeUntracked => {
+            _ = patch(&crate::support::maps(&ctx.untracked_client()), "a", change).await
+        }
         Write::ChangeTried => {
             let params = kube_client::api::PatchParams { dry_run: true, ..Default::default() };
             maps.patch("a", &params, &kube_client::api::Patch::Merge(change)).await?;
@@ -65,10 +68,10 @@ struct Look {
 }
 
 struct Scene {
-    client: Client,
+    /// Its watches end with it.
+    server: ApiServer,
     triggers: Triggers,
     looks: Arc<Mutex<Vec<Look>>>,
-    delay: Arc<Mutex<Duration>>,
     log: Log,
     began: Arc<Mutex<Duration>>,
     running: Running,
@@ -121,7 +124,7 @@ impl Scene {
         let running = started(controller.reconcile_with(reconcile)).await;
         *late.lock().unwrap() = delay;
         *began.lock().unwrap() = log.now();
-        Self { client, triggers, looks, delay: late, log, began, running }
+        Self { server, triggers, looks, log, began, running }
     }
 
     /// Has `default/a` looked at now, and again 100 ms later; returns the looks of the time after.
@@ -137,7 +140,7 @@ impl Scene {
         let others: Vec<_> = others.into_iter().map(|seen| (seen.at - began).as_millis()).collect();
         assert_eq!(others, [100], "the worker goes on with other keys");
         self.running.stop().await;
-        drop((self.client, self.delay));
+        drop(self.server);
         std::mem::take(&mut *self.looks.lock().unwrap())
     }
 }
@@ -225,7 +228,8 @@ async fn nothing_is_waited_for_that_no_cache_will_show_or_nobody_wants() {
 async fn a_write_in_a_namespace_that_the_cache_is_not_of_is_not_waited_for() {
     let server = server();
     let client = server.client();
-    let factory = SharedInformerFactory::builder(client.clone()).scope(Scope::namespace("kube-system")).build();
+    let factory =
+        SharedInformerFactory::builder(client.clone()).scope(Scope::namespace("kube-system")).build();
     let triggers = Triggers::new();
     let log = Log::new();
     let noted = log.clone();

@@ -12,7 +12,8 @@ use std::{
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use watchkeeper_controller::{
-    Action, Context, Controller, HotLoop, HotLoopLimits, ReconcileError, Request, predicate::generation_changed,
+    Action, Context, Controller, HotLoop, HotLoopLimits, ReconcileError, Request,
+    predicate::generation_changed,
 };
 
 use crate::support::*;

@@ -34,8 +34,12 @@ async fn a_key_is_looked_at_when_its_object_comes_changes_and_goes() {
     settle().await;
     running.stop().await;
 
-    let seen: Vec<_> =
-        log.take().into_iter().filter(|seen| seen.key == "default/a").map(|seen| (seen.version, seen.causes)).collect();
+    let seen: Vec<_> = log
+        .take()
+        .into_iter()
+        .filter(|seen| seen.key == "default/a")
+        .map(|seen| (seen.version, seen.causes))
+        .collect();
     let event = || "event of ConfigMap".to_owned();
     assert_eq!(
         seen,
@@ -124,8 +128,11 @@ async fn a_key_comes_back_when_it_asks_to_with_the_priority_it_asks_for() {
     tokio::time::sleep(ms(100_000)).await;
     running.stop().await;
 
-    let seen: Vec<_> =
-        log.take().into_iter().map(|seen| ((seen.at - began).as_millis(), seen.priority, seen.causes)).collect();
+    let seen: Vec<_> = log
+        .take()
+        .into_iter()
+        .map(|seen| ((seen.at - began).as_millis(), seen.priority, seen.causes))
+        .collect();
     assert_eq!(
         seen,
         [
@@ -257,7 +264,8 @@ async fn a_stop_before_the_first_list_ends_the_preparation() {
     let client = refused(&server, "/nothing");
     let (late, delay) = late_maps(&client);
     *delay.lock().unwrap() = ms(3_600_000);
-    let factory = watchkeeper_informer::SharedInformerFactory::builder(client).source::<ConfigMap>(late).build();
+    let factory =
+        watchkeeper_informer::SharedInformerFactory::builder(client).source::<ConfigMap>(late).build();
     let log = Log::new();
     let reconcile_loop = Arc::new(Controller::<ConfigMap>::on(&factory).reconcile_with(log.noting()));
     let running = Running::start(&reconcile_loop);

@@ -1,14 +1,10 @@
-//! Metrics and logs.
+//! Metrics.
 
-use std::{
-    io,
-    sync::{Arc, Mutex},
-};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use prometheus_client::registry::Registry;
 use serde_json::json;
-use tracing_subscriber::fmt::MakeWriter;
 use watchkeeper_controller::{
     Action, Context, Controller, ReconcileError, Request, Triggers, metrics::ControllerMetrics,
 };
@@ -44,7 +40,10 @@ async fn metrics_have_the_names_that_dashboards_know() {
                     _ = maps(&ctx.client()).replace("conflict", &Default::default(), &stale).await?;
                 }
                 "later" => return Ok(Action::requeue_after(ms(3_600_000))),
-                "writer" => _ = patch(&maps(&ctx.client()), "conflict", json!({"data": {"k": "x"}})).await,
+                "writer" => {
+                    let news = json!({"data": {"k": ctx.reconcile_id().to_string()}});
+                    _ = patch(&maps(&ctx.client()), "conflict", news).await;
+                }
                 _ => {}
             }
             Ok(Action::done())
@@ -123,75 +122,14 @@ async fn metrics_have_the_names_that_dashboards_know() {
         assert_eq!(value(&told, series), Some(count), "{series} in\n{told}");
     }
     let sum = |prefix: &str| -> f64 {
-        told.lines().filter(|line| line.starts_with(prefix)).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+        told.lines()
+            .filter(|line| line.starts_with(prefix))
+            .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+            .sum()
     };
     assert_eq!(
         value(&told, "controller_runtime_reconcile_time_seconds_count{controller=\"maps\"}"),
         Some(sum("controller_runtime_reconcile_total{")),
         "every reconcile is timed"
     );
-}
-
-/// Keeps what is written.
-#[derive(Clone, Default)]
-struct Written(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Written {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Written {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn logs_say_which_key_and_why_and_a_conflict_is_not_worth_a_warning() {
-    let written = Written::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_writer(written.clone())
-        .with_ansi(false)
-        .without_time()
-        .with_max_level(tracing::Level::INFO)
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
-    let server = server();
-    let triggers = Triggers::new();
-    let reconcile = |request: Request<ConfigMap>, _: Context| async move {
-        let conflict = || {
-            let status = kube_core::Status::failure("the object has been modified", "Conflict").with_code(409);
-            kube_client::Error::Api(Box::new(status))
-        };
-        match (request.name(), request.failures) {
-            ("stale", _) if request.causes.adds() < 2 => Err(conflict().into()),
-            ("bad", 0) => {
-                tracing::info!("said by the reconciler");
-                Err(ReconcileError::new("no luck"))
-            }
-            _ => Ok(Action::done()),
-        }
-    };
-    let controller = Controller::<ConfigMap>::new(server.client()).named("maps").channel(&triggers);
-    let running = started(controller.reconcile_with(reconcile)).await;
-    triggers.send(key("shop/stale"), because("test"));
-    triggers.send(key("shop/bad"), because("webhook"));
-    settle().await;
-    running.stop().await;
-    let log = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
-    let span = "reconcile{controller=\"maps\" controller_kind=\"ConfigMap\" namespace=\"shop\" name=\"bad\" reconcile_id=";
-    let lines: Vec<_> = log.lines().filter(|line| line.contains(span)).collect();
-    assert_eq!(lines.len(), 2, "{log}");
-    assert!(lines[0].contains("causes=webhook failures=0") && lines[0].ends_with("said by the reconciler"), "{log}");
-    assert!(lines[1].trim_start().starts_with("WARN") && lines[1].contains("error=no luck"), "{log}");
-    assert!(!log.contains("stale"), "{log}");
 }

@@ -177,8 +177,11 @@ impl Log {
     /// A reconciler that does nothing but note what it was asked.
     pub(crate) fn noting<K: Resource + Send + Sync + 'static>(
         &self,
-    ) -> impl Fn(Request<K>, Context) -> std::future::Ready<Result<Action, ReconcileError>> + Send + Sync + use<K> + 'static
-    {
+    ) -> impl Fn(Request<K>, Context) -> std::future::Ready<Result<Action, ReconcileError>>
+    + Send
+    + Sync
+    + use<K>
+    + 'static {
         let log = self.clone();
         move |request, _| {
             log.note(&request);
