@@ -262,7 +262,7 @@ impl<K: Eq + Clone> Core<K> {
     /// key gone and bring it back, just as they would have had it come back.
     #[inline(always)]
     pub(crate) fn leave(&mut self, token: Token, verdict: Verdict) -> Option<K> {
-        if self.times.is_some() || self.is_shut_down || !self.is_current(token) {
+        if self.times.is_some() || self.may_end() || !self.is_current(token) {
             return None;
         }
         let slot = &self.slots[token.slot];
