@@ -602,6 +602,16 @@ async fn a_posted_delay_that_ran_out_in_the_meantime_is_handed_out_with_the_line
 }
 
 #[test]
+fn a_posted_delay_that_ran_out_in_the_meantime_is_in_line_for_whoever_asks() {
+    let clock = ManualClock::new();
+    let queue: WorkQueue<u32> = WorkQueue::builder("facts").clock(clock.clone()).build();
+    (0..MANY).for_each(|key| _ = queue.add(key));
+    assert_eq!(queue.add_after(MANY, Duration::from_millis(1)), Admission::Posted);
+    clock.advance(Duration::from_millis(1));
+    assert_eq!(queue.len() as u64, u64::from(MANY) + 1);
+}
+
+#[test]
 fn a_posted_retry_is_refused_once_the_queue_is_shut_down_and_returned_if_it_was_before() {
     let clock = ManualClock::new();
     let queue: WorkQueue<u32> = WorkQueue::builder("facts").clock(clock.clone()).build();
