@@ -1,4 +1,4 @@
-//! The command line: a subcommand per suite, made from the suites there are.
+//! The command line: the suites to run, by the names there are, and how.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -12,6 +12,7 @@ use crate::suites;
 const RUN_ONE: &str = "run-one";
 const RUN_PEER: &str = "run-peer";
 const LIST: &str = "list";
+const SERVE: &str = "serve";
 const ROUNDS: u32 = 5;
 const QUICK_ROUNDS: u32 = 2;
 
@@ -22,8 +23,10 @@ pub(crate) enum Request {
     List,
     /// Run one side once, in this process, and print its result.
     RunOne { row: &'static Row, load: Load },
-    /// Run a suite and judge it.
-    Suite(Plan),
+    /// Run suites and judge them, one after the other.
+    Suites { plans: Vec<Plan>, json: Option<PathBuf> },
+    /// Serve this many pods, for the runs of a suite that needs a server.
+    Serve { pods: u64 },
 }
 
 /// A suite as it shall be run.
@@ -34,7 +37,6 @@ pub(crate) struct Plan {
     pub(crate) rounds: u32,
     pub(crate) quick: bool,
     pub(crate) with_peers: bool,
-    pub(crate) json: Option<PathBuf>,
     operations: Option<u64>,
 }
 
@@ -48,6 +50,9 @@ impl Plan {
 
 #[derive(Debug, Args)]
 struct SuiteArgs {
+    /// The suites to run; `list` names them
+    #[arg(required = true, value_name = "SUITE")]
+    suites: Vec<String>,
     /// Fewer rounds and smaller sizes: about a minute, and rough
     #[arg(long)]
     quick: bool,
@@ -57,7 +62,7 @@ struct SuiteArgs {
     /// Run only these rows
     #[arg(long, value_name = "ROW,…", value_delimiter = ',')]
     only: Vec<String>,
-    /// Write all runs and summaries to this file
+    /// Write all runs and summaries to this file, as an array with an object for each suite
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Run ours alone
@@ -76,6 +81,12 @@ struct RunOneArgs {
     operations: u64,
 }
 
+#[derive(Debug, Args)]
+struct ServeArgs {
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    pods: u64,
+}
+
 /// Reads the command line; help and usage errors end the program here, the latter with exit code 2.
 pub(crate) fn parse() -> Request {
     parse_from(std::env::args_os()).unwrap_or_else(|error| error.exit())
@@ -90,33 +101,28 @@ where
     match matches.subcommand() {
         Some((RUN_ONE, arguments)) => run_one(&suites::ALL, arguments),
         Some((RUN_PEER, arguments)) => run_one(&suites::OF_PEERS, arguments),
-        Some((name, arguments)) if name != LIST => {
-            let suite = suite_named(&suites::ALL, name)?;
-            Ok(Request::Suite(plan(suite, SuiteArgs::from_arg_matches(arguments)?)))
-        }
-        _ => Ok(Request::List),
+        Some((SERVE, arguments)) => Ok(Request::Serve { pods: ServeArgs::from_arg_matches(arguments)?.pods }),
+        Some(_) => Ok(Request::List),
+        None => plans(SuiteArgs::from_arg_matches(&matches)?),
     }
 }
 
 fn command() -> Command {
-    let base = Command::new("watchkeeper-bench")
+    let names = PossibleValuesParser::new(suites::ALL.map(|suite| suite.name));
+    SuiteArgs::augment_args(Command::new("watchkeeper-bench"))
+        .mut_arg("suites", |suites| suites.value_parser(names))
         .about("Runs Watchkeeper beside its peers and judges the medians against targets")
         .after_help(
             "Exit code: 0 when every target is met (or there is no peer to compare with), 1 when one is short,\n\
              2 on wrong usage or a failed run. README.md beside the sources says how to read the figures.",
         )
-        .subcommand_required(true)
         .arg_required_else_help(true)
+        .args_conflicts_with_subcommands(true)
+        .subcommand_negates_reqs(true)
         .subcommand(Command::new(LIST).about("Name the suites and their rows"))
         .subcommand(RunOneArgs::augment_args(Command::new(RUN_ONE).hide(true)))
-        .subcommand(RunOneArgs::augment_args(Command::new(RUN_PEER).hide(true)));
-    suites::ALL.iter().fold(base, |command, suite| {
-        let rows = PossibleValuesParser::new(suite.rows.iter().map(|row| row.name));
-        let subcommand = SuiteArgs::augment_args(Command::new(suite.name).about(suite.about))
-            .mut_arg("only", |only| only.value_parser(rows).hide_possible_values(true))
-            .after_help(describe(suite));
-        command.subcommand(subcommand)
-    })
+        .subcommand(RunOneArgs::augment_args(Command::new(RUN_PEER).hide(true)))
+        .subcommand(ServeArgs::augment_args(Command::new(SERVE).hide(true)))
 }
 
 /// The suite and its rows, one a line.
@@ -151,7 +157,26 @@ fn unknown(message: String) -> clap::Error {
     command().error(clap::error::ErrorKind::InvalidValue, message)
 }
 
-fn plan(suite: &'static Suite, arguments: SuiteArgs) -> Plan {
+/// A plan for each suite that has a row to run, in the order they were named.
+fn plans(arguments: SuiteArgs) -> Result<Request, clap::Error> {
+    let mut asked: Vec<&'static Suite> = Vec::new();
+    for name in &arguments.suites {
+        let suite = suite_named(&suites::ALL, name)?;
+        if asked.iter().all(|other| other.name != suite.name) {
+            asked.push(suite);
+        }
+    }
+    let rows = || asked.iter().flat_map(|suite| suite.rows);
+    if let Some(unknown_row) = arguments.only.iter().find(|name| rows().all(|row| row.name != **name)) {
+        let known: Vec<_> = rows().map(|row| row.name).collect();
+        return Err(unknown(format!("no row `{unknown_row}`; there are: {}", known.join(", "))));
+    }
+    let plan = |suite: &&'static Suite| plan(suite, &arguments);
+    let plans = asked.iter().map(plan).filter(|plan| !plan.rows.is_empty()).collect();
+    Ok(Request::Suites { plans, json: arguments.json })
+}
+
+fn plan(suite: &'static Suite, arguments: &SuiteArgs) -> Plan {
     let is_wanted =
         |row: &&Row| arguments.only.is_empty() || arguments.only.iter().any(|name| name == row.name);
     Plan {
@@ -160,7 +185,6 @@ fn plan(suite: &'static Suite, arguments: SuiteArgs) -> Plan {
         rounds: arguments.rounds.unwrap_or(if arguments.quick { QUICK_ROUNDS } else { ROUNDS }),
         quick: arguments.quick,
         with_peers: !arguments.no_peer,
-        json: arguments.json,
         operations: arguments.operations,
     }
 }
@@ -168,6 +192,11 @@ fn plan(suite: &'static Suite, arguments: SuiteArgs) -> Plan {
 /// The arguments with which this program runs one row of ours.
 pub(crate) fn run_one_prefix() -> Vec<String> {
     vec![RUN_ONE.to_owned()]
+}
+
+/// The arguments with which this program serves pods.
+pub(crate) fn serve_arguments(pods: u64) -> [String; 2] {
+    [SERVE.to_owned(), pods.to_string()]
 }
 
 /// The arguments with which this program runs one row of a peer that is a library.
@@ -179,12 +208,15 @@ pub(crate) fn run_peer_prefix() -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn suite_plan(arguments: &[&str]) -> Plan {
-        let line = ["watchkeeper-bench", "queue"].iter().chain(arguments);
-        match parse_from(line).unwrap() {
-            Request::Suite(plan) => plan,
+    fn suite_plans(arguments: &[&str]) -> Vec<Plan> {
+        match parse_from(["watchkeeper-bench"].iter().chain(arguments)).unwrap() {
+            Request::Suites { plans, .. } => plans,
             other => panic!("{arguments:?} is no suite: {other:?}"),
         }
+    }
+
+    fn suite_plan(arguments: &[&str]) -> Plan {
+        suite_plans(&[&["queue"], arguments].concat()).remove(0)
     }
 
     #[test]
@@ -212,8 +244,25 @@ mod tests {
     }
 
     #[test]
+    fn several_suites_are_run_in_the_order_they_are_named_and_each_once() {
+        let names = |arguments: &[&str]| {
+            let plans = suite_plans(arguments);
+            plans.iter().map(|plan| (plan.suite.name, plan.rows.len())).collect::<Vec<_>>()
+        };
+        let rows = |name| suite_named(&suites::ALL, name).unwrap().rows.len();
+        assert_eq!(
+            names(&["store", "fanout", "store"]),
+            [("store", rows("store")), ("fanout", rows("fanout"))]
+        );
+        assert_eq!(names(&["store", "fanout", "--only", "in-batches"]), [("fanout", 1)]);
+        assert_eq!(names(&["store", "fanout", "--only", "in-batches,get"]), [("store", 1), ("fanout", 1)]);
+    }
+
+    #[test]
     fn wrong_usage_is_refused_with_exit_code_two() {
-        let cases: [&[&str]; 7] = [
+        let cases: [&[&str]; 9] = [
+            &["list", "queue"],
+            &["serve", "0"],
             &["nosuchsuite"],
             &["queue", "--only", "nosuchrow"],
             &["queue", "--rounds", "0"],

@@ -34,6 +34,9 @@ pub(crate) enum BenchError {
     #[error("the report could not be written to {}: {cause}; choose another file for `--json`", file.display())]
     Json { file: PathBuf, cause: io::Error },
 
+    #[error("serving pods to a run: {0}")]
+    Serve(RunFailure),
+
     #[error("the result could not be encoded: {0}")]
     Encode(serde_json::Error),
 

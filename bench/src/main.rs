@@ -24,7 +24,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::cli::Request;
+use crate::cli::{Plan, Request};
 use crate::error::BenchError;
 use crate::report::Report;
 use crate::suite::Row;
@@ -38,7 +38,8 @@ fn main() -> ExitCode {
     let answer = match cli::parse() {
         Request::List => list(),
         Request::RunOne { row, load } => run_one(row, load),
-        Request::Suite(plan) => run_suite(&plan),
+        Request::Suites { plans, json } => run_suites(&plans, json),
+        Request::Serve { pods } => serve(pods),
     };
     answer.unwrap_or_else(|error| {
         // Nowhere is left to report that standard error is closed.
@@ -63,33 +64,41 @@ fn run_one(row: &Row, load: suite::Load) -> Result<ExitCode, BenchError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_suite(plan: &cli::Plan) -> Result<ExitCode, BenchError> {
-    let mut messages = io::stderr().lock();
-    let mut say = |text: &str| {
-        // A closed standard error loses the remark, not the measurement.
-        let _ = writeln!(messages, "{text}");
-    };
+fn serve(pods: u64) -> Result<ExitCode, BenchError> {
+    suites::sync::server::serve(pods).map_err(BenchError::Serve)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_suites(plans: &[Plan], json: Option<PathBuf>) -> Result<ExitCode, BenchError> {
     if cfg!(debug_assertions) {
         say("note: this is a debug build; the figures say nothing. Run with `cargo run --release`.");
     }
-    if plan.quick {
+    if plans.iter().any(|plan| plan.quick) {
         say("note: --quick runs fewer rounds and smaller sizes; its figures are rough.");
     }
     // Opened before anything runs: a name that cannot be written is told in the first second, not after minutes.
-    let open = |path| match File::create(path) {
+    let open = |path| match File::create(&path) {
         Ok(file) => Ok((path, file)),
-        Err(cause) => Err(BenchError::Json { file: PathBuf::clone(path), cause }),
+        Err(cause) => Err(BenchError::Json { file: path, cause }),
     };
-    let json = plan.json.as_ref().map(open).transpose()?;
-    let peers = peer::prepare(plan, &mut say)?;
-    drop(messages);
+    let json = json.map(open).transpose()?;
 
-    let runs = runner::run(plan, &peers)?;
-    let report = Report::new(plan, &peers, runs)?;
-    if let Some((path, file)) = json {
-        report.write_json(file).map_err(|cause| BenchError::Json { file: path.clone(), cause })?;
+    let mut reports = Vec::with_capacity(plans.len());
+    for plan in plans {
+        let peers = peer::prepare(plan, &mut say)?;
+        let runs = runner::run(plan, &peers)?;
+        let report = Report::new(plan, &peers, runs)?;
+        // As soon as it is known: the next suite may take minutes.
+        write!(io::stdout(), "{report}").map_err(BenchError::Output)?;
+        reports.push(report);
     }
-    let mut out = io::stdout().lock();
-    write!(out, "{report}").map_err(BenchError::Output)?;
-    Ok(if report.is_short() { ExitCode::from(SHORT) } else { ExitCode::SUCCESS })
+    if let Some((path, file)) = json {
+        report::write_json(&reports, file).map_err(|cause| BenchError::Json { file: path, cause })?;
+    }
+    Ok(if reports.iter().any(Report::is_short) { ExitCode::from(SHORT) } else { ExitCode::SUCCESS })
+}
+
+/// A closed standard error loses the remark, not the measurement.
+fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
 }

@@ -134,14 +134,6 @@ impl Report {
         self.rows.iter().any(|row| matches!(row.verdict, Verdict::Short { .. }))
     }
 
-    /// Writes everything, the single runs included.
-    pub(crate) fn write_json(&self, out: File) -> io::Result<()> {
-        let mut out = BufWriter::new(out);
-        serde_json::to_writer_pretty(&mut out, self)?;
-        writeln!(out)?;
-        out.flush()
-    }
-
     fn table(&self) -> Table {
         let mut table = Table::new();
         table.load_style(presets::ASCII_MARKDOWN);
@@ -166,6 +158,14 @@ impl Report {
         }
         table
     }
+}
+
+/// Writes everything, the single runs included.
+pub(crate) fn write_json(reports: &[Report], out: File) -> io::Result<()> {
+    let mut out = BufWriter::new(out);
+    serde_json::to_writer_pretty(&mut out, reports)?;
+    writeln!(out)?;
+    out.flush()
 }
 
 /// The table, a remark when the machine was busy, then exactly one line per row.

@@ -173,10 +173,15 @@ mod tests {
     use super::*;
     use crate::peer::Prepared;
 
+    fn suite_plan<const N: usize>(arguments: [&str; N]) -> Plan {
+        match cli::parse_from(arguments).unwrap() {
+            cli::Request::Suites { mut plans, .. } => plans.remove(0),
+            other => panic!("a suite was asked for, not {other:?}"),
+        }
+    }
+
     fn shell(script: &str) -> Step {
-        let cli::Request::Suite(plan) = cli::parse_from(["watchkeeper-bench", "queue"]).unwrap() else {
-            panic!("a suite was asked for");
-        };
+        let plan = suite_plan(["watchkeeper-bench", "queue"]);
         Step {
             row: plan.rows[0],
             side: Side::Peer,
@@ -195,9 +200,7 @@ mod tests {
     #[test]
     fn the_sides_take_turns_at_going_first() {
         let arguments = ["watchkeeper-bench", "queue", "--only", "lockstep,lateness", "--rounds", "2"];
-        let cli::Request::Suite(plan) = cli::parse_from(arguments).unwrap() else {
-            panic!("a suite was asked for");
-        };
+        let plan = suite_plan(arguments);
         let peers = Peers(vec![Prepared {
             name: "client-go",
             version: String::new(),

@@ -54,13 +54,24 @@ fn every_row_that_does_not_wait_runs_and_reports_in_the_order_of_the_suite() {
 }
 
 #[test]
+fn the_fan_out_runs_beside_its_channels() {
+    let output = bench(&["fanout", "--quick", "--rounds", "1", "--operations", "500"]);
+    // Whether the targets are met says nothing in a debug build; whether there was something to judge does.
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = stdout(&output);
+    let judged = text.lines().filter(|line| line.starts_with("ratio fanout/") && !line.ends_with("no-peer"));
+    assert_eq!(judged.count(), 3, "{text}");
+}
+
+#[test]
 fn the_json_report_holds_every_run_and_the_summaries() {
     let file = format!("{}/report.json", env!("CARGO_TARGET_TMPDIR"));
     let arguments = ["queue", "--rounds", "2", "--no-peer", "--operations", "50"];
     let output = bench(&[&arguments[..], &["--only", "memory-queued", "--json", &file]].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 
-    let report: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    let reports: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    let report = &reports[0];
     assert_eq!(report["suite"], "queue");
     let rounds: Vec<_> = report["runs"].as_array().unwrap().iter().map(|run| run["round"].clone()).collect();
     assert_eq!(rounds, [1, 2]);

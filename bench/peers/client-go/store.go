@@ -19,7 +19,7 @@ var storeRows = map[string]func(operations int) (result, error){
 	"update":               func(n int) (result, error) { return storeUpdate(n, 0) },
 	"move":                 func(n int) (result, error) { return storeUpdate(n, 1) },
 	"replace":              storeReplace,
-	"list":                 storeList,
+	"scan":                 storeScan,
 	"update-while-listing": storeUpdateWhileListing,
 	"memory":               storeMemory,
 }
@@ -102,7 +102,8 @@ func storeGet(n int) (result, error) {
 	found := 0
 	meter := startMeter()
 	for step := range n {
-		if _, exists, _ := store.GetByKey(keys[order[step%podCount]]); exists {
+		object, exists, _ := store.GetByKey(keys[order[step%podCount]])
+		if exists && object.(*corev1.Pod).ResourceVersion != "" {
 			found++
 		}
 	}
@@ -167,18 +168,28 @@ func storeReplace(n int) (result, error) {
 	return measured, expect("pods stored", len(store.ListKeys()), len(objects))
 }
 
-func storeList(n int) (result, error) {
+func storeScan(n int) (result, error) {
 	store, err := filledStore(storePods(0, 0))
 	if err != nil {
 		return result{}, err
 	}
-	listed := 0
+	nodes := make([]string, nodeCount)
+	for number := range nodes {
+		nodes[number] = storeNode(number)
+	}
+	order := visited(nodeCount)
+	found := 0
 	meter := startMeter()
-	for range n {
-		listed += len(store.List())
+	for step := range n {
+		node := nodes[order[step%nodeCount]]
+		for _, object := range store.List() {
+			if object.(*corev1.Pod).Spec.NodeName == node {
+				found++
+			}
+		}
 	}
 	measured := meter.stop(n)
-	return measured, expect("pods listed", listed, n*podCount)
+	return measured, expect("pods found", found, n*(podCount/nodeCount))
 }
 
 func storeUpdateWhileListing(n int) (result, error) {

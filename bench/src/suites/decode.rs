@@ -5,10 +5,8 @@
 
 pub(crate) mod count;
 mod kube_rs;
-mod managed_fields;
 mod memory;
 mod ours;
-mod pods;
 mod server;
 
 use crate::peer::{KUBE_RS, KUBE_RS_COUNTED};

@@ -6,17 +6,17 @@ use std::{fmt, sync::Arc};
 ///
 /// For each handler and key the story is `Added (Updated | Synced)* Deleted`, any number of times over:
 ///
-/// - nothing is heard of a key before it was [`Added`](Event::Added), or after it was [`Deleted`](Event::Deleted)
-///   until it is added again;
+/// - nothing is heard of a key before it was [`Added`](Event::Added), or after it was
+///   [`Deleted`](Event::Deleted) until it is added again;
 /// - `old` of an [`Updated`](Event::Updated), the object of a [`Synced`](Event::Synced) and `last_seen` of a
 ///   [`Deleted`](Event::Deleted) are the very `Arc` this handler was given last for that key;
-/// - `old` and `new` of an update are the same incarnation: an object that was deleted and created again under its
-///   name is a `Deleted` and an `Added`, even when the deletion itself was never seen.
+/// - `old` and `new` of an update are the same incarnation: an object that was deleted and created again
+///   under its name is a `Deleted` and an `Added`, even when the deletion itself was never seen.
 ///
 /// By the time a handler hears of a state, the cache holds that state or a later one.
 ///
-/// Not every state need be heard of: one that was overtaken while the watch was broken, or while a slow handler's
-/// backlog was [coalesced](crate::processor::ListenerOptions), is passed over.
+/// Not every state need be heard of: one that was overtaken while the watch was broken, or while a slow
+/// handler's backlog was [coalesced](crate::processor::ListenerOptions), is passed over.
 pub enum Event<K> {
     /// The object is new to this handler.
     Added {
@@ -43,11 +43,11 @@ pub enum Event<K> {
 pub struct Deleted<K> {
     /// The object as it was last: its final state, or the last one known.
     pub object: Arc<K>,
-    /// What this handler was given last. The same as `object` when the final state is unknown and the handler was
-    /// up to date.
+    /// What this handler was given last. The same as `object` when the final state is unknown and the handler
+    /// was up to date.
     pub last_seen: Arc<K>,
-    /// True when the deletion itself was not seen, only that the object is gone: it may have changed since, and may
-    /// have been created and deleted any number of times.
+    /// True when the deletion itself was not seen, only that the object is gone: it may have changed since,
+    /// and may have been created and deleted any number of times.
     pub final_state_unknown: bool,
 }
 

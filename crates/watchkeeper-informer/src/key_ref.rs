@@ -4,8 +4,8 @@ use std::fmt;
 
 use kube_core::Resource;
 
-/// Namespace and name of an object, borrowed from its metadata: what queues compare and hash, without building a
-/// string for it.
+/// Namespace and name of an object, borrowed from its metadata: what queues compare and hash, without
+/// building a string for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct KeyRef<'a> {
     namespace: &'a str,

@@ -18,7 +18,8 @@ pub(crate) trait Keyed {
 /// memory follows the entries there are, not those that came and went.
 pub(crate) struct KeyedQueue<T> {
     entries: VecDeque<Option<T>>,
-    /// The number of the first place. Places are numbered in order, and a number outlives changes at either end.
+    /// The number of the first place. Places are numbered in order, and a number outlives changes at either
+    /// end.
     first: u64,
     len: usize,
     places: HashTable<Place>,
@@ -33,6 +34,8 @@ struct Place {
 
 /// Below this many places gaps are not worth closing.
 const FEW: usize = 32;
+/// Room for this many entries is kept when the queue is empty.
+const KEPT_ROOM: usize = 1024;
 
 impl<T: Keyed> KeyedQueue<T> {
     pub(crate) fn new() -> Self {
@@ -60,6 +63,12 @@ impl<T: Keyed> KeyedQueue<T> {
 
     pub(crate) fn contains(&self, key: KeyRef<'_>) -> bool {
         self.find(key).is_some()
+    }
+
+    /// Makes room for this many more entries, and no more than that.
+    pub(crate) fn reserve(&mut self, additional: usize) {
+        self.entries.reserve_exact(additional);
+        self.places.reserve(additional, |place| place.hash);
     }
 
     /// Appends an entry whose key is not in the queue.
@@ -156,6 +165,11 @@ impl<T: Keyed> KeyedQueue<T> {
         if self.entries.len() > FEW && self.entries.len() > 2 * self.len {
             self.close_gaps();
         }
+        if self.len == 0 && self.entries.capacity() > KEPT_ROOM {
+            // A list of everything went through, and will not come again soon.
+            self.entries = VecDeque::new();
+            self.places = HashTable::new();
+        }
     }
 
     fn close_gaps(&mut self) {
@@ -209,6 +223,20 @@ mod tests {
             3 => key().prop_map(Call::Remove),
             2 => key().prop_map(Call::Change),
         ]
+    }
+
+    #[test]
+    fn a_queue_that_was_long_gives_its_memory_back() {
+        let mut queue = KeyedQueue::new();
+        queue.reserve(5_000);
+        for number in 0..5_000 {
+            queue.push_back(Named(format!("space/{number}"), number));
+        }
+        assert!(queue.entries.capacity() >= 5_000);
+        while queue.pop_front().is_some() {}
+        assert!(queue.entries.capacity() <= KEPT_ROOM && queue.places.capacity() <= KEPT_ROOM);
+        queue.push_back(Named("space/0".to_owned(), 0));
+        assert!(queue.contains(KeyRef::parse("space/0")));
     }
 
     proptest! {

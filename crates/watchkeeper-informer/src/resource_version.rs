@@ -26,6 +26,11 @@ impl ResourceVersion {
         (!text.is_empty()).then(|| Self(text.into()))
     }
 
+    /// As [`new`](Self::new), sharing the text.
+    pub(crate) fn shared(text: &Arc<str>) -> Option<Self> {
+        (!text.is_empty()).then(|| Self(Arc::clone(text)))
+    }
+
     /// The version of an object, if it has one.
     pub fn of<K: Resource>(object: &K) -> Option<Self> {
         Self::new(object.meta().resource_version.as_deref()?)
@@ -38,18 +43,29 @@ impl ResourceVersion {
 
     /// Whether this version has a place among others, apart from being itself.
     pub fn is_ordered(&self) -> bool {
-        !self.0.starts_with('0') && self.0.bytes().all(|byte| byte.is_ascii_digit())
+        is_number(&self.0)
     }
+}
+
+/// How two versions compare, as texts: as decimal numbers of any length. What is not such a number, or has a
+/// leading zero, has no order.
+pub(crate) fn order(a: &str, b: &str) -> Option<Ordering> {
+    // Without leading zeros the longer number is the larger one.
+    (is_number(a) && is_number(b)).then(|| a.len().cmp(&b.len()).then_with(|| a.cmp(b)))
+}
+
+/// Whether `a` is known to be older than `b`.
+pub(crate) fn is_older(a: &str, b: &str) -> bool {
+    order(a, b) == Some(Ordering::Less)
+}
+
+fn is_number(version: &str) -> bool {
+    !version.is_empty() && !version.starts_with('0') && version.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 impl PartialOrd for ResourceVersion {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        if self == other {
-            return Some(Ordering::Equal);
-        }
-        // Without leading zeros the longer number is the larger one.
-        let by_value = || self.0.len().cmp(&other.0.len()).then_with(|| self.0.cmp(&other.0));
-        (self.is_ordered() && other.is_ordered()).then(by_value)
+        if self == other { Some(Ordering::Equal) } else { order(&self.0, &other.0) }
     }
 }
 

@@ -14,8 +14,8 @@ use crate::{
 #[derive(Debug)]
 #[must_use = "handlers are told of what the cache holds already"]
 pub enum StoreChange<K> {
-    /// It stays, or stays absent. Also when the same version arrives again: the cached `Arc` is the one handlers
-    /// were given, and the next `old` has to be that one.
+    /// It stays, or stays absent. Also when the same version arrives again: the cached `Arc` is the one
+    /// handlers were given, and the next `old` has to be that one.
     Keep,
     /// It becomes this one.
     Set(Arc<K>),
@@ -43,23 +43,23 @@ pub enum Audience {
     AskedForUnchanged,
 }
 
-/// What `delta` comes to when the cache holds `stored`: a change of the cache, and then these notices, appended in
-/// order.
+/// What `delta` comes to when the cache holds `stored`: a change of the cache, and then these notices,
+/// appended in order.
 ///
 /// | delta | stored | cache | events | told |
 /// |---|---|---|---|---|
 /// | added, updated, replaced | nothing | set | `Added` | everyone |
 /// | | same version | keep | `Synced` | those that asked |
-/// | | other version | set | `Updated` | everyone |
+/// | | other version, or a new epoch | set | `Updated` | everyone |
 /// | | other uid | set | `Deleted` (final state unknown), `Added` | everyone |
 /// | deleted | something | remove | `Deleted` | everyone |
 /// | | nothing | keep | none | |
 /// | sync | something | keep | `Synced` | those that are due |
 /// | | nothing | keep | none | |
 ///
-/// client-go also reports the deletion of an object nobody was ever told of; here no story starts with its end.
-/// Versions are compared for being the same, never for order: whether a server may go back in time is for whoever
-/// reads from it to judge.
+/// client-go also reports the deletion of an object nobody was ever told of; here no story starts with its
+/// end. Versions are compared for being the same, never for order: whether a server may go back in time is
+/// for whoever reads from it to judge.
 pub fn transition<K: Resource>(
     delta: &Delta<K>,
     stored: Option<&Arc<K>>,
@@ -82,7 +82,7 @@ pub fn transition<K: Resource>(
             tell(Audience::Everyone, gone(object, stored, final_state_unknown));
             StoreChange::Remove
         }
-        (_, Some(stored)) if is_same_version(&**stored, &**object) => {
+        (_, Some(stored)) if !delta.is_new_epoch && is_same_version(&**stored, &**object) => {
             tell(Audience::AskedForUnchanged, Event::Synced(Arc::clone(stored)));
             StoreChange::Keep
         }

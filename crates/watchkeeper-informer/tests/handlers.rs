@@ -31,7 +31,8 @@ fn describe(event: &Event<ConfigMap>) -> String {
 
 fn outcome(kind: DeltaKind, object: Arc<ConfigMap>, stored: Option<&Arc<ConfigMap>>) -> String {
     let mut notices = Vec::new();
-    let change = transition(&Delta { kind, object, is_initial: true }, stored, &mut notices);
+    let change =
+        transition(&Delta { kind, object, is_initial: true, is_new_epoch: false }, stored, &mut notices);
     let change = match change {
         StoreChange::Keep => "keep".to_owned(),
         StoreChange::Set(object) => format!("set {}", label(&object)),
@@ -48,9 +49,9 @@ fn outcome(kind: DeltaKind, object: Arc<ConfigMap>, stored: Option<&Arc<ConfigMa
     change + &told.collect::<String>()
 }
 
-/// Where this differs from client-go's table: a version that is cached already changes nothing, and is told to those
-/// that asked for it instead of those that are being resynced; a deletion of what is not cached is not told; a change of the uid is a deletion and
-/// an addition.
+/// Where this differs from client-go's table: a version that is cached already changes nothing, and is told
+/// to those that asked for it instead of those that are being resynced; a deletion of what is not cached is
+/// not told; a change of the uid is a deletion and an addition.
 #[test]
 fn the_table_of_delivery() {
     const DELETED: DeltaKind = DeltaKind::Deleted { final_state_unknown: false };
@@ -87,7 +88,8 @@ fn the_table_of_delivery() {
 fn the_same_version_again_leaves_the_very_object_that_handlers_were_given() {
     let cached = object("a", 1);
     let mut notices = Vec::new();
-    let delta = Delta { kind: DeltaKind::Replaced, object: object("a", 1), is_initial: false };
+    let delta =
+        Delta { kind: DeltaKind::Replaced, object: object("a", 1), is_initial: false, is_new_epoch: false };
     assert!(matches!(transition(&delta, Some(&cached), &mut notices), StoreChange::Keep));
     assert!(Arc::ptr_eq(notices[0].event.object(), &cached));
 }
@@ -155,8 +157,8 @@ fn a_filter_turns_a_crossing_into_an_addition_or_a_deletion() {
     }
 }
 
-/// The state that passed is what the handler knows, and it is that one whose end it has to hear, whatever the object
-/// became on its way out.
+/// The state that passed is what the handler knows, and it is that one whose end it has to hear, whatever the
+/// object became on its way out.
 #[test]
 fn a_filter_lets_the_deletion_through_of_what_it_let_through_before() {
     let (told, handler) = recorder();

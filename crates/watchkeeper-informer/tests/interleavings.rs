@@ -1,5 +1,5 @@
-//! The log and the queue under Shuttle: thousands of schedules of a few tasks, each checked for what must never
-//! happen. A lost wake-up shows as a deadlock, which Shuttle reports with the schedule that replays it.
+//! The log and the queue under Shuttle: thousands of schedules of a few tasks, each checked for what must
+//! never happen. A lost wake-up shows as a deadlock, which Shuttle reports with the schedule that replays it.
 //!
 //! `RUSTFLAGS="--cfg shuttle" cargo test -p watchkeeper-informer --test interleavings --release`
 #![cfg(shuttle)]
@@ -22,6 +22,8 @@ use shuttle::{
     thread,
 };
 use watchkeeper_informer::{
+    CacheReader, Distributor,
+    controller::Process,
     delta_fifo::{Delta, DeltaFifo, DeltaKind, FifoOptions, KnownObjects},
     event::Event,
     processor::{ListenerOptions, Processor, Registration},
@@ -93,7 +95,7 @@ impl Informer {
         {
             let mut cache = self.cache.lock().unwrap();
             let key = key(&object);
-            let delta = Delta { kind, object, is_initial: false };
+            let delta = Delta { kind, object, is_initial: false, is_new_epoch: false };
             match transition(&delta, cache.get(&key), &mut notices) {
                 StoreChange::Keep => {}
                 StoreChange::Set(object) => _ = cache.insert(key, object),
@@ -398,5 +400,190 @@ fn a_deletion_that_races_with_its_addition_is_not_lost() {
         fifo.close();
         future::block_on(consumer).unwrap();
         assert!(cache.0.lock().unwrap().is_empty());
+    });
+}
+
+/// The cache and the handlers as a shared informer has them, and the queue in front of them.
+#[derive(Clone)]
+struct Joined {
+    distributor: Arc<Distributor<ConfigMap>>,
+    fifo: DeltaFifo<ConfigMap>,
+}
+
+/// The cache, as the queue has to know it.
+struct Known(CacheReader<ConfigMap>);
+
+impl KnownObjects<ConfigMap> for Known {
+    fn get(&self, key: &str) -> Option<Arc<ConfigMap>> {
+        self.0.get(key)
+    }
+
+    fn visit_keys(&self, visit: &mut dyn FnMut(&str)) {
+        for key in self.0.keys() {
+            visit(key.as_str());
+        }
+    }
+}
+
+fn version(object: &ConfigMap) -> u64 {
+    object.metadata.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or_default()
+}
+
+impl Joined {
+    fn new() -> Self {
+        let distributor = Arc::new(Distributor::new(1, Duration::ZERO));
+        let fifo = DeltaFifo::new(Known(distributor.reader()), FifoOptions::new());
+        Self { distributor, fifo }
+    }
+
+    fn add(&self, options: ListenerOptions) -> Option<(Registration<ConfigMap>, Views)> {
+        let view = Views::default();
+        let (told, cache) = (Arc::clone(&view), self.distributor.reader());
+        let handler = move |event: &Event<ConfigMap>| {
+            told.lock().unwrap().hear(event);
+            let object = event.object();
+            if let Some(stored) = cache.get(key(object))
+                && stored.metadata.uid == object.metadata.uid
+            {
+                assert!(
+                    version(&stored) >= version(object),
+                    "the cache is behind {event:?} of {}",
+                    label(object)
+                );
+            }
+            thread::yield_now();
+        };
+        Some((self.distributor.add_handler(handler, options).ok()?, view))
+    }
+
+    /// Runs handlers until the end, and then waits for them.
+    fn run(&self) -> JoinHandle<()> {
+        let distributor = Arc::clone(&self.distributor);
+        future::spawn(async move {
+            let mut tasks = Vec::new();
+            while let Some(task) = distributor.accept().await {
+                tasks.push(future::spawn(task.run()));
+            }
+            for task in tasks {
+                task.await.unwrap();
+            }
+        })
+    }
+
+    /// The loop of a controller.
+    fn process(&self) -> JoinHandle<()> {
+        let Self { distributor, fifo } = self.clone();
+        future::spawn(async move {
+            while let Some(popped) = fifo.pop_batch(2).await {
+                distributor.process(0, &popped).unwrap();
+                popped.done();
+                if fifo.has_synced() {
+                    distributor.part_synced(0);
+                }
+            }
+        })
+    }
+
+    /// What a reflector would put in line, in a thread.
+    fn feed(&self) -> thread::JoinHandle<()> {
+        let fifo = self.fifo.clone();
+        thread::spawn(move || {
+            fifo.replace(vec![object("a", 1), object("b", 2)], Some("2")).unwrap();
+            fifo.update(object("a", 3)).unwrap();
+            fifo.replace(vec![incarnation("b", "2", 4), object("c", 5)], Some("5")).unwrap();
+            fifo.delete(object("c", 6)).unwrap();
+            fifo.close();
+        })
+    }
+
+    /// Waits until a handler has heard of everything, and compares.
+    fn compare(&self, (registration, view): &(Registration<ConfigMap>, Views)) {
+        assert!(future::block_on(registration.synced()));
+        while registration.status().is_some_and(|status| status.pending > 0) {
+            thread::yield_now();
+        }
+        let (view, cache) = (view.lock().unwrap(), self.distributor.reader());
+        assert_eq!(view.objects.len(), cache.len());
+        assert!(view.objects.iter().all(|(key, heard)| Arc::ptr_eq(&cache.get(key).unwrap(), heard)));
+    }
+}
+
+#[test]
+fn handlers_and_indexes_that_come_while_a_queue_feeds_the_cache_agree_with_it() {
+    explore(|| {
+        let joined = Joined::new();
+        let (runner, processing) = (joined.run(), joined.process());
+        let early = joined.add(lag(0)).unwrap();
+        let feeding = joined.feed();
+        let late = {
+            let joined = joined.clone();
+            thread::spawn(move || joined.add(lag(100)).unwrap())
+        };
+        let indexing = {
+            let distributor = Arc::clone(&joined.distributor);
+            thread::spawn(move || {
+                distributor.add_index("name", |object: &ConfigMap| object.metadata.name.clone()).unwrap()
+            })
+        };
+        feeding.join().unwrap();
+        future::block_on(processing).unwrap();
+        let (late, index) = (late.join().unwrap(), indexing.join().unwrap());
+        for listener in [&early, &late] {
+            joined.compare(listener);
+        }
+        assert_eq!(joined.distributor.reader().resource_version().unwrap().as_str(), "6");
+        assert_eq!([index.count("a"), index.count("b"), index.count("c")], [0, 1, 0]);
+        joined.distributor.shutdown();
+        future::block_on(runner).unwrap();
+        assert_eq!(joined.distributor.handler_count(), 0);
+    });
+}
+
+#[test]
+fn a_handler_removed_while_a_queue_feeds_the_cache_is_not_called_again() {
+    explore(|| {
+        let joined = Joined::new();
+        let (runner, processing) = (joined.run(), joined.process());
+        let (registration, view) = joined.add(lag(1)).unwrap();
+        let stays = joined.add(lag(0)).unwrap();
+        let feeding = joined.feed();
+        let removing = future::spawn(async move {
+            registration.remove().await;
+            view.lock().unwrap().is_over = true;
+        });
+        feeding.join().unwrap();
+        future::block_on(removing).unwrap();
+        future::block_on(processing).unwrap();
+        joined.compare(&stays);
+        joined.distributor.shutdown();
+        future::block_on(runner).unwrap();
+    });
+}
+
+#[test]
+fn a_shutdown_while_a_queue_feeds_the_cache_ends_every_handler_and_leaves_the_cache_true() {
+    explore(|| {
+        let joined = Joined::new();
+        let (runner, processing) = (joined.run(), joined.process());
+        let (registration, view) = joined.add(lag(0)).unwrap();
+        let feeding = joined.feed();
+        let adding = {
+            let joined = joined.clone();
+            thread::spawn(move || joined.add(lag(1)))
+        };
+        let stopping = {
+            let distributor = Arc::clone(&joined.distributor);
+            thread::spawn(move || distributor.shutdown())
+        };
+        future::block_on(runner).unwrap();
+        view.lock().unwrap().is_over = true;
+        future::block_on(registration.remove());
+        stopping.join().unwrap();
+        drop(adding.join().unwrap());
+        feeding.join().unwrap();
+        future::block_on(processing).unwrap();
+        assert_eq!(joined.distributor.handler_count(), 0);
+        let cache = joined.distributor.reader();
+        assert_eq!(cache.list().iter().map(|object| label(object)).collect::<Vec<_>>(), ["b@4"]);
     });
 }

@@ -11,9 +11,10 @@ use kube_core::WatchEvent;
 use kube_core::params::{ListParams, WatchParams};
 
 use super::ours::check;
-use super::{count, pods, server};
+use super::{count, server};
 use crate::measure::{Measurement, Meter};
 use crate::suite::{Load, RunFailure};
+use crate::suites::cluster_pods as pods;
 
 pub(super) fn list(load: Load) -> Result<Measurement, RunFailure> {
     let body = pods::list(load.operations);

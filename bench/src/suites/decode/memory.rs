@@ -14,11 +14,12 @@ use watchkeeper_client::list_watch::ListWatch;
 use watchkeeper_client::rest::ResourceClient;
 
 use super::ours::{check, listed};
-use super::{pods, server};
+use super::server;
 use crate::heap;
 use crate::machine::as_f64;
 use crate::measure::{Measurement, Meter};
 use crate::suite::{Load, RunFailure};
+use crate::suites::cluster_pods as pods;
 
 pub(super) const FIGURE: &str = "above_kept_mb";
 

@@ -12,9 +12,10 @@ use watchkeeper_client::list_watch::{
 };
 use watchkeeper_client::rest::{ResourceClient, ResourcePath};
 
-use super::{count, pods, server};
+use super::{count, server};
 use crate::measure::{Measurement, Meter};
 use crate::suite::{Load, RunFailure};
+use crate::suites::cluster_pods as pods;
 
 pub(super) fn list(load: Load) -> Result<Measurement, RunFailure> {
     read_list(load, |client| Ok(ListWatch::new(&ResourceClient::<Pod>::all(client))))

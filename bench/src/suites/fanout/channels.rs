@@ -66,7 +66,6 @@ fn send(senders: &[Sender], event: Event<ConfigMap>) {
 }
 
 /// Sends all events to one handler that takes none, and looks at what is held at the end.
-#[expect(clippy::unnecessary_wraps, reason = "every row has the same signature")]
 pub(super) fn stalled(load: Load) -> Result<Measurement, RunFailure> {
     let mut cache = Cache::new();
     let (sender, receiver) = mpsc::unbounded_channel();
@@ -77,6 +76,9 @@ pub(super) fn stalled(load: Load) -> Result<Measurement, RunFailure> {
         send(&senders, cache.change(number));
     }
     let measured = cache.held(meter.stop(load.operations), before);
-    drop(receiver);
+    let pending = receiver.len() as u64;
+    if pending != load.operations {
+        return Err(format!("{pending} events pending, want {}", load.operations).into());
+    }
     Ok(measured)
 }

@@ -31,8 +31,8 @@ pub(super) fn object(key: u64, version: u64) -> Arc<ConfigMap> {
     Arc::new(ConfigMap { metadata, data: Some(data), ..ConfigMap::default() })
 }
 
-/// Changes of 50,000 objects in turn, made of two versions of each that exist beforehand: what is timed is telling of
-/// objects, not making them.
+/// Changes of 50,000 objects in turn, made of two versions of each that exist beforehand: what is timed is
+/// telling of objects, not making them.
 pub(super) struct Changes {
     versions: [Vec<Arc<ConfigMap>>; 2],
 }

@@ -21,7 +21,7 @@ pub(super) fn scan(load: Load) -> Result<Measurement, RunFailure> {
     let meter = Meter::start();
     for at in pods::strided(NODES).take(usize::try_from(load.operations)?) {
         let node = &nodes[usize::try_from(at)?];
-        let is_there = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()) == Some(node);
+        let is_there = |pod: &Pod| pods::node_of(pod) == Some(node);
         found += reader.state_filter(is_there).len() as u64;
     }
     let measured = meter.stop(load.operations);

@@ -42,6 +42,11 @@ pub(super) fn pod(number: u64, generation: u64, node: String) -> Pod {
     }
 }
 
+/// The node a pod is on.
+pub(super) fn node_of(pod: &Pod) -> Option<&String> {
+    pod.spec.as_ref()?.node_name.as_ref()
+}
+
 /// All pods in a generation, each on its own node.
 pub(super) fn pods(generation: u64) -> Vec<Arc<Pod>> {
     (0..COUNT).map(|number| Arc::new(pod(number, generation, node(number)))).collect()
@@ -50,7 +55,7 @@ pub(super) fn pods(generation: u64) -> Vec<Arc<Pod>> {
 /// An empty store that indexes by node too.
 pub(super) fn empty_store() -> Result<(Store<Pod>, Index<Pod>), RunFailure> {
     let store = Store::new();
-    let by_node = store.add_index("node", |pod: &Pod| pod.spec.as_ref()?.node_name.clone())?;
+    let by_node = store.add_index("node", |pod: &Pod| node_of(pod).cloned())?;
     Ok((store, by_node))
 }
 

@@ -1,5 +1,7 @@
 //! The default decoder.
 
+use std::cell::Cell;
+
 use serde::de::DeserializeOwned;
 use serde_json::{Deserializer, error::Category};
 
@@ -12,6 +14,15 @@ use crate::limits::Limits;
 
 /// How deep `serde_json` goes by itself. A limit of no less needs a look at the depth only where it stopped.
 const PARSER_DEPTH: usize = 127;
+
+/// The largest scratch that is kept for the next object.
+const KEPT_SCRATCH_BYTES: usize = 64 << 10;
+
+thread_local! {
+    /// Where an object is put together without its managedFields, for one after the other: a block of that size taken and
+    /// given back in between leaves holes among the small ones that stay.
+    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 /// Decodes JSON with `serde_json` into any type that deserialises: `k8s_openapi`'s, kube's `DynamicObject`, those
 /// made by `#[derive(CustomResource)]`, [`ObjectMetadata`](super::ObjectMetadata), or a narrow type of your own,
@@ -83,8 +94,12 @@ impl<K: DeserializeOwned> Decode<K> for Json {
         if gone.is_empty() {
             return self.parse(object);
         }
-        let mut scratch = Vec::new();
-        self.parse(without(object, &gone, &mut scratch)).map_err(|error| {
+        let mut scratch = SCRATCH.take();
+        let parsed = self.parse(without(object, &gone, &mut scratch));
+        if scratch.capacity() <= KEPT_SCRATCH_BYTES {
+            SCRATCH.set(scratch);
+        }
+        parsed.map_err(|error| {
             // An offset in the bytes that came, not in what was left of them.
             gone.iter().fold(error, |error, range| error.moved_behind(range.start as u64, range.len() as u64))
         })

@@ -89,8 +89,8 @@ pub fn probe(object: &[u8]) -> Result<Identity, DecodeError> {
     identity(object, None)
 }
 
-/// As [`probe`], of an object that must be a `kind`. One that does not say before its metadata what it is passes:
-/// items of a list need not, and servers that do say it say it first.
+/// As [`probe`], of an object that must be a `kind`, or anything but a table if that is empty. One that does not say
+/// before its metadata what it is passes: items of a list need not, and servers that do say it say it first.
 pub(crate) fn probe_kind(object: &[u8], kind: &str) -> Result<Identity, DecodeError> {
     identity(object, Some(kind))
 }
@@ -127,6 +127,7 @@ fn check_kind(walk: &mut Walk<'_>, expected: &str) -> Result<(), DecodeError> {
         None | Some("") => Ok(()),
         Some(found) if found == expected => Ok(()),
         Some("Table") => Err(DecodeError::Table { instead_of: "an object" }),
+        Some(_) if expected.is_empty() => Ok(()),
         Some(_) => Err(DecodeError::WrongKind { expected: expected.to_owned() }),
     }
 }

@@ -3,15 +3,31 @@
 use std::{collections::HashSet, fmt::Write as _, sync::Arc};
 
 use foldhash::fast::RandomState;
+use hashbrown::HashMap;
 use kube_core::Resource;
+use watchkeeper_client::decode::Identity;
 
 use super::{Delta, DeltaKind, Deltas, KnownObjects};
 use crate::{key_ref::KeyRef, keyed_queue::KeyedQueue};
 
 type Keys<'a> = HashSet<KeyRef<'a>, RandomState>;
 
-/// A resourceVersion that everything up to which has been seen.
-pub(super) type Mark = Option<Arc<str>>;
+/// A resourceVersion that everything up to which has been seen, and which beginning of the server's history
+/// it counts from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Mark {
+    pub(super) version: Option<Arc<str>>,
+    pub(super) epoch: u64,
+}
+
+/// A list, as the queue takes it.
+pub(super) struct List<'a, K> {
+    pub(super) objects: Vec<Arc<K>>,
+    /// What exists and could not be read.
+    pub(super) kept: &'a [Identity],
+    pub(super) version: Option<&'a str>,
+    pub(super) is_new_epoch: bool,
+}
 
 /// What a pop hands out.
 pub(super) struct Batch<K> {
@@ -30,8 +46,8 @@ enum Population {
     Complete,
 }
 
-/// Invariants: a key is in line once; `queued_deltas` is the number of deltas in line; the marks of the keys in line do not
-/// get older from front to back.
+/// Invariants: a key is in line once; `queued_deltas` is the number of deltas in line; the marks of the keys
+/// in line do not get older from front to back.
 pub(super) struct Core<K> {
     queue: KeyedQueue<Deltas<K>>,
     queued_deltas: usize,
@@ -54,8 +70,8 @@ impl<K: Resource + 'static> Core<K> {
             queue: KeyedQueue::new(),
             queued_deltas: 0,
             in_flight: None,
-            mark: None,
-            marked: None,
+            mark: Mark::default(),
+            marked: Mark::default(),
             population: Population::Awaited,
             is_closed: false,
             released: Vec::new(),
@@ -102,18 +118,18 @@ impl<K: Resource + 'static> Core<K> {
     pub(super) fn apply(&mut self, kind: DeltaKind, object: Arc<K>) {
         self.begin_unpopulated();
         let mark = version_of(&object);
-        self.push(Delta { kind, object, is_initial: false });
+        self.push(Delta { kind, object, is_initial: false, is_new_epoch: false });
         self.advance(mark);
     }
 
-    /// The server said that an object was deleted. One that nobody knows is not worth a delta, but its version
-    /// still counts.
+    /// The server said that an object was deleted. One that nobody knows is not worth a delta, but its
+    /// version still counts.
     pub(super) fn delete(&mut self, object: Arc<K>, known: &dyn KnownObjects<K>) {
         self.begin_unpopulated();
         let mark = version_of(&object);
         if self.is_of_interest(KeyRef::of(&*object), known) {
             let kind = DeltaKind::Deleted { final_state_unknown: false };
-            self.push(Delta { kind, object, is_initial: false });
+            self.push(Delta { kind, object, is_initial: false, is_new_epoch: false });
         } else {
             self.released.push(object);
         }
@@ -125,32 +141,34 @@ impl<K: Resource + 'static> Core<K> {
         self.begin_unpopulated();
         if let Some(object) = self.last_state(key, known) {
             let kind = DeltaKind::Deleted { final_state_unknown: true };
-            self.push(Delta { kind, object, is_initial: false });
+            self.push(Delta { kind, object, is_initial: false, is_new_epoch: false });
         }
         self.advance(version.map(Arc::from));
     }
 
-    /// A list: what is in line, in flight or known and not in the list is deleted, once; each object is `Replaced`.
-    pub(super) fn replace(
-        &mut self,
-        objects: Vec<Arc<K>>,
-        version: Option<&str>,
-        known: &dyn KnownObjects<K>,
-    ) {
+    /// A list: what is in line, in flight or known and not in the list is deleted, once; each object is
+    /// `Replaced`.
+    pub(super) fn replace(&mut self, list: List<'_, K>, known: &dyn KnownObjects<K>) {
+        let List { objects, kept, version, is_new_epoch } = list;
         let is_initial = self.population == Population::Awaited;
-        let gone = self.missing_from(&objects, known);
-        // First what is gone: whoever accounts for names or addresses hears of what was freed before what is new.
+        let gone = self.missing_from(&objects, kept, known);
+        // First what is gone: whoever accounts for names or addresses hears of what was freed before what is
+        // new.
         for object in gone {
             let kind = DeltaKind::Deleted { final_state_unknown: true };
-            self.push(Delta { kind, object, is_initial });
+            self.push(Delta { kind, object, is_initial, is_new_epoch });
         }
+        self.queue.reserve(objects.len());
         for object in objects {
-            self.push(Delta { kind: DeltaKind::Replaced, object, is_initial });
+            self.push(Delta { kind: DeltaKind::Replaced, object, is_initial, is_new_epoch });
         }
         if is_initial {
             let keys = self.queue.len();
             self.queue.iter_mut().for_each(|deltas| deltas.counts_for_sync = true);
             self.population = if keys == 0 { Population::Complete } else { Population::Popping(keys) };
+        }
+        if is_new_epoch {
+            self.mark.epoch += 1;
         }
         self.advance(version.map(Arc::from));
     }
@@ -172,7 +190,7 @@ impl<K: Resource + 'static> Core<K> {
             .filter(|newest| !newest.is_deletion() && !self.queue.contains(KeyRef::of(&*newest.object)));
         quiet.extend(applied.map(|newest| Arc::clone(&newest.object)));
         for object in quiet {
-            self.push(Delta { kind: DeltaKind::Sync, object, is_initial: false });
+            self.push(Delta { kind: DeltaKind::Sync, object, is_initial: false, is_new_epoch: false });
         }
     }
 
@@ -181,8 +199,8 @@ impl<K: Resource + 'static> Core<K> {
         self.advance(Some(Arc::from(version)));
     }
 
-    /// Takes up to `max` keys out of the line, or none and a watermark when only that has moved. Nothing while another
-    /// batch is in flight.
+    /// Takes up to `max` keys out of the line, or none and a watermark when only that has moved. Nothing
+    /// while another batch is in flight.
     ///
     /// A batch never spans the end of the first list.
     pub(super) fn pop(&mut self, max: usize) -> Option<Batch<K>> {
@@ -226,9 +244,15 @@ impl<K: Resource + 'static> Core<K> {
         }
     }
 
-    /// The objects a list does not have: their last state in line, in flight or in the cache, unless that is a
-    /// deletion already.
-    fn missing_from(&self, objects: &[Arc<K>], known: &dyn KnownObjects<K>) -> Vec<Arc<K>> {
+    /// The objects a list does not have: their last state in line, in flight or in the cache, unless that is
+    /// a deletion already. What the list could not read is not missing from it, if it is the same
+    /// incarnation.
+    fn missing_from(
+        &self,
+        objects: &[Arc<K>],
+        kept: &[Identity],
+        known: &dyn KnownObjects<K>,
+    ) -> Vec<Arc<K>> {
         let listed: Keys<'_> = objects.iter().map(|object| KeyRef::of(&**object)).collect();
         let in_flight = self.in_flight_keys();
         // A key that is in line and in flight counts as it stands in line: that is the later.
@@ -248,6 +272,14 @@ impl<K: Resource + 'static> Core<K> {
                 gone.extend(known.get(key));
             }
         });
+        let kept: HashMap<&str, &Identity, RandomState> =
+            kept.iter().map(|identity| (identity.key(), identity)).collect();
+        if !kept.is_empty() {
+            gone.retain(|object| {
+                let key = KeyRef::of(&**object).to_string();
+                kept.get(&*key).is_none_or(|identity| is_other_uid(&**object, identity))
+            });
+        }
         gone
     }
 
@@ -297,8 +329,8 @@ impl<K: Resource + 'static> Core<K> {
             return;
         };
         match (deltas.newest().kind, delta.kind) {
-            // Of two deletions in a row the one that knows more is kept: the later, unless it only knows that the
-            // object is gone.
+            // Of two deletions in a row the one that knows more is kept: the later, unless it only knows that
+            // the object is gone.
             (DeltaKind::Deleted { .. }, DeltaKind::Deleted { final_state_unknown: true }) => {
                 self.released.push(delta.object);
             }
@@ -313,9 +345,9 @@ impl<K: Resource + 'static> Core<K> {
         }
     }
 
-    fn advance(&mut self, mark: Mark) {
-        if mark.is_some() {
-            self.mark = mark;
+    fn advance(&mut self, version: Option<Arc<str>>) {
+        if version.is_some() {
+            self.mark.version = version;
         }
     }
 
@@ -327,7 +359,13 @@ impl<K: Resource + 'static> Core<K> {
     }
 }
 
-fn version_of<K: Resource>(object: &Arc<K>) -> Mark {
+/// True when both say who they are, and are not the same.
+fn is_other_uid<K: Resource>(object: &K, identity: &Identity) -> bool {
+    let uid = object.meta().uid.as_deref().filter(|uid| !uid.is_empty());
+    matches!((uid, identity.uid()), (Some(one), Some(other)) if one != other)
+}
+
+fn version_of<K: Resource>(object: &Arc<K>) -> Option<Arc<str>> {
     let version = object.meta().resource_version.as_deref()?;
     (!version.is_empty()).then(|| Arc::from(version))
 }

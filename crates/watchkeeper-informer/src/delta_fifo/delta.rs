@@ -13,9 +13,12 @@ pub struct Delta<K> {
     pub kind: DeltaKind,
     /// The object after it happened, or its last state when it is gone.
     pub object: Arc<K>,
-    /// True for what the first list brought: its objects, and the deletions of what it no longer had. A change that
-    /// arrived behind the first list is not part of it, even if both are popped together.
+    /// True for what the first list brought: its objects, and the deletions of what it no longer had. A
+    /// change that arrived behind the first list is not part of it, even if both are popped together.
     pub is_initial: bool,
+    /// True for what a list brought that began a new epoch: the server's versions count from another
+    /// beginning, and the same version may be another state.
+    pub is_new_epoch: bool,
 }
 
 /// What happened to an object.
@@ -27,8 +30,8 @@ pub enum DeltaKind {
     Updated,
     /// It is gone.
     Deleted {
-        /// True when nobody saw it go: it was missing from a list, or its deletion could not be read. The object
-        /// is then the last state known.
+        /// True when nobody saw it go: it was missing from a list, or its deletion could not be read. The
+        /// object is then the last state known.
         final_state_unknown: bool,
     },
     /// A list had it, changed or not.
@@ -42,8 +45,8 @@ pub struct Deltas<K> {
     /// Most often there is no more than this one, and it takes no allocation.
     pub(super) first: Delta<K>,
     rest: Vec<Delta<K>>,
-    /// How far everything was known when the key got in line: once it is this key's turn, everything before it has been
-    /// popped, so the consumer is complete up to here.
+    /// How far everything was known when the key got in line: once it is this key's turn, everything before
+    /// it has been popped, so the consumer is complete up to here.
     pub(super) complete_before: Mark,
     /// True when the first list put it in line, or found it there.
     pub(super) counts_for_sync: bool,
@@ -107,7 +110,8 @@ impl<K: Resource> Keyed for Deltas<K> {
 // By hand: a derive would ask for `K: Clone`.
 impl<K> Clone for Delta<K> {
     fn clone(&self) -> Self {
-        Self { kind: self.kind, object: Arc::clone(&self.object), is_initial: self.is_initial }
+        let Self { kind, ref object, is_initial, is_new_epoch } = *self;
+        Self { kind, object: Arc::clone(object), is_initial, is_new_epoch }
     }
 }
 

@@ -11,9 +11,13 @@ use kube_core::Resource;
 
 use super::{
     DeltaKind, KnownObjects, Popped,
-    core::{Core, Mark},
+    core::{Core, List, Mark},
 };
-use crate::{sync::Mutex, wakers::Wakers};
+use crate::{
+    reflector::{Object, Replacement},
+    sync::Mutex,
+    wakers::Wakers,
+};
 
 /// The changes a reflector has read and the cache has not yet taken in, key by key.
 ///
@@ -21,37 +25,39 @@ use crate::{sync::Mutex, wakers::Wakers};
 ///
 /// 1. **Order.** The changes of one key come out in the order they went in. A key's turn comes by its first
 ///    change since it was popped last; later ones join it there.
-/// 2. **Nothing is lost.** Every change is popped, but for a deletion right after a deletion (the more informative of the
-///    two is kept) and the deletion of an object that is neither in line nor known.
-/// 3. **A list leaves nothing behind.** [`replace`](Self::replace) puts a `Deleted` in line for each object that is in
-///    line, being processed or known, and not in the list: with its final state unknown, and the last state in line, or else
-///    the cache's. An object whose deletion is in line already is not deleted twice. Then each object of the list is
-///    `Replaced`.
-/// 4. **One batch at a time.** Nothing is popped while the last [`Popped`] has not been finished, and what is being processed
-///    counts as known. A batch that is dropped unfinished goes back to the front.
-/// 5. **The watermark tells the truth.** [`Popped::watermark`] is a resourceVersion up to which a consumer that applied
-///    this and everything before it has missed nothing. Some keys may be ahead of it, none is behind.
-/// 6. **Synced means processed.** [`has_synced`](Self::has_synced) turns true when everything the first list brought, deletions included, has
-///    been finished.
-/// 7. **It ends.** After [`close`](Self::close) what is in line is still popped, and then every `pop` returns `None`.
+/// 2. **Nothing is lost.** Every change is popped, but for a deletion right after a deletion (the more
+///    informative of the two is kept) and the deletion of an object that is neither in line nor known.
+/// 3. **A list leaves nothing behind.** [`replace`](Self::replace) puts a `Deleted` in line for each object
+///    that is in line, being processed or known, and not in the list: with its final state unknown, and the
+///    last state in line, or else the cache's. An object whose deletion is in line already is not deleted
+///    twice. Then each object of the list is `Replaced`.
+/// 4. **One batch at a time.** Nothing is popped while the last [`Popped`] has not been finished, and what is
+///    being processed counts as known. A batch that is dropped unfinished goes back to the front.
+/// 5. **The watermark tells the truth.** [`Popped::watermark`] is a resourceVersion up to which a consumer
+///    that applied this and everything before it has missed nothing. Some keys may be ahead of it, none is
+///    behind.
+/// 6. **Synced means processed.** [`has_synced`](Self::has_synced) turns true when everything the first list
+///    brought, deletions included, has been finished.
+/// 7. **It ends.** After [`close`](Self::close) what is in line is still popped, and then every `pop` returns
+///    `None`.
 ///
-/// It is bounded by its producer's good will: [`room`](Self::room) waits while too much is in line. Putting something in never
-/// waits by itself, so a first list of any size goes in whole.
+/// It is bounded by its producer's good will: [`room`](Self::room) waits while too much is in line. Putting
+/// something in never waits by itself, so a first list of any size goes in whole.
 ///
-/// Several updates of one key are *not* merged into one, although they are popped together: a handler that asked for
-/// [every event](crate::processor::ListenerOptions::every_event) would miss some, and the queue cannot know whether there is one. Merging
-/// is left to the listeners that fall behind.
+/// Several updates of one key are *not* merged into one, although they are popped together: a handler that
+/// asked for [every event](crate::processor::ListenerOptions::every_event) would miss some, and the queue
+/// cannot know whether there is one. Merging is left to the listeners that fall behind.
 ///
 /// A handle: clones share one queue.
 ///
 /// # Beside client-go
 ///
-/// The rules are those of `DeltaFIFO`: changes accumulate by key, so the number of keys in line is bounded by the
-/// objects there are, and what a list no longer has is found with the queue's help. Of `RealFIFO` it has batches, processing
-/// without a lock, bookmarks in order, deletions before the rest of a list, and a sync that waits until the last object is
-/// processed. `RealFIFO` keeps
-/// the order between objects too, so that the cache is always a state the server once had; here that holds whenever the line is
-/// empty, and in between the watermark is behind what some keys show.
+/// The rules are those of `DeltaFIFO`: changes accumulate by key, so the number of keys in line is bounded by
+/// the objects there are, and what a list no longer has is found with the queue's help. Of `RealFIFO` it has
+/// batches, processing without a lock, bookmarks in order, deletions before the rest of a list, and a sync
+/// that waits until the last object is processed. `RealFIFO` keeps the order between objects too, so that the
+/// cache is always a state the server once had; here that holds whenever the line is empty, and in between
+/// the watermark is behind what some keys show.
 pub struct DeltaFifo<K> {
     shared: Arc<Shared<K>>,
 }
@@ -74,8 +80,8 @@ struct Inner<K> {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FifoOptions {
-    /// [`DeltaFifo::room`] waits while at least this many changes are in line. 2,000 unless said otherwise, never less
-    /// than one.
+    /// [`DeltaFifo::room`] waits while at least this many changes are in line. 2,000 unless said otherwise,
+    /// never less than one.
     pub max_queued_deltas: usize,
 }
 
@@ -119,8 +125,9 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
         Self { shared: Arc::new(Shared { state: Mutex::new(inner), known: Box::new(known), options }) }
     }
 
-    /// The server said that an object was created. As with [`update`](Self::update) and [`delete`](Self::delete), the object's
-    /// resourceVersion moves the watermark, so these are for events of a watch, in the server's order.
+    /// The server said that an object was created. As with [`update`](Self::update) and
+    /// [`delete`](Self::delete), the object's resourceVersion moves the watermark, so these are for events of
+    /// a watch, in the server's order.
     ///
     /// # Errors
     /// When the queue is closed.
@@ -144,8 +151,8 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
         self.put(|core, known| core.delete(object, known))
     }
 
-    /// The server said that the object under `key` (`namespace/name` or `name`) was deleted, and its final state
-    /// cannot be read: the last state known takes its place.
+    /// The server said that the object under `key` (`namespace/name` or `name`) was deleted, and its final
+    /// state cannot be read: the last state known takes its place.
     ///
     /// # Errors
     /// When the queue is closed.
@@ -158,7 +165,21 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
     /// # Errors
     /// When the queue is closed.
     pub fn replace(&self, objects: Vec<Arc<K>>, resource_version: Option<&str>) -> Result<(), FifoClosed> {
-        self.put(|core, known| core.replace(objects, resource_version, known))
+        let list = List { objects, kept: &[], version: resource_version, is_new_epoch: false };
+        self.put(|core, known| core.replace(list, known))
+    }
+
+    /// As [`replace`](Self::replace), of a list as a reflector tells it: what it could not read stays as it
+    /// is, if it is still the same incarnation, and the list may begin a new epoch.
+    ///
+    /// # Errors
+    /// When the queue is closed.
+    pub fn replace_with(&self, list: Replacement<K>) -> Result<(), FifoClosed> {
+        let Replacement { objects, kept, resource_version, is_new_epoch } = list;
+        let objects = objects.into_iter().map(|Object { object, .. }| object).collect();
+        let version = Some(resource_version.as_str());
+        let list = List { objects, kept: &kept, version, is_new_epoch };
+        self.put(|core, known| core.replace(list, known))
     }
 
     /// Puts a `Sync` in line for each known object that has nothing in line.
@@ -177,8 +198,8 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
         self.put(|core, _| core.bookmark(resource_version))
     }
 
-    /// Waits until there is room for more. A producer that waits before it reads on lets a slow consumer slow down
-    /// the server's stream instead of filling memory.
+    /// Waits until there is room for more. A producer that waits before it reads on lets a slow consumer slow
+    /// down the server's stream instead of filling memory.
     ///
     /// # Errors
     /// When the queue is closed.
@@ -205,10 +226,12 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
         self.pop_batch(1).await
     }
 
-    /// Waits, and takes up to `max` keys with their changes; each key once. `None` once the queue is closed and
-    /// nothing is left. A batch ends with the first list, so that what follows it is not taken for a part of it.
+    /// Waits, and takes up to `max` keys with their changes; each key once. `None` once the queue is closed
+    /// and nothing is left. A batch ends with the first list, so that what follows it is not taken for a part
+    /// of it.
     ///
-    /// Comes back without any key when only the watermark moved. The future may be dropped at any time without loss.
+    /// Comes back without any key when only the watermark moved. The future may be dropped at any time
+    /// without loss.
     pub async fn pop_batch(&self, max: usize) -> Option<Popped<K>> {
         poll_fn(|context| {
             // A consumer whose queue is never empty must still let others run.
@@ -220,8 +243,8 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
         .await
     }
 
-    /// True when everything the first list brought has been popped and finished; also when changes came in before
-    /// any list.
+    /// True when everything the first list brought has been popped and finished; also when changes came in
+    /// before any list.
     pub fn has_synced(&self) -> bool {
         self.shared.state.lock().core.has_synced()
     }

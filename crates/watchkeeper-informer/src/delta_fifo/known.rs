@@ -5,8 +5,8 @@ use std::sync::Arc;
 /// The cache the popped deltas are applied to, as far as the FIFO has to know it.
 ///
 /// It is asked while the FIFO is locked, so it must not call the FIFO. What has been popped and not yet
-/// [finished](super::Popped::done) may or may not show in it; the FIFO accounts for that itself. The cache must
-/// change only by what is popped.
+/// [finished](super::Popped::done) may or may not show in it; the FIFO accounts for that itself. The cache
+/// must change only by what is popped.
 pub trait KnownObjects<K>: Send + Sync + 'static {
     /// The object under `namespace/name`, or `name` for one without a namespace.
     fn get(&self, key: &str) -> Option<Arc<K>>;

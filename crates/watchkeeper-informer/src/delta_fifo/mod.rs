@@ -5,6 +5,7 @@ mod delta;
 mod fifo;
 mod known;
 mod popped;
+mod sink;
 
 pub use self::{
     delta::{Delta, DeltaKind, Deltas},

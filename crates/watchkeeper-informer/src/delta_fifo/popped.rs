@@ -8,11 +8,13 @@ use super::{
     DeltaFifo, Deltas,
     core::{Batch, Mark},
 };
+use crate::ResourceVersion;
 
 /// Keys taken out of a [`DeltaFifo`] with their changes, to be applied to the cache.
 ///
-/// Nothing else is popped until it is [`done`](Self::done). Dropped without that, it goes back to the front of the queue, before what came in
-/// meanwhile: a consumer that was cancelled or panicked has lost nothing, and the next sees some changes again.
+/// Nothing else is popped until it is [`done`](Self::done). Dropped without that, it goes back to the front
+/// of the queue, before what came in meanwhile: a consumer that was cancelled or panicked has lost nothing,
+/// and the next sees some changes again.
 #[must_use = "changes that are dropped unfinished go back into the queue"]
 pub struct Popped<K: Resource + Send + Sync + 'static> {
     fifo: DeltaFifo<K>,
@@ -31,17 +33,28 @@ impl<K: Resource + Send + Sync + 'static> Popped<K> {
         &self.keys
     }
 
-    /// The resourceVersion the cache is complete up to once this is applied; `None` before the first list or event.
+    /// The resourceVersion the cache is complete up to once this is applied; `None` before the first list or
+    /// event.
     ///
     /// A list counts when all of it has been popped, an event and a bookmark when everything before them has.
     pub fn watermark(&self) -> Option<&str> {
-        self.watermark.as_deref()
+        self.watermark.version.as_deref()
+    }
+
+    /// How often the server's history had begun anew by the [`watermark`](Self::watermark). Versions of
+    /// different epochs do not compare.
+    pub fn epoch(&self) -> u64 {
+        self.watermark.epoch
+    }
+
+    pub(crate) fn resource_version(&self) -> Option<ResourceVersion> {
+        self.watermark.version.as_ref().and_then(ResourceVersion::shared)
     }
 
     /// Says that everything is applied.
     pub fn done(mut self) {
         self.is_done = true;
-        self.fifo.finish(self.watermark.take());
+        self.fifo.finish(std::mem::take(&mut self.watermark));
     }
 }
 

@@ -7,10 +7,10 @@ use crate::event::{Deleted, Event};
 
 /// Passes on the events of the objects a filter lets through, as if there were no others.
 ///
-/// An object that starts to pass is an `Added`, one that ceases to is a `Deleted`, so that the handler inside hears
-/// a whole story of each key too. The filter has to be a function of the object alone: it is asked about the last state
-/// the handler saw as well, to know whether that one had been passed on. This is why a deletion reaches the
-/// handler even when the final state would not pass.
+/// An object that starts to pass is an `Added`, one that ceases to is a `Deleted`, so that the handler inside
+/// hears a whole story of each key too. The filter has to be a function of the object alone: it is asked
+/// about the last state the handler saw as well, to know whether that one had been passed on. This is why a
+/// deletion reaches the handler even when the final state would not pass.
 pub struct FilteringHandler<F, H> {
     filter: F,
     handler: H,

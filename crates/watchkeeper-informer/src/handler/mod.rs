@@ -13,12 +13,12 @@ use crate::event::Event;
 /// Any `Fn(&Event<K>) + Send + Sync` is one; [`HandlerFuncs`] has a function for each kind of event, and
 /// [`FilteringHandler`] passes on what concerns a part of the objects.
 ///
-/// Each handler has a task of its own: a slow one delays nobody else, and falls behind only itself. It runs on the runtime's
-/// threads, so it must not block one for long; the usual handler puts a key into a work queue and is done. What has
-/// to wait is an [`AsyncEventHandler`].
+/// Each handler has a task of its own: a slow one delays nobody else, and falls behind only itself. It runs
+/// on the runtime's threads, so it must not block one for long; the usual handler puts a key into a work
+/// queue and is done. What has to wait is an [`AsyncEventHandler`].
 ///
-/// A handler that panics has handled its event, badly: the panic is caught, counted and logged, and it is told of the
-/// next event. (In a program built with `panic = "abort"` nothing can be caught.)
+/// A handler that panics has handled its event, badly: the panic is caught, counted and logged, and it is
+/// told of the next event. (In a program built with `panic = "abort"` nothing can be caught.)
 pub trait EventHandler<K>: Send + Sync + 'static {
     /// Takes note of one event. The objects are shared: clone the `Arc` of what is to be kept.
     fn handle(&self, event: &Event<K>);

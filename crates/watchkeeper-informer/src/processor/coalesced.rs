@@ -12,8 +12,8 @@ use crate::{
 
 /// What a listener has not heard, reduced to what it takes to bring it up to date.
 ///
-/// For each key it holds what the listener was given last (within the event) and what is true now. Keys come out in the order of
-/// their first unheard event.
+/// For each key it holds what the listener was given last (within the event) and what is true now. Keys come
+/// out in the order of their first unheard event.
 #[derive(Debug)]
 pub(super) struct Coalesced<K> {
     keys: KeyedQueue<Unheard<K>>,
@@ -56,7 +56,8 @@ impl<K: Resource> Coalesced<K> {
         self.keys.front().map(|unheard| unheard.position)
     }
 
-    /// Takes in the next event of the log. What it lets go of goes to `released`, to be dropped where nothing is locked.
+    /// Takes in the next event of the log. What it lets go of goes to `released`, to be dropped where nothing
+    /// is locked.
     pub(super) fn absorb(&mut self, event: &Event<K>, position: u64, released: &mut Vec<Event<K>>) {
         let key = KeyRef::of(&**event.object());
         let Some(unheard) = self.keys.get_mut(key) else {
@@ -89,8 +90,8 @@ impl<K: Resource> Coalesced<K> {
             }
 
             (Change::Recreated { deleted, object, .. }, Event::Deleted(last)) => {
-                // The listener has heard of the first object only, and is told the end of that one. If it was the same object
-                // all along, the later news is better.
+                // The listener has heard of the first object only, and is told the end of that one. If it was
+                // the same object all along, the later news is better.
                 self.merged += 1;
                 let end = if is_other_incarnation(&*deleted.object, &*last.object) {
                     deleted.clone()

@@ -25,8 +25,8 @@ use crate::{
 /// How a call went: well, or what it panicked with.
 type Called = Result<(), Box<dyn Any + Send>>;
 
-/// Calls that count as one unit of the runtime's budget for a task that does not wait by itself. It hands out 128 units
-/// at a time, so that a handler of a microsecond keeps a thread for one millisecond.
+/// Calls that count as one unit of the runtime's budget for a task that does not wait by itself. It hands out
+/// 128 units at a time, so that a handler of a microsecond keeps a thread for one millisecond.
 const CALLS_A_UNIT: usize = 8;
 
 /// A handler to be run: [`run`](Self::run) gives it event after event.

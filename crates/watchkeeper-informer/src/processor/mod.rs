@@ -28,15 +28,15 @@ use crate::sync::Mutex;
 ///
 /// - **No handler waits for another**, and publishing waits for none.
 /// - **No lock is held while a handler runs.** A handler may register and remove handlers, itself included.
-/// - **A late handler misses nothing and hears nothing twice**: first what the cache holds, then what happens next. See
-///   [`Turn`] for how.
+/// - **A late handler misses nothing and hears nothing twice**: first what the cache holds, then what happens
+///   next. See [`Turn`] for how.
 /// - **A panic stays where it is.** It is counted, and the handler is given the next event.
 /// - **Ending is complete.** After [`Registration::remove`] the handler is not called again, and after
 ///   [`run`](Self::run) returned none is.
 ///
-/// How it works: events are published in batches to a log that all listeners share, and each listener is a task that
-/// reads the log, by reference, from a place of its own. An event is stored once, however many handlers there are, and a
-/// listener takes the lock once a batch.
+/// How it works: events are published in batches to a log that all listeners share, and each listener is a
+/// task that reads the log, by reference, from a place of its own. An event is stored once, however many
+/// handlers there are, and a listener takes the lock once a batch.
 ///
 /// A handle: clones share one processor.
 pub struct Processor<K> {
@@ -58,7 +58,8 @@ struct Shared<K> {
 pub struct Stopped;
 
 impl<K: Resource + Send + Sync + 'static> Processor<K> {
-    /// A processor without handlers, for an informer that resyncs its handlers this often unless they say otherwise.
+    /// A processor without handlers, for an informer that resyncs its handlers this often unless they say
+    /// otherwise.
     ///
     /// With a period of zero nobody is ever resynced, whatever they say.
     #[expect(clippy::disallowed_methods, reason = "the origin of the time that the log is handed")]
@@ -95,22 +96,22 @@ impl<K: Resource + Send + Sync + 'static> Processor<K> {
         }
     }
 
-    /// Waits for a listener that nobody runs yet, to run it somewhere else than [`run`](Self::run) does: on another
-    /// runtime, say. `None` after a shutdown.
+    /// Waits for a listener that nobody runs yet, to run it somewhere else than [`run`](Self::run) does: on
+    /// another runtime, say. `None` after a shutdown.
     pub async fn accept(&self) -> Option<ListenerTask<K>> {
         let unstarted = poll_fn(|context| self.shared.log.lock().accept(context.waker())).await?;
         Some(ListenerTask::new(Arc::clone(&self.shared), unstarted))
     }
 
-    /// Stops all handlers, for ever. What they have not been told, they are not told any more; a call that is running is
-    /// not interrupted. [`run`](Self::run) returns when the last of them has returned.
+    /// Stops all handlers, for ever. What they have not been told, they are not told any more; a call that is
+    /// running is not interrupted. [`run`](Self::run) returns when the last of them has returned.
     pub fn shutdown(&self) {
         self.shared.operate(Log::shut_down);
     }
 
     /// Marks the handlers whose resync is due, so that the next events for
-    /// [`Audience::Resyncing`](crate::transition::Audience::Resyncing) go to them and nobody else. True if there are any: then the cache is
-    /// to be resynced.
+    /// [`Audience::Resyncing`](crate::transition::Audience::Resyncing) go to them and nobody else. True if
+    /// there are any: then the cache is to be resynced.
     ///
     /// A handler's period is at least a second and at least the [check period](Self::fix_check_period).
     pub fn mark_due(&self) -> bool {
@@ -124,8 +125,8 @@ impl<K: Resource + Send + Sync + 'static> Processor<K> {
         self.shared.operate(|log, _| log.check_period().get())
     }
 
-    /// How often [`mark_due`](Self::mark_due) has to be called from now on: handlers that want to be resynced more often
-    /// have to make do with this. For whoever starts the timer.
+    /// How often [`mark_due`](Self::mark_due) has to be called from now on: handlers that want to be resynced
+    /// more often have to make do with this. For whoever starts the timer.
     pub fn fix_check_period(&self) -> Duration {
         self.shared.operate(|log, _| log.check_period().fix())
     }

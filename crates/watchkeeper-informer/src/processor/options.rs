@@ -6,17 +6,19 @@ use std::{sync::Arc, time::Duration};
 ///
 /// # What a slow handler costs
 ///
-/// Events wait in a log that all listeners share, so a handler that lags costs nothing but the objects the log keeps alive. When it
-/// lags past [`max_lag_events`](Self::max_lag_events) or [`max_lag_age`](Self::max_lag_age), its backlog is *coalesced*: for each key it keeps what
-/// the handler was given last and what the object is now, and nothing in between. That takes memory for the live keys
-/// at most, however long the handler is stuck. When the backlog is worked off, the listener goes back to the log.
+/// Events wait in a log that all listeners share, so a handler that lags costs nothing but the objects the
+/// log keeps alive. When it lags past [`max_lag_events`](Self::max_lag_events) or
+/// [`max_lag_age`](Self::max_lag_age), its backlog is *coalesced*: for each key it keeps what the handler was
+/// given last and what the object is now, and nothing in between. That takes memory for the live keys at
+/// most, however long the handler is stuck. When the backlog is worked off, the listener goes back to the
+/// log.
 ///
-/// The handler still hears a whole story of each key, of fewer states: updates in a row become one, from what it was given
-/// last to the newest; an object that came and went is not mentioned; one that was deleted and created again
-/// is both. The order between different keys is that of their first unheard change.
+/// The handler still hears a whole story of each key, of fewer states: updates in a row become one, from what
+/// it was given last to the newest; an object that came and went is not mentioned; one that was deleted and
+/// created again is both. The order between different keys is that of their first unheard change.
 ///
-/// With [`every_event`](Self::every_event) nothing is ever left out, and a stuck handler grows memory without bound, as in
-/// client-go.
+/// With [`every_event`](Self::every_event) nothing is ever left out, and a stuck handler grows memory without
+/// bound, as in client-go.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ListenerOptions {
@@ -26,8 +28,8 @@ pub struct ListenerOptions {
     pub resync_period: Option<Duration>,
     /// How many events the handler may lag before its backlog is coalesced. 8,192 unless said otherwise.
     pub max_lag_events: u64,
-    /// How old the first unheard event may be, when another arrives, before the backlog is coalesced. One minute unless
-    /// said otherwise.
+    /// How old the first unheard event may be, when another arrives, before the backlog is coalesced. One
+    /// minute unless said otherwise.
     pub max_lag_age: Duration,
     /// Never coalesce. Off unless said otherwise.
     pub every_event: bool,
@@ -77,7 +79,8 @@ impl ListenerOptions {
         self
     }
 
-    /// Tells the handler, with [`Event::Synced`](crate::event::Event::Synced), of objects that a list found unchanged.
+    /// Tells the handler, with [`Event::Synced`](crate::event::Event::Synced), of objects that a list found
+    /// unchanged.
     #[must_use]
     pub fn unchanged(mut self) -> Self {
         self.unchanged = true;

@@ -8,9 +8,8 @@ use super::{ListenerStatus, Shared, log::ListenerId};
 
 /// A handle to a handler that was added.
 ///
-/// Dropping it changes nothing: the handler stays for as long as its informer runs, and so
-/// `add_handler(…)?;` is all it takes. Keep it to remove the handler, to wait for it to be in sync, or to ask how it is
-/// doing.
+/// Dropping it changes nothing: the handler stays for as long as its informer runs, and so `add_handler(…)?;`
+/// is all it takes. Keep it to remove the handler, to wait for it to be in sync, or to ask how it is doing.
 pub struct Registration<K> {
     shared: Arc<Shared<K>>,
     id: ListenerId,
@@ -21,14 +20,14 @@ impl<K: Resource + Send + Sync + 'static> Registration<K> {
         Self { shared, id }
     }
 
-    /// True when the informer has processed its first list, and the handler has *returned* from everything that was there
-    /// at first, well or by a panic. False for a handler that was removed.
+    /// True when the informer has processed its first list, and the handler has *returned* from everything
+    /// that was there at first, well or by a panic. False for a handler that was removed.
     pub fn has_synced(&self) -> bool {
         self.status().is_some_and(|status| status.has_synced)
     }
 
-    /// Waits until [`has_synced`](Self::has_synced). False when that will never be, because the handler was removed or the
-    /// informer has stopped.
+    /// Waits until [`has_synced`](Self::has_synced). False when that will never be, because the handler was
+    /// removed or the informer has stopped.
     pub async fn synced(&self) -> bool {
         poll_fn(|context| self.shared.log.lock().poll_synced(self.id, context.waker())).await
     }
@@ -39,17 +38,18 @@ impl<K: Resource + Send + Sync + 'static> Registration<K> {
         self.shared.operate(|log, _| log.status(self.id, now))
     }
 
-    /// Removes the handler, without waiting for the call it may be in. What it has not been told, it is not told any
-    /// more. Doing it again does nothing.
+    /// Removes the handler, without waiting for the call it may be in. What it has not been told, it is not
+    /// told any more. Doing it again does nothing.
     pub fn stop(&self) {
         self.shared.operate(|log, after| log.stop(self.id, after));
     }
 
-    /// Removes the handler, and waits until the call it may be in has returned. After this it is not called again.
+    /// Removes the handler, and waits until the call it may be in has returned. After this it is not called
+    /// again.
     ///
-    /// From within the handler itself it does not wait, since that would be for ever: the call it is made from is then the last.
-    /// (Waiting within the handler for *another* task that removes the handler does wait for ever.) Dropped while it waits, the
-    /// handler is stopped all the same.
+    /// From within the handler itself it does not wait, since that would be for ever: the call it is made
+    /// from is then the last. (Waiting within the handler for *another* task that removes the handler does
+    /// wait for ever.) Dropped while it waits, the handler is stopped all the same.
     pub async fn remove(&self) {
         self.stop();
         let is_own_call = self.shared.log.lock().is_run_by(self.id, tokio::task::try_id());

@@ -28,8 +28,8 @@ impl CheckPeriod {
         self.period
     }
 
-    /// Takes a listener's wish into account, and returns it as far as it can be granted. True when the period got
-    /// shorter for it, which concerns the listeners there are.
+    /// Takes a listener's wish into account, and returns it as far as it can be granted. True when the period
+    /// got shorter for it, which concerns the listeners there are.
     pub(super) fn admit(&mut self, wanted: Duration) -> (Duration, bool) {
         if wanted.is_zero() {
             return (wanted, false);

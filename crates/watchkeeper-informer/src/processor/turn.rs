@@ -16,10 +16,10 @@ use crate::{
 
 /// The right to publish and to add handlers, held by one at a time.
 ///
-/// This is how a late handler hears everything exactly once. Whoever changes the cache takes a turn, changes the
-/// cache, and publishes what it did, all in that turn; whoever adds a handler takes a turn, reads the cache, and adds the handler with
-/// what it read. No change can be in the cache and not yet in the log, or the other way round, when a handler
-/// is added.
+/// This is how a late handler hears everything exactly once. Whoever changes the cache takes a turn, changes
+/// the cache, and publishes what it did, all in that turn; whoever adds a handler takes a turn, reads the
+/// cache, and adds the handler with what it read. No change can be in the cache and not yet in the log, or
+/// the other way round, when a handler is added.
 ///
 /// ```
 /// # use std::{sync::Arc, time::Duration};
@@ -42,8 +42,8 @@ use crate::{
 /// # Ok::<(), watchkeeper_informer::processor::Stopped>(())
 /// ```
 ///
-/// It is a lock, and it cannot be held across an await. Code of the user's (index functions, transforms) is to be run before
-/// it is taken. Handlers never run under it.
+/// It is a lock, and it cannot be held across an await. Code of the user's (index functions, transforms) is
+/// to be run before it is taken. Handlers never run under it.
 #[must_use = "a turn that is dropped at once changes nothing"]
 pub struct Turn<'a, K> {
     processor: &'a Processor<K>,
@@ -64,14 +64,14 @@ impl<'a, K: Resource + Send + Sync + 'static> Turn<'a, K> {
         }
     }
 
-    /// Says that everything of the first list has been published: a handler is in sync when it has returned from all of
-    /// that.
+    /// Says that everything of the first list has been published: a handler is in sync when it has returned
+    /// from all of that.
     pub fn mark_synced(&mut self) {
         self.processor.shared.operate(Log::mark_synced);
     }
 
-    /// Adds a handler. It hears of each object of `snapshot`, which is what the cache holds, as an initial `Added`, and
-    /// then of everything that is published after this.
+    /// Adds a handler. It hears of each object of `snapshot`, which is what the cache holds, as an initial
+    /// `Added`, and then of everything that is published after this.
     ///
     /// The same handler may be added several times; each time it is another one.
     ///

@@ -12,7 +12,7 @@ use watchkeeper_client::{
 
 use super::{
     Change, DeltaSink, Known, ReflectorOptions, RelistLimiter, SinkClosed, TransformError, WatchFailure,
-    intake::{Incoming, Intake},
+    intake::{Incoming, Intake, Transform},
     machine::{Action, EventKind, Input, Machine, Notice, Outcome},
 };
 use crate::status::{Monitor, Reporter};
@@ -102,13 +102,15 @@ impl<K: Send + Sync + 'static> Reflector<K> {
 
     /// Changes each object before it is handed on: once, when it is received. An object it refuses, or panics over, is set
     /// aside like one that cannot be decoded.
-    pub fn transform(
-        mut self,
-        transform: impl Fn(K) -> Result<K, TransformError> + Send + Sync + 'static,
-    ) -> Self
+    pub fn transform(self, transform: impl Fn(K) -> Result<K, TransformError> + Send + Sync + 'static) -> Self
     where
         K: Clone,
     {
+        // An object that was just decoded has one owner, so nothing is cloned.
+        self.transform_shared(Arc::new(move |object| transform(Arc::unwrap_or_clone(object)).map(Arc::new)))
+    }
+
+    pub(crate) fn transform_shared(mut self, transform: Transform<K>) -> Self {
         self.intake.set_transform(transform);
         self
     }

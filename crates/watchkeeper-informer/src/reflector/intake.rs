@@ -66,7 +66,8 @@ impl Rejection {
     }
 }
 
-type Transform<K> = Arc<dyn Fn(Arc<K>) -> Result<Arc<K>, TransformError> + Send + Sync>;
+/// A transform as it is kept.
+pub(crate) type Transform<K> = Arc<dyn Fn(Arc<K>) -> Result<Arc<K>, TransformError> + Send + Sync>;
 
 /// The way in. An object is transformed once, when it is received, and an object recognised as held is not received.
 pub(crate) struct Intake<K> {
@@ -85,14 +86,8 @@ impl<K: 'static> Intake<K> {
         self.known = Some(Arc::new(known));
     }
 
-    pub(crate) fn set_transform(
-        &mut self,
-        transform: impl Fn(K) -> Result<K, TransformError> + Send + Sync + 'static,
-    ) where
-        K: Clone,
-    {
-        // An object that was just decoded has one owner, so nothing is cloned.
-        self.transform = Some(Arc::new(move |object| transform(Arc::unwrap_or_clone(object)).map(Arc::new)));
+    pub(crate) fn set_transform(&mut self, transform: Transform<K>) {
+        self.transform = Some(transform);
     }
 
     /// The object as it is held, if this very version of it is.

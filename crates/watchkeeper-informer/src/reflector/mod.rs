@@ -35,8 +35,8 @@ pub(crate) mod machine;
 mod options;
 mod quarantine;
 mod sink;
-mod version;
 
+pub(crate) use self::intake::Transform;
 pub use self::{
     driver::Reflector,
     failure::WatchFailure,

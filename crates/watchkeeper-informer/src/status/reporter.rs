@@ -161,7 +161,6 @@ impl Drop for Reporter {
 }
 
 /// How a reflector is doing, to be read by anyone. Clones read the same.
-#[derive(Clone)]
 pub struct Monitor {
     pub(super) status: watch::Receiver<Status>,
     shared: Arc<Shared>,
@@ -201,6 +200,15 @@ impl Monitor {
     /// may still be on its way there.
     pub fn last_sync_resource_version(&self) -> Option<String> {
         Some(self.shared.resource_version.lock().clone()).filter(|version| !version.is_empty())
+    }
+}
+
+impl Clone for Monitor {
+    fn clone(&self) -> Self {
+        let mut status = self.status.clone();
+        // A clone waits for what changes from now on, whatever the original had seen.
+        status.mark_unchanged();
+        Self { status, shared: Arc::clone(&self.shared) }
     }
 }
 

@@ -89,6 +89,9 @@ pub struct Store<K> {
     shared: Arc<Shared<K>>,
 }
 
+/// Changes with the index values of their objects.
+pub(crate) struct PreparedChanges<K>(Batch<Vec<Prepared<K>>>);
+
 /// [`Store`], by the name client-go gives a store with indexes.
 pub type Indexer<K> = Store<K>;
 
@@ -189,6 +192,30 @@ impl<K: Object> Store<K> {
         resource_version: Option<&ResourceVersion>,
     ) -> Result<Applied<K>, StoreError> {
         self.shared.apply(Batch::new(changes), resource_version)
+    }
+
+    /// Takes changes and computes the index values of their objects, which runs the user's code, so that
+    /// [`apply_prepared`](Self::apply_prepared) need not.
+    pub(crate) fn prepare(&self, changes: Vec<Change<K>>) -> PreparedChanges<K> {
+        let mut batch = Batch::new(changes);
+        self.shared.index_batch(&mut batch);
+        PreparedChanges(batch)
+    }
+
+    /// As [`apply`](Self::apply), of changes that are prepared, running no code of the user's; and it may begin a new
+    /// epoch. When an index was added meanwhile, they come back, to be [completed](Self::complete).
+    pub(crate) fn apply_prepared(
+        &self,
+        changes: PreparedChanges<K>,
+        resource_version: Option<&ResourceVersion>,
+        is_new_epoch: bool,
+    ) -> Result<Result<Applied<K>, StoreError>, PreparedChanges<K>> {
+        self.shared.apply_indexed(changes.0, resource_version, is_new_epoch).map_err(PreparedChanges)
+    }
+
+    /// Prepares changes for the indexes that were added since they were.
+    pub(crate) fn complete(&self, changes: &mut PreparedChanges<K>) {
+        self.shared.index_batch(&mut changes.0);
     }
 
     /// Makes the contents these objects and no others, true for `resource_version`. Of two objects of one key the later

@@ -1,6 +1,6 @@
 //! Pages that copies share until one of them writes.
 
-use std::{array, sync::Arc};
+use std::{array, hint::black_box, sync::Arc};
 
 /// Pages a group holds.
 const WIDTH: usize = 64;
@@ -38,7 +38,7 @@ impl<P> Pages<P> {
     where
         P: Clone,
     {
-        let group = Arc::make_mut(self.groups.get_mut(number / WIDTH)?);
+        let group = own(self.groups.get_mut(number / WIDTH)?);
         group[number % WIDTH].as_mut().map(Arc::make_mut)
     }
 
@@ -47,7 +47,7 @@ impl<P> Pages<P> {
             self.groups.push(Arc::new([const { None }; WIDTH]));
         }
         if let Some(group) = self.groups.last_mut() {
-            Arc::make_mut(group)[self.count % WIDTH] = Some(page);
+            own(group)[self.count % WIDTH] = Some(page);
         }
         self.count += 1;
     }
@@ -58,7 +58,7 @@ impl<P> Pages<P> {
         if last.is_multiple_of(WIDTH) {
             self.groups.pop();
         } else if let Some(group) = self.groups.last_mut() {
-            Arc::make_mut(group)[last % WIDTH] = None;
+            own(group)[last % WIDTH] = None;
         }
     }
 
@@ -66,6 +66,17 @@ impl<P> Pages<P> {
         let pages = self.groups.iter().flat_map(|group| group.iter().flatten());
         pages.map(|page| &**page).take(self.count)
     }
+}
+
+/// A group to write to. One that is shared is copied, which counts a reference in each of its pages; they are read first,
+/// because reads are made side by side and counting is not.
+fn own<P>(group: &mut Group<P>) -> &mut [Option<Arc<P>>; WIDTH] {
+    if Arc::strong_count(group) > 1 {
+        for page in group.iter().flatten() {
+            black_box(Arc::strong_count(page));
+        }
+    }
+    Arc::make_mut(group)
 }
 
 impl<P> Clone for Pages<P> {

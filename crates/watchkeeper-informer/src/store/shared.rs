@@ -20,6 +20,8 @@ const FEW_OBJECTS: usize = 256;
 /// Objects that are indexed, for a new index, under one hold of the lock.
 const INDEXED_AT_ONCE: usize = 128;
 
+type Changes<K> = Batch<Vec<Prepared<K>>>;
+
 /// What the handles of a store share.
 pub(super) struct Shared<K> {
     /// Held by whoever writes, so that a copy can be changed at leisure and put in its place. Never held while the
@@ -95,6 +97,38 @@ impl<K: Object> Shared<K> {
             state.advance_to(resource_version);
             Applied { outcomes, resource_version: state.resource_version.clone() }
         })
+    }
+
+    /// As [`apply`](Self::apply), if the index values of the batch are complete; it runs no code of the user's. A
+    /// batch that an index was added behind the back of comes back untouched.
+    pub(super) fn apply_indexed(
+        &self,
+        batch: Changes<K>,
+        resource_version: Option<&ResourceVersion>,
+        is_new_epoch: bool,
+    ) -> Result<Result<Applied<K>, StoreError>, Changes<K>> {
+        let writing = self.writing.lock();
+        if !batch.is_indexed_by(&self.state.read().definitions) {
+            return Err(batch);
+        }
+        let size = batch.changes.len();
+        let check = |state: &State<K>| {
+            if is_new_epoch { Ok(()) } else { state.check_version(resource_version) }
+        };
+        Ok(self.write_in_turn(writing, batch, size, check, |state, changes| {
+            if is_new_epoch {
+                state.begin_epoch();
+            }
+            let outcomes = changes.into_iter().map(|change| state.apply(change)).collect();
+            state.advance_to(resource_version);
+            Applied { outcomes, resource_version: state.resource_version.clone() }
+        }))
+    }
+
+    /// Computes what is missing of the index values of a batch. Runs the user's code: hold no lock.
+    pub(super) fn index_batch(&self, batch: &mut Batch<Vec<Prepared<K>>>) {
+        let definitions = Arc::clone(&self.state.read().definitions);
+        batch.index(&definitions);
     }
 
     /// One change, after which the store's version is `newer` if it is newer.
@@ -184,6 +218,19 @@ impl<K: Object> Shared<K> {
         work: impl FnOnce(&mut State<K>, C) -> R,
     ) -> Result<R, StoreError> {
         let writing = self.when_indexed(&mut batch);
+        self.write_in_turn(writing, batch, size, check, work)
+    }
+
+    fn write_in_turn<C: AsMut<[Prepared<K>]>, R>(
+        &self,
+        writing: MutexGuard<'_, ()>,
+        mut batch: Batch<C>,
+        size: usize,
+        check: impl FnOnce(&State<K>) -> Result<(), StoreError>,
+        work: impl FnOnce(&mut State<K>, C) -> R,
+    ) -> Result<R, StoreError> {
+        // Let go of before the batch is, should that be refused.
+        let writing = writing;
         let before = {
             let state = self.state.read();
             state.check_room(batch.changes.as_mut().len())?;

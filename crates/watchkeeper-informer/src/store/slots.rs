@@ -5,8 +5,9 @@ use std::{array, sync::Arc};
 use super::{pages::Pages, stored::Stored};
 use crate::key::KeyRef;
 
-/// Slots a page holds.
-const WIDTH: usize = 64;
+/// Slots a page holds. Copying a page counts a reference in each of its objects, most of them out of the cache and some in
+/// use on another processor: that is what a write pays after a snapshot, and why pages are small.
+const WIDTH: usize = 16;
 
 /// Objects and their keys, by slot number. Slots are dense: the last one takes the number of one that is removed.
 ///
@@ -49,7 +50,7 @@ impl<K> Slots<K> {
     }
 
     pub(crate) fn is(&self, slot: u32, key: KeyRef<'_>) -> bool {
-        self.key(slot).is_some_and(|text| KeyRef::split(text) == key)
+        self.key(slot).is_some_and(|text| key.is(text))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Stored<K>> {
@@ -125,7 +126,7 @@ impl<K> Page<K> {
     }
 
     fn end(&self) -> u32 {
-        // A page has at most 64 keys of at most a mebibyte.
+        // A page has a few keys of at most a mebibyte.
         u32::try_from(self.keys.len()).unwrap_or(u32::MAX)
     }
 

@@ -77,8 +77,9 @@ impl<K: Object> State<K> {
     pub(super) fn get(&self, key: KeyRef<'_>) -> Option<Arc<K>> {
         let hash = hash_of(&self.hasher, key);
         let slot = self.by_key.find(hash, |slot| {
-            // Its counter is needed next, and can be fetched while the key is compared.
-            self.slots.get(slot).inspect(|stored| stored.announce());
+            // Its counter is needed next and its metadata is what is looked at first: both can be fetched while the key is
+            // compared.
+            self.slots.get(slot).inspect(|stored| stored.announce_to_reader());
             self.slots.is(slot, key)
         })?;
         Some(self.slots.get(slot)?.load())
@@ -141,8 +142,11 @@ impl<K: Object> State<K> {
 
     /// The objects that have a value in an index.
     pub(super) fn indexed_objects(&self, index: usize, value: &str) -> Vec<Arc<K>> {
-        let slots: Vec<u32> = self.indexed(index, value).into_iter().flat_map(SlotSet::iter).collect();
-        self.load(&slots)
+        match self.indexed(index, value) {
+            None => Vec::new(),
+            Some(SlotSet::Few(slots)) => self.load(slots),
+            Some(set) => self.load(&set.iter().collect::<Vec<u32>>()),
+        }
     }
 
     /// The keys of the objects that have a value in an index, sorted.

@@ -2,6 +2,8 @@
 
 use std::{hint::black_box, sync::Arc};
 
+use kube_core::Resource;
+
 /// An object as a slot holds it, and the only code that knows how.
 ///
 /// Everything else asks for a look at the object or for the object itself; keys are kept beside. That leaves room for
@@ -32,6 +34,15 @@ impl<K> Stored<K> {
     /// loaded in a third of the time.
     pub(crate) fn announce(&self) {
         black_box(Arc::strong_count(&self.object));
+    }
+
+    /// Says that the object is about to be loaded by somebody who will look at its metadata.
+    pub(crate) fn announce_to_reader(&self)
+    where
+        K: Resource,
+    {
+        self.announce();
+        black_box(self.object.meta().resource_version.is_some());
     }
 
     /// Whether this is that very object, not one like it.

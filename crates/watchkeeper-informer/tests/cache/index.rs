@@ -159,13 +159,14 @@ fn an_index_added_while_the_store_changes_misses_nothing_and_is_never_seen_half_
 }
 
 #[test]
-fn objects_stored_while_an_index_is_being_added_are_in_it() {
+fn objects_stored_while_an_index_is_being_added_are_in_it_as_they_are_then() {
     let store = Store::new();
-    store.replace([tagged("a/first", "x")], None).unwrap();
+    store.replace([tagged("a/first", "x"), tagged("a/changed", "x")], None).unwrap();
     let ((at_work, started), (go_on, may_go_on)) = (mpsc::channel(), mpsc::channel::<()>());
     let may_go_on = std::sync::Mutex::new(may_go_on);
-    thread::scope(|scope| {
-        let store = &store;
+    let store = &store;
+    // What is moved in is dropped when an assertion fails, and lets the other thread go.
+    thread::scope(move |scope| {
         let adding = scope.spawn(move || {
             store.add_index("tags", move |object: &ConfigMap| {
                 if object.metadata.name.as_deref() == Some("first") {
@@ -176,16 +177,17 @@ fn objects_stored_while_an_index_is_being_added_are_in_it() {
             })
         });
         started.recv().unwrap();
-        // The function is in the middle of the one object there is.
+        // The function is in the middle of the first object, and has the second as it was still before it.
         assert!(matches!(store.index("tags"), Err(IndexError::Unknown { .. })), "half done");
         assert_eq!(store.index_names(), ["namespace"]);
         assert!(matches!(store.add_index("tags", tags), Err(IndexError::Duplicate { .. })), "but taken");
         store.add(tagged("a/second", "x")).unwrap();
         store.delete(&key("a/first"));
         store.add(tagged("a/third", "x")).unwrap();
+        store.add(tagged("a/changed", "y")).unwrap();
         go_on.send(()).unwrap();
         let index = adding.join().unwrap().unwrap();
-        assert_eq!(contents(&index), expected(&[("x", &["a/second", "a/third"])]));
+        assert_eq!(contents(&index), expected(&[("x", &["a/second", "a/third"]), ("y", &["a/changed"])]));
     });
 }
 

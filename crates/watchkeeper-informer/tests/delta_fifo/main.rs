@@ -95,8 +95,8 @@ fn try_pop(fifo: &Fifo, max: usize) -> Option<Popped<ConfigMap>> {
     }
 }
 
-/// The changes of one key, such as `added a@1, deleted a@2`; a `?` marks a final state that is not known, a `!` what
-/// the first list brought.
+/// The changes of one key, such as `added a@1, deleted a@2`; a `?` marks a final state that is not known, a
+/// `!` what the first list brought.
 fn describe(deltas: &Deltas<ConfigMap>) -> String {
     let described = deltas.iter().map(|delta| {
         let kind = match delta.kind {

@@ -113,7 +113,7 @@ impl Pair {
                 prop_assert!(self.fifo.resync().is_ok());
             }
             Call::Bookmark => {
-                self.reference.bookmark(version);
+                self.reference.reach(version);
                 prop_assert!(self.fifo.bookmark(&version.to_string()).is_ok());
             }
             Call::Pop(max) => {

@@ -49,8 +49,8 @@ fn the_changes_of_a_key_are_popped_together_oldest_first() {
     assert_eq!(drain(&fifo), ["added a@1, updated a@2, deleted a@3"]);
 }
 
-/// client-go's `RealFIFO` hands out every change on its own in the order of arrival. Here a key keeps its place, which bounds
-/// the line by the objects there are.
+/// client-go's `RealFIFO` hands out every change on its own in the order of arrival. Here a key keeps its
+/// place, which bounds the line by the objects there are.
 #[test]
 fn a_key_in_line_keeps_its_place_and_a_popped_one_goes_to_the_end() {
     let fifo = fifo();

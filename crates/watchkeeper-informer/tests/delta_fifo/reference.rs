@@ -1,5 +1,5 @@
-//! The queue as one would explain it on a board: vectors, searched from the front, and no batch in hand: what is
-//! popped is applied to the cache there and then.
+//! The queue as one would explain it on a board: vectors, searched from the front, and no batch in hand: what
+//! is popped is applied to the cache there and then.
 
 use std::collections::BTreeMap;
 
@@ -95,19 +95,13 @@ impl Reference {
     }
 
     pub(crate) fn resync(&mut self) {
-        let popped: Vec<Key> =
-            self.in_hand.iter().flat_map(|(batch, ..)| batch).map(|entry| entry.key).collect();
-        let (late, early): (Vec<Key>, Vec<Key>) = self.cache.keys().partition(|key| popped.contains(key));
-        let late = popped.iter().copied().filter(|key| late.contains(key));
-        for key in early.into_iter().chain(late) {
-            if !self.is_in_line(key) {
-                self.push(key, Kind::Sync, self.cache[&key], false);
+        let popped: Vec<Key> = self.in_hand.iter().flat_map(|it| &it.0).map(|entry| entry.key).collect();
+        let early: Vec<Key> = self.cache.keys().copied().filter(|key| !popped.contains(key)).collect();
+        for key in early.into_iter().chain(popped) {
+            if let (Some(&state), false) = (self.cache.get(&key), self.is_in_line(key)) {
+                self.push(key, Kind::Sync, state, false);
             }
         }
-    }
-
-    pub(crate) fn bookmark(&mut self, version: Version) {
-        self.reach(version);
     }
 
     pub(crate) fn pop(&mut self, max: usize) -> Option<Pop> {
@@ -197,7 +191,8 @@ impl Reference {
         }
     }
 
-    fn reach(&mut self, version: Version) {
+    /// A bookmark, and what any other news ends in.
+    pub(crate) fn reach(&mut self, version: Version) {
         self.time += 1;
         self.reached.push((self.time, version));
     }

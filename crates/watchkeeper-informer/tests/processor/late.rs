@@ -82,8 +82,8 @@ async fn a_handler_whose_initial_objects_are_gone_before_it_heard_of_them_is_in_
     informer.stop().await;
 }
 
-/// In the order of the log, what the first list brought is through when the backlog has moved past it, although there is
-/// always more to come.
+/// In the order of the log, what the first list brought is through when the backlog has moved past it,
+/// although there is always more to come.
 #[tokio::test(start_paused = true)]
 async fn a_coalescing_handler_gets_in_sync_under_a_stream_of_events() {
     let mut informer = Informer::running();

@@ -1,7 +1,7 @@
 //! What handlers are told, when they keep up, when they do not, when they come late and when they go.
 //!
-//! Time is virtual and stands still while any task has something to do, so waiting for a millisecond is waiting until
-//! everybody waits.
+//! Time is virtual and stands still while any task has something to do, so waiting for a millisecond is
+//! waiting until everybody waits.
 
 #[path = "../fifo_fixture/mod.rs"]
 mod fifo_fixture;
@@ -73,7 +73,8 @@ impl Informer {
         changes: impl IntoIterator<Item = (DeltaKind, Arc<ConfigMap>)>,
     ) -> Vec<Event<ConfigMap>> {
         let changes = changes.into_iter();
-        let deltas = changes.map(|(kind, object)| Delta { kind, object, is_initial: false });
+        let deltas =
+            changes.map(|(kind, object)| Delta { kind, object, is_initial: false, is_new_epoch: false });
         self.apply_deltas(deltas)
     }
 
@@ -99,6 +100,7 @@ impl Informer {
             kind: DeltaKind::Replaced,
             object: Arc::clone(object),
             is_initial: true,
+            is_new_epoch: false,
         }));
         self.processor.turn().mark_synced();
     }

@@ -93,7 +93,8 @@ impl Watched {
             let context =
                 format!("{} after {:?}", describe(event), self.view.get(&key).map(|it| crate::label(it)));
             let known = self.view.get(&key);
-            // The story: an object is new exactly when nothing is known of it, and what it was is what it was told last.
+            // The story: an object is new exactly when nothing is known of it, and what it was is what it was
+            // told last.
             match (event.last_seen(), known) {
                 (None, None) => {}
                 (Some(last), Some(known)) => {

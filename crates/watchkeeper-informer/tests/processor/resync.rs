@@ -20,7 +20,8 @@ impl Informer {
         }
     }
 
-    /// Lets `seconds` pass, with a tick at each of them, and returns at which of them the handlers were resynced.
+    /// Lets `seconds` pass, with a tick at each of them, and returns at which of them the handlers were
+    /// resynced.
     async fn pass(&mut self, seconds: u32, listeners: &[&Listener]) -> Vec<Vec<u32>> {
         let mut synced = vec![Vec::new(); listeners.len()];
         for second in 1..=seconds {
@@ -60,8 +61,8 @@ async fn handlers_are_resynced_at_their_own_times_only() {
     informer.stop().await;
 }
 
-/// With all handlers due and none of them running yet, client-go's distributor and its starter waited for each other
-/// (kubernetes#136509, kubernetes#137296).
+/// With all handlers due and none of them running yet, client-go's distributor and its starter waited for
+/// each other (kubernetes#136509, kubernetes#137296).
 #[tokio::test(start_paused = true)]
 async fn case_40_a_resync_before_the_handlers_run_waits_for_nobody() {
     let mut informer = Informer::new(SECOND);

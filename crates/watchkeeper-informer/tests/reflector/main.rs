@@ -3,6 +3,7 @@
 mod cases;
 mod decisions;
 mod driver;
+mod informer_story;
 mod listing;
 mod quarantine;
 mod server;

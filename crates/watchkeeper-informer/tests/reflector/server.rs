@@ -114,6 +114,8 @@ pub(crate) struct World {
     plans: VecDeque<Plan>,
     watches: Vec<Open>,
     pub(crate) requests: usize,
+    /// False when it is not told of changes, and so cannot say whether the right ones are asked for.
+    is_told: bool,
     /// How far the sink has been told.
     position: Option<u64>,
     /// The version of the last list it was told.
@@ -137,11 +139,62 @@ impl World {
             plans: VecDeque::new(),
             watches: Vec::new(),
             requests: 0,
+            is_told: true,
             position: None,
             listed: None,
             held: BTreeMap::new(),
             wrong: Vec::new(),
         }
+    }
+
+    /// The same, for a server whose changes go elsewhere.
+    pub(crate) fn untold() -> Self {
+        Self { is_told: false, ..Self::new() }
+    }
+
+    /// Whether there ever was such a write.
+    pub(crate) fn has_written(&self, identity: &Identity, is_delete: bool) -> bool {
+        let is_it = |entry: &Entry| {
+            entry.identity() == *identity
+                && (entry.what == What::Delete) == is_delete
+                && entry.what != What::PutBroken
+        };
+        self.log.iter().any(is_it)
+    }
+
+    /// Whether the object with this uid was ever deleted.
+    pub(crate) fn has_deleted(&self, uid: Option<&str>) -> bool {
+        self.log.iter().any(|entry| entry.what == What::Delete && Some(&*entry.uid) == uid)
+    }
+
+    /// How a cache differs from what the server had at a version.
+    pub(crate) fn differences_at(&self, version: u64, held: &BTreeMap<String, Identity>) -> Vec<String> {
+        let state = self.state_at(version);
+        let mut wrong = Vec::new();
+        for (key, entry) in &state {
+            let held = held.get(*key);
+            let is_true = match entry.what {
+                // Its last good version, if there was one.
+                What::PutBroken => held.is_none_or(|held| held.uid() == Some(&entry.uid)),
+                _ => held == Some(&entry.identity()),
+            };
+            if !is_true {
+                wrong.push(format!("at {version} the server had {entry:?}, the cache has {held:?}"));
+            }
+        }
+        let gone = held.keys().filter(|key| !state.contains_key(&***key));
+        wrong.extend(gone.map(|key| format!("at {version} there was no {key}")));
+        wrong
+    }
+
+    /// The keys of what cannot be decoded.
+    pub(crate) fn broken(&self) -> Vec<String> {
+        let state = self.state_at(self.version).into_iter();
+        state.filter(|(_, entry)| entry.what == What::PutBroken).map(|(key, _)| key.to_owned()).collect()
+    }
+
+    pub(crate) fn version(&self) -> u64 {
+        self.version
     }
 
     /// The last write of every key that is there, as of a version.
@@ -352,6 +405,9 @@ impl World {
 
     /// What is asked for is what was told last: not ahead of it, which would leave a gap, and not behind it.
     fn check_asked(&mut self, asked: Option<u64>) {
+        if !self.is_told {
+            return;
+        }
         if asked != self.position || asked < self.listed {
             let (position, listed) = (self.position, self.listed);
             self.wrong.push(format!("asked for {asked:?}, told up to {position:?} from list {listed:?}"));
@@ -423,25 +479,11 @@ impl World {
 
     /// How what the sink holds, and what is said to be set aside, differ from what the server has.
     pub(crate) fn differences(&self, set_aside: &[String]) -> Vec<String> {
-        let state = self.state_at(self.version);
-        let mut wrong = Vec::new();
-        for (key, entry) in &state {
-            let held = self.held.get(*key);
-            let is_as_it_should_be = match entry.what {
-                // Its last good version, if there was one.
-                What::PutBroken => held.is_none_or(|held| held.uid() == Some(&entry.uid)),
-                _ => held == Some(&entry.identity()),
-            };
-            if !is_as_it_should_be
-                || set_aside.iter().any(|aside| aside == key) != (entry.what == What::PutBroken)
-            {
-                wrong.push(format!(
-                    "the server has {entry:?}, the sink {held:?}, set aside are {set_aside:?}"
-                ));
-            }
+        let mut wrong = self.differences_at(self.version, &self.held);
+        let broken = self.broken();
+        if broken != set_aside {
+            wrong.push(format!("broken are {broken:?}, set aside {set_aside:?}"));
         }
-        let gone = self.held.keys().chain(set_aside).filter(|key| !state.contains_key(&***key));
-        wrong.extend(gone.map(|key| format!("{key} is gone")));
         wrong
     }
 }

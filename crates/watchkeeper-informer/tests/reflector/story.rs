@@ -15,10 +15,10 @@ use watchkeeper_informer::reflector::{Reflector, ReflectorOptions};
 use crate::server::{Hurt, Plan, Shared, What, World};
 
 /// A wait is at most a minute, and the dearest way back takes two of them.
-const SOON: Duration = Duration::from_secs(2 * 60 + 5);
+pub(crate) const SOON: Duration = Duration::from_secs(2 * 60 + 5);
 
 #[derive(Debug, Clone)]
-enum Step {
+pub(crate) enum Step {
     Write { key: u8, what: What, gap: u64 },
     Pass { millis: u64 },
     Compact,
@@ -26,7 +26,7 @@ enum Step {
     Plan(Plan),
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let what = prop_oneof![6 => Just(What::Put), 1 => Just(What::PutBroken), 3 => Just(What::Delete)];
     let hurt = prop::sample::select(vec![
         Hurt::Close,

@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{event::Event, wakers::Wakers};
 
-/// Whom to wake, what to log and what to drop after a step: each of these may run code that is not ours, and none of it
-/// may run under the lock.
+/// Whom to wake, what to log and what to drop after a step: each of these may run code that is not ours, and
+/// none of it may run under the lock.
 pub(in super::super) struct Aftermath<K> {
     pub(super) to_wake: Wakers,
     pub(super) changes: Vec<ModeChange>,
@@ -53,7 +53,7 @@ impl<K> Aftermath<K> {
         for change in &self.changes {
             match change {
                 ModeChange::Lags { name, events } => {
-                    warn!(handler = %name, lag = events, "handler lags: from here on it hears the newest state of each key only");
+                    warn!(handler = %name, lag = events, "handler lags: it now hears the newest state of each key only");
                 }
                 ModeChange::CaughtUp { name } => {
                     debug!(handler = %name, "handler has caught up, and hears every event again");

@@ -1,8 +1,9 @@
 //! The log of events and the place of every listener in it, as a state machine: no lock, no task, no clock.
 //!
-//! Events are appended in batches. A listener takes batch after batch, by reference; a batch is let go of when the
-//! last listener that reads the log has taken it. A listener that lags too far is taken off the log: its backlog, and
-//! then every further batch, is absorbed into a [`Coalesced`] of its own, until it has worked that off.
+//! Events are appended in batches. A listener takes batch after batch, by reference; a batch is let go of
+//! when the last listener that reads the log has taken it. A listener that lags too far is taken off the log:
+//! its backlog, and then every further batch, is absorbed into a [`Coalesced`] of its own, until it has
+//! worked that off.
 
 mod aftermath;
 mod batch;
@@ -55,8 +56,9 @@ pub(super) struct Report {
     pub(super) panics: u64,
 }
 
-/// Invariants: `batches` are numbered from `first_batch` on without a gap; the `unread` of each is the number of followers
-/// whose `next` is at or before it; it is gone when that is zero. A follower that waits has read everything.
+/// Invariants: `batches` are numbered from `first_batch` on without a gap; the `unread` of each is the number
+/// of followers whose `next` is at or before it; it is gone when that is zero. A follower that waits has read
+/// everything.
 pub(super) struct Log<K> {
     batches: VecDeque<Logged<K>>,
     first_batch: u64,
@@ -97,7 +99,8 @@ impl<K: Resource> Log<K> {
         }
     }
 
-    /// Adds a listener that hears `initial`, then everything that is appended from here on. `None` after a shutdown.
+    /// Adds a listener that hears `initial`, then everything that is appended from here on. `None` after a
+    /// shutdown.
     pub(super) fn add(
         &mut self,
         new: NewMember<K>,
@@ -211,8 +214,8 @@ impl<K: Resource> Log<K> {
         }
     }
 
-    /// Stops a listener: it hears nothing any more, and ends when the call it may be in returns. It is gone at once if
-    /// nobody runs it.
+    /// Stops a listener: it hears nothing any more, and ends when the call it may be in returns. It is gone
+    /// at once if nobody runs it.
     pub(super) fn stop(&mut self, id: ListenerId, after: &mut Aftermath<K>) {
         let place = self.unstarted.iter().position(|unstarted| unstarted.id == id);
         let unstarted = place.and_then(|place| self.unstarted.remove(place));
@@ -256,7 +259,8 @@ impl<K: Resource> Log<K> {
         }
     }
 
-    /// Ready with true when the listener has heard everything that was there at first, with false when it never will.
+    /// Ready with true when the listener has heard everything that was there at first, with false when it
+    /// never will.
     pub(super) fn poll_synced(&mut self, id: ListenerId, waker: &Waker) -> Poll<bool> {
         match self.members.get_mut(&id) {
             Some(member) if member.is_synced => Poll::Ready(true),
@@ -404,8 +408,8 @@ fn index(number: u64, first: u64) -> Option<usize> {
     usize::try_from(number.checked_sub(first)?).ok()
 }
 
-/// Reads a batch, and takes it out for whoever is the last to read it. What everybody has read is at the front: who has not
-/// read a batch has not read those after it either.
+/// Reads a batch, and takes it out for whoever is the last to read it. What everybody has read is at the
+/// front: who has not read a batch has not read those after it either.
 fn read<K>(batches: &mut VecDeque<Logged<K>>, first: &mut u64, number: u64) -> Option<Arc<Batch<K>>> {
     let at = index(number, *first)?;
     let logged = batches.get_mut(at)?;

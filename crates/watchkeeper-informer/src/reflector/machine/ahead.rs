@@ -4,7 +4,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use watchkeeper_client::decode::Identity;
 
-use crate::reflector::{Object, version};
+use crate::{reflector::Object, resource_version::is_older};
 
 /// Objects of a list that are newer than the list says it is.
 ///
@@ -19,7 +19,7 @@ impl Ahead {
     pub(super) fn of<K>(objects: &[Object<K>], list_version: &str) -> Self {
         let newer = objects.iter().filter_map(|Object { identity, .. }| {
             let version = identity.resource_version()?;
-            version::is_older(list_version, version).then(|| (identity.key().into(), version.into()))
+            is_older(list_version, version).then(|| (identity.key().into(), version.into()))
         });
         Self { versions: newer.collect() }
     }
@@ -33,7 +33,7 @@ impl Ahead {
         else {
             return false;
         };
-        let is_covered = version::is_older(found, listed);
+        let is_covered = is_older(found, listed);
         if !is_covered {
             self.versions.remove(identity.key());
         }

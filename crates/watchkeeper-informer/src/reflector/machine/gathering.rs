@@ -6,10 +6,12 @@ use foldhash::fast::RandomState;
 use hashbrown::{HashTable, hash_table};
 use watchkeeper_client::decode::Identity;
 
-use crate::reflector::{
-    Object, VersionOrder,
-    intake::{Incoming, Rejection},
-    version,
+use crate::{
+    reflector::{
+        Object, VersionOrder,
+        intake::{Incoming, Rejection},
+    },
+    resource_version,
 };
 
 /// What a list has brought so far, each object marked with the attempt that saw it last.
@@ -161,7 +163,9 @@ impl<K> Gathering<K> {
 /// Whether `a` is an older version of the same object.
 fn is_older(a: &Identity, b: &Identity) -> bool {
     match (a.resource_version(), b.resource_version()) {
-        (Some(a_version), Some(b_version)) => a.uid() == b.uid() && version::is_older(a_version, b_version),
+        (Some(a_version), Some(b_version)) => {
+            a.uid() == b.uid() && resource_version::is_older(a_version, b_version)
+        }
         _ => false,
     }
 }

@@ -48,8 +48,9 @@ use self::{
 };
 use super::{
     Change, OnUndecodable, ReflectorOptions, Replacement, VersionOrder, WatchFailure, backoff::Backoff,
-    intake::Rejection, version,
+    intake::Rejection,
 };
+use crate::resource_version;
 
 /// What the machine is about.
 #[derive(Debug)]
@@ -292,7 +293,7 @@ impl<K> Machine<K> {
     }
 
     fn is_older(&self, a: &str, b: &str) -> bool {
-        self.options.versions == VersionOrder::Ordered && version::is_older(a, b)
+        self.options.versions == VersionOrder::Ordered && resource_version::is_older(a, b)
     }
 
     fn judge(&self, phase: Phase, failure: Failure) -> Verdict {

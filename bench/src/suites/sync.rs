@@ -1,0 +1,128 @@
+//! From a server to a cache of whole pods, beside kube-rs's watcher and reflector.
+//!
+//! A process of its own serves the same bytes to both sides over a loopback socket; what is measured is the process of the
+//! client. Both sides run on two workers, keep every pod decoded, and are told of each: ours through the reflector, the
+//! FIFO, the store and one handler, kube-rs's through the watcher's stream and its reflector store.
+
+mod kube_rs;
+mod ours;
+pub(crate) mod server;
+
+use std::io;
+
+use tokio::runtime::{Builder, Runtime};
+
+use crate::heap;
+use crate::machine::{self, as_f64};
+use crate::measure::Measurement;
+use crate::peer::KUBE_RS;
+use crate::suite::{Figure, Load, Row, RunFailure, Size, Suite, Target};
+
+const PODS: Size = Size { full: 10_000, quick: 2_000 };
+const PEAK: &str = "peak_mb";
+
+const SYNC_CPU: &str = "sync-cpu";
+const SYNC_PEAK: &str = "sync-peak";
+const STREAM_CPU: &str = "stream-cpu";
+const STREAM_PEAK: &str = "stream-peak";
+const RELIST: &str = "relist";
+
+pub(crate) static SUITE: Suite = Suite {
+    name: "sync",
+    about: "from a server to the cache, beside kube-rs's watcher and reflector",
+    rows: &[
+        Row {
+            name: SYNC_CPU,
+            about: "the first list of 9 KB pods, in pages of 500, into the cache",
+            unit: "pod",
+            size: PODS,
+            ours: |load| ours::sync(load, Mode::Pages),
+            peer: Some(&KUBE_RS),
+            figure: Figure::CpuPerOperation,
+            target: Target::ShareOfPeer(0.6),
+        },
+        Row {
+            name: SYNC_PEAK,
+            about: "the same; the most memory the process had",
+            unit: "pod",
+            size: PODS,
+            ours: |load| ours::sync(load, Mode::Pages),
+            peer: Some(&KUBE_RS),
+            figure: Figure::Named(PEAK),
+            target: Target::ShareOfPeer(0.5),
+        },
+        Row {
+            name: STREAM_CPU,
+            about: "the first list of 9 KB pods, as a stream, into the cache",
+            unit: "pod",
+            size: PODS,
+            ours: |load| ours::sync(load, Mode::Stream),
+            peer: Some(&KUBE_RS),
+            figure: Figure::CpuPerOperation,
+            target: Target::ShareOfPeer(0.6),
+        },
+        Row {
+            name: STREAM_PEAK,
+            about: "the same; the most memory the process had",
+            unit: "pod",
+            size: PODS,
+            ours: |load| ours::sync(load, Mode::Stream),
+            peer: Some(&KUBE_RS),
+            figure: Figure::Named(PEAK),
+            target: Target::ShareOfPeer(0.5),
+        },
+        Row {
+            name: RELIST,
+            about: "the list again, in pages, after the watch expired and nothing had changed",
+            unit: "pod",
+            size: PODS,
+            ours: ours::relist,
+            peer: Some(&KUBE_RS),
+            figure: Figure::CpuPerOperation,
+            target: Target::ShareOfPeer(0.1),
+        },
+    ],
+};
+
+/// What kube-rs does under the same names.
+pub(crate) static PEER: Suite = Suite {
+    name: SUITE.name,
+    about: "kube-rs's side of the sync suite",
+    rows: &[
+        Row::of_peer(SYNC_CPU, |load| kube_rs::sync(load, Mode::Pages)),
+        Row::of_peer(SYNC_PEAK, |load| kube_rs::sync(load, Mode::Pages)),
+        Row::of_peer(STREAM_CPU, |load| kube_rs::sync(load, Mode::Stream)),
+        Row::of_peer(STREAM_PEAK, |load| kube_rs::sync(load, Mode::Stream)),
+        Row::of_peer(RELIST, kube_rs::relist),
+    ],
+};
+
+/// How the first list is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// 500 pods at a time: kube-rs's default.
+    Pages,
+    /// As the first events of the watch: ours.
+    Stream,
+}
+
+/// Two workers, as a small container has, and the same on both sides.
+fn runtime() -> io::Result<Runtime> {
+    Builder::new_multi_thread().worker_threads(2).enable_all().build()
+}
+
+/// The measurement with the most memory the process had, and the heap that lives beyond what did `before`.
+fn with_memory(mut measured: Measurement, before: u64) -> Result<Measurement, RunFailure> {
+    measured.live_heap_bytes = Some(heap::live_bytes().saturating_sub(before));
+    let peak = machine::peak_rss_bytes().ok_or("this machine does not say what a process had resident")?;
+    Ok(measured.with_figure(PEAK, as_f64(peak) / 1e6))
+}
+
+/// Every pod must be where it belongs, or there is nothing to compare.
+fn expect(what: &str, found: u64, load: Load) -> Result<(), RunFailure> {
+    if found == load.operations {
+        Ok(())
+    } else {
+        Err(format!("{what}: {found} pods of {}", load.operations).into())
+    }
+}

@@ -1,0 +1,74 @@
+//! Serves the Kubernetes API on loopback, for kubectl and every other client.
+//!
+//! `cargo run --release -p watchkeeper-apiserver --example serve -- --port 8001 --kubeconfig-out kubeconfig`
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::{Parser, ValueEnum};
+use watchkeeper_apiserver::ApiServer;
+
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// The port; 0 takes a free one.
+    #[arg(long, default_value_t = 8001)]
+    port: u16,
+    /// Writes a kubeconfig for kubectl here.
+    #[arg(long)]
+    kubeconfig_out: Option<PathBuf>,
+    /// Serves over TLS with a certificate made for it.
+    #[arg(long)]
+    tls: bool,
+    /// Bearer tokens: lines of token,user,uid,"group1,group2".
+    #[arg(long)]
+    token_auth_file: Option<PathBuf>,
+    /// Who may do what: everybody everything, or what roles and bindings say.
+    #[arg(long, value_enum, default_value_t = AuthorizationMode::AlwaysAllow)]
+    authorization_mode: AuthorizationMode,
+    /// Serves /-/control, where tests tell the server what to do.
+    #[arg(long)]
+    control: bool,
+    /// Which controllers run: garbage collection, namespaces and definitions, or none.
+    #[arg(long, value_enum, default_value_t = Controllers::All)]
+    controllers: Controllers,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum AuthorizationMode {
+    #[value(name = "AlwaysAllow")]
+    AlwaysAllow,
+    #[value(name = "RBAC")]
+    Rbac,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Controllers {
+    All,
+    None,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    tracing_subscriber::fmt().init();
+    let arguments = Arguments::parse();
+    let mut builder = ApiServer::builder()
+        .control(arguments.control)
+        .controllers(arguments.controllers == Controllers::All)
+        .rbac(arguments.authorization_mode == AuthorizationMode::Rbac);
+    let mut token = None;
+    if let Some(file) = &arguments.token_auth_file {
+        let csv = std::fs::read_to_string(file)?;
+        token = csv.lines().find_map(|line| line.split(',').next()).map(str::to_owned);
+        builder = builder.tokens(&csv)?;
+    }
+    let server = builder.build();
+    let address = SocketAddr::from(([127, 0, 0, 1], arguments.port));
+    let endpoint =
+        if arguments.tls { server.listen_tls(address).await? } else { server.listen(address).await? };
+    if let Some(file) = &arguments.kubeconfig_out {
+        std::fs::write(file, endpoint.kubeconfig(token.as_deref()))?;
+    }
+    tracing::info!(url = endpoint.url(), "serving until interrupted");
+    tokio::signal::ctrl_c().await?;
+    server.shutdown().await;
+    Ok(())
+}

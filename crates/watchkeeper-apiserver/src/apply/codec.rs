@@ -1,0 +1,46 @@
+//! Field sets as `fieldsV1` writes them.
+
+use serde_json::{Map, Value};
+
+use super::{
+    path::{InvalidElement, PathElement},
+    set::{FieldSet, Node},
+};
+
+/// The name of "the step itself" among the steps below it.
+const SELF: &str = ".";
+
+/// The `fieldsV1` of a set.
+pub fn encode(set: &FieldSet) -> Value {
+    Value::Object(encode_nodes(set, Map::new()))
+}
+
+fn encode_nodes(set: &FieldSet, mut members: Map<String, Value>) -> Map<String, Value> {
+    for (element, node) in set.nodes() {
+        let mut below = Map::new();
+        // A step with nothing below it is a member without saying so.
+        if node.is_member && !node.below.is_empty() {
+            below.insert(SELF.to_owned(), Value::Object(Map::new()));
+        }
+        members.insert(element.encode(), Value::Object(encode_nodes(&node.below, below)));
+    }
+    members
+}
+
+/// Reads a `fieldsV1`. Steps with a prefix of a later time are left out, as are values that are no objects.
+///
+/// # Errors
+/// When a member's name is no step of a path.
+pub fn decode(fields: &Value) -> Result<FieldSet, InvalidElement> {
+    let mut set = FieldSet::default();
+    for (text, below) in fields.as_object().into_iter().flatten() {
+        if text == SELF {
+            continue;
+        }
+        let Some(element) = PathElement::parse(text)? else { continue };
+        let is_marked = below.as_object().is_some_and(|below| below.contains_key(SELF));
+        let below = decode(below)?;
+        set.join_node(element, Node { is_member: is_marked || below.is_empty(), below });
+    }
+    Ok(set)
+}

@@ -1,0 +1,279 @@
+//! Server-side apply, and who manages which field.
+//!
+//! Every write goes through here: [`apply()`] makes the new object of an apply, [`track_update`] follows any other write.
+//! Both keep `metadata.managedFields` by the rules of Kubernetes:
+//!
+//! - An applier manages what it last applied. What it applied before and does not any more goes away, unless somebody else
+//!   manages it. A field another manager has with another value is a conflict, unless the apply is forced.
+//! - Whoever updates manages what it changed; others lose it.
+//! - Objects made without managers (a reset) are followed again from their first apply on.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`path`], [`set`], [`codec`] | paths into objects, sets of them, and their `fieldsV1` |
+//! | [`walk`] | walks over objects beside their type: compare, merge, remove |
+//! | [`managed`] | managers and what they manage |
+//! | [`mask`] | fields a subresource cannot change |
+//! | [`options`] | names of managers, and the options of a patch |
+//! | [`scale`] | managers of `spec.replicas` as the scale subresource sees them |
+//!
+//! A write is, in order: decode, defaults, [`track_update`] (or [`apply()`], then defaults), reset what the part cannot
+//! change, validate, [`keep_times`], store if anything changed.
+
+pub mod codec;
+mod conflict;
+mod last_applied;
+pub mod managed;
+pub mod mask;
+pub mod options;
+pub mod path;
+pub mod scale;
+pub mod set;
+mod track;
+pub mod walk;
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use self::{
+    conflict::Conflicts,
+    managed::{Entry, Managed, ManagerId, Operation},
+    mask::Mask,
+    path::same,
+    set::FieldSet,
+    walk::{Changes, Fault},
+};
+use crate::{
+    kinds::{GroupVersionKind, Kind},
+    schema::TypeRef,
+    status::ApiError,
+    strategy::Part,
+};
+
+/// The manager of what an object had before it was first applied to.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// What is written: objects of a kind in one version, whole or through a subresource.
+#[derive(Debug, Clone)]
+pub struct Subject<'a> {
+    gvk: &'a GroupVersionKind,
+    api_version: String,
+    ty: &'a TypeRef,
+    subresource: &'a str,
+    mask: Mask,
+    versions: &'a dyn Versions,
+}
+
+/// Who writes, and when.
+#[derive(Debug, Clone, Copy)]
+pub struct Manager<'a> {
+    /// Its name; see [`options::manager_name`].
+    pub name: &'a str,
+    /// The time of the write.
+    pub now: Timestamp,
+}
+
+/// The other versions a kind is served in, for managers that wrote in one of them.
+pub trait Versions: fmt::Debug {
+    /// `object` in `api_version`, and its type there; none when the kind is not served in that version. Managers in such a
+    /// version are forgotten.
+    fn convert(&self, object: &Value, api_version: &str) -> Option<(Value, TypeRef)>;
+}
+
+/// For kinds that have one version only.
+#[derive(Debug, Clone, Copy)]
+pub struct OneVersion;
+
+impl Versions for OneVersion {
+    fn convert(&self, _object: &Value, _api_version: &str) -> Option<(Value, TypeRef)> {
+        None
+    }
+}
+
+impl<'a> Subject<'a> {
+    /// Objects of `kind`, written through `part`.
+    pub fn of(kind: &'a Kind, part: Part<'a>, versions: &'a dyn Versions) -> Self {
+        let has_status = kind.subresources.iter().any(|subresource| subresource.name == "status");
+        let mask = Mask::of(&kind.gvk, kind.custom.is_some(), has_status, part);
+        let subresource = if let Part::Subresource(name) = part { name } else { "" };
+        Self::new(&kind.gvk, &kind.ty, versions).through(subresource, mask)
+    }
+
+    /// Objects of a kind, written whole, every field of which a write can change.
+    pub fn new(gvk: &'a GroupVersionKind, ty: &'a TypeRef, versions: &'a dyn Versions) -> Self {
+        let api_version =
+            if gvk.group.is_empty() { gvk.version.clone() } else { format!("{}/{}", gvk.group, gvk.version) };
+        Self { gvk, api_version, ty, subresource: "", mask: Mask::All, versions }
+    }
+
+    /// The same, written through a subresource (none: empty) that changes what `mask` says.
+    #[must_use]
+    pub fn through(self, subresource: &'a str, mask: Mask) -> Self {
+        Self { subresource, mask, ..self }
+    }
+
+    fn manager_id(&self, name: &str, operation: Operation) -> ManagerId {
+        ManagerId {
+            name: if name.is_empty() { "unknown" } else { name }.to_owned(),
+            operation,
+            api_version: if operation == Operation::Apply { String::new() } else { self.api_version.clone() },
+            subresource: self.subresource.to_owned(),
+        }
+    }
+
+    /// How errors name an object.
+    fn describe(&self, object: &Value) -> String {
+        let metadata = |member: &str| object["metadata"][member].as_str().unwrap_or_default();
+        let GroupVersionKind { group, version, kind } = self.gvk;
+        format!("{}/{}; {group}/{version}, Kind={kind}", metadata("namespace"), metadata("name"))
+    }
+}
+
+/// Follows a write that is not an apply: what differs between `live` (none: a create) and `new` is the manager's now.
+///
+/// Managers in `new` replace those of `live` if they can be read; a list that is empty or holds one empty entry forgets
+/// them all. Through a subresource they are always those of `live`. An object that cannot be compared keeps the managers
+/// it had.
+pub fn track_update(live: Option<&Value>, new: &mut Value, subject: &Subject<'_>, manager: &Manager<'_>) {
+    let Some(metadata) = new.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    let given = metadata.remove("managedFields");
+    let of_live =
+        live.and_then(|live| live.get("metadata")).and_then(|metadata| metadata.get("managedFields"));
+
+    let mut managed = managed_for_update(of_live, given.as_ref(), subject);
+    let is_followed = !managed.is_empty() || live.is_none();
+    if is_followed && track::update(live, new, subject, &mut managed, manager).is_err() {
+        if let Some(of_live) = of_live {
+            set_managed_fields(new, Some(of_live.clone()));
+        }
+        return;
+    }
+    set_managed_fields(new, managed.encode());
+}
+
+fn managed_for_update(of_live: Option<&Value>, given: Option<&Value>, subject: &Subject<'_>) -> Managed {
+    if subject.subresource.is_empty() {
+        if Managed::is_reset(given) {
+            return Managed::default();
+        }
+        // Clients that do not know of managers send none; that must not delete them.
+        if let Some(managed) = Managed::decode(given).ok().filter(|managed| !managed.is_empty()) {
+            return managed;
+        }
+    }
+    Managed::decode(of_live).unwrap_or_default()
+}
+
+fn set_managed_fields(object: &mut Value, entries: Option<Value>) {
+    let Some(members) = object.as_object_mut() else { return };
+    let metadata = members.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+    if let Some(metadata) = metadata.as_object_mut() {
+        match entries {
+            Some(entries) => metadata.insert("managedFields".to_owned(), entries),
+            None => metadata.remove("managedFields"),
+        };
+    }
+}
+
+/// The object after `config` was applied to `live` (none: it is created), managers included. Defaults are to be set on it.
+///
+/// # Errors
+/// - 400 when `config` is of another kind or version, or brings managers.
+/// - 409 with a cause for each field that others manage with another value, unless `force`.
+/// - 500 when `config` does not fit its type, as upstream answers.
+pub fn apply(
+    live: Option<&Value>,
+    config: &Value,
+    subject: &Subject<'_>,
+    manager: &Manager<'_>,
+    force: bool,
+) -> Result<Value, ApiError> {
+    let managed = Managed::decode(live.and_then(|live| live.get("metadata")?.get("managedFields")))
+        .map_err(|error| failure(format!("failed to decode managed fields: {error}")))?;
+    check_config(config, subject)?;
+
+    let applied = match track::apply(live, config, subject, managed.clone(), manager, force) {
+        Err(track::Refused::Conflicts(conflicts)) if manager.name == last_applied::MANAGER => {
+            // Client-side apply leaves an annotation that says which fields were the client's all along.
+            let allowed = live.and_then(|live| last_applied::fields(live, subject)).unwrap_or_default();
+            let mut remaining = conflicts;
+            remaining.allow(&allowed);
+            if !remaining.is_empty() {
+                return Err(remaining.into_error());
+            }
+            track::apply(live, config, subject, managed, manager, true)
+        }
+        applied => applied,
+    };
+    let (mut object, managed) = applied.map_err(|refused| match refused {
+        track::Refused::Conflicts(conflicts) => conflicts.into_error(),
+        track::Refused::Fault(message) => failure(message),
+    })?;
+    if manager.name == last_applied::MANAGER {
+        last_applied::renew(&mut object, config);
+    }
+    set_managed_fields(&mut object, managed.encode());
+    Ok(object)
+}
+
+/// The checks that need neither the live object nor its managers.
+fn check_config(config: &Value, subject: &Subject<'_>) -> Result<(), ApiError> {
+    if !config.is_object() {
+        return Err(ApiError::bad_request(
+            "error decoding patch: an applied configuration must be an object",
+        ));
+    }
+    let text = |member: &str| config[member].as_str().unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    if api_version != subject.api_version || kind != subject.gvk.kind {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        return Err(ApiError::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")));
+    }
+    if config["metadata"]["managedFields"].is_array() {
+        return Err(ApiError::bad_request("metadata.managedFields must be nil"));
+    }
+    let faults = walk::check(config, subject.ty);
+    let message = match &*faults {
+        [] => return Ok(()),
+        [fault] => fault.to_string(),
+        faults => faults.iter().fold("errors:".to_owned(), |message, fault| format!("{message}\n  {fault}")),
+    };
+    Err(failure(format!("failed to create typed patch object ({}): {message}", subject.describe(config))))
+}
+
+/// Errors of apply have no reason upstream.
+fn failure(message: String) -> ApiError {
+    ApiError::new(500, "", message)
+}
+
+/// Puts the times of managers back where nothing else changed between `live` and `new`, so that a write without effect
+/// has none.
+pub fn keep_times(live: &Value, new: &mut Value) {
+    let entries =
+        |object: &Value| object.get("metadata").and_then(|metadata| metadata.get("managedFields")).cloned();
+    let (Some(Value::Array(before)), Some(Value::Array(after))) = (entries(live), entries(new)) else {
+        return;
+    };
+    let without_time = |entry: &Value| {
+        let mut entry = entry.clone();
+        if let Some(members) = entry.as_object_mut() {
+            members.remove("time");
+        }
+        entry
+    };
+    let is_unchanged = before.len() == after.len()
+        && before != after
+        && before.iter().zip(&after).all(|(before, after)| without_time(before) == without_time(after));
+    if !is_unchanged {
+        return;
+    }
+    set_managed_fields(new, Some(Value::Array(before)));
+    if !same(live, new) {
+        set_managed_fields(new, Some(Value::Array(after)));
+    }
+}

@@ -1,0 +1,55 @@
+//! Names of managers, and what the options of a patch may say about them.
+
+use crate::field::{FieldError, FieldErrorKind};
+
+/// The longest name of a manager, in bytes.
+pub const MAX_MANAGER_BYTES: usize = 128;
+
+/// The manager of a write: the one it names, or else the client's program, from the front of its `User-Agent`.
+pub fn manager_name(requested: &str, user_agent: &str) -> String {
+    if !requested.is_empty() {
+        return requested.to_owned();
+    }
+    let program = user_agent.split('/').next().unwrap_or_default();
+    let mut name = String::new();
+    for character in program.chars().filter(|character| is_printable(*character)) {
+        if name.len() + character.len_utf8() > MAX_MANAGER_BYTES {
+            break;
+        }
+        name.push(character);
+    }
+    name
+}
+
+/// What is wrong with the `fieldManager` of a write.
+pub fn check_manager(name: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if name.len() > MAX_MANAGER_BYTES {
+        let detail = format!("may not be more than {MAX_MANAGER_BYTES} bytes");
+        errors.push(FieldError::new(FieldErrorKind::TooLong, "fieldManager", None, detail));
+    }
+    for (place, character) in name.char_indices().filter(|(_, character)| !is_printable(*character)) {
+        let detail = format!("invalid character U+{:04X} (at position {place})", u32::from(character));
+        errors.push(FieldError::new(FieldErrorKind::Invalid, "fieldManager", Some(name.into()), detail));
+    }
+    errors
+}
+
+/// What is wrong with `fieldManager` and `force` of a patch. Only apply takes `force`, and it must name its manager.
+pub fn check_patch(name: &str, force: Option<bool>, is_apply: bool) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if is_apply && name.is_empty() {
+        let detail = "is required for apply patch";
+        errors.push(FieldError::new(FieldErrorKind::Required, "fieldManager", None, detail));
+    }
+    if !is_apply && force.is_some() {
+        let detail = "may not be specified for non-apply patch";
+        errors.push(FieldError::new(FieldErrorKind::Forbidden, "force", None, detail));
+    }
+    errors.extend(check_manager(name));
+    errors
+}
+
+fn is_printable(character: char) -> bool {
+    character == ' ' || !(character.is_control() || character.is_whitespace())
+}

@@ -1,0 +1,294 @@
+//! Steps from an object to a value in it, as `managedFields` writes them.
+
+use std::{
+    cmp::Ordering,
+    fmt::{self, Write},
+};
+
+use serde_json::{Number, Value};
+
+/// One step of a path into an object.
+///
+/// Steps are ordered: members by name, then items by their keys, items by value, items by place.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PathElement {
+    /// The member of this name.
+    Field(Box<str>),
+    /// The item of a list whose key members have these values; sorted by name.
+    Key(Vec<(Box<str>, Token)>),
+    /// The item of a set with this value.
+    Value(Token),
+    /// The item of a list at this place.
+    Index(i64),
+}
+
+/// A JSON value with an order: numbers, strings, booleans, lists, objects, null.
+///
+/// A whole number equals the same number written with a fraction of zero.
+#[derive(Debug, Clone)]
+pub struct Token(pub Value);
+
+/// A text that is not a step of a path.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is no step of a field path: {reason}")]
+pub struct InvalidElement {
+    text: String,
+    reason: &'static str,
+}
+
+impl PathElement {
+    /// The step to the member `name`.
+    pub fn field(name: &str) -> Self {
+        Self::Field(name.into())
+    }
+
+    /// Reads `f:name`, `k:{"name":"x"}`, `v:"x"` or `i:0`; none for prefixes of a later time, which are to be ignored.
+    ///
+    /// # Errors
+    /// When the text has no such prefix, or what follows it is not what the prefix announces.
+    pub fn parse(text: &str) -> Result<Option<Self>, InvalidElement> {
+        let invalid = |reason| InvalidElement { text: text.to_owned(), reason };
+        let Some((prefix, rest)) = text.split_once(':').filter(|(prefix, _)| prefix.len() == 1) else {
+            return Err(invalid("it must start with a letter and a colon"));
+        };
+        match prefix {
+            "f" => Ok(Some(Self::field(rest))),
+            "v" => {
+                let value = serde_json::from_str(rest).map_err(|_| invalid("a JSON value must follow"))?;
+                Ok(Some(Self::Value(Token(value))))
+            }
+            "k" => {
+                let members: serde_json::Map<String, Value> =
+                    serde_json::from_str(rest).map_err(|_| invalid("a JSON object must follow"))?;
+                Ok(Some(Self::key(
+                    members.into_iter().map(|(name, value)| (name.into(), Token(value))).collect(),
+                )))
+            }
+            "i" => {
+                rest.parse().map(|place| Some(Self::Index(place))).map_err(|_| invalid("a place must follow"))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The step to the item with these keys, in any order.
+    pub fn key(mut keys: Vec<(Box<str>, Token)>) -> Self {
+        keys.sort_by(|(left, _), (right, _)| left.cmp(right));
+        Self::Key(keys)
+    }
+
+    /// The step as `managedFields` has it; [`PathElement::parse`] reads it back.
+    pub fn encode(&self) -> String {
+        let mut text = String::new();
+        match self {
+            Self::Field(name) => {
+                text.push_str("f:");
+                text.push_str(name);
+            }
+            Self::Key(keys) => {
+                text.push_str("k:{");
+                for (place, (name, value)) in keys.iter().enumerate() {
+                    if place > 0 {
+                        text.push(',');
+                    }
+                    push_string(&mut text, name);
+                    text.push(':');
+                    push_json(&mut text, &value.0);
+                }
+                text.push('}');
+            }
+            Self::Value(value) => {
+                text.push_str("v:");
+                push_json(&mut text, &value.0);
+            }
+            Self::Index(place) => {
+                text.push_str("i:");
+                text.push_str(&place.to_string());
+            }
+        }
+        text
+    }
+}
+
+/// `.name`, `[name="x",port=80]`, `[="x"]`, `[0]`: how conflicts name fields.
+impl fmt::Display for PathElement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Field(name) => write!(f, ".{name}"),
+            Self::Key(keys) => {
+                f.write_str("[")?;
+                for (place, (name, value)) in keys.iter().enumerate() {
+                    let comma = if place > 0 { "," } else { "" };
+                    write!(f, "{comma}{name}={value}")?;
+                }
+                f.write_str("]")
+            }
+            Self::Value(value) => write!(f, "[={value}]"),
+            Self::Index(place) => write!(f, "[{place}]"),
+        }
+    }
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::new();
+        push_json(&mut text, &self.0);
+        f.write_str(&text)
+    }
+}
+
+impl PartialEq for Token {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Token {}
+
+impl PartialOrd for Token {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Token {
+    fn cmp(&self, other: &Self) -> Ordering {
+        compare(&self.0, &other.0)
+    }
+}
+
+/// Whether two values are the same to a client: numbers by what they count, objects whatever the order of their members.
+pub fn same(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::String(left), Value::String(right)) => left == right,
+        (Value::Array(left), Value::Array(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
+        }
+        (Value::Object(left), Value::Object(right)) => {
+            left.len() == right.len()
+                && left.iter().all(|(name, left)| right.get(name).is_some_and(|right| same(left, right)))
+        }
+        _ => compare(left, right).is_eq(),
+    }
+}
+
+fn compare(left: &Value, right: &Value) -> Ordering {
+    match (left, right) {
+        (Value::Number(left), Value::Number(right)) => compare_numbers(left, right),
+        (Value::String(left), Value::String(right)) => left.cmp(right),
+        (Value::Bool(left), Value::Bool(right)) => left.cmp(right),
+        (Value::Array(left), Value::Array(right)) => {
+            let differing =
+                left.iter().zip(right).map(|(left, right)| compare(left, right)).find(|order| order.is_ne());
+            differing.unwrap_or_else(|| left.len().cmp(&right.len()))
+        }
+        (Value::Object(left), Value::Object(right)) => {
+            let (left, right) = (sorted(left), sorted(right));
+            let members = left.iter().zip(&right);
+            let differing = members
+                .map(|(left, right)| left.0.cmp(right.0).then_with(|| compare(left.1, right.1)))
+                .find(|order| order.is_ne());
+            differing.unwrap_or_else(|| left.len().cmp(&right.len()))
+        }
+        _ => rank(left).cmp(&rank(right)),
+    }
+}
+
+fn sorted(members: &serde_json::Map<String, Value>) -> Vec<(&String, &Value)> {
+    let mut members: Vec<_> = members.iter().collect();
+    members.sort_by_key(|(name, _)| *name);
+    members
+}
+
+fn rank(value: &Value) -> u8 {
+    match value {
+        Value::Number(_) => 0,
+        Value::String(_) => 1,
+        Value::Bool(_) => 2,
+        Value::Array(_) => 3,
+        Value::Object(_) => 4,
+        Value::Null => 5,
+    }
+}
+
+fn compare_numbers(left: &Number, right: &Number) -> Ordering {
+    match (left.as_i128(), right.as_i128()) {
+        (Some(left), Some(right)) => left.cmp(&right),
+        (Some(whole), None) => compare_mixed(whole, float(right)),
+        (None, Some(whole)) => compare_mixed(whole, float(left)).reverse(),
+        (None, None) => float(left).total_cmp(&float(right)),
+    }
+}
+
+fn float(number: &Number) -> f64 {
+    // Without arbitrary precision every number is one.
+    number.as_f64().unwrap_or_default()
+}
+
+/// Exact, so that the order stays one beyond the whole numbers a float can tell apart.
+fn compare_mixed(whole: i128, float: f64) -> Ordering {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a cast to i128 stops at its ends, and whole numbers are of 64 bits"
+    )]
+    let floor = float.floor() as i128;
+    whole.cmp(&floor).then(if float > float.floor() { Ordering::Less } else { Ordering::Equal })
+}
+
+/// Writes JSON as the encoder behind `managedFields` does, which escapes what HTML would read.
+fn push_json(text: &mut String, value: &Value) {
+    match value {
+        Value::String(string) => push_string(text, string),
+        Value::Number(number) => match number.as_f64() {
+            // A whole float loses its fraction there.
+            Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 1e21 => {
+                // Writing to a string cannot fail.
+                let _ = write!(text, "{float:.0}");
+            }
+            _ => text.push_str(&number.to_string()),
+        },
+        Value::Array(items) => {
+            text.push('[');
+            for (place, item) in items.iter().enumerate() {
+                if place > 0 {
+                    text.push(',');
+                }
+                push_json(text, item);
+            }
+            text.push(']');
+        }
+        Value::Object(members) => {
+            text.push('{');
+            for (place, (name, member)) in sorted(members).into_iter().enumerate() {
+                if place > 0 {
+                    text.push(',');
+                }
+                push_string(text, name);
+                text.push(':');
+                push_json(text, member);
+            }
+            text.push('}');
+        }
+        Value::Bool(_) | Value::Null => text.push_str(&value.to_string()),
+    }
+}
+
+fn push_string(text: &mut String, string: &str) {
+    text.push('"');
+    for character in string.chars() {
+        match character {
+            '"' | '\\' => {
+                text.push('\\');
+                text.push(character);
+            }
+            '\n' => text.push_str("\\n"),
+            '\r' => text.push_str("\\r"),
+            '\t' => text.push_str("\\t"),
+            '\0'..='\x1f' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                let _ = write!(text, "\\u{:04x}", u32::from(character));
+            }
+            _ => text.push(character),
+        }
+    }
+    text.push('"');
+}

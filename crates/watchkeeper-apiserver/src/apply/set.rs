@@ -1,0 +1,229 @@
+//! Sets of paths into an object.
+
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    fmt,
+};
+
+use super::path::PathElement;
+use crate::schema::{Shape, TypeRef};
+
+/// A set of paths into an object: what somebody manages, or what changed.
+///
+/// A path in the set says nothing about the paths above and below it. The object as a whole is never a member. Two sets
+/// with the same paths are equal, and write the same `fieldsV1`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FieldSet {
+    nodes: BTreeMap<PathElement, Node>,
+}
+
+/// What a [`FieldSet`] says about one step: whether it is in the set, and what below it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Node {
+    /// The step itself is in the set.
+    pub is_member: bool,
+    /// What below the step is.
+    pub below: FieldSet,
+}
+
+/// A path, printed as conflicts name it: `.spec.containers[name="a"].image`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Path(pub Vec<PathElement>);
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|element| element.fmt(f))
+    }
+}
+
+impl Node {
+    /// Neither the step nor anything below it is in the set.
+    pub fn is_empty(&self) -> bool {
+        !self.is_member && self.below.is_empty()
+    }
+
+    fn join(&mut self, other: Self) {
+        self.is_member |= other.is_member;
+        self.below.join(other.below);
+    }
+}
+
+impl FieldSet {
+    /// A set of paths of member names: `[&["status"], &["metadata", "labels"]]`.
+    pub fn of_fields(paths: &[&[&str]]) -> Self {
+        let mut set = Self::default();
+        for path in paths {
+            let path: Vec<_> = path.iter().map(|name| PathElement::field(name)).collect();
+            set.insert(&path);
+        }
+        set
+    }
+
+    /// Whether no path is in the set.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Adds one path; the empty path is not one.
+    pub fn insert(&mut self, path: &[PathElement]) {
+        let Some((first, rest)) = path.split_first() else { return };
+        let node = self.nodes.entry(first.clone()).or_default();
+        if rest.is_empty() {
+            node.is_member = true;
+        } else {
+            node.below.insert(rest);
+        }
+    }
+
+    /// Whether this very path is in the set.
+    pub fn has(&self, path: &[PathElement]) -> bool {
+        match path {
+            [] => false,
+            [last] => self.node(last).is_some_and(|node| node.is_member),
+            [first, rest @ ..] => self.node(first).is_some_and(|node| node.below.has(rest)),
+        }
+    }
+
+    /// What the set says about a step.
+    pub fn node(&self, element: &PathElement) -> Option<&Node> {
+        self.nodes.get(element)
+    }
+
+    /// Every step with what the set says about it, in order.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (&PathElement, &Node)> {
+        self.nodes.iter()
+    }
+
+    /// Adds what a node says about a step.
+    pub fn join_node(&mut self, element: PathElement, node: Node) {
+        if node.is_empty() {
+            return;
+        }
+        match self.nodes.entry(element) {
+            Entry::Vacant(place) => {
+                place.insert(node);
+            }
+            Entry::Occupied(mut place) => place.get_mut().join(node),
+        }
+    }
+
+    /// Adds the paths of `other`.
+    pub fn join(&mut self, other: Self) {
+        if self.nodes.is_empty() {
+            *self = other;
+            return;
+        }
+        for (element, node) in other.nodes {
+            self.join_node(element, node);
+        }
+    }
+
+    /// Takes out the paths of `other`, and no path below them.
+    pub fn subtract(&mut self, other: &Self) {
+        self.retain(other, |node, other| {
+            node.is_member &= !other.is_member;
+            node.below.subtract(&other.below);
+        });
+    }
+
+    /// Takes out the paths of `other` with everything below them.
+    pub fn subtract_below(&mut self, other: &Self) {
+        self.retain(other, |node, other| {
+            if other.is_member {
+                *node = Node::default();
+            } else {
+                node.below.subtract_below(&other.below);
+            }
+        });
+    }
+
+    fn retain(&mut self, other: &Self, change: impl Fn(&mut Node, &Node)) {
+        if other.is_empty() {
+            return;
+        }
+        self.nodes.retain(|element, node| {
+            if let Some(other) = other.nodes.get(element) {
+                change(node, other);
+            }
+            !node.is_empty()
+        });
+    }
+
+    /// The paths in both sets.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        let mut both = Self::default();
+        for (element, node) in &self.nodes {
+            if let Some(other) = other.nodes.get(element) {
+                let is_member = node.is_member && other.is_member;
+                both.join_node(
+                    element.clone(),
+                    Node { is_member, below: node.below.intersection(&other.below) },
+                );
+            }
+        }
+        both
+    }
+
+    /// Every path: at each level first the paths that end there, then those that go on.
+    pub fn paths(&self) -> Vec<Path> {
+        let mut paths = Vec::new();
+        self.collect(&mut Vec::new(), &mut paths);
+        paths
+    }
+
+    fn collect(&self, prefix: &mut Vec<PathElement>, paths: &mut Vec<Path>) {
+        for (element, _) in self.nodes.iter().filter(|(_, node)| node.is_member) {
+            paths.push(Path(prefix.iter().chain([element]).cloned().collect()));
+        }
+        for (element, node) in &self.nodes {
+            prefix.push(element.clone());
+            node.below.collect(prefix, paths);
+            prefix.pop();
+        }
+    }
+
+    /// The same set with every member of a struct in it that has a path of the set below it.
+    ///
+    /// Managers do not own the structs their fields are in; to take a field away completely, the structs around it have
+    /// to go where nothing is left in them.
+    #[must_use]
+    pub fn with_structs(&self, ty: Option<&TypeRef>) -> Self {
+        let nodes = self.nodes.iter().map(|(element, node)| {
+            let (is_declared, below) = match (element, ty) {
+                (PathElement::Field(name), Some(ty)) => (ty.field(name).is_some(), ty.member(name)),
+                (PathElement::Key(_), Some(ty)) => (false, ty.item()),
+                _ => (false, None),
+            };
+            let is_member = node.is_member || (is_declared && !node.below.is_empty());
+            (element.clone(), Node { is_member, below: node.below.with_structs(below.as_ref()) })
+        });
+        Self { nodes: nodes.collect() }
+    }
+
+    /// Follows a change of the schema: what is atomic now is managed as a whole by whoever managed a part of it.
+    pub fn follow_schema(&mut self, ty: &TypeRef) {
+        for (element, node) in self.nodes.iter_mut().filter(|(_, node)| !node.below.is_empty()) {
+            let below = match element {
+                PathElement::Field(name) => ty.member(name),
+                PathElement::Key(_) | PathElement::Value(_) | PathElement::Index(_) => ty.item(),
+            };
+            let Some(below) = below else { continue };
+            if is_atomic(&below) {
+                *node = Node { is_member: true, below: Self::default() };
+            } else if !matches!(below.shape(), Shape::Any) {
+                node.below.follow_schema(&below);
+            }
+        }
+    }
+}
+
+fn is_atomic(ty: &TypeRef) -> bool {
+    use crate::schema::Topology;
+    match ty.shape() {
+        Shape::Struct(members) => members.is_atomic,
+        Shape::Map { is_atomic, .. } => *is_atomic,
+        Shape::List { topology, .. } => *topology == Topology::Atomic,
+        Shape::Scalar(_) | Shape::Any => false,
+    }
+}

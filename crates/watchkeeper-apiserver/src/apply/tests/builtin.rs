@@ -1,0 +1,76 @@
+//! The types servers really have.
+
+use serde_json::json;
+
+use super::World;
+use crate::{
+    kinds::GroupVersionKind,
+    schema::{TypeRef, builtin, write_empty},
+};
+
+fn world(group: &str, kind: &str) -> World {
+    let gvk = GroupVersionKind { group: group.into(), version: "v1".into(), kind: kind.into() };
+    let ty = TypeRef::builtin(builtin().find_kind(&gvk));
+    World { gvk, ty, object: None, seconds: 0 }
+}
+
+#[test]
+fn whoever_creates_a_deployment_does_not_manage_what_is_always_there() {
+    let mut world = world("apps", "Deployment");
+    let container = json!({"name": "a", "image": "i", "ports": [{"containerPort": 80, "protocol": "TCP"}]});
+    let pod =
+        json!({"containers": [container], "volumes": [{"name": "v", "emptyDir": {}}], "securityContext": {}});
+    let mut object = json!({"spec": {
+        "replicas": 1,
+        "selector": {"matchLabels": {"app": "d"}},
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%"}},
+        "template": {"metadata": {"labels": {"app": "d"}}, "spec": pod},
+    }});
+    write_empty(&mut object, &world.ty);
+    world.put("u", object);
+    let container = json!({".": {}, "f:image": {}, "f:name": {}, "f:resources": {}, "f:ports": {".": {},
+        "k:{\"containerPort\":80,\"protocol\":\"TCP\"}": {".": {}, "f:containerPort": {}, "f:protocol": {}}}});
+    let pod = json!({
+        "f:containers": {"k:{\"name\":\"a\"}": container},
+        "f:securityContext": {},
+        "f:volumes": {".": {}, "k:{\"name\":\"v\"}": {".": {}, "f:emptyDir": {}, "f:name": {}}},
+    });
+    let spec = json!({
+        "f:replicas": {},
+        "f:selector": {},
+        "f:strategy": {"f:rollingUpdate": {".": {}, "f:maxSurge": {}}, "f:type": {}},
+        "f:template": {"f:metadata": {"f:labels": {".": {}, "f:app": {}}}, "f:spec": pod},
+    });
+    assert_eq!(world.managers()[0].1["f:spec"], spec);
+}
+
+#[test]
+fn ports_of_a_service_are_told_apart_by_number_and_protocol() {
+    let mut world = world("", "Service");
+    world.apply("a", json!({"spec": {"ports": [{"port": 80, "name": "web"}]}})).unwrap();
+    world.apply("b", json!({"spec": {"ports": [{"port": 80, "protocol": "UDP", "name": "quic"}]}})).unwrap();
+    assert_eq!(world.content("spec")["ports"].as_array().unwrap().len(), 2);
+    let error = world.apply("b", json!({"spec": {"ports": [{"port": 80, "name": "mine"}]}})).unwrap_err();
+    assert_eq!(
+        error.message,
+        "Apply failed with 1 conflict: conflict with \"a\": .spec.ports[port=80,protocol=\"TCP\"].name"
+    );
+    let error = world.apply("b", json!({"spec": {"selector": {"a": "b"}, "porst": []}})).unwrap_err();
+    assert!(error.message.ends_with(".spec.porst: field not declared in schema"), "{}", error.message);
+}
+
+#[test]
+fn two_appliers_share_the_containers_of_a_pod_and_their_environment() {
+    let mut world = world("", "Pod");
+    let containers = |env| json!({"spec": {"containers": [{"name": "c", "env": env}]}});
+    world.apply("a", containers(json!([{"name": "A", "value": "1"}]))).unwrap();
+    world.apply("b", containers(json!([{"name": "B", "value": "2"}]))).unwrap();
+    world.apply("a", json!({"spec": {"containers": [{"name": "c"}]}})).unwrap();
+    assert_eq!(
+        world.content("spec")["containers"],
+        json!([{"name": "c", "env": [{"name": "B", "value": "2"}]}])
+    );
+    world.apply("b", json!({"spec": {"tolerations": [{"key": "k"}]}})).unwrap();
+    let error = world.apply("a", json!({"spec": {"tolerations": [{"key": "l"}]}})).unwrap_err();
+    assert_eq!(error.message, "Apply failed with 1 conflict: conflict with \"b\": .spec.tolerations");
+}

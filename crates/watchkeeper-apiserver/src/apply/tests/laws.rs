@@ -1,0 +1,184 @@
+//! Laws that hold for every object.
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::World;
+use crate::apply::{
+    codec,
+    path::same,
+    walk::{Changes, Emptied, compare, merge, owned, remove},
+};
+
+/// Specs of a gizmo. Lists and objects that merge have something in them: an
+/// empty one that is applied over a full one goes away with its content, and comes back with the next apply.
+fn spec() -> impl Strategy<Value = Value> {
+    let name = prop_oneof![Just("x"), Just("y"), Just("z"), Just("w")];
+    let item = (proptest::option::of(0..3_i64), proptest::option::of(0..3_i64));
+    let items = proptest::collection::btree_map(name, item, 1..4)
+        .prop_map(|items| items.into_iter().collect::<Vec<_>>())
+        .prop_shuffle();
+    let texts = |least| proptest::sample::subsequence(vec!["a", "b", "c", "d"], least..4).prop_shuffle();
+    let free = prop_oneof![
+        Just(json!({"p": 1})),
+        Just(json!({"p": {"q": 1}})),
+        Just(json!({"p": [1, {"q": null}], "r": {"s": "t"}})),
+    ];
+    let nested = proptest::collection::btree_map(prop_oneof![Just("x"), Just("y")], 0..3_i64, 1..3);
+    let atom = proptest::collection::btree_map(prop_oneof![Just("a"), Just("b")], "[ab]", 0..3);
+    (
+        proptest::option::of(0..3_i64),
+        proptest::option::of(items),
+        proptest::option::of(texts(1)),
+        proptest::option::of(texts(0)),
+        proptest::option::of(free),
+        proptest::option::of(nested),
+        proptest::option::of(atom),
+    )
+        .prop_map(|(size, items, tags, plain, free, nested, atom)| {
+            let items: Option<Vec<Value>> = items.map(|items| {
+                let to_item = |(name, (v, w)): (&str, (Option<i64>, Option<i64>))| {
+                    let mut item = json!({"name": name});
+                    if let Some(v) = v {
+                        item["v"] = json!(v);
+                    }
+                    if let Some(w) = w {
+                        item["w"] = json!(w);
+                    }
+                    item
+                };
+                items.into_iter().map(to_item).collect()
+            });
+            let members = [
+                ("size", size.map(|size| json!(size))),
+                ("items", items.map(|items| json!(items))),
+                ("tags", tags.map(|tags| json!(tags))),
+                ("plain", plain.map(|plain| json!(plain))),
+                ("free", free),
+                ("nested", nested.map(|nested| json!(nested))),
+                ("atom", atom.map(|atom| json!(atom))),
+            ];
+            members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+        })
+        .prop_filter("something in the spec", |spec: &Value| {
+            spec.as_object().is_some_and(|spec| !spec.is_empty())
+        })
+}
+
+/// A write: who, whether it is an apply, and of what.
+fn writes() -> impl Strategy<Value = Vec<(&'static str, bool, Value)>> {
+    let who = prop_oneof![Just("a"), Just("b"), Just("c")];
+    proptest::collection::vec((who, any::<bool>(), spec()), 1..6)
+}
+
+fn after(writes: Vec<(&'static str, bool, Value)>) -> World {
+    let mut world = World::gizmo();
+    for (who, is_apply, spec) in writes {
+        if is_apply {
+            world.force(who, json!({"spec": spec}));
+        } else {
+            world.put(who, json!({"spec": spec}));
+        }
+    }
+    world
+}
+
+fn object(spec: &Value) -> Value {
+    World::gizmo().with_identity(json!({"spec": spec}))
+}
+
+/// A configuration with the members of a spec at even, or odd, places only.
+fn half(spec: &Value, is_even: bool) -> Value {
+    let names = ["atom", "free", "items", "nested", "plain", "size", "tags"];
+    let is_mine = |name: &str| {
+        names.iter().position(|other| *other == name).is_some_and(|place| (place % 2 == 0) == is_even)
+    };
+    let members: Map<String, Value> = spec
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(name, _)| is_mine(name))
+        .map(|(n, v)| (n.clone(), v.clone()))
+        .collect();
+    if members.is_empty() { json!({}) } else { json!({"spec": members}) }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn applying_twice_is_applying_once(writes in writes(), spec in spec()) {
+        let mut world = after(writes);
+        let once = world.force("a", json!({"spec": spec.clone()})).clone();
+        let twice = world.force("a", json!({"spec": spec})).clone();
+        prop_assert_eq!(once, twice);
+    }
+
+    #[test]
+    fn what_was_forced_can_be_applied_without_force(writes in writes(), spec in spec()) {
+        let mut world = after(writes);
+        let forced = world.force("a", json!({"spec": spec.clone()})).clone();
+        prop_assert_eq!(world.apply("a", json!({"spec": spec})).unwrap(), &forced);
+    }
+
+    #[test]
+    fn managers_of_different_fields_never_conflict(left in spec(), right in spec(), later in spec()) {
+        let mut world = World::gizmo();
+        world.apply("a", half(&left, true)).unwrap();
+        world.apply("b", half(&right, false)).unwrap();
+        world.apply("a", half(&later, true)).unwrap();
+        world.apply("b", half(&right, false)).unwrap();
+    }
+
+    #[test]
+    fn everything_managed_is_there_or_was_emptied_by_an_apply(writes in writes()) {
+        let world = after(writes);
+        let object = world.object.clone().unwrap();
+        // From nothing to the object, every path there is was added.
+        let there = compare(None, Some(&object), &world.ty).unwrap().added;
+        for (who, fields) in world.managers() {
+            let mut missing = codec::decode(&fields).unwrap();
+            missing.subtract(&there);
+            let mut missing: Vec<_> = missing.paths().iter().map(ToString::to_string).collect();
+            if who.contains(" Update") {
+                missing.retain(|path| !matches!(&**path, ".spec" | ".spec.nested" | ".spec.items" | ".spec.tags"));
+                missing.retain(|path| !path.starts_with(".spec.free"));
+            }
+            prop_assert!(missing.is_empty(), "{} manages {:?} in {}", who, missing, object);
+        }
+    }
+
+    #[test]
+    fn everything_that_was_applied_is_in_the_object(writes in writes(), spec in spec()) {
+        let mut world = after(writes);
+        let config = object(&spec);
+        let applied = world.force("a", json!({"spec": spec})).clone();
+        let again = merge(&applied, &config, &world.ty).unwrap();
+        prop_assert!(same(&again, &applied), "{config} is not in {applied}");
+    }
+
+    #[test]
+    fn an_object_differs_from_itself_in_nothing(spec in spec()) {
+        let (object, ty) = (object(&spec), World::gizmo().ty);
+        prop_assert_eq!(compare(Some(&object), Some(&object), &ty).unwrap(), Changes::default());
+        prop_assert!(same(&merge(&object, &object, &ty).unwrap(), &object));
+    }
+
+    #[test]
+    fn differences_are_the_same_both_ways(left in spec(), right in spec()) {
+        let (left, right, ty) = (object(&left), object(&right), World::gizmo().ty);
+        let there = compare(Some(&left), Some(&right), &ty).unwrap();
+        let back = compare(Some(&right), Some(&left), &ty).unwrap();
+        prop_assert_eq!((there.added, there.removed, there.modified), (back.removed, back.added, back.modified));
+    }
+
+    #[test]
+    fn removing_all_that_is_owned_leaves_nothing(spec in spec()) {
+        let ty = World::gizmo().ty;
+        let object = object(&spec);
+        let all = owned(&object, &ty).unwrap().with_structs(Some(&ty));
+        // Lists of items that are empty are nobody's, and stay where nothing around them is.
+        let left = remove(&object, &all, &ty, Emptied::Gone);
+        prop_assert!(left.is_none_or(|left| left.get("spec").is_none_or(|spec| spec.as_object().unwrap().values().all(|value| value.as_array().is_some_and(Vec::is_empty)))));
+    }
+}

@@ -1,0 +1,138 @@
+use serde_json::{Value, json};
+
+use super::{OneVersion, World, managers};
+use crate::{
+    apply::{
+        Manager, Mask,
+        options::{check_patch, manager_name},
+        scale::{ReplicasPaths, to_parent, to_scale},
+        track_update,
+    },
+    field::FieldErrorKind,
+    kinds::GroupVersionKind,
+    strategy::Part,
+};
+
+fn mask(group: &str, kind: &str, is_custom: bool, part: Part<'_>) -> Mask {
+    let gvk = GroupVersionKind { group: group.into(), version: "v1".into(), kind: kind.into() };
+    Mask::of(&gvk, is_custom, true, part)
+}
+
+fn put_through(world: &mut World, part: Part<'_>, is_custom: bool, name: &str, patch: Value) {
+    let mask = mask(&world.gvk.group, &world.gvk.kind, is_custom, part);
+    let subresource = if let Part::Subresource(name) = part { name } else { "" };
+    let mut object = crate::patch::merge(world.object.as_ref().unwrap_or(&Value::Null), patch);
+    object = world.with_identity(object);
+    let written = world.write((subresource, mask), &OneVersion, |live, subject, now| {
+        track_update(live, &mut object, subject, &Manager { name, now });
+        Ok(object)
+    });
+    written.unwrap();
+}
+
+#[test]
+fn a_status_is_managed_through_its_subresource_and_the_rest_is_not() {
+    let mut world = World::deployment();
+    let both =
+        json!({"metadata": {"labels": {"l": "1"}}, "spec": {"replicas": 1}, "status": {"replicas": 1}});
+    put_through(&mut world, Part::Main, false, "u", both);
+    assert_eq!(world.managers()[0].1.get("f:status"), None);
+    let both = json!({"metadata": {"labels": {"m": "1"}, "annotations": {"n": "1"}},
+        "spec": {"replicas": 2}, "status": {"replicas": 2}});
+    put_through(&mut world, Part::Subresource("status"), false, "ctl", both);
+    let fields =
+        json!({"f:metadata": {"f:annotations": {".": {}, "f:n": {}}}, "f:status": {"f:replicas": {}}});
+    assert_eq!(world.managers()[1], ("ctl/status Update@2".to_owned(), fields));
+}
+
+#[test]
+fn managers_sent_through_a_subresource_are_ignored() {
+    let mut world = World::deployment();
+    put_through(&mut world, Part::Main, false, "u", json!({"spec": {"replicas": 1}}));
+    let before = world.managers();
+    let reset = json!({"metadata": {"managedFields": []}});
+    put_through(&mut world, Part::Subresource("status"), false, "u", reset);
+    assert_eq!(world.managers(), before);
+}
+
+#[test]
+fn a_status_can_be_applied() {
+    let mut world = World::gizmo();
+    world.apply("a", json!({"spec": {"size": 1}})).unwrap();
+    let config = world.with_identity(json!({"metadata": {"labels": {"l": "1"}}, "status": {"s": 1}}));
+    let mask = mask("example.com", "Gizmo", true, Part::Subresource("status"));
+    world
+        .write(("status", mask), &OneVersion, |live, subject, now| {
+            crate::apply::apply(live, &config, subject, &Manager { name: "ctl", now }, false)
+        })
+        .unwrap();
+    let expected = [
+        ("a Apply@1", json!({"f:spec": {"f:size": {}}})),
+        ("ctl/status Apply@2", json!({"f:status": {"f:s": {}}})),
+    ];
+    assert_eq!(world.managers(), managers(expected));
+}
+
+#[test]
+fn pods_are_resized_through_members_of_their_containers_only() {
+    let mut set = crate::apply::codec::decode(&json!({"f:spec": {
+        "f:containers": {"k:{\"name\":\"a\"}": {".": {}, "f:image": {}, "f:resources": {"f:limits": {}}}},
+        "f:nodeName": {},
+    }}))
+    .unwrap();
+    mask("", "Pod", false, Part::Subresource("resize")).apply(&mut set);
+    let expected = json!({"f:spec": {"f:containers": {"k:{\"name\":\"a\"}": {".": {}, "f:resources": {"f:limits": {}}}}}});
+    assert_eq!(crate::apply::codec::encode(&set), expected);
+}
+
+#[test]
+fn whoever_scales_manages_the_replicas_of_the_object() {
+    let paths = ReplicasPaths::default().with("apps/v1", Some(&["spec", "replicas"]));
+    let mut world = World::deployment();
+    world.apply("a", json!({"spec": {"replicas": 1, "selector": {}}})).unwrap();
+    let entries = world.content("metadata")["managedFields"].clone();
+    let scale = to_scale(Some(&entries), &paths).unwrap().unwrap();
+    assert_eq!(scale[0]["fieldsV1"], json!({"f:spec": {"f:replicas": {}}}));
+    assert_eq!(scale[0]["apiVersion"], "autoscaling/v1");
+
+    assert_eq!(to_parent(Some(&entries), Some(&scale), "apps/v1", &paths).unwrap().unwrap(), entries);
+    let stolen = json!([{"manager": "hpa", "operation": "Update", "subresource": "scale", "apiVersion": "autoscaling/v1",
+        "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:replicas": {}}}, "time": "2020-01-01T00:00:00Z"}]);
+    let parent = to_parent(Some(&entries), Some(&stolen), "apps/v1", &paths).unwrap().unwrap();
+    assert_eq!(parent[0]["fieldsV1"], json!({"f:spec": {"f:selector": {}}}));
+    assert_eq!((&parent[1]["manager"], &parent[1]["apiVersion"]), (&json!("hpa"), &json!("apps/v1")));
+    assert_eq!(parent[1]["fieldsV1"], json!({"f:spec": {"f:replicas": {}}}));
+}
+
+#[test]
+fn a_manager_is_named_by_the_request_or_by_the_program() {
+    assert_eq!(manager_name("m", "kubectl/v1"), "m");
+    assert_eq!(manager_name("", "kubectl/v1.37 (linux)"), "kubectl");
+    assert_eq!(manager_name("", "a\u{1}b/x"), "ab");
+    assert_eq!(manager_name("", ""), "");
+    assert_eq!(manager_name("", &"é".repeat(100)).len(), 128);
+}
+
+#[test]
+fn options_of_a_patch_are_checked() {
+    let kinds = |name: &str, force, is_apply| {
+        let errors = check_patch(name, force, is_apply);
+        errors.into_iter().map(|error| (error.kind, error.path)).collect::<Vec<_>>()
+    };
+    assert_eq!(kinds("m", Some(true), true), []);
+    assert_eq!(kinds("", None, true), [(FieldErrorKind::Required, "fieldManager".to_owned())]);
+    assert_eq!(kinds("", Some(false), false), [(FieldErrorKind::Forbidden, "force".to_owned())]);
+    assert_eq!(kinds(&"x".repeat(129), None, false), [(FieldErrorKind::TooLong, "fieldManager".to_owned())]);
+    let [error] = &*check_patch("bad\u{1}", None, false) else { panic!("one error") };
+    assert_eq!(error.detail, "invalid character U+0001 (at position 3)");
+}
+
+#[test]
+fn live_managers_that_cannot_be_read_refuse_an_apply() {
+    let mut world = World::config_map();
+    world.put("u", json!({"data": {"k": "1"}}));
+    world.object.as_mut().unwrap()["metadata"]["managedFields"][0]["operation"] = json!("Bogus");
+    let error = world.apply("a", json!({})).unwrap_err();
+    assert_eq!((error.code, error.reason), (500, ""));
+    assert_eq!(error.message, "failed to decode managed fields: operation must be `Apply` or `Update`");
+}

@@ -1,0 +1,321 @@
+//! How managers change with the object.
+
+use std::{
+    collections::{BTreeMap, btree_map::Entry as MapEntry},
+    sync::LazyLock,
+};
+
+use super::{
+    BEFORE_FIRST_APPLY, Changes, Conflicts, Entry, Fault, FieldSet, Managed, Manager, ManagerId, Operation,
+    Subject, same,
+    walk::{Emptied, compare, merge, owned, remove},
+};
+use crate::schema::{TypeRef, zero};
+use serde_json::{Map, Value};
+
+/// Why an apply has no result.
+pub(super) enum Refused {
+    Conflicts(Conflicts),
+    Fault(String),
+}
+
+/// Fields nobody manages: they name the object, or are the server's.
+static UNMANAGED: LazyLock<FieldSet> = LazyLock::new(|| {
+    FieldSet::of_fields(&[
+        &["apiVersion"],
+        &["kind"],
+        &["metadata"],
+        &["metadata", "clusterName"],
+        &["metadata", "creationTimestamp"],
+        &["metadata", "generation"],
+        &["metadata", "managedFields"],
+        &["metadata", "name"],
+        &["metadata", "namespace"],
+        &["metadata", "resourceVersion"],
+        &["metadata", "selfLink"],
+        &["metadata", "uid"],
+    ])
+});
+
+/// The differences between two objects, in each version a manager wrote in.
+struct Comparisons<'a> {
+    live: Option<&'a Value>,
+    new: &'a Value,
+    subject: &'a Subject<'a>,
+    by_version: BTreeMap<String, Option<Changes>>,
+}
+
+impl<'a> Comparisons<'a> {
+    fn new(live: Option<&'a Value>, new: &'a Value, subject: &'a Subject<'a>) -> Self {
+        Self { live, new, subject, by_version: BTreeMap::new() }
+    }
+
+    /// The differences in `api_version`; none if the kind is not served in it.
+    fn at(&mut self, api_version: &str) -> Result<Option<&Changes>, Fault> {
+        match self.by_version.entry(api_version.to_owned()) {
+            MapEntry::Occupied(place) => Ok(place.into_mut().as_ref()),
+            MapEntry::Vacant(place) => {
+                let changes = changes_at(self.live, self.new, self.subject, api_version)?;
+                Ok(place.insert(changes).as_ref())
+            }
+        }
+    }
+
+    /// As [`Comparisons::at`], for the last time.
+    fn take(mut self, api_version: &str) -> Result<Option<Changes>, Fault> {
+        self.at(api_version)?;
+        Ok(self.by_version.remove(api_version).flatten())
+    }
+}
+
+fn changes_at(
+    live: Option<&Value>,
+    new: &Value,
+    subject: &Subject<'_>,
+    api_version: &str,
+) -> Result<Option<Changes>, Fault> {
+    let changes = if api_version == subject.api_version {
+        compare_from(live, new, subject.ty)?
+    } else {
+        let live = live.map(|live| subject.versions.convert(live, api_version));
+        let (Some((new, ty)), live) = (subject.versions.convert(new, api_version), live) else {
+            return Ok(None);
+        };
+        match live {
+            None => compare_from(None, &new, &ty)?,
+            Some(Some((live, _))) => compare_from(Some(&live), &new, &ty)?,
+            Some(None) => return Ok(None),
+        }
+    };
+    let Changes { mut removed, mut modified, mut added } = changes;
+    for set in [&mut removed, &mut modified, &mut added] {
+        subject.mask.apply(set);
+    }
+    Ok(Some(Changes { removed, modified, added }))
+}
+
+/// A create starts from the zero of the type: what is always there has not been added.
+fn compare_from(live: Option<&Value>, new: &Value, ty: &TypeRef) -> Result<Changes, Fault> {
+    match live {
+        Some(live) => compare(Some(live), Some(new), ty),
+        None => compare(Some(&zero(ty)), Some(new), ty),
+    }
+}
+
+/// Gives what differs between `live` and `new` to the manager.
+pub(super) fn update(
+    live: Option<&Value>,
+    new: &Value,
+    subject: &Subject<'_>,
+    managed: &mut Managed,
+    manager: &Manager<'_>,
+) -> Result<(), Fault> {
+    follow_schema(live.unwrap_or(new), subject, managed);
+    let mut comparisons = Comparisons::new(live, new, subject);
+    give_up(managed, &mut comparisons, None)?;
+
+    let Some(Changes { modified, added, .. }) = comparisons.take(&subject.api_version)? else {
+        return Ok(());
+    };
+    let mut fields = modified;
+    fields.join(added);
+    fields.subtract(&UNMANAGED);
+    if !fields.is_empty() {
+        let id = subject.manager_id(manager.name, Operation::Update);
+        if let Some(previous) = managed.get(&id) {
+            fields.join(previous.fields.clone());
+        }
+        let api_version = subject.api_version.clone();
+        managed.insert(id, Entry { api_version, fields, time: Some(manager.now) });
+    }
+    managed.cap_updaters();
+    Ok(())
+}
+
+/// Takes from every manager but `keeper` what changed or went away.
+fn give_up(
+    managed: &mut Managed,
+    comparisons: &mut Comparisons<'_>,
+    keeper: Option<&ManagerId>,
+) -> Result<(), Fault> {
+    let mut fault = None;
+    managed.retain(|id, entry| {
+        if keeper == Some(id) {
+            return true;
+        }
+        match comparisons.at(&entry.api_version) {
+            Ok(Some(changes)) => {
+                for set in [&changes.modified, &changes.added, &changes.removed] {
+                    entry.fields.subtract(set);
+                }
+                true
+            }
+            Ok(None) => false,
+            Err(error) => {
+                fault = Some(error);
+                true
+            }
+        }
+    });
+    fault.map_or(Ok(()), Err)
+}
+
+/// Makes what managers manage fit types that became atomic since, and forgets managers in versions no longer served.
+fn follow_schema(object: &Value, subject: &Subject<'_>, managed: &mut Managed) {
+    let mut types: BTreeMap<String, Option<TypeRef>> =
+        BTreeMap::from([(subject.api_version.clone(), Some(subject.ty.clone()))]);
+    managed.retain(|_, entry| {
+        let ty = types
+            .entry(entry.api_version.clone())
+            .or_insert_with(|| subject.versions.convert(object, &entry.api_version).map(|(_, ty)| ty));
+        if let Some(ty) = ty {
+            entry.fields.follow_schema(ty);
+        }
+        ty.is_some()
+    });
+}
+
+/// Merges `config` into `live` and moves fields between managers accordingly.
+pub(super) fn apply(
+    live: Option<&Value>,
+    config: &Value,
+    subject: &Subject<'_>,
+    mut managed: Managed,
+    manager: &Manager<'_>,
+    force: bool,
+) -> Result<(Value, Managed), Refused> {
+    let fault = |doing: &str| {
+        let doing = doing.to_owned();
+        move |fault: Fault| Refused::Fault(format!("{doing}: {fault}"))
+    };
+    if managed.is_empty()
+        && let Some(live) = live
+    {
+        let first = Manager { name: BEFORE_FIRST_APPLY, now: manager.now };
+        update(None, live, subject, &mut managed, &first)
+            .map_err(fault("failed to create manager for existing fields"))?;
+    }
+    let empty = Value::Object(Map::new());
+    let base = live.unwrap_or(&empty);
+    follow_schema(base, subject, &mut managed);
+
+    let merged = merge(base, config, subject.ty).map_err(fault("failed to merge config"))?;
+    let mut fields = owned(config, subject.ty).map_err(fault("failed to get field set"))?;
+    subject.mask.apply(&mut fields);
+    let id = subject.manager_id(manager.name, Operation::Apply);
+    let last = managed.get(&id).cloned();
+    let time = last.as_ref().and_then(|last| last.time);
+    managed.insert(id.clone(), Entry { api_version: subject.api_version.clone(), fields, time });
+
+    let Pruned { object, compared } = match &last {
+        Some(last) if !last.fields.is_empty() => {
+            prune(merged, subject, &managed, last).map_err(fault("failed to prune fields"))?
+        }
+        _ => Pruned { object: merged, compared: None },
+    };
+
+    let mut comparisons = Comparisons::new(live, compared.as_ref().unwrap_or(&object), subject);
+    if !force {
+        let conflicts =
+            conflicts(&managed, &id, &mut comparisons).map_err(fault("failed to compare objects"))?;
+        if !conflicts.is_empty() {
+            return Err(Refused::Conflicts(conflicts));
+        }
+    }
+    give_up(&mut managed, &mut comparisons, Some(&id)).map_err(fault("failed to compare objects"))?;
+
+    let is_changed = live.is_none_or(|live| !same(live, &object));
+    managed.retain(|other, entry| {
+        if *other == id {
+            entry.fields.subtract(&UNMANAGED);
+            if is_changed {
+                entry.time = Some(manager.now);
+            }
+        }
+        true
+    });
+    Ok((object, managed))
+}
+
+fn conflicts(
+    managed: &Managed,
+    applier: &ManagerId,
+    comparisons: &mut Comparisons<'_>,
+) -> Result<Conflicts, Fault> {
+    let mut conflicts = Conflicts::default();
+    for (id, entry) in managed.iter().filter(|(id, _)| *id != applier) {
+        if let Some(changes) = comparisons.at(&entry.api_version)? {
+            let mut fields = entry.fields.intersection(&changes.modified);
+            fields.join(entry.fields.intersection(&changes.added));
+            conflicts.add(id, fields);
+        }
+    }
+    Ok(conflicts)
+}
+
+/// An object without what went away with an apply.
+struct Pruned {
+    object: Value,
+    /// The same with nulls where something was emptied, where that makes a difference: what is null is still managed by
+    /// those who managed it.
+    compared: Option<Value>,
+}
+
+/// Takes out of `merged` what the applier applied last time and not this time, and nobody else manages.
+fn prune(merged: Value, subject: &Subject<'_>, managed: &Managed, last: &Entry) -> Result<Pruned, Fault> {
+    let in_version = |object: Value, from: &str, ty: &TypeRef, to: &str| {
+        if from == to { Some((object, ty.clone())) } else { subject.versions.convert(&object, to) }
+    };
+    let unchanged = |object| Ok(Pruned { object, compared: None });
+    let version = last.api_version.as_str();
+    let Some((before, ty)) = in_version(merged.clone(), &subject.api_version, subject.ty, version) else {
+        return unchanged(merged);
+    };
+    let last_fields = last.fields.with_structs(Some(&ty));
+    let mut pruned = without(&before, &last_fields, &ty, Emptied::Null);
+
+    // What anybody manages comes back: first in the version at hand, so that later conversions find what they need.
+    let mut by_version: BTreeMap<(bool, &str), FieldSet> = BTreeMap::new();
+    for (_, entry) in managed.iter() {
+        let fields = by_version.entry((entry.api_version != version, &entry.api_version)).or_default();
+        fields.join(entry.fields.clone());
+    }
+    let mut current = (version, ty.clone());
+    let mut whole = before.clone();
+    for ((_, other), fields) in by_version {
+        let (Some((whole_there, ty_there)), Some((pruned_there, _))) = (
+            in_version(whole.clone(), current.0, &current.1, other),
+            in_version(pruned.clone(), current.0, &current.1, other),
+        ) else {
+            continue;
+        };
+        let mut gone = owned(&whole_there, &ty_there)?.with_structs(Some(&ty_there));
+        gone.subtract(&owned(&pruned_there, &ty_there)?.with_structs(Some(&ty_there)));
+        gone.subtract(&fields.with_structs(Some(&ty_there)));
+        pruned = without(&whole_there, &gone, &ty_there, Emptied::Null);
+        whole = whole_there;
+        current = (other, ty_there);
+    }
+
+    // And what the applier did not apply itself stays.
+    let Some((pruned, _)) = in_version(pruned, current.0, &current.1, version) else {
+        return unchanged(merged);
+    };
+    let mut gone = owned(&before, &ty)?.with_structs(Some(&ty));
+    gone.subtract(&owned(&pruned, &ty)?.with_structs(Some(&ty)));
+    let gone = gone.intersection(&last_fields);
+    let finish = |emptied| {
+        let object = without(&before, &gone, &ty, emptied);
+        in_version(object, version, &ty, &subject.api_version).map(|(object, _)| object)
+    };
+    match finish(Emptied::Gone) {
+        Some(object) => {
+            Ok(Pruned { compared: finish(Emptied::Null).filter(|nulls| *nulls != object), object })
+        }
+        None => unchanged(merged),
+    }
+}
+
+fn without(object: &Value, fields: &FieldSet, ty: &TypeRef, emptied: Emptied) -> Value {
+    remove(object, fields, ty, emptied).unwrap_or_else(|| Value::Object(Map::new()))
+}

@@ -1,0 +1,98 @@
+//! Whether an applied object fits its type.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::{Fault, item::element_of};
+use crate::{
+    apply::path::PathElement,
+    schema::{Scalar, Shape, Topology, TypeRef},
+};
+
+/// What in `value` does not fit its type: undeclared members, values of another kind, items that lack their keys or are
+/// there twice.
+pub fn check(value: &Value, ty: &TypeRef) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    check_at(value, ty, &mut faults);
+    faults
+}
+
+fn check_at(value: &Value, ty: &TypeRef, faults: &mut Vec<Fault>) {
+    match (ty.shape(), value) {
+        (_, Value::Null) | (Shape::Any, _) => {}
+        (Shape::Scalar(scalar), _) => faults.extend(check_scalar(value, *scalar)),
+        (Shape::Struct(_) | Shape::Map { .. }, Value::Object(members)) => check_members(members, ty, faults),
+        (Shape::List { topology, .. }, Value::Array(items)) => check_items(items, ty, topology, faults),
+        (Shape::Struct(_) | Shape::Map { .. }, _) => {
+            faults.push(Fault::new(format!("expected map, got {}", kind_of(value))));
+        }
+        (Shape::List { .. }, _) => faults.push(Fault::new(format!("expected list, got {}", kind_of(value)))),
+    }
+}
+
+fn check_scalar(value: &Value, scalar: Scalar) -> Option<Fault> {
+    let (fits, expected) = match scalar {
+        Scalar::String | Scalar::Bytes => (value.is_string(), "string"),
+        Scalar::Int32 | Scalar::Int64 | Scalar::Number => (value.is_number(), "numeric (int or float)"),
+        Scalar::Boolean => (value.is_boolean(), "boolean"),
+        Scalar::IntOrString | Scalar::Quantity | Scalar::Time | Scalar::MicroTime => {
+            (!value.is_object() && !value.is_array(), "any scalar")
+        }
+    };
+    if fits { None } else { Some(Fault::new(format!("expected {expected}, got {}", kind_of(value)))) }
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "list",
+        Value::Object(_) => "map",
+    }
+}
+
+fn check_members(members: &Map<String, Value>, ty: &TypeRef, faults: &mut Vec<Fault>) {
+    for (name, value) in members {
+        let element = PathElement::field(name);
+        match ty.member(name) {
+            Some(member) => check_below(value, &member, &element, faults),
+            None => faults.push(Fault::new("field not declared in schema").below(&element)),
+        }
+    }
+}
+
+fn check_items(items: &[Value], ty: &TypeRef, topology: &Topology, faults: &mut Vec<Fault>) {
+    let item = ty.item().unwrap_or_else(TypeRef::any);
+    let mut seen = BTreeSet::new();
+    for (place, value) in items.iter().enumerate() {
+        let element = if *topology == Topology::Atomic {
+            PathElement::Index(i64::try_from(place).unwrap_or(i64::MAX))
+        } else {
+            match element_of(value, topology) {
+                Ok(element) => {
+                    if !seen.insert(element.clone()) {
+                        faults.push(Fault::new(format!("duplicate entries for key {element}")));
+                    }
+                    element
+                }
+                Err(fault) => {
+                    faults.push(Fault::new(format!("element {place}: {fault}")));
+                    return;
+                }
+            }
+        };
+        check_below(value, &item, &element, faults);
+    }
+}
+
+fn check_below(value: &Value, ty: &TypeRef, element: &PathElement, faults: &mut Vec<Fault>) {
+    let before = faults.len();
+    check_at(value, ty, faults);
+    for fault in faults.split_off(before) {
+        faults.push(fault.below(element));
+    }
+}

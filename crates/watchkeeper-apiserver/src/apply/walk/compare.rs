@@ -1,0 +1,211 @@
+//! What differs between two objects of a type.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::{Fault, item::elements_of};
+use crate::{
+    apply::{
+        path::{PathElement, same},
+        set::{FieldSet, Node},
+    },
+    schema::{Shape, Topology, TypeRef},
+};
+
+/// The paths that differ between two objects; no path is in two of the sets.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Only in the old object.
+    pub removed: FieldSet,
+    /// In both, with other values.
+    pub modified: FieldSet,
+    /// Only in the new object.
+    pub added: FieldSet,
+}
+
+/// What a walk found at one place and below it.
+#[derive(Default)]
+struct Found {
+    removed: Node,
+    modified: Node,
+    added: Node,
+}
+
+/// Compares two objects; none is one that is not there.
+///
+/// # Errors
+/// When items of a list cannot be told apart, because they lack their keys or are of the wrong type.
+pub fn compare(old: Option<&Value>, new: Option<&Value>, ty: &TypeRef) -> Result<Changes, Fault> {
+    let Found { removed, modified, added } = compare_place(old, new, ty)?;
+    Ok(Changes { removed: removed.below, modified: modified.below, added: added.below })
+}
+
+fn members_of(value: Option<&Value>) -> Option<&Map<String, Value>> {
+    value.and_then(Value::as_object)
+}
+
+fn items_of(value: Option<&Value>) -> &[Value] {
+    value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// How a value without a known type is walked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Leaf,
+    Members,
+}
+
+fn class(value: &Value) -> Class {
+    match value {
+        Value::Object(_) | Value::Null => Class::Members,
+        // Lists of nothing known are atomic.
+        _ => Class::Leaf,
+    }
+}
+
+fn compare_place(old: Option<&Value>, new: Option<&Value>, ty: &TypeRef) -> Result<Found, Fault> {
+    let mut found = Found::default();
+    let is_leaf = match ty.shape() {
+        Shape::Scalar(_) => leaf(&mut found, old, new),
+        Shape::Struct(members) => compare_members(&mut found, old, new, ty, members.is_atomic)?,
+        Shape::Map { is_atomic, .. } => compare_members(&mut found, old, new, ty, *is_atomic)?,
+        Shape::List { topology, .. } => compare_items(&mut found, old, new, ty, topology)?,
+        Shape::Any => {
+            let mut is_leaf = false;
+            let (left, right) = (old.map(class), new.map(class));
+            // A value that changed what it is has the differences of both.
+            for class in [left, right.filter(|right| Some(*right) != left)].into_iter().flatten() {
+                is_leaf = match class {
+                    Class::Leaf => leaf(&mut found, old, new),
+                    Class::Members => compare_members(&mut found, old, new, ty, false)?,
+                };
+            }
+            is_leaf
+        }
+    };
+    if !is_leaf {
+        found.added.is_member |= old.is_none();
+        found.removed.is_member |= new.is_none();
+    }
+    Ok(found)
+}
+
+fn leaf(found: &mut Found, old: Option<&Value>, new: Option<&Value>) -> bool {
+    match (old, new) {
+        (None, _) => found.added.is_member = true,
+        (_, None) => found.removed.is_member = true,
+        (Some(old), Some(new)) => found.modified.is_member |= !same(old, new),
+    }
+    true
+}
+
+fn compare_members(
+    found: &mut Found,
+    old: Option<&Value>,
+    new: Option<&Value>,
+    ty: &TypeRef,
+    is_atomic: bool,
+) -> Result<bool, Fault> {
+    let (left, right) = (members_of(old), members_of(new));
+    let is_empty = |members: Option<&Map<String, Value>>| members.is_none_or(Map::is_empty);
+    if is_atomic || (is_empty(left) && is_empty(right)) {
+        return Ok(leaf(found, old, new));
+    }
+    for (name, value) in right.into_iter().flatten() {
+        let before = left.and_then(|left| left.get(name));
+        compare_member(found, name, before, Some(value), ty)?;
+    }
+    for (name, value) in left.into_iter().flatten() {
+        if right.is_none_or(|right| !right.contains_key(name)) {
+            compare_member(found, name, Some(value), None, ty)?;
+        }
+    }
+    Ok(false)
+}
+
+fn compare_member(
+    found: &mut Found,
+    name: &str,
+    old: Option<&Value>,
+    new: Option<&Value>,
+    ty: &TypeRef,
+) -> Result<(), Fault> {
+    // What the schema does not declare was let through before; it is walked as anything else unknown.
+    let member = ty.member(name).unwrap_or_else(TypeRef::any);
+    let element = PathElement::field(name);
+    let below = compare_place(old, new, &member).map_err(|fault| fault.below(&element))?;
+    found.join(&element, below);
+    Ok(())
+}
+
+fn compare_items(
+    found: &mut Found,
+    old: Option<&Value>,
+    new: Option<&Value>,
+    ty: &TypeRef,
+    topology: &Topology,
+) -> Result<bool, Fault> {
+    let (left, right) = (items_of(old), items_of(new));
+    if *topology == Topology::Atomic || (left.is_empty() && right.is_empty()) {
+        return Ok(leaf(found, old, new));
+    }
+    let item = ty.item().unwrap_or_else(TypeRef::any);
+    let mut by_element: BTreeMap<PathElement, (Vec<&Value>, Vec<&Value>)> = BTreeMap::new();
+    for (element, value) in elements_of(left, topology)?.into_iter().zip(left) {
+        by_element.entry(element).or_default().0.push(value);
+    }
+    for (element, value) in elements_of(right, topology)?.into_iter().zip(right) {
+        by_element.entry(element).or_default().1.push(value);
+    }
+    for (element, (left, right)) in by_element {
+        let mut compare_one = |old, new| {
+            let below = compare_place(old, new, &item).map_err(|fault| fault.below(&element))?;
+            found.join(&element, below);
+            Ok(())
+        };
+        // An item that is there more than once is one thing without parts.
+        match (&*left, &*right) {
+            ([] | [_], [] | [_]) => compare_one(first(&left), first(&right))?,
+            ([_, _, ..], [_, _, ..]) => {
+                let is_same = left.len() == right.len()
+                    && left.iter().zip(&right).all(|(left, right)| same(left, right));
+                found
+                    .modified
+                    .below
+                    .join_node(element, Node { is_member: !is_same, below: FieldSet::default() });
+            }
+            ([_, _, ..], _) => {
+                if !right.is_empty() {
+                    compare_one(None, first(&right))?;
+                }
+                found.removed.below.join_node(element, Node { is_member: true, below: FieldSet::default() });
+            }
+            (_, [_, _, ..]) => {
+                if !left.is_empty() {
+                    compare_one(first(&left), None)?;
+                }
+                found.added.below.join_node(element, Node { is_member: true, below: FieldSet::default() });
+            }
+        }
+    }
+    Ok(false)
+}
+
+fn first<'a>(values: &[&'a Value]) -> Option<&'a Value> {
+    values.first().copied()
+}
+
+impl Found {
+    fn join(&mut self, element: &PathElement, below: Self) {
+        for (set, node) in [
+            (&mut self.removed.below, below.removed),
+            (&mut self.modified.below, below.modified),
+            (&mut self.added.below, below.added),
+        ] {
+            if !node.is_empty() {
+                set.join_node(element.clone(), node);
+            }
+        }
+    }
+}

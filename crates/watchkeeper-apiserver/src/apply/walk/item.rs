@@ -1,0 +1,60 @@
+//! What tells the items of a list apart.
+
+use serde_json::Value;
+
+use super::Fault;
+use crate::{
+    apply::path::{PathElement, Token},
+    schema::{MapKey, Topology},
+};
+
+/// The step to an item of a list that is not atomic.
+pub(super) fn element_of(item: &Value, topology: &Topology) -> Result<PathElement, Fault> {
+    match topology {
+        Topology::Map { keys } => keyed(item, keys),
+        Topology::Set => match item {
+            Value::Object(_) => {
+                Err(Fault::new("associative list without keys has an element that's a map type"))
+            }
+            Value::Array(_) => Err(Fault::new("not supported: associative list with lists as elements")),
+            Value::Null => {
+                Err(Fault::new("associative list without keys has an element that's an explicit null"))
+            }
+            _ => Ok(PathElement::Value(Token(item.clone()))),
+        },
+        Topology::Atomic => Err(Fault::new("invalid indexing of non-associative list")),
+    }
+}
+
+/// A key that is missing and has no default is left out: an item without it is another item than one with it.
+fn keyed(item: &Value, keys: &[MapKey]) -> Result<PathElement, Fault> {
+    let members = match item {
+        Value::Object(members) => members,
+        Value::Null => return Err(Fault::new("associative list with keys may not have a null element")),
+        _ => return Err(Fault::new("associative list with keys may not have non-map elements")),
+    };
+    let found: Vec<_> = keys
+        .iter()
+        .filter_map(|key| {
+            let value = members.get(&*key.name).or(key.default.as_ref())?;
+            Some((key.name.clone(), Token(value.clone())))
+        })
+        .collect();
+    if found.is_empty() && !keys.is_empty() {
+        let names: Vec<_> = keys.iter().map(|key| format!("{:?}", key.name)).collect();
+        return Err(Fault::new(format!(
+            "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values \
+             for any key fields)",
+            names.join(" ")
+        )));
+    }
+    Ok(PathElement::key(found))
+}
+
+/// The steps to all items, in their order.
+pub(super) fn elements_of(items: &[Value], topology: &Topology) -> Result<Vec<PathElement>, Fault> {
+    let elements = items.iter().enumerate().map(|(place, item)| {
+        element_of(item, topology).map_err(|fault| Fault::new(format!("element {place}: {fault}")))
+    });
+    elements.collect()
+}

@@ -1,0 +1,72 @@
+//! What an applied object claims.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::{Fault, item::elements_of};
+use crate::{
+    apply::{
+        path::PathElement,
+        set::{FieldSet, Node},
+    },
+    schema::{Shape, Topology, TypeRef},
+};
+
+/// The paths of everything in an object: values without parts, atomic lists and objects, items of lists, and members
+/// under names the type does not declare.
+///
+/// # Errors
+/// When items of a list cannot be told apart.
+pub fn owned(object: &Value, ty: &TypeRef) -> Result<FieldSet, Fault> {
+    Ok(owned_at(object, ty)?.below)
+}
+
+fn owned_at(value: &Value, ty: &TypeRef) -> Result<Node, Fault> {
+    let is_leaf = match ty.shape() {
+        Shape::Scalar(_) => true,
+        Shape::Struct(members) => members.is_atomic,
+        Shape::Map { is_atomic, .. } => *is_atomic,
+        Shape::List { topology, .. } => *topology == Topology::Atomic,
+        Shape::Any => !value.is_object() && !value.is_null(),
+    };
+    if is_leaf {
+        return Ok(Node { is_member: true, below: FieldSet::default() });
+    }
+    match (ty.shape(), value) {
+        (Shape::List { topology, .. }, Value::Array(items)) => owned_items(items, ty, topology),
+        (Shape::List { .. }, _) => Ok(Node::default()),
+        (_, Value::Object(members)) => owned_members(members, ty),
+        _ => Ok(Node::default()),
+    }
+}
+
+fn owned_members(members: &Map<String, Value>, ty: &TypeRef) -> Result<Node, Fault> {
+    let mut found = Node::default();
+    for (name, value) in members {
+        let element = PathElement::field(name);
+        let member = ty.member(name).unwrap_or_else(TypeRef::any);
+        let mut node = owned_at(value, &member).map_err(|fault| fault.below(&element))?;
+        let is_empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
+        node.is_member |= is_empty || ty.field(name).is_none();
+        found.below.join_node(element, node);
+    }
+    Ok(found)
+}
+
+fn owned_items(items: &[Value], ty: &TypeRef, topology: &Topology) -> Result<Node, Fault> {
+    let mut found = Node::default();
+    let item = ty.item().unwrap_or_else(TypeRef::any);
+    let elements = elements_of(items, topology)?;
+    let mut seen = BTreeSet::new();
+    let repeated: BTreeSet<_> = elements.iter().filter(|element| !seen.insert(*element)).cloned().collect();
+    for (element, value) in elements.into_iter().zip(items) {
+        let mut node = Node { is_member: true, below: FieldSet::default() };
+        // Of an item that is there more than once, nobody can own a part.
+        if !repeated.contains(&element) {
+            node.below = owned_at(value, &item).map_err(|fault| fault.below(&element))?.below;
+        }
+        found.below.join_node(element, node);
+    }
+    Ok(found)
+}

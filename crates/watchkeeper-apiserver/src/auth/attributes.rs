@@ -1,0 +1,122 @@
+//! What is asked for.
+
+use super::user::User;
+use crate::status::{ApiError, Details};
+
+/// What a request asks for, as far as permission goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Attributes {
+    /// Something done with objects.
+    Resource(ResourceAttributes),
+    /// A path that is no object: discovery, health, metrics.
+    Path {
+        /// The lower-case HTTP method.
+        verb: String,
+        /// The path.
+        path: String,
+    },
+}
+
+/// Something done with objects.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ResourceAttributes {
+    /// `get`, `list`, `deletecollection`, …
+    pub verb: String,
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The plural.
+    pub resource: String,
+    /// What lies below the object; empty for the object itself.
+    pub subresource: String,
+    /// Empty for all namespaces, and for what lives in none.
+    pub namespace: String,
+    /// Empty for all objects.
+    pub name: String,
+}
+
+impl ResourceAttributes {
+    /// `pods`, or `pods/status`, as rules name it.
+    pub fn in_rules(&self) -> String {
+        if self.subresource.is_empty() {
+            self.resource.clone()
+        } else {
+            format!("{}/{}", self.resource, self.subresource)
+        }
+    }
+
+    fn qualified_resource(&self) -> String {
+        if self.group.is_empty() {
+            self.resource.clone()
+        } else {
+            format!("{}.{}", self.resource, self.group)
+        }
+    }
+}
+
+impl Attributes {
+    /// The 403 for `user`; `reason` is appended if there is one.
+    pub fn forbidden(&self, user: &User, reason: &str) -> ApiError {
+        let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+        match self {
+            Self::Path { verb, path } => {
+                let message = format!("forbidden: User {:?} cannot {verb} path {path:?}{reason}", user.name);
+                ApiError::new(403, "Forbidden", message).with_details(Details::default())
+            }
+            Self::Resource(asked) => {
+                let of_what = asked.qualified_resource();
+                let named =
+                    if asked.name.is_empty() { of_what } else { format!("{of_what} {:?}", asked.name) };
+                let place = if asked.namespace.is_empty() {
+                    "at the cluster scope".to_owned()
+                } else {
+                    format!("in the namespace {:?}", asked.namespace)
+                };
+                let message = format!(
+                    "{named} is forbidden: User {:?} cannot {} resource {:?} in API group {:?} {place}{reason}",
+                    user.name,
+                    asked.verb,
+                    asked.in_rules(),
+                    asked.group,
+                );
+                ApiError::new(403, "Forbidden", message).with_details(Details {
+                    name: Some(asked.name.clone()),
+                    group: Some(asked.group.clone()),
+                    kind: Some(asked.resource.clone()),
+                    ..Details::default()
+                })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_user_verb_resource_group_and_place() {
+        let user = User { name: "ann".into(), ..User::default() };
+        let scale = Attributes::Resource(ResourceAttributes {
+            verb: "get".into(),
+            group: "apps".into(),
+            resource: "deployments".into(),
+            subresource: "scale".into(),
+            namespace: "shop".into(),
+            name: "web".into(),
+        });
+        let status = scale.forbidden(&user, "").to_status();
+        assert_eq!(
+            status["message"],
+            "deployments.apps \"web\" is forbidden: User \"ann\" cannot get resource \"deployments/scale\" in API group \"apps\" in the namespace \"shop\""
+        );
+        assert_eq!(
+            status["details"],
+            serde_json::json!({"name": "web", "group": "apps", "kind": "deployments"})
+        );
+
+        let path = Attributes::Path { verb: "get".into(), path: "/metrics".into() };
+        let status = path.forbidden(&user, "").to_status();
+        assert_eq!(status["message"], "forbidden: User \"ann\" cannot get path \"/metrics\"");
+        assert_eq!(status["details"], serde_json::json!({}));
+    }
+}

@@ -1,0 +1,83 @@
+//! Who asks, and whether they may.
+//!
+//! A request passes [`tokens::Tokens`] (who is it) and then an [`Authorizer`] (may they). Both are values computed from a file
+//! and from stored objects; nothing here reads storage or knows HTTP.
+
+pub mod attributes;
+pub mod bootstrap;
+pub mod escalation;
+pub mod rbac;
+pub mod reviews;
+pub mod rule;
+pub(crate) mod stored;
+pub mod tokens;
+pub mod user;
+
+use attributes::Attributes;
+use rbac::RbacPolicy;
+use rule::PolicyRule;
+use user::User;
+
+/// The answer to "may they".
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// They may.
+    pub is_allowed: bool,
+    /// Why, in words people debugging their roles look for; empty where there is nothing to say.
+    pub reason: String,
+}
+
+impl Decision {
+    fn allowed(reason: impl Into<String>) -> Self {
+        Self { is_allowed: true, reason: reason.into() }
+    }
+
+    fn refused(reason: impl Into<String>) -> Self {
+        Self { is_allowed: false, reason: reason.into() }
+    }
+}
+
+/// Who asks, and who decides about it.
+#[derive(Debug, Clone)]
+pub(crate) struct Asker {
+    /// Who.
+    pub(crate) user: User,
+    /// What decides.
+    pub(crate) authorizer: Authorizer,
+}
+
+impl Asker {
+    /// The server itself, which may do everything.
+    pub(crate) fn server() -> Self {
+        Self { user: User::master("system:apiserver"), authorizer: Authorizer::AlwaysAllow }
+    }
+}
+
+/// What decides whether a request is allowed.
+#[derive(Debug, Clone, Default)]
+pub enum Authorizer {
+    /// Everybody may do everything.
+    #[default]
+    AlwaysAllow,
+    /// The stored roles and bindings say so, or the user is in `system:masters`.
+    Rbac(std::sync::Arc<RbacPolicy>),
+}
+
+impl Authorizer {
+    /// Whether `user` may do what `attributes` say.
+    pub fn decide(&self, user: &User, attributes: &Attributes) -> Decision {
+        match self {
+            Self::AlwaysAllow => Decision::allowed(""),
+            Self::Rbac(_) if user.is_master() => Decision::allowed(""),
+            Self::Rbac(policy) => policy.decide(user, attributes),
+        }
+    }
+
+    /// Every rule `user` has in `namespace`, cluster-wide rules included; and what could not be looked up.
+    pub fn rules_of(&self, user: &User, namespace: &str) -> (Vec<PolicyRule>, Vec<String>) {
+        match self {
+            Self::Rbac(policy) if !user.is_master() => policy.rules_of(user, namespace),
+            Self::AlwaysAllow | Self::Rbac(_) => (PolicyRule::everything(), Vec::new()),
+        }
+    }
+}

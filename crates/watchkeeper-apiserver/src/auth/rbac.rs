@@ -1,0 +1,350 @@
+//! Roles and bindings, turned into an answer.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde_json::Value;
+
+use super::{Decision, attributes::Attributes, rule::PolicyRule, user::User};
+
+/// The stored roles and bindings a policy is made from, as the API serves them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RbacObjects<'a> {
+    /// All `ClusterRole`s.
+    pub cluster_roles: &'a [Value],
+    /// All `Role`s.
+    pub roles: &'a [Value],
+    /// All `ClusterRoleBinding`s.
+    pub cluster_role_bindings: &'a [Value],
+    /// All `RoleBinding`s.
+    pub role_bindings: &'a [Value],
+}
+
+/// Roles and bindings at one moment. Made anew when one of them changes, so a decision is a walk over short lists.
+#[derive(Debug, Default)]
+pub struct RbacPolicy {
+    cluster_wide: Vec<Binding>,
+    in_namespace: HashMap<String, Vec<Binding>>,
+    cluster_roles: HashMap<String, Vec<PolicyRule>>,
+    roles: HashMap<(String, String), Vec<PolicyRule>>,
+}
+
+#[derive(Debug)]
+struct Binding {
+    /// As reasons name it.
+    description: String,
+    subjects: Vec<Subject>,
+    /// The rules of the role, or what to say about a role that does not exist.
+    rules: Result<Vec<PolicyRule>, String>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Subject {
+    User(String),
+    Group(String),
+    ServiceAccount { namespace: String, name: String },
+}
+
+impl RbacPolicy {
+    /// The policy of these objects.
+    pub fn new(objects: RbacObjects<'_>) -> Self {
+        let mut policy = Self {
+            cluster_roles: cluster_roles(objects.cluster_roles),
+            roles: objects
+                .roles
+                .iter()
+                .map(|role| ((text(role, "namespace"), text(role, "name")), rules(role)))
+                .collect(),
+            ..Self::default()
+        };
+        for binding in objects.cluster_role_bindings {
+            let bound = policy.bind(binding, "ClusterRoleBinding", "");
+            policy.cluster_wide.push(bound);
+        }
+        for binding in objects.role_bindings {
+            let namespace = text(binding, "namespace");
+            let bound = policy.bind(binding, "RoleBinding", &namespace);
+            policy.in_namespace.entry(namespace).or_default().push(bound);
+        }
+        policy
+    }
+
+    fn bind(&self, binding: &Value, kind: &str, namespace: &str) -> Binding {
+        let role_kind = binding["roleRef"]["kind"].as_str().unwrap_or_default();
+        let role_name = binding["roleRef"]["name"].as_str().unwrap_or_default();
+        let name = text(binding, "name");
+        let name = if namespace.is_empty() { name } else { format!("{name}/{namespace}") };
+        let subjects = binding["subjects"].as_array().map(Vec::as_slice).unwrap_or_default();
+        Binding {
+            description: format!("{kind} {name:?} of {role_kind} {role_name:?}"),
+            subjects: subjects.iter().filter_map(|subject| Subject::from_value(subject, namespace)).collect(),
+            rules: self.role(role_kind, namespace, role_name).map(<[_]>::to_vec).ok_or_else(|| {
+                format!("{}.rbac.authorization.k8s.io {role_name:?} not found", role_kind.to_lowercase())
+            }),
+        }
+    }
+
+    /// The rules of a role: a `ClusterRole`, or a `Role` of `namespace`. None if there is no such role.
+    pub fn role(&self, kind: &str, namespace: &str, name: &str) -> Option<&[PolicyRule]> {
+        match kind {
+            "ClusterRole" => self.cluster_roles.get(name),
+            "Role" => self.roles.get(&(namespace.to_owned(), name.to_owned())),
+            _ => None,
+        }
+        .map(Vec::as_slice)
+    }
+
+    /// Whether a rule bound to `user` allows this. Rules only add: the first that does decides.
+    pub fn decide(&self, user: &User, asked: &Attributes) -> Decision {
+        let namespace = match asked {
+            Attributes::Resource(asked) => asked.namespace.as_str(),
+            Attributes::Path { .. } => "",
+        };
+        let mut missing = Vec::new();
+        for (binding, subject) in self.bindings_of(user, namespace) {
+            match &binding.rules {
+                Ok(rules) if rules.iter().any(|rule| rule.allows(asked)) => {
+                    return Decision::allowed(format!(
+                        "RBAC: allowed by {} to {subject}",
+                        binding.description
+                    ));
+                }
+                Ok(_) => {}
+                Err(what) => missing.push(what.as_str()),
+            }
+        }
+        match missing.as_slice() {
+            [] => Decision::refused(""),
+            [one] => Decision::refused(format!("RBAC: {one}")),
+            several => Decision::refused(format!("RBAC: [{}]", several.join(", "))),
+        }
+    }
+
+    /// Every rule bound to `user` in `namespace` or everywhere, and what could not be looked up.
+    pub fn rules_of(&self, user: &User, namespace: &str) -> (Vec<PolicyRule>, Vec<String>) {
+        let (mut found, mut missing) = (Vec::new(), Vec::new());
+        for (binding, _) in self.bindings_of(user, namespace) {
+            match &binding.rules {
+                Ok(rules) => found.extend_from_slice(rules),
+                Err(what) => missing.push(what.clone()),
+            }
+        }
+        (found, missing)
+    }
+
+    /// The bindings of `user`, each with the subject that is the user, cluster-wide ones first.
+    fn bindings_of<'a>(
+        &'a self,
+        user: &'a User,
+        namespace: &str,
+    ) -> impl Iterator<Item = (&'a Binding, String)> {
+        let in_namespace = if namespace.is_empty() { None } else { self.in_namespace.get(namespace) };
+        self.cluster_wide.iter().chain(in_namespace.into_iter().flatten()).filter_map(|binding| {
+            let subject = binding.subjects.iter().find(|subject| subject.is(user))?;
+            Some((binding, subject.describe()))
+        })
+    }
+}
+
+impl Subject {
+    fn from_value(subject: &Value, binding_namespace: &str) -> Option<Self> {
+        let name = subject["name"].as_str()?.to_owned();
+        match subject["kind"].as_str()? {
+            "User" => Some(Self::User(name)),
+            "Group" => Some(Self::Group(name)),
+            "ServiceAccount" => {
+                let namespace = subject["namespace"].as_str().unwrap_or(binding_namespace).to_owned();
+                (!namespace.is_empty()).then_some(Self::ServiceAccount { namespace, name })
+            }
+            _ => None,
+        }
+    }
+
+    fn is(&self, user: &User) -> bool {
+        match self {
+            Self::User(name) => user.name == *name,
+            Self::Group(name) => user.is_in(name),
+            Self::ServiceAccount { namespace, name } => {
+                user.name.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'))
+                    == Some((namespace, name))
+            }
+        }
+    }
+
+    fn describe(&self) -> String {
+        match self {
+            Self::User(name) => format!("User {name:?}"),
+            Self::Group(name) => format!("Group {name:?}"),
+            Self::ServiceAccount { namespace, name } => format!("ServiceAccount \"{name}/{namespace}\""),
+        }
+    }
+}
+
+/// The rules of each cluster role; an aggregated one has those of the roles its selectors name. Aggregation follows one
+/// step, as the controller upstream copies rules of roles that are aggregated themselves only as far as they are copied.
+fn cluster_roles(roles: &[Value]) -> HashMap<String, Vec<PolicyRule>> {
+    let by_name: BTreeMap<String, &Value> = roles.iter().map(|role| (text(role, "name"), role)).collect();
+    let resolve = |name: &String, role: &&Value| -> Vec<PolicyRule> {
+        let Some(selectors) = role["aggregationRule"]["clusterRoleSelectors"].as_array() else {
+            return rules(role);
+        };
+        let selected = by_name.iter().filter(|(other, candidate)| {
+            *other != name && selectors.iter().any(|selector| selects(selector, candidate))
+        });
+        let mut found: Vec<PolicyRule> = rules(role);
+        for rule in selected.flat_map(|(_, candidate)| rules(candidate)) {
+            if !found.contains(&rule) {
+                found.push(rule);
+            }
+        }
+        found
+    };
+    by_name.iter().map(|(name, role)| (name.clone(), resolve(name, role))).collect()
+}
+
+/// A label selector as it is written in an object, against the labels of `object`. What is malformed selects nothing.
+fn selects(selector: &Value, object: &Value) -> bool {
+    let label = |name: &str| object["metadata"]["labels"][name].as_str();
+    let equal = selector["matchLabels"].as_object().is_none_or(|wanted| {
+        wanted.iter().all(|(name, value)| value.as_str().is_some_and(|value| label(name) == Some(value)))
+    });
+    let expressions = selector["matchExpressions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    equal
+        && expressions.iter().all(|expression| {
+            let Some(name) = expression["key"].as_str() else { return false };
+            let values = expression["values"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let is_among =
+                label(name).is_some_and(|have| values.iter().any(|value| value.as_str() == Some(have)));
+            match expression["operator"].as_str() {
+                Some("In") => is_among,
+                Some("NotIn") => !is_among,
+                Some("Exists") => label(name).is_some(),
+                Some("DoesNotExist") => label(name).is_none(),
+                _ => false,
+            }
+        })
+}
+
+fn rules(role: &Value) -> Vec<PolicyRule> {
+    role["rules"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+        .iter()
+        .map(PolicyRule::from_value)
+        .collect()
+}
+
+fn text(object: &Value, member: &str) -> String {
+    object["metadata"][member].as_str().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::attributes::ResourceAttributes;
+    use serde_json::json;
+
+    fn asked(verb: &str, resource: &str, namespace: &str) -> Attributes {
+        Attributes::Resource(ResourceAttributes {
+            verb: verb.into(),
+            resource: resource.into(),
+            namespace: namespace.into(),
+            ..ResourceAttributes::default()
+        })
+    }
+
+    fn user(name: &str, groups: &[&str]) -> User {
+        User {
+            name: name.into(),
+            groups: groups.iter().map(ToString::to_string).collect(),
+            ..User::default()
+        }
+    }
+
+    fn policy() -> RbacPolicy {
+        let pods = json!({"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods"]});
+        let secrets = json!({"verbs": ["get"], "apiGroups": [""], "resources": ["secrets"]});
+        RbacPolicy::new(RbacObjects {
+            cluster_roles: &[
+                json!({"metadata": {"name": "pod-reader", "labels": {"to-view": "true"}}, "rules": [pods]}),
+                json!({"metadata": {"name": "view"}, "rules": null,
+                       "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"to-view": "true"}}]}}),
+            ],
+            roles: &[json!({"metadata": {"name": "secret-reader", "namespace": "a"}, "rules": [secrets]})],
+            cluster_role_bindings: &[
+                json!({"metadata": {"name": "ops"}, "roleRef": {"kind": "ClusterRole", "name": "view"},
+                       "subjects": [{"kind": "Group", "name": "ops"}]}),
+                json!({"metadata": {"name": "lost"}, "roleRef": {"kind": "ClusterRole", "name": "gone"},
+                       "subjects": [{"kind": "User", "name": "bob"}]}),
+            ],
+            role_bindings: &[
+                json!({"metadata": {"name": "ann", "namespace": "a"}, "roleRef": {"kind": "ClusterRole", "name": "pod-reader"},
+                       "subjects": [{"kind": "User", "name": "ann"}]}),
+                json!({"metadata": {"name": "sa", "namespace": "a"}, "roleRef": {"kind": "Role", "name": "secret-reader"},
+                       "subjects": [{"kind": "ServiceAccount", "name": "robot"}]}),
+            ],
+        })
+    }
+
+    #[test]
+    fn a_role_binding_reaches_its_namespace_and_no_further() {
+        let ann = user("ann", &[]);
+        let allowed = policy().decide(&ann, &asked("list", "pods", "a"));
+        assert!(allowed.is_allowed);
+        assert_eq!(
+            allowed.reason,
+            "RBAC: allowed by RoleBinding \"ann/a\" of ClusterRole \"pod-reader\" to User \"ann\""
+        );
+        for elsewhere in ["b", ""] {
+            assert!(!policy().decide(&ann, &asked("list", "pods", elsewhere)).is_allowed, "{elsewhere:?}");
+        }
+    }
+
+    #[test]
+    fn a_cluster_binding_of_an_aggregated_role_reaches_everywhere() {
+        for namespace in ["a", "b", ""] {
+            assert!(
+                policy().decide(&user("x", &["ops"]), &asked("get", "pods", namespace)).is_allowed,
+                "{namespace:?}"
+            );
+        }
+        assert!(!policy().decide(&user("x", &["ops"]), &asked("get", "secrets", "a")).is_allowed);
+    }
+
+    #[test]
+    fn a_service_account_without_namespace_is_one_of_the_bindings_namespace() {
+        assert!(
+            policy()
+                .decide(&user("system:serviceaccount:a:robot", &[]), &asked("get", "secrets", "a"))
+                .is_allowed
+        );
+        assert!(
+            !policy()
+                .decide(&user("system:serviceaccount:b:robot", &[]), &asked("get", "secrets", "a"))
+                .is_allowed
+        );
+    }
+
+    #[test]
+    fn a_role_that_does_not_exist_is_named_in_the_refusal() {
+        let refused = policy().decide(&user("bob", &[]), &asked("get", "pods", ""));
+        assert!(!refused.is_allowed);
+        assert_eq!(refused.reason, "RBAC: clusterrole.rbac.authorization.k8s.io \"gone\" not found");
+        assert_eq!(policy().rules_of(&user("bob", &[]), "a").1.len(), 1);
+    }
+
+    #[test]
+    fn what_is_malformed_grants_nothing() {
+        let policy = RbacPolicy::new(RbacObjects {
+            cluster_roles: &[
+                json!({"metadata": {"name": "odd"}, "rules": [{"verbs": "get", "resources": 7}, null, 3]}),
+            ],
+            cluster_role_bindings: &[
+                json!({"metadata": {"name": "odd"}, "roleRef": {"kind": "ClusterRole", "name": "odd"},
+                                            "subjects": [{"kind": "User"}, 5, {"kind": "User", "name": "ann"}]}),
+            ],
+            ..RbacObjects::default()
+        });
+        assert!(!policy.decide(&user("ann", &[]), &asked("get", "pods", "")).is_allowed);
+    }
+}

@@ -1,0 +1,360 @@
+//! The review kinds: questions sent as objects and answered in their status, never stored.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Authorizer,
+    attributes::{Attributes, ResourceAttributes},
+    tokens::Tokens,
+    user::User,
+};
+use crate::{
+    field::{FieldError, FieldErrorKind},
+    status::{ApiError, Cause, Details},
+};
+
+/// What a review is answered from.
+#[derive(Debug, Clone, Copy)]
+pub struct Reviewer<'a> {
+    /// Who asks.
+    pub user: &'a User,
+    /// Who decides.
+    pub authorizer: &'a Authorizer,
+    /// The tokens the server knows.
+    pub tokens: &'a Tokens,
+    /// The time, as it is written in objects.
+    pub now: &'a str,
+}
+
+impl Reviewer<'_> {
+    /// Answers `review`, sent to `namespace` if its kind lives in namespaces. None if this kind is no review.
+    ///
+    /// # Errors
+    /// 400 or 422 when the question is incomplete.
+    pub fn answer(&self, review: Value, namespace: &str) -> Option<Result<Value, ApiError>> {
+        let kind = review["kind"].as_str().unwrap_or_default().to_owned();
+        Some(match kind.as_str() {
+            "SelfSubjectAccessReview" => self.access_of(self.user, review, &Scope::Own),
+            "SubjectAccessReview" => self.access_of(&subject(&review), review, &Scope::Any),
+            "LocalSubjectAccessReview" => {
+                self.access_of(&subject(&review), review, &Scope::Namespace(namespace))
+            }
+            "SelfSubjectRulesReview" => self.own_rules(&review),
+            "SelfSubjectReview" => Ok(self.own_user(&review)),
+            "TokenReview" => self.token(review),
+            _ => return None,
+        })
+    }
+
+    fn access_of(&self, user: &User, mut review: Value, scope: &Scope<'_>) -> Result<Value, ApiError> {
+        let wrong = wrong_with(&review, scope);
+        if !wrong.is_empty() {
+            return Err(invalid(&review, &wrong));
+        }
+        let decision = self.authorizer.decide(user, &attributes(&review["spec"]));
+        let mut status = json!({ "allowed": decision.is_allowed });
+        if !decision.reason.is_empty() {
+            status["reason"] = decision.reason.into();
+        }
+        review["status"] = status;
+        Ok(review)
+    }
+
+    fn own_rules(&self, review: &Value) -> Result<Value, ApiError> {
+        let namespace = review["spec"]["namespace"].as_str().unwrap_or_default();
+        if namespace.is_empty() {
+            return Err(ApiError::bad_request("no namespace on request"));
+        }
+        let (rules, missing) = self.authorizer.rules_of(self.user, namespace);
+        let (paths, resources): (Vec<_>, Vec<_>) =
+            rules.iter().partition(|rule| !rule.non_resource_urls.is_empty());
+        let mut status = json!({
+            "resourceRules": resources.iter().map(|rule| rule.to_value()).collect::<Vec<_>>(),
+            "nonResourceRules": paths.iter().map(|rule| rule.to_value()).collect::<Vec<_>>(),
+            "incomplete": !missing.is_empty(),
+        });
+        if !missing.is_empty() {
+            status["evaluationError"] = missing.join(", ").into();
+        }
+        Ok(json!({
+            "kind": review["kind"], "apiVersion": review["apiVersion"],
+            "metadata": {}, "spec": {}, "status": status,
+        }))
+    }
+
+    fn own_user(&self, review: &Value) -> Value {
+        json!({
+            "kind": review["kind"], "apiVersion": review["apiVersion"],
+            "metadata": { "creationTimestamp": self.now },
+            "status": { "userInfo": self.user.to_value() },
+        })
+    }
+
+    fn token(&self, mut review: Value) -> Result<Value, ApiError> {
+        let token = review["spec"]["token"].as_str().unwrap_or_default();
+        if token.is_empty() {
+            return Err(ApiError::bad_request("token is required for TokenReview in authentication"));
+        }
+        review["status"] = match self.tokens.user_of(token) {
+            Some(user) => json!({ "authenticated": true, "user": user.to_value() }),
+            None => json!({ "user": {}, "error": "invalid bearer token" }),
+        };
+        Ok(review)
+    }
+}
+
+enum Scope<'a> {
+    Own,
+    Any,
+    Namespace(&'a str),
+}
+
+fn subject(review: &Value) -> User {
+    let spec = &review["spec"];
+    let texts = |list: &Value| -> Vec<String> {
+        list.as_array().into_iter().flatten().filter_map(Value::as_str).map(String::from).collect()
+    };
+    User {
+        name: spec["user"].as_str().unwrap_or_default().to_owned(),
+        uid: spec["uid"].as_str().unwrap_or_default().to_owned(),
+        groups: texts(&spec["groups"]),
+        extra: spec["extra"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, list)| (name.clone(), texts(list)))
+            .collect(),
+    }
+}
+
+fn attributes(spec: &Value) -> Attributes {
+    let text = |of: &Value, member: &str| of[member].as_str().unwrap_or_default().to_owned();
+    let asked = &spec["resourceAttributes"];
+    if asked.is_object() {
+        return Attributes::Resource(ResourceAttributes {
+            verb: text(asked, "verb"),
+            group: text(asked, "group"),
+            resource: text(asked, "resource"),
+            subresource: text(asked, "subresource"),
+            namespace: text(asked, "namespace"),
+            name: text(asked, "name"),
+        });
+    }
+    let asked = &spec["nonResourceAttributes"];
+    Attributes::Path { verb: text(asked, "verb"), path: text(asked, "path") }
+}
+
+fn wrong_with(review: &Value, scope: &Scope<'_>) -> Vec<FieldError> {
+    let spec = &review["spec"];
+    let (resource, path) =
+        (spec["resourceAttributes"].is_object(), spec["nonResourceAttributes"].is_object());
+    let invalid = |at: &str, what: &Value, detail: &str| {
+        FieldError::new(FieldErrorKind::Invalid, at, Some(what.clone()), detail)
+    };
+    let mut wrong = Vec::new();
+    if resource == path {
+        let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+        wrong.push(invalid("spec", &spec["nonResourceAttributes"], detail));
+    }
+    if !matches!(scope, Scope::Own) {
+        let is_named = spec["user"].as_str().is_some_and(|name| !name.is_empty());
+        if !is_named && spec["groups"].as_array().is_none_or(Vec::is_empty) {
+            wrong.push(invalid("spec.user", &json!(""), "at least one of user or group must be specified"));
+        }
+    }
+    let set: Map<String, Value> = review["metadata"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(member, value)| {
+            !is_empty(value) && !["managedFields", "creationTimestamp"].contains(&member.as_str())
+        })
+        .map(|(member, value)| (member.clone(), value.clone()))
+        .collect();
+    match scope {
+        Scope::Own | Scope::Any if !set.is_empty() => {
+            wrong.push(invalid("metadata", &set.into(), "must be empty"));
+        }
+        Scope::Namespace(_) if set.keys().any(|member| member != "namespace") => {
+            wrong.push(invalid("metadata", &set.into(), "must be empty except for namespace"));
+        }
+        Scope::Own | Scope::Any | Scope::Namespace(_) => {}
+    }
+    if let Scope::Namespace(namespace) = scope {
+        let asked = &spec["resourceAttributes"]["namespace"];
+        if resource && asked.as_str().unwrap_or_default() != *namespace {
+            wrong.push(invalid("spec.resourceAttributes.namespace", asked, "must match metadata.namespace"));
+        }
+        if path {
+            let at = "spec.nonResourceAttributes";
+            wrong.push(invalid(at, &spec["nonResourceAttributes"], "disallowed on this kind of request"));
+        }
+    }
+    wrong
+}
+
+/// Nothing, in the ways clients write it: protobuf has no other word for a member that is not set.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(flag) => !flag,
+        Value::Number(number) => number.as_i64() == Some(0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+    }
+}
+
+fn invalid(review: &Value, wrong: &[FieldError]) -> ApiError {
+    let kind = review["kind"].as_str().unwrap_or_default();
+    let group = review["apiVersion"]
+        .as_str()
+        .and_then(|version| version.split_once('/'))
+        .map_or("", |(group, _)| group);
+    let causes: Vec<Cause> = wrong
+        .iter()
+        .map(|error| Cause {
+            reason: error.kind.reason().to_owned(),
+            message: format!(
+                "Invalid value: {}: {}",
+                error.bad_value.as_ref().unwrap_or(&Value::Null),
+                error.detail
+            ),
+            field: Some(error.path.clone()),
+        })
+        .collect();
+    let list: Vec<String> = causes
+        .iter()
+        .map(|cause| format!("{}: {}", cause.field.as_deref().unwrap_or_default(), cause.message))
+        .collect();
+    let what = match list.as_slice() {
+        [one] => one.clone(),
+        several => format!("[{}]", several.join(", ")),
+    };
+    ApiError::new(422, "Invalid", format!("{kind}.{group} \"\" is invalid: {what}")).with_details(Details {
+        group: Some(group.to_owned()),
+        kind: Some(kind.to_owned()),
+        causes,
+        ..Details::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::auth::rbac::{RbacObjects, RbacPolicy};
+
+    fn answer(user: &User, review: Value, namespace: &str) -> Result<Value, ApiError> {
+        let policy = RbacPolicy::new(RbacObjects {
+            cluster_roles: &[json!({"metadata": {"name": "reader"}, "rules": [
+                {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]},
+                {"verbs": ["get"], "nonResourceURLs": ["/version"]}]})],
+            cluster_role_bindings: &[
+                json!({"metadata": {"name": "ann"}, "roleRef": {"kind": "ClusterRole", "name": "reader"},
+                                            "subjects": [{"kind": "User", "name": "ann"}]}),
+            ],
+            ..RbacObjects::default()
+        });
+        let tokens = Tokens::parse("secret,bob,uid-bob,ops").expect("one line");
+        let authorizer = Authorizer::Rbac(Arc::new(policy));
+        let reviewer =
+            Reviewer { user, authorizer: &authorizer, tokens: &tokens, now: "2000-01-01T00:00:00Z" };
+        reviewer.answer(review, namespace).expect("a review kind")
+    }
+
+    fn ann() -> User {
+        User { name: "ann".into(), groups: vec!["dev".into()], ..User::default() }
+    }
+
+    #[test]
+    fn self_access_is_decided_for_whoever_asks() {
+        for (verb, expected) in [("get", true), ("delete", false)] {
+            let review = json!({"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1",
+                                "spec": {"resourceAttributes": {"verb": verb, "resource": "pods", "namespace": "n"}}});
+            let answered = answer(&ann(), review, "").expect("a complete question");
+            assert_eq!(answered["status"]["allowed"], expected, "{verb}");
+            assert_eq!(
+                answered["spec"]["resourceAttributes"]["verb"], verb,
+                "the question stays in the answer"
+            );
+        }
+    }
+
+    #[test]
+    fn access_of_another_is_decided_for_the_user_named() {
+        let review = |user: &str| {
+            json!({"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1",
+            "spec": {"user": user, "nonResourceAttributes": {"verb": "get", "path": "/version"}}})
+        };
+        assert_eq!(
+            answer(&User::master("root"), review("ann"), "").expect("complete")["status"]["allowed"],
+            true
+        );
+        assert_eq!(
+            answer(&User::master("root"), review("bob"), "").expect("complete")["status"]["allowed"],
+            false
+        );
+    }
+
+    #[test]
+    fn incomplete_questions_name_the_field() {
+        let group = "authorization.k8s.io/v1";
+        let pods = json!({"verb": "get", "resource": "pods", "namespace": "other"});
+        let cases = [
+            (json!({"kind": "SelfSubjectAccessReview", "apiVersion": group, "spec": {}}), "spec"),
+            (
+                json!({"kind": "SubjectAccessReview", "apiVersion": group, "spec": {"resourceAttributes": pods}}),
+                "spec.user",
+            ),
+            (
+                json!({"kind": "SelfSubjectAccessReview", "apiVersion": group, "metadata": {"name": "x"},
+                    "spec": {"resourceAttributes": pods}}),
+                "metadata",
+            ),
+            (
+                json!({"kind": "LocalSubjectAccessReview", "apiVersion": group, "metadata": {"namespace": "n"},
+                    "spec": {"user": "ann", "resourceAttributes": pods}}),
+                "spec.resourceAttributes.namespace",
+            ),
+        ];
+        for (review, field) in cases {
+            let refused = answer(&ann(), review.clone(), "n").expect_err("incomplete");
+            assert_eq!(refused.code, 422, "{review}");
+            let details = refused.details.expect("which field");
+            assert_eq!(details.causes[0].field.as_deref(), Some(field), "{review}");
+        }
+    }
+
+    #[test]
+    fn metadata_of_empty_members_counts_as_empty() {
+        let review = json!({"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1",
+                            "metadata": {"name": "", "generation": 0, "labels": {}, "creationTimestamp": null},
+                            "spec": {"resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "n"}}});
+        assert_eq!(answer(&ann(), review, "").expect("a complete question")["status"]["allowed"], true);
+    }
+
+    #[test]
+    fn own_rules_and_own_name() {
+        let rules = json!({"kind": "SelfSubjectRulesReview", "apiVersion": "authorization.k8s.io/v1", "spec": {"namespace": "n"}});
+        let answered = answer(&ann(), rules, "").expect("complete");
+        assert_eq!(answered["status"]["resourceRules"][0]["resources"], json!(["pods"]));
+        assert_eq!(answered["status"]["nonResourceRules"][0]["nonResourceURLs"], json!(["/version"]));
+        let me = json!({"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"});
+        assert_eq!(
+            answer(&ann(), me, "").expect("complete")["status"]["userInfo"],
+            json!({"username": "ann", "groups": ["dev"]})
+        );
+    }
+
+    #[test]
+    fn tokens_are_reviewed() {
+        let review = |token: &str| json!({"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "spec": {"token": token}});
+        let known = answer(&ann(), review("secret"), "").expect("complete");
+        assert_eq!(known["status"]["user"]["username"], "bob");
+        let unknown = answer(&ann(), review("other"), "").expect("complete");
+        assert_eq!(unknown["status"]["authenticated"], Value::Null);
+        assert_eq!(answer(&ann(), review(""), "").expect_err("no token").code, 400);
+    }
+}

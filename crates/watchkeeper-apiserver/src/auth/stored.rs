@@ -1,0 +1,67 @@
+//! The policy of the roles and bindings that are stored right now.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::{
+    Authorizer,
+    rbac::{RbacObjects, RbacPolicy},
+};
+use crate::storage::{Query, Storage};
+
+/// The tables a policy is made from, in the order of [`RbacObjects`].
+const TABLES: [&str; 4] = [
+    "clusterroles.rbac.authorization.k8s.io",
+    "roles.rbac.authorization.k8s.io",
+    "clusterrolebindings.rbac.authorization.k8s.io",
+    "rolebindings.rbac.authorization.k8s.io",
+];
+
+/// Who decides: everybody may, or what is stored says. A policy is made anew when one of its tables has changed.
+#[derive(Debug, Default)]
+pub(crate) struct Authorization {
+    is_rbac: bool,
+    newest: Mutex<Option<([u64; 4], Arc<RbacPolicy>)>>,
+}
+
+impl Authorization {
+    /// Everybody may do everything, or, with `is_rbac`, what is stored says so.
+    pub(crate) fn new(is_rbac: bool) -> Self {
+        Self { is_rbac, newest: Mutex::default() }
+    }
+
+    /// Who decides now.
+    pub(crate) fn authorizer(&self, store: &dyn Storage) -> Authorizer {
+        if !self.is_rbac {
+            return Authorizer::AlwaysAllow;
+        }
+        // Read before the objects: a change in between makes the next request look again.
+        let versions = TABLES.map(|table| *store.log(table).subscribe().borrow());
+        let mut newest = self.newest.lock();
+        if let Some((made_from, policy)) = &*newest
+            && *made_from == versions
+        {
+            return Authorizer::Rbac(Arc::clone(policy));
+        }
+        let [cluster_roles, roles, cluster_role_bindings, role_bindings] =
+            TABLES.map(|table| objects(store, table));
+        let policy = Arc::new(RbacPolicy::new(RbacObjects {
+            cluster_roles: &cluster_roles,
+            roles: &roles,
+            cluster_role_bindings: &cluster_role_bindings,
+            role_bindings: &role_bindings,
+        }));
+        *newest = Some((versions, Arc::clone(&policy)));
+        Authorizer::Rbac(policy)
+    }
+}
+
+fn objects(store: &dyn Storage, table: &str) -> Vec<Value> {
+    let all = Query { prefix: "", start: "", at: None, limit: None, filter: None };
+    // A list of what is there now cannot be expired.
+    let page = store.list(table, all, std::time::UNIX_EPOCH);
+    let objects = page.map(|page| page.objects).unwrap_or_default();
+    objects.iter().map(|object| object.content.to_value("", "", object.version)).collect()
+}

@@ -1,0 +1,196 @@
+//! Bearer tokens from a file, in the form kube-apiserver reads: `token,user,uid,"group1,group2"`, a line each.
+
+use std::collections::HashMap;
+
+use thiserror::Error;
+
+use super::user::User;
+use crate::status::ApiError;
+
+/// Why a token file was refused. It names the line, never the token.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TokenFileError {
+    /// A line with fewer than three columns.
+    #[error(
+        "line {line} has {columns} columns; write token,user,uid and, if there are any, \"group1,group2\""
+    )]
+    TooFewColumns {
+        /// The line, counted from one.
+        line: usize,
+        /// How many columns it has.
+        columns: usize,
+    },
+    /// A line whose token or user is empty.
+    #[error("line {line} has an empty {column}; every line needs a token and a user")]
+    Empty {
+        /// The line, counted from one.
+        line: usize,
+        /// `token` or `user`.
+        column: &'static str,
+    },
+    /// A quote that is opened and not closed.
+    #[error("line {line} opens a quote and does not close it")]
+    OpenQuote {
+        /// The line, counted from one.
+        line: usize,
+    },
+    /// A token that stands for two users.
+    #[error("line {line} repeats the token of an earlier line; a token stands for one user")]
+    Repeated {
+        /// The line, counted from one.
+        line: usize,
+    },
+}
+
+/// The tokens a server knows. Printing it shows how many, not which.
+#[derive(Default)]
+pub struct Tokens {
+    users: HashMap<String, User>,
+}
+
+impl std::fmt::Debug for Tokens {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Tokens").field("count", &self.users.len()).finish_non_exhaustive()
+    }
+}
+
+impl Tokens {
+    /// Reads a token file. Empty lines are skipped.
+    ///
+    /// # Errors
+    /// When a line is not a row of such a table; it says which line.
+    pub fn parse(text: &str) -> Result<Self, TokenFileError> {
+        let mut tokens = Self::default();
+        for (index, row) in text.lines().enumerate().filter(|(_, row)| !row.trim().is_empty()) {
+            let line = index + 1;
+            let columns = columns(row).ok_or(TokenFileError::OpenQuote { line })?;
+            let [token, name, uid, rest @ ..] = columns.as_slice() else {
+                return Err(TokenFileError::TooFewColumns { line, columns: columns.len() });
+            };
+            for (column, text) in [("token", token), ("user", name)] {
+                if text.is_empty() {
+                    return Err(TokenFileError::Empty { line, column });
+                }
+            }
+            let named = rest.first().map(String::as_str).unwrap_or_default();
+            let groups = named.split(',').map(str::trim).filter(|group| !group.is_empty()).map(String::from);
+            let user =
+                User { name: name.clone(), uid: uid.clone(), groups: groups.collect(), ..User::default() };
+            if !tokens.add(token, user) {
+                return Err(TokenFileError::Repeated { line });
+            }
+        }
+        Ok(tokens)
+    }
+
+    /// Adds a token; false if it stands for somebody already. The user becomes a member of `system:authenticated`.
+    pub fn add(&mut self, token: &str, mut user: User) -> bool {
+        if self.users.contains_key(token) {
+            return false;
+        }
+        if !user.is_in("system:authenticated") {
+            user.groups.push("system:authenticated".into());
+        }
+        self.users.insert(token.into(), user);
+        true
+    }
+
+    /// Who sends `authorization` (the header). Other schemes than `Bearer` count as no credentials, as upstream. Where no token
+    /// is known nobody can be told apart, and everybody is the administrator.
+    ///
+    /// # Errors
+    /// 401 for a token nobody has.
+    pub fn authenticate(&self, authorization: Option<&str>) -> Result<User, ApiError> {
+        if self.users.is_empty() {
+            return Ok(User::master("system:admin"));
+        }
+        let bearer = authorization.and_then(|header| {
+            let (scheme, token) = header.trim().split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+        });
+        match bearer {
+            None | Some("") => Ok(User::anonymous()),
+            Some(token) => {
+                self.user_of(token).cloned().ok_or_else(|| ApiError::new(401, "Unauthorized", "Unauthorized"))
+            }
+        }
+    }
+
+    /// Whose token this is.
+    pub fn user_of(&self, token: &str) -> Option<&User> {
+        self.users.get(token)
+    }
+}
+
+/// The columns of a row; none if a quote is left open.
+fn columns(row: &str) -> Option<Vec<String>> {
+    let mut columns = vec![String::new()];
+    let mut is_quoted = false;
+    let mut letters = row.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match (letter, columns.last_mut()) {
+            ('"', Some(column)) if is_quoted && letters.peek() == Some(&'"') => {
+                letters.next();
+                column.push('"');
+            }
+            ('"', _) => is_quoted = !is_quoted,
+            (',', _) if !is_quoted => columns.push(String::new()),
+            (_, Some(column)) => column.push(letter),
+            (_, None) => {}
+        }
+    }
+    (!is_quoted).then(|| columns.iter().map(|column| column.trim().to_owned()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens() -> Tokens {
+        Tokens::parse("s3cret,ann,uid-ann,\"dev,ops\"\n\nother,bob,uid-bob\n").expect("a well-formed file")
+    }
+
+    #[test]
+    fn a_known_token_is_its_user_in_the_group_of_the_authenticated() {
+        let ann = tokens().authenticate(Some("Bearer s3cret")).expect("a known token");
+        assert_eq!((ann.name.as_str(), ann.uid.as_str()), ("ann", "uid-ann"));
+        assert_eq!(ann.groups, ["dev", "ops", "system:authenticated"]);
+    }
+
+    #[test]
+    fn an_unknown_token_is_refused_and_none_is_anonymous() {
+        assert_eq!(tokens().authenticate(Some("Bearer nobody")).expect_err("nobody's token").code, 401);
+        for header in [None, Some("bearer "), Some("Basic YTpi"), Some("Bearer")] {
+            assert_eq!(
+                tokens().authenticate(header).expect("no credentials"),
+                User::anonymous(),
+                "{header:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn without_tokens_everybody_is_the_administrator() {
+        assert!(Tokens::default().authenticate(None).expect("nobody is refused").is_master());
+    }
+
+    #[test]
+    fn a_file_that_is_no_such_table_names_the_line() {
+        let cases = [
+            ("a,b", TokenFileError::TooFewColumns { line: 1, columns: 2 }),
+            ("\n,b,c", TokenFileError::Empty { line: 2, column: "token" }),
+            ("a,,c", TokenFileError::Empty { line: 1, column: "user" }),
+            ("a,b,c,\"d", TokenFileError::OpenQuote { line: 1 }),
+            ("a,b,c\na,d,e", TokenFileError::Repeated { line: 2 }),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(Tokens::parse(text).expect_err(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn printing_tokens_shows_no_token() {
+        assert!(!format!("{:?}", tokens()).contains("s3cret"));
+    }
+}

@@ -1,0 +1,63 @@
+//! The task that runs the controllers.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::{
+    Controllers,
+    objects::{Change, Objects},
+};
+use crate::clock::Clock;
+
+/// After so many steps in a row others get their turn: a step may delete dozens of objects.
+const STEPS_IN_A_ROW: usize = 8;
+
+/// What happens to the server's objects, in order.
+pub(crate) trait Feed {
+    /// Waits until there may be something to [take](Feed::take); false when there never will be.
+    async fn wait(&mut self) -> bool;
+    /// Adds what has happened since the last time to `changes`, in order.
+    fn take(&mut self, changes: &mut Vec<Change>);
+}
+
+/// Runs the controllers until `stop` turns true or its sender is dropped.
+///
+/// Everything that has happened is taken in before each step, so that a step is decided on what is known at that moment.
+/// Without anything to do the task sleeps: until something happens, or until a retry is due.
+pub(crate) async fn run(
+    mut controllers: Controllers,
+    objects: &impl Objects,
+    mut feed: impl Feed,
+    clock: &dyn Clock,
+    mut stop: watch::Receiver<bool>,
+) {
+    let start = clock.now();
+    let mut changes = Vec::new();
+    let mut steps = 0;
+    while !*stop.borrow() {
+        feed.take(&mut changes);
+        changes.drain(..).for_each(|change| controllers.take(&change));
+        let now = clock.now().duration_since(start).unwrap_or_default();
+        if controllers.step(now, objects) {
+            steps += 1;
+            if steps % STEPS_IN_A_ROW == 0 {
+                tokio::task::yield_now().await;
+            }
+            continue;
+        }
+        let due = async {
+            match controllers.next_due() {
+                Some(due) => clock.sleep(due.saturating_sub(now).max(Duration::from_millis(1))).await,
+                None => std::future::pending().await,
+            }
+        };
+        // In a fixed order, so that a run can be repeated.
+        tokio::select! {
+            biased;
+            changed = stop.changed() => if changed.is_err() { return },
+            goes_on = feed.wait() => if !goes_on { return },
+            () = due => {}
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! What every namespace has, and the namespaces every cluster has.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+
+use super::{
+    object::Place,
+    objects::{Change, Objects, Written},
+    queue::Queue,
+};
+use crate::strategy::Part;
+
+/// The namespaces that are always there.
+const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+/// The service account of pods that name none.
+const SERVICE_ACCOUNT: &str = "default";
+/// The config map with which pods verify the server.
+const ROOT_CERTIFICATE: &str = "kube-root-ca.crt";
+const DESCRIPTION_ANNOTATION: &str = "kubernetes.io/description";
+const DESCRIPTION: &str = "The certificate authority that vouches for this API server";
+
+/// A piece of work.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Task {
+    /// See that this system namespace is there.
+    Create(&'static str),
+    /// See that this namespace has what every one has.
+    Furnish(Box<str>),
+    /// See that all have.
+    FurnishAll,
+}
+
+/// Sees that the system namespaces exist, and that every active namespace has its furniture; what is deleted or changed
+/// is put back.
+#[derive(Debug)]
+pub(crate) struct Furnisher {
+    /// Namespaces get their furniture; without it there are only the system namespaces.
+    furnishes: bool,
+    /// What pods verify the server with, once it is known.
+    certificate: Option<Arc<str>>,
+    queue: Queue<Task>,
+}
+
+impl Furnisher {
+    /// A furnisher that begins with the system namespaces, and puts something into namespaces if it `furnishes`.
+    pub(crate) fn new(furnishes: bool) -> Self {
+        let mut furnisher = Self { furnishes, certificate: None, queue: Queue::default() };
+        furnisher.create_all();
+        furnisher
+    }
+
+    /// Takes note of a change.
+    pub(crate) fn take(&mut self, change: &Change) {
+        match change {
+            Change::Seen(object) if object.place.is_of("", "Namespace") => {
+                if !object.is_being_deleted() {
+                    self.furnish(&object.place.name);
+                }
+            }
+            Change::Gone(object) if object.place.is_of("", "Namespace") => {
+                if let Some(name) = SYSTEM_NAMESPACES.into_iter().find(|name| **name == *object.place.name) {
+                    self.queue.add(Task::Create(name));
+                }
+            }
+            Change::Gone(object) if is_service_account(&object.place) => {
+                self.furnish(&object.place.namespace);
+            }
+            Change::Seen(object) | Change::Gone(object) if is_root_certificate(&object.place) => {
+                self.furnish(&object.place.namespace);
+            }
+            // Which ones are missing is not known, so all that are there are looked at.
+            Change::Relisted(kind, _)
+                if kind.group.is_empty()
+                    && matches!(kind.kind.as_str(), "Namespace" | "ServiceAccount" | "ConfigMap") =>
+            {
+                self.create_all();
+                self.queue.add(Task::FurnishAll);
+            }
+            Change::Trusted(certificate) => {
+                self.certificate = Some(Arc::clone(certificate));
+                self.queue.add(Task::FurnishAll);
+            }
+            Change::Seen(_) | Change::Gone(_) | Change::Relisted(..) | Change::Kinds => {}
+        }
+    }
+
+    /// Does a piece of work that is due. False when none is.
+    pub(crate) fn step(&mut self, now: Duration, objects: &impl Objects) -> bool {
+        let Some(task) = self.queue.pop(now) else { return false };
+        let is_done = match &task {
+            Task::Create(name) => create_namespace(name, objects),
+            Task::Furnish(name) => self.furnish_now(name, objects),
+            Task::FurnishAll => {
+                for namespace in objects.list(&Place::new("", "v1", "Namespace", "", "").kind, None) {
+                    self.furnish(&namespace.place.name);
+                }
+                true
+            }
+        };
+        if is_done {
+            self.queue.forget(&task);
+        } else {
+            self.queue.retry(task, now);
+        }
+        true
+    }
+
+    /// When there is something to do: at once (zero), at a time, or not before something is heard.
+    pub(crate) fn next_due(&self) -> Option<Duration> {
+        self.queue.next_due()
+    }
+
+    fn create_all(&mut self) {
+        for name in SYSTEM_NAMESPACES {
+            self.queue.add(Task::Create(name));
+        }
+    }
+
+    fn furnish(&mut self, namespace: &str) {
+        if self.furnishes {
+            self.queue.add(Task::Furnish(namespace.into()));
+        }
+    }
+
+    fn furnish_now(&self, namespace: &str, objects: &impl Objects) -> bool {
+        let is_active = |namespace: &Value| {
+            namespace.pointer("/metadata/deletionTimestamp").is_none()
+                && namespace.pointer("/status/phase").is_none_or(|phase| phase == "Active")
+        };
+        if !objects
+            .read(&Place::new("", "v1", "Namespace", "", namespace))
+            .is_some_and(|found| is_active(&found))
+        {
+            return true;
+        }
+        let account = Place::new("", "v1", "ServiceAccount", namespace, SERVICE_ACCOUNT);
+        let has_account = objects.object(&account).is_some() || create(&account, json!({}), objects);
+        let has_certificate = self.certificate.as_ref().is_none_or(|certificate| {
+            let place = Place::new("", "v1", "ConfigMap", namespace, ROOT_CERTIFICATE);
+            publish(&place, certificate, objects)
+        });
+        has_account && has_certificate
+    }
+}
+
+fn is_service_account(place: &Place) -> bool {
+    &*place.name == SERVICE_ACCOUNT && place.is_of("", "ServiceAccount")
+}
+
+fn is_root_certificate(place: &Place) -> bool {
+    &*place.name == ROOT_CERTIFICATE && place.is_of("", "ConfigMap")
+}
+
+fn create_namespace(name: &str, objects: &impl Objects) -> bool {
+    let place = Place::new("", "v1", "Namespace", "", name);
+    objects.object(&place).is_some() || create(&place, json!({}), objects)
+}
+
+/// Creates an object with these members; true unless it has to be tried again.
+fn create(place: &Place, mut object: Value, objects: &impl Objects) -> bool {
+    let kind = &place.kind;
+    let group_version =
+        if kind.group.is_empty() { kind.version.clone() } else { format!("{}/{}", kind.group, kind.version) };
+    object["apiVersion"] = group_version.into();
+    object["kind"] = kind.kind.as_str().into();
+    object["metadata"]["name"] = (*place.name).into();
+    if !place.namespace.is_empty() {
+        object["metadata"]["namespace"] = (*place.namespace).into();
+    }
+    match objects.create(place, object) {
+        // Forbidden: the namespace has begun to end meanwhile.
+        Err(error) if error.reason == "AlreadyExists" || error.code == 403 => true,
+        answer => Written::of(answer, place) != Written::Failed,
+    }
+}
+
+fn publish(place: &Place, certificate: &str, objects: &impl Objects) -> bool {
+    let data = json!({ "ca.crt": certificate });
+    let Some(mut found) = objects.read(place) else {
+        let annotations = json!({ DESCRIPTION_ANNOTATION: DESCRIPTION });
+        return create(place, json!({ "metadata": { "annotations": annotations }, "data": data }), objects);
+    };
+    if found.get("data") == Some(&data) {
+        return true;
+    }
+    found["data"] = data;
+    Written::of(objects.replace(place, Part::Main, found), place) != Written::Failed
+}

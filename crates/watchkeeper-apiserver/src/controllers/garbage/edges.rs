@@ -1,0 +1,82 @@
+//! Who refers to whom, by uid.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::controllers::object::{Owner, Uid};
+
+/// The dependents of every owner, known or not.
+///
+/// An owner nobody has seen has its dependents here all the same: it may be seen later, or turn out not to exist.
+/// Sets are ordered, so that what follows from them is the same in every run.
+#[derive(Debug, Default)]
+pub(super) struct Edges {
+    of_owner: HashMap<Uid, Dependents>,
+}
+
+/// The dependents of one owner.
+#[derive(Debug, Default)]
+pub(super) struct Dependents {
+    /// All of them.
+    pub(super) all: BTreeSet<Uid>,
+    /// Those the owner's foreground deletion waits for.
+    pub(super) blocking: BTreeSet<Uid>,
+}
+
+impl Edges {
+    /// The dependents of `owner`, if it has any.
+    pub(super) fn dependents(&self, owner: &Uid) -> Option<&Dependents> {
+        self.of_owner.get(owner)
+    }
+
+    /// The dependents of `owner`, copied so that the graph can change meanwhile.
+    pub(super) fn all_dependents(&self, owner: &Uid) -> Vec<Uid> {
+        self.of_owner
+            .get(owner)
+            .map(|dependents| dependents.all.iter().cloned().collect())
+            .unwrap_or_default()
+    }
+
+    /// The first dependent of `owner` after `cursor`.
+    pub(super) fn dependent_after(&self, owner: &Uid, cursor: Option<&Uid>) -> Option<&Uid> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let all = &self.of_owner.get(owner)?.all;
+        all.range::<Uid, _>((cursor.map_or(Unbounded, Excluded), Unbounded)).next()
+    }
+
+    /// Replaces the owners of `dependent`. Returns the owners it no longer blocks.
+    pub(super) fn replace(&mut self, dependent: &Uid, old: &[Owner], new: &[Owner]) -> Vec<Uid> {
+        let blocks = |owners: &[Owner], uid: &Uid| {
+            // A reference to itself would block for ever, so it does not block.
+            uid != dependent && owners.iter().any(|owner| owner.uid == *uid && owner.blocks)
+        };
+        let mut unblocked = Vec::new();
+        for owner in old {
+            if blocks(old, &owner.uid) && !blocks(new, &owner.uid) && !unblocked.contains(&owner.uid) {
+                unblocked.push(owner.uid.clone());
+            }
+            if !new.iter().any(|kept| kept.uid == owner.uid) {
+                self.remove(&owner.uid, dependent);
+            }
+        }
+        for owner in new {
+            let dependents = self.of_owner.entry(owner.uid.clone()).or_default();
+            dependents.all.insert(dependent.clone());
+            if blocks(new, &owner.uid) {
+                dependents.blocking.insert(dependent.clone());
+            } else {
+                dependents.blocking.remove(dependent);
+            }
+        }
+        unblocked
+    }
+
+    fn remove(&mut self, owner: &Uid, dependent: &Uid) {
+        if let Some(dependents) = self.of_owner.get_mut(owner) {
+            dependents.all.remove(dependent);
+            dependents.blocking.remove(dependent);
+            if dependents.all.is_empty() {
+                self.of_owner.remove(owner);
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Garbage collection: objects go when their owners have gone.
+
+mod edges;
+mod graph;
+#[cfg(test)]
+mod model;
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use self::graph::{Action, Graph, Operation, Outcome};
+pub(crate) use self::graph::{Live, Look, Propagation};
+use super::{
+    object::{Meta, Uid},
+    objects::{Change, Deletion, Objects, Written},
+};
+use crate::{kinds::GroupVersionKind, status::ApiError, strategy::Part};
+
+/// Takes the [`Graph`]'s actions to the server. One object is looked at in a step.
+#[derive(Debug, Default)]
+pub(crate) struct Collector {
+    graph: Graph,
+}
+
+impl Collector {
+    /// Takes note of a change.
+    pub(crate) fn take(&mut self, change: &Change) {
+        match change {
+            Change::Seen(object) if is_collected(&object.place.kind) => self.graph.observe(object.clone()),
+            Change::Gone(object) => self.graph.forget(&object.uid),
+            Change::Relisted(kind, objects) if is_collected(kind) => self.graph.relist(kind, objects.clone()),
+            Change::Seen(_) | Change::Relisted(..) | Change::Trusted(_) => {}
+            Change::Kinds => self.graph.kinds_changed(),
+        }
+    }
+
+    /// Looks at the next object that is due and does what follows. False when none is.
+    pub(crate) fn step(&mut self, now: Duration, objects: &impl Objects) -> bool {
+        let Some(step) = self.graph.step(now, objects) else { return false };
+        if let Some(action) = step.action {
+            let outcome = match Written::of(perform(&action, objects), &action.place) {
+                Written::Done => Outcome::Done,
+                Written::Absent => Outcome::Absent,
+                Written::Failed => Outcome::Failed,
+            };
+            self.graph.report(step.task, &action.operation, outcome, now);
+        }
+        true
+    }
+
+    /// When there is something to do: at once (zero), at a time, or not before something is heard.
+    pub(crate) fn next_due(&self) -> Option<Duration> {
+        self.graph.next_due()
+    }
+}
+
+/// Events come and go by the thousand and have their own end; nobody collects them.
+fn is_collected(kind: &GroupVersionKind) -> bool {
+    !(kind.kind == "Event" && matches!(kind.group.as_str(), "" | "events.k8s.io"))
+}
+
+fn perform(action: &Action, objects: &impl Objects) -> Result<(), ApiError> {
+    let edit: &dyn Fn(&mut Value) = match &action.operation {
+        Operation::Delete(propagation) => {
+            let deletion = Deletion {
+                uid: action.uid.clone(),
+                resource_version: Some(action.resource_version.clone()),
+                propagation: *propagation,
+                is_immediate: false,
+            };
+            return objects.delete(&action.place, &deletion);
+        }
+        Operation::RemoveOwners(owners) => &|metadata| remove_owners(metadata, owners),
+        Operation::UnblockOwners => &unblock_owners,
+        Operation::RemoveFinalizer(finalizer) => &|metadata| remove_finalizer(metadata, finalizer),
+    };
+    let Some(mut object) = objects.read(&action.place) else { return Ok(()) };
+    let is_judged = Meta::of(&action.place.kind, &object)
+        .is_some_and(|meta| meta.uid == action.uid && meta.resource_version == action.resource_version);
+    if !is_judged {
+        return Err(ApiError::new(409, "Conflict", "the object has changed since it was judged"));
+    }
+    if let Some(metadata) = object.get_mut("metadata") {
+        edit(metadata);
+    }
+    objects.replace(&action.place, Part::Main, object)
+}
+
+fn owner_references(metadata: &mut Value) -> Option<&mut Vec<Value>> {
+    metadata.get_mut("ownerReferences")?.as_array_mut()
+}
+
+fn remove_owners(metadata: &mut Value, owners: &[Uid]) {
+    let Some(references) = owner_references(metadata) else { return };
+    references.retain(|reference| {
+        let uid = reference.get("uid").and_then(Value::as_str);
+        !owners.iter().any(|owner| uid == Some(owner))
+    });
+    if references.is_empty()
+        && let Some(metadata) = metadata.as_object_mut()
+    {
+        metadata.remove("ownerReferences");
+    }
+}
+
+fn unblock_owners(metadata: &mut Value) {
+    for reference in owner_references(metadata).into_iter().flatten() {
+        if let Some(blocks) = reference.get_mut("blockOwnerDeletion") {
+            *blocks = false.into();
+        }
+    }
+}
+
+/// Takes `finalizer` out of `metadata`.
+pub(super) fn remove_finalizer(metadata: &mut Value, finalizer: &str) {
+    let Some(finalizers) = metadata.get_mut("finalizers").and_then(Value::as_array_mut) else { return };
+    finalizers.retain(|one| one.as_str() != Some(finalizer));
+    if finalizers.is_empty()
+        && let Some(metadata) = metadata.as_object_mut()
+    {
+        metadata.remove("finalizers");
+    }
+}

@@ -1,0 +1,531 @@
+//! The collector against a small world: rules by example, then promises by chance.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{Collector, Propagation};
+use crate::controllers::{
+    memory::{World, config_map, reference},
+    object::{FOREGROUND, Meta, Owner, Place, Uid, Wait},
+    objects::{Change, Objects},
+};
+
+/// Hands on every change and takes every step until nothing is left to do; time moves on to what is due.
+fn settle(collector: &mut Collector, world: &World) {
+    let mut now = Duration::ZERO;
+    for _ in 0..10_000 {
+        world.take_changes().iter().for_each(|change| collector.take(change));
+        if !collector.step(now, world) {
+            match collector.next_due() {
+                Some(due) => now = due,
+                None => return,
+            }
+        }
+    }
+    panic!("it does not come to rest: {collector:#?}");
+}
+
+fn names(world: &World) -> Vec<String> {
+    world.all().iter().map(|object| object.place.name.to_string()).collect()
+}
+
+fn owned_by(owners: &[Value]) -> Value {
+    json!({ "metadata": { "ownerReferences": owners } })
+}
+
+#[test]
+fn dependents_go_after_their_owner_has_gone_and_so_do_theirs() {
+    let (mut collector, world) = (Collector::default(), World::new());
+    let owner = world.put(&config_map("owner"), json!({}));
+    let child = world.put(&config_map("child"), owned_by(&[reference(&config_map("owner"), &owner, false)]));
+    world.put(&config_map("grandchild"), owned_by(&[reference(&config_map("child"), &child, true)]));
+    settle(&mut collector, &world);
+    assert_eq!(names(&world), ["child", "grandchild", "owner"]);
+    world.user_deletes(&config_map("owner"), Propagation::Background);
+    settle(&mut collector, &world);
+    assert_eq!(names(&world), [""; 0]);
+}
+
+#[test]
+fn a_namesake_with_another_uid_is_no_owner() {
+    let (mut collector, world) = (Collector::default(), World::new());
+    let owner = world.put(&config_map("owner"), json!({}));
+    world.user_deletes(&config_map("owner"), Propagation::Background);
+    world.put(&config_map("owner"), json!({}));
+    world.put(&config_map("child"), owned_by(&[reference(&config_map("owner"), &owner, false)]));
+    settle(&mut collector, &world);
+    assert_eq!(names(&world), ["owner"]);
+}
+
+#[test]
+fn an_owner_not_heard_of_yet_is_looked_up_before_anything_is_deleted() {
+    let (mut collector, world) = (Collector::default(), World::new());
+    let owner = world.put(&config_map("owner"), json!({}));
+    world.take_changes();
+    world.put(&config_map("child"), owned_by(&[reference(&config_map("owner"), &owner, false)]));
+    world.put(&config_map("stray"), owned_by(&[reference(&config_map("nobody"), "no-uid", false)]));
+    settle(&mut collector, &world);
+    assert_eq!(names(&world), ["child", "owner"]);
+}
+
+#[test]
+fn with_one_owner_left_only_the_references_to_the_others_go() {
+    let (mut collector, world) = (Collector::default(), World::new());
+    let owners = ["a", "b", "c"].map(|name| (name, world.put(&config_map(name), json!({}))));
+    let references = owners.each_ref().map(|(name, uid)| reference(&config_map(name), uid, true));
+    world.put(&config_map("child"), owned_by(&references));
+    settle(&mut collector, &world);
+    world.user_deletes(&config_map("a"), Propagation::Background);
+    world.user_deletes(&config_map("b"), Propagation::Foreground);
+    settle(&mut collector, &world);
+    assert_eq!(names(&world), ["c", "child"]);
+    let child = world.read(&config_map("child")).unwrap();
+    assert_eq!(child["metadata"]["ownerReferences"], json!([references[2]]));
+    world.user_deletes(&config_map("c"), Propagation::Background);
+    settle(&mut collector, &world);
+    assert_eq!(names(&world), [""; 0]);
+}
+
+#[test]
+fn in_the_foreground_an_owner_waits_for_the_dependents_that_block_it() {
+    let (mut collector, world) = (Collector::default(), World::new());
+    let owner = world.put(&config_map("owner"), json!({}));
+    let mut blocking = owned_by(&[reference(&config_map("owner"), &owner, true)]);
+    blocking["metadata"]["finalizers"] = json!(["example.com/keep"]);
+    let blocking = world.put(&config_map("blocking"), blocking);
+    world
+        .put(&config_map("blocking-child"), owned_by(&[reference(&config_map("blocking"), &blocking, true)]));
+    let mut free = owned_by(&[reference(&config_map("owner"), &owner, false)]);
+    free["metadata"]["finalizers"] = json!(["example.com/keep"]);
+    world.put(&config_map("free"), free);
+    world.user_deletes(&config_map("owner"), Propagation::Foreground);
+    settle(&mut collector, &world);
+
+    // The blocking dependent has a dependent of its own, so it went in the foreground as well.
+    assert_eq!(names(&world), ["blocking", "free", "owner"]);
+    world.user_edits(&config_map("blocking"), |object| object["metadata"]["finalizers"] = json!([]));
+    settle(&mut collector, &world);
+    assert_eq!(names(&world), ["free"], "one that does not block may outlive its owner");
+    assert!(world.all()[0].is_being_deleted());
+}
+
+#[test]
+fn dependents_with_dependents_are_deleted_in_the_foreground() {
+    let (mut collector, world) = (Collector::default(), World::new());
+    let owner = world.put(&config_map("owner"), json!({}));
+    let child = world.put(&config_map("child"), owned_by(&[reference(&config_map("owner"), &owner, true)]));
+    let mut grandchild = owned_by(&[reference(&config_map("child"), &child, true)]);
+    grandchild["metadata"]["finalizers"] = json!(["example.com/keep"]);
+    world.put(&config_map("grandchild"), grandchild);
+    world.user_deletes(&config_map("owner"), Propagation::Foreground);
+    settle(&mut collector, &world);
+    assert_eq!(names(&world), ["child", "grandchild", "owner"]);
+    assert!(world.all()[0].has_finalizer(FOREGROUND));
+    world.user_edits(&config_map("grandchild"), |object| object["metadata"]["finalizers"] = json!([]));
+    settle(&mut collector, &world);
+    assert_eq!(names(&world), [""; 0]);
+}
+
+#[test]
+fn an_owner_stops_waiting_when_a_dependent_no_longer_blocks_it() {
+    for edit in [
+        (|object: &mut Value| object["metadata"]["ownerReferences"][0]["blockOwnerDeletion"] = false.into())
+            as fn(&mut _),
+        |object| object["metadata"]["ownerReferences"] = json!([]),
+    ] {
+        let (mut collector, world) = (Collector::default(), World::new());
+        let owner = world.put(&config_map("owner"), json!({}));
+        let mut child = owned_by(&[reference(&config_map("owner"), &owner, true)]);
+        child["metadata"]["finalizers"] = json!(["example.com/keep"]);
+        world.put(&config_map("child"), child);
+        world.user_deletes(&config_map("owner"), Propagation::Foreground);
+        settle(&mut collector, &world);
+        assert_eq!(names(&world), ["child", "owner"]);
+        world.user_edits(&config_map("child"), edit);
+        settle(&mut collector, &world);
+        assert_eq!(names(&world), ["child"]);
+    }
+}
+
+#[test]
+fn orphaned_dependents_live_and_no_longer_refer_to_their_owner() {
+    let (mut collector, world) = (Collector::default(), World::new());
+    let owner = world.put(&config_map("owner"), json!({}));
+    for name in ["a", "b", "c"] {
+        world.put(&config_map(name), owned_by(&[reference(&config_map("owner"), &owner, true)]));
+    }
+    settle(&mut collector, &world);
+    world.user_deletes(&config_map("owner"), Propagation::Orphan);
+    world.conflicts.set(3);
+    settle(&mut collector, &world);
+    assert_eq!(names(&world), ["a", "b", "c"]);
+    assert!(world.all().iter().all(|object| object.owners.is_empty() && !object.is_being_deleted()));
+}
+
+#[test]
+fn circles_end() {
+    for propagation in [Propagation::Background, Propagation::Foreground] {
+        let (mut collector, world) = (Collector::default(), World::new());
+        let a = world.put(&config_map("a"), json!({}));
+        let b = world.put(&config_map("b"), owned_by(&[reference(&config_map("a"), &a, true)]));
+        world.user_edits(&config_map("a"), |object| {
+            object["metadata"]["ownerReferences"] = json!([reference(&config_map("b"), &b, true)]);
+        });
+        settle(&mut collector, &world);
+        assert_eq!(names(&world), ["a", "b"], "each has a living owner");
+        world.user_deletes(&config_map("a"), propagation);
+        settle(&mut collector, &world);
+        assert_eq!(names(&world), [""; 0], "{propagation:?}");
+    }
+}
+
+#[test]
+fn an_object_that_owns_itself_lives_until_it_is_deleted() {
+    let (mut collector, world) = (Collector::default(), World::new());
+    let narcissus = world.put(&config_map("a"), json!({}));
+    world.user_edits(&config_map("a"), |object| {
+        object["metadata"]["ownerReferences"] = json!([reference(&config_map("a"), &narcissus, true)]);
+    });
+    settle(&mut collector, &world);
+    assert_eq!(names(&world), ["a"]);
+    world.user_deletes(&config_map("a"), Propagation::Foreground);
+    settle(&mut collector, &world);
+    assert_eq!(names(&world), [""; 0]);
+}
+
+#[test]
+fn an_owner_in_another_namespace_is_none() {
+    let (mut collector, world) = (Collector::default(), World::new());
+    let owner = world.put(&config_map("owner"), json!({}));
+    let elsewhere = Place::new("", "v1", "ConfigMap", "elsewhere", "child");
+    world.put(&elsewhere, owned_by(&[reference(&config_map("owner"), &owner, false)]));
+    settle(&mut collector, &world);
+    assert_eq!(names(&world), ["owner"]);
+}
+
+#[test]
+fn one_that_was_heard_of_before_its_owner_in_another_namespace_goes_too() {
+    let (mut collector, world) = (Collector::default(), World::new());
+    let owner = world.put(&config_map("owner"), json!({}));
+    let changes = world.take_changes();
+    let elsewhere = Place::new("", "v1", "ConfigMap", "elsewhere", "child");
+    world.put(&elsewhere, owned_by(&[reference(&config_map("owner"), &owner, false)]));
+    for change in world.take_changes().iter().chain(&changes) {
+        collector.take(change);
+    }
+    settle(&mut collector, &world);
+    assert_eq!(names(&world), ["owner"]);
+}
+
+#[test]
+fn objects_of_the_cluster_own_across_namespaces_and_are_never_owned_from_one() {
+    let (mut collector, world) = (Collector::default(), World::new());
+    let node = Place::new("", "v1", "Node", "", "node");
+    let uid = world.put(&node, json!({}));
+    world.put(&config_map("of-node"), owned_by(&[reference(&node, &uid, false)]));
+    let owner = world.put(&config_map("owner"), json!({}));
+    let invalid = Place::new("", "v1", "Node", "", "owned");
+    world.put(&invalid, owned_by(&[reference(&config_map("owner"), &owner, false)]));
+    settle(&mut collector, &world);
+    assert_eq!(names(&world), ["of-node", "owner", "node", "owned"]);
+    world.user_deletes(&node, Propagation::Background);
+    settle(&mut collector, &world);
+    assert_eq!(names(&world), ["owner", "owned"], "an owner that cannot be one says nothing");
+}
+
+#[test]
+fn owners_of_kinds_that_are_not_served_are_left_alone_until_they_are() {
+    let (mut collector, world) = (Collector::default(), World::new());
+    let unknown = Place::new("example.com", "v1", "Foo", "ns", "nobody");
+    world.put(&config_map("child"), owned_by(&[reference(&unknown, "no-uid", false)]));
+    settle(&mut collector, &world);
+    assert_eq!(
+        (names(&world).len(), collector.next_due()),
+        (1, None),
+        "it waits without trying again and again"
+    );
+    world.serve("example.com", "v1", "Foo", "foos", true);
+    settle(&mut collector, &world);
+    assert_eq!(names(&world), [""; 0]);
+}
+
+#[test]
+fn dependents_of_an_object_that_went_together_with_its_kind_go() {
+    let (mut collector, world) = (Collector::default(), World::new());
+    world.serve("example.com", "v1", "Foo", "foos", true);
+    let foo = Place::new("example.com", "v1", "Foo", "ns", "foo");
+    let uid = world.put(&foo, json!({}));
+    world.put(&config_map("child"), owned_by(&[reference(&foo, &uid, false)]));
+    settle(&mut collector, &world);
+    world.user_deletes(&foo, Propagation::Background);
+    world.stop_serving("Foo");
+    settle(&mut collector, &world);
+    assert_eq!(names(&world), [""; 0]);
+}
+
+#[test]
+fn an_object_keeps_the_way_of_deletion_its_finalizers_ask_for() {
+    let (mut collector, world) = (Collector::default(), World::new());
+    let mut child = owned_by(&[reference(&config_map("nobody"), "no-uid", false)]);
+    child["metadata"]["finalizers"] = json!(["orphan"]);
+    let child = world.put(&config_map("child"), child);
+    world.put(&config_map("grandchild"), owned_by(&[reference(&config_map("child"), &child, false)]));
+    settle(&mut collector, &world);
+    assert_eq!(names(&world), ["grandchild"]);
+}
+
+#[test]
+fn an_owner_named_twice_right_and_wrong_keeps_its_dependent() {
+    let (mut collector, world) = (Collector::default(), World::new());
+    let owner = world.put(&config_map("owner"), json!({}));
+    let references = ["owner", "other"].map(|name| reference(&config_map(name), &owner, false));
+    world.put(&config_map("child"), owned_by(&references));
+    settle(&mut collector, &world);
+    assert_eq!(world.object_owners("child"), 2);
+}
+
+#[test]
+fn what_changes_between_the_judgement_and_the_deletion_is_judged_again() {
+    let (mut collector, world) = (Collector::default(), World::new());
+    let owner = world.put(&config_map("owner"), json!({}));
+    world.put(&config_map("child"), owned_by(&[reference(&config_map("nobody"), "no-uid", false)]));
+    world.take_changes().iter().for_each(|change| collector.take(change));
+    world.conflicts.set(1);
+    assert!(collector.step(Duration::ZERO, &world), "the deletion meets a conflict");
+    world.user_edits(&config_map("child"), |object| {
+        object["metadata"]["ownerReferences"] = json!([reference(&config_map("owner"), &owner, false)]);
+    });
+    settle(&mut collector, &world);
+    assert_eq!(names(&world), ["child", "owner"]);
+}
+
+#[test]
+fn a_kind_listed_anew_tells_what_has_gone_meanwhile() {
+    let (mut collector, world) = (Collector::default(), World::new());
+    let owner = world.put(&config_map("owner"), json!({}));
+    world.put(&config_map("child"), owned_by(&[reference(&config_map("owner"), &owner, false)]));
+    settle(&mut collector, &world);
+    world.user_deletes(&config_map("owner"), Propagation::Background);
+    world.take_changes();
+    let kind = config_map("child").kind;
+    collector.take(&Change::Relisted(kind.clone(), world.list(&kind, None)));
+    settle(&mut collector, &world);
+    assert_eq!(names(&world), [""; 0]);
+}
+
+#[test]
+fn events_are_not_collected() {
+    let (mut collector, world) = (Collector::default(), World::new());
+    world.serve("", "v1", "Event", "events", true);
+    let event = Place::new("", "v1", "Event", "ns", "event");
+    world.put(&event, owned_by(&[reference(&config_map("nobody"), "no-uid", false)]));
+    settle(&mut collector, &world);
+    assert_eq!(names(&world), ["event"]);
+}
+
+impl World {
+    fn object_owners(&self, name: &str) -> usize {
+        self.list(&config_map(name).kind, None)
+            .iter()
+            .find(|meta| *meta.place.name == *name)
+            .unwrap()
+            .owners
+            .len()
+    }
+}
+
+/// Something a user does, or some of the collector's own progress.
+#[derive(Debug, Clone)]
+enum Deed {
+    /// Creates an object with references to these of the objects created before, if they are not too many back.
+    Create { owners: Vec<(usize, bool)>, is_kept: bool },
+    /// Deletes one of the objects created before.
+    Delete { which: usize, how: u8 },
+    /// Takes the user's finalizer off one.
+    Release(usize),
+    /// Takes the references off one.
+    Adopt(usize),
+    /// Lets the collector hear the oldest so many changes.
+    Hear(usize),
+    /// Lets the collector take so many steps.
+    Step(usize),
+    /// Makes the collector's next writes meet a conflict.
+    Conflict(u32),
+}
+
+fn deed() -> impl Strategy<Value = Deed> {
+    prop_oneof![
+        4 => (prop::collection::vec((0..6_usize, any::<bool>()), 0..3), prop::bool::weighted(0.2))
+            .prop_map(|(owners, is_kept)| Deed::Create { owners, is_kept }),
+        3 => (0..12_usize, 0..3_u8).prop_map(|(which, how)| Deed::Delete { which, how }),
+        1 => (0..12_usize).prop_map(Deed::Release),
+        1 => (0..12_usize).prop_map(Deed::Adopt),
+        3 => (1..6_usize).prop_map(Deed::Hear),
+        3 => (1..8_usize).prop_map(Deed::Step),
+        1 => (1..3_u32).prop_map(Deed::Conflict),
+    ]
+}
+
+/// What the promises are checked on while deeds are done.
+#[derive(Default)]
+struct Play {
+    collector: Collector,
+    world: World,
+    /// Changes the collector has not heard of.
+    unheard: std::collections::VecDeque<Change>,
+    created: Vec<(Place, Uid)>,
+    /// Objects that must live: orphaned while they had no other owner, never deleted or released by a user.
+    orphaned: Vec<Uid>,
+    /// The collector's next so many writes meet a conflict.
+    conflicts: u32,
+    now: Duration,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Play {
+    fn do_deed(&mut self, deed: &Deed) {
+        let world = &self.world;
+        match deed {
+            Deed::Create { owners, is_kept } => {
+                let place = config_map(&format!("o{}", self.created.len()));
+                let references: Vec<Value> = owners
+                    .iter()
+                    .filter_map(|(back, blocks)| {
+                        let (place, uid) = self.created.iter().rev().nth(*back)?;
+                        // Whether a reference made while its owner lets go is still let go of is up to chance.
+                        let is_certain = world.find(uid).is_none_or(|owner| !owner.is_being_deleted());
+                        is_certain.then(|| reference(place, uid, *blocks))
+                    })
+                    .collect();
+                let mut object = owned_by(&references);
+                if *is_kept {
+                    object["metadata"]["finalizers"] = json!(["example.com/keep"]);
+                }
+                let uid = world.put(&place, object);
+                self.created.push((place, uid));
+            }
+            Deed::Delete { which, how } => {
+                let Some((place, uid)) = self.created.iter().rev().nth(*which) else { return };
+                let propagation = [Propagation::Background, Propagation::Foreground, Propagation::Orphan]
+                    [usize::from(*how)];
+                let is_first = world.find(uid).is_some_and(|object| !object.is_being_deleted());
+                if !is_first {
+                    return;
+                }
+                self.orphaned.retain(|orphan| orphan != uid);
+                world.user_deletes(place, propagation);
+                if propagation == Propagation::Orphan {
+                    let dependents = world.all().into_iter().filter(|object| {
+                        !object.is_being_deleted() && object.owners.iter().all(|owner| owner.uid == *uid)
+                    });
+                    self.orphaned.extend(
+                        dependents.filter(|object| !object.owners.is_empty()).map(|object| object.uid),
+                    );
+                }
+            }
+            Deed::Release(which) => {
+                if let Some((place, _)) = self.created.iter().rev().nth(*which) {
+                    world.user_edits(place, |object| {
+                        super::remove_finalizer(&mut object["metadata"], "example.com/keep");
+                    });
+                }
+            }
+            Deed::Adopt(which) => {
+                if let Some((place, _)) = self.created.iter().rev().nth(*which) {
+                    world.user_edits(place, |object| object["metadata"]["ownerReferences"] = json!([]));
+                }
+            }
+            Deed::Hear(count) => self.hear(*count),
+            Deed::Step(count) => (0..*count).for_each(|_| {
+                self.step();
+            }),
+            Deed::Conflict(count) => self.conflicts = *count,
+        }
+    }
+
+    fn hear(&mut self, count: usize) {
+        self.unheard.extend(self.world.take_changes());
+        for change in self.unheard.drain(..count.min(self.unheard.len())) {
+            self.collector.take(&change);
+        }
+    }
+
+    /// Takes a step and checks that nothing with a living owner was deleted by it.
+    fn step(&mut self) -> bool {
+        let before: Vec<Meta> = self.world.all();
+        self.world.conflicts.set(self.conflicts);
+        let has_worked = self.collector.step(self.now, &self.world);
+        self.conflicts = self.world.conflicts.take();
+        for object in before.iter().filter(|object| !object.is_being_deleted()) {
+            let is_deleted = self.world.find(&object.uid).is_none_or(|object| object.is_being_deleted());
+            let is_solid = |owner: &Owner| {
+                let found = before.iter().find(|other| other.uid == owner.uid);
+                found.is_some_and(|found| found.waits_for() != Wait::DependentsGone)
+            };
+            assert!(
+                !is_deleted || (!object.owners.is_empty() && !object.owners.iter().any(is_solid)),
+                "{} was deleted although it has a living owner or none",
+                object.place.name
+            );
+        }
+        has_worked
+    }
+
+    fn settle(&mut self) {
+        for _ in 0..20_000 {
+            self.hear(usize::MAX);
+            if !self.step() {
+                match self.collector.next_due() {
+                    Some(due) => self.now = self.now.max(due),
+                    None => return,
+                }
+            }
+        }
+        panic!("it does not come to rest");
+    }
+
+    fn check(&self) {
+        for object in self.world.all() {
+            let name = &object.place.name;
+            let has_living_owner = object.owners.iter().any(|owner| self.world.find(&owner.uid).is_some());
+            let is_garbage = !object.owners.is_empty() && !has_living_owner;
+            assert!(object.is_being_deleted() || !is_garbage, "{name} has outlived all its owners");
+            assert_ne!(object.waits_for(), Wait::DependentsOrphaned, "{name} waits for dependents to let go");
+            if object.waits_for() == Wait::DependentsGone {
+                let is_blocked = self.world.all().iter().any(|dependent| {
+                    dependent.owners.iter().any(|owner| owner.uid == object.uid && owner.blocks)
+                });
+                assert!(is_blocked, "{name} waits for nobody");
+            }
+        }
+        for uid in &self.orphaned {
+            assert!(self.world.find(uid).is_some(), "an orphaned object is gone");
+        }
+    }
+}
+
+impl World {
+    fn find(&self, uid: &Uid) -> Option<Meta> {
+        self.all().into_iter().find(|object| object.uid == *uid)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn only_garbage_is_deleted_and_all_of_it(deeds in prop::collection::vec(deed(), 1..60)) {
+        let mut play = Play::default();
+        for deed in &deeds {
+            play.do_deed(deed);
+        }
+        play.settle();
+        play.check();
+    }
+}

@@ -1,0 +1,139 @@
+//! One pass over the content of a namespace.
+
+use std::{collections::VecDeque, time::SystemTime};
+
+use serde_json::Value;
+
+use super::conditions::Remaining;
+use crate::controllers::{
+    garbage::Propagation,
+    object::{Meta, Place},
+    objects::{Deletion, Objects, Served},
+    timestamp,
+};
+
+/// How many objects a step looks at, so that a full namespace does not keep everybody else waiting.
+const OBJECTS_A_STEP: usize = 64;
+
+/// A pass that deletes everything in a namespace, pods before the rest, and finds out what stays.
+#[derive(Debug)]
+pub(super) struct Purge {
+    namespace: Box<str>,
+    kinds: VecDeque<Served>,
+    /// The kind being purged and what of it has not been looked at.
+    current: Option<(Served, VecDeque<Meta>)>,
+    remaining: Remaining,
+    /// When an object that stays may be looked at again, if that is a matter of time.
+    next_look: Option<SystemTime>,
+}
+
+/// How far a pass is.
+#[derive(Debug)]
+pub(super) enum Progress {
+    /// There is more to look at.
+    Going(Purge),
+    /// This is what stays.
+    Finished(Remaining, Option<SystemTime>),
+}
+
+impl Purge {
+    /// A pass over everything in `namespace`.
+    pub(super) fn new(namespace: &str, objects: &impl Objects) -> Self {
+        let (pods, others): (Vec<_>, Vec<_>) =
+            objects.kinds().into_iter().filter(|served| served.is_namespaced).partition(is_pods);
+        Self {
+            namespace: namespace.into(),
+            kinds: pods.into_iter().chain(others).collect(),
+            current: None,
+            remaining: Remaining::default(),
+            next_look: None,
+        }
+    }
+
+    /// Looks at some more objects.
+    pub(super) fn step(mut self, objects: &impl Objects) -> Progress {
+        let mut left = OBJECTS_A_STEP;
+        loop {
+            if let Some((served, items)) = &mut self.current {
+                while let Some(item) = items.pop_front() {
+                    if left == 0 {
+                        items.push_front(item);
+                        return Progress::Going(self);
+                    }
+                    left -= 1;
+                    let refusal = delete(served, &item, &mut self.next_look, objects);
+                    self.remaining.refusals.extend(refusal);
+                }
+            }
+            if let Some((served, _)) = self.current.take() {
+                let stays = self.count(&served, objects);
+                // What pods need (their service accounts, their volumes) stays until they are gone.
+                if stays > 0 && is_pods(&served) {
+                    return Progress::Finished(self.remaining, self.next_look);
+                }
+            }
+            let Some(served) = self.kinds.pop_front() else {
+                return Progress::Finished(self.remaining, self.next_look);
+            };
+            let items: VecDeque<_> = objects.list(&served.kind, Some(&self.namespace)).into();
+            if !items.is_empty() {
+                self.current = Some((served, items));
+            }
+        }
+    }
+
+    fn count(&mut self, served: &Served, objects: &impl Objects) -> usize {
+        let items = objects.list(&served.kind, Some(&self.namespace));
+        if items.is_empty() {
+            return 0;
+        }
+        for finalizer in items.iter().flat_map(|item| &item.finalizers) {
+            *self.remaining.finalizers.entry(finalizer.clone()).or_default() += 1;
+        }
+        *self.remaining.objects.entry(format!("{}.{}", served.plural, served.kind.group)).or_default() +=
+            items.len();
+        items.len()
+    }
+}
+
+fn is_pods(served: &Served) -> bool {
+    served.kind.group.is_empty() && &*served.plural == "pods"
+}
+
+/// Deletes `item`; says why not if it was refused.
+fn delete(
+    served: &Served,
+    item: &Meta,
+    next_look: &mut Option<SystemTime>,
+    objects: &impl Objects,
+) -> Option<String> {
+    let mut is_immediate = false;
+    if let Some(deadline) = &item.deletion_timestamp {
+        if !is_pods(served) || !item.finalizers.is_empty() || !is_abandoned(item, objects) {
+            return None;
+        }
+        let deadline = timestamp::parse(deadline)?;
+        if deadline > objects.now() {
+            *next_look = Some(next_look.map_or(deadline, |known| known.min(deadline)));
+            return None;
+        }
+        is_immediate = true;
+    }
+    let deletion = Deletion {
+        uid: item.uid.clone(),
+        resource_version: None,
+        propagation: Propagation::Background,
+        is_immediate,
+    };
+    match objects.delete(&item.place, &deletion) {
+        Err(error) if error.code != 404 && error.reason != "Conflict" => Some(error.message),
+        _ => None,
+    }
+}
+
+/// Nobody will ever report that this pod has stopped: it runs nowhere, or on a node that does not exist.
+fn is_abandoned(pod: &Meta, objects: &impl Objects) -> bool {
+    let Some(object) = objects.read(&pod.place) else { return false };
+    let node = object.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
+    node.is_empty() || objects.object(&Place::new("", "v1", "Node", "", node)).is_none()
+}

@@ -1,0 +1,148 @@
+//! Work to do, each piece once, now or later.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
+    hash::Hash,
+    time::Duration,
+};
+
+/// The wait after the first failure; it doubles with each further one.
+const FIRST_WAIT: Duration = Duration::from_millis(5);
+/// No wait is longer.
+const LONGEST_WAIT: Duration = Duration::from_mins(1);
+
+/// A first-in first-out queue in which a key waits at most once, with a later for keys that failed or have a time.
+///
+/// Times are durations since a moment of the caller's choice.
+#[derive(Debug)]
+pub(crate) struct Queue<K> {
+    ready: VecDeque<K>,
+    is_ready: HashSet<K>,
+    /// Both halves of one set: when each key is due, and the keys by that.
+    due_of: HashMap<K, Duration>,
+    later: BTreeSet<(Duration, K)>,
+    failures: BTreeMap<K, u32>,
+}
+
+impl<K> Default for Queue<K> {
+    fn default() -> Self {
+        Self {
+            ready: VecDeque::new(),
+            is_ready: HashSet::new(),
+            due_of: HashMap::new(),
+            later: BTreeSet::new(),
+            failures: BTreeMap::new(),
+        }
+    }
+}
+
+impl<K: Clone + Eq + Hash + Ord> Queue<K> {
+    /// Puts `key` last, unless it is in the queue. If it was to come later, it comes now.
+    pub(crate) fn add(&mut self, key: K) {
+        if let Some(due) = self.due_of.remove(&key) {
+            self.later.remove(&(due, key.clone()));
+        }
+        if self.is_ready.insert(key.clone()) {
+            self.ready.push_back(key);
+        }
+    }
+
+    /// Makes `key` come at `due`, unless it comes before that anyway.
+    pub(crate) fn add_at(&mut self, key: K, due: Duration) {
+        if self.is_ready.contains(&key) {
+            return;
+        }
+        match self.due_of.get(&key) {
+            Some(&known) if known <= due => return,
+            Some(&known) => {
+                self.later.remove(&(known, key.clone()));
+            }
+            None => {}
+        }
+        self.due_of.insert(key.clone(), due);
+        self.later.insert((due, key));
+    }
+
+    /// Makes `key` come again after a wait that grows with its failures.
+    pub(crate) fn retry(&mut self, key: K, now: Duration) {
+        let failures = self.failures.entry(key.clone()).or_default();
+        let wait = FIRST_WAIT.saturating_mul(1 << (*failures).min(20)).min(LONGEST_WAIT);
+        *failures += 1;
+        self.add_at(key, now + wait);
+    }
+
+    /// Forgets that `key` ever failed.
+    pub(crate) fn forget(&mut self, key: &K) {
+        self.failures.remove(key);
+    }
+
+    /// The next key that is ready or due at `now`.
+    pub(crate) fn pop(&mut self, now: Duration) -> Option<K> {
+        while let Some((due, _)) = self.later.first() {
+            if *due > now {
+                break;
+            }
+            if let Some((_, key)) = self.later.pop_first() {
+                self.due_of.remove(&key);
+                self.add(key);
+            }
+        }
+        let key = self.ready.pop_front()?;
+        self.is_ready.remove(&key);
+        Some(key)
+    }
+
+    /// When [`Queue::pop`] will have a key: at once (zero), at a time, or not before something is added.
+    pub(crate) fn next_due(&self) -> Option<Duration> {
+        if self.ready.is_empty() { self.later.first().map(|(due, _)| *due) } else { Some(Duration::ZERO) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Duration = Duration::ZERO;
+
+    #[test]
+    fn a_key_waits_once_and_in_order() {
+        let mut queue = Queue::default();
+        for key in ["b", "a", "b"] {
+            queue.add(key);
+        }
+        assert_eq!([queue.pop(START), queue.pop(START), queue.pop(START)], [Some("b"), Some("a"), None]);
+    }
+
+    #[test]
+    fn a_failing_key_waits_longer_each_time_until_it_is_forgotten() {
+        let mut queue = Queue::default();
+        let mut waits = Vec::new();
+        let mut now = START;
+        for _ in 0..16 {
+            queue.retry("a", now);
+            let due = queue.next_due().unwrap();
+            assert_eq!(queue.pop(due.saturating_sub(Duration::from_millis(1))), None);
+            assert_eq!(queue.pop(due), Some("a"));
+            waits.push(due.saturating_sub(now));
+            now = due;
+        }
+        assert_eq!(waits[..3], [5, 10, 20].map(Duration::from_millis));
+        assert_eq!(waits[15], Duration::from_mins(1));
+        queue.forget(&"a");
+        queue.retry("a", now);
+        assert_eq!(queue.next_due(), Some(now + Duration::from_millis(5)));
+    }
+
+    #[test]
+    fn a_key_that_is_added_no_longer_comes_later() {
+        let mut queue = Queue::default();
+        queue.add_at("a", Duration::from_secs(3));
+        queue.add_at("a", Duration::from_secs(2));
+        queue.add_at("a", Duration::from_secs(4));
+        assert_eq!(queue.next_due(), Some(Duration::from_secs(2)));
+        queue.add("a");
+        queue.add_at("a", Duration::from_secs(1));
+        assert_eq!(queue.pop(START), Some("a"));
+        assert_eq!((queue.pop(Duration::from_secs(9)), queue.next_due()), (None, None));
+    }
+}

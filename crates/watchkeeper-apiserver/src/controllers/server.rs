@@ -1,0 +1,151 @@
+//! The server's own objects, as its controllers see them.
+
+use std::{collections::BTreeMap, sync::Arc, time::SystemTime};
+
+use serde_json::{Value, json};
+
+use super::{
+    garbage::{Live, Look, Propagation},
+    object::{Meta, Owner, Place},
+    objects::{Deletion, Objects, Served},
+};
+use crate::{
+    kinds::{GroupVersionKind, Kind, Kinds},
+    rest::{Request, Rest, key_of, stored, table_of},
+    status::ApiError,
+    storage::{Object, Query},
+    strategy::Part,
+};
+
+/// Whom the controllers' writes are put down to.
+const MANAGER: &str = "kube-controller-manager";
+
+/// The kinds whose objects are stored and can be deleted, each once, by the table they are in.
+pub(super) fn stored_kinds(kinds: &Kinds) -> BTreeMap<String, Arc<Kind>> {
+    let mut tables: BTreeMap<String, Arc<Kind>> = BTreeMap::new();
+    for kind in kinds.iter().filter(|kind| kind.allows("list") && kind.allows("delete")) {
+        let table = table_of(kind);
+        if kind.gvk == kind.storage || !tables.contains_key(&table) {
+            tables.insert(table, Arc::clone(kind));
+        }
+    }
+    tables
+}
+
+/// The kind at a place; in another version, if that one is no longer served.
+fn kind_of(kinds: &Kinds, kind: &GroupVersionKind) -> Option<Arc<Kind>> {
+    let in_any_version = || {
+        let versions = &kinds.group(&kind.group)?.versions;
+        versions.iter().flat_map(|version| &version.kinds).find(|known| known.gvk.kind == kind.kind)
+    };
+    kinds.by_gvk(kind).or_else(in_any_version).cloned()
+}
+
+impl Rest {
+    fn request(&self, place: &Place, body: &Value) -> Result<Request, ApiError> {
+        let kinds = self.registry.kinds();
+        let kind = kind_of(&kinds, &place.kind).ok_or_else(|| {
+            ApiError::new(404, "NotFound", format!("the server serves no kind {:?}", place.kind.kind))
+        })?;
+        Ok(Request {
+            content_type: Some("application/json".to_owned()),
+            body: body.to_string().into(),
+            user_agent: Some(MANAGER.to_owned()),
+            ..Request::internal(kind, kinds, &place.namespace, &place.name)
+        })
+    }
+
+    fn stored(&self, kind: &Kind, place: &Place) -> Option<Arc<Object>> {
+        self.store.get(&table_of(kind), &key_of(&place.namespace, &place.name))
+    }
+}
+
+impl Live for Rest {
+    fn object(&self, place: &Place) -> Option<Meta> {
+        let kind = kind_of(&self.registry.kinds(), &place.kind)?;
+        Some(Meta::of_stored(&place.kind, &*self.stored(&kind, place)?))
+    }
+
+    fn owner(&self, owner: &Owner, namespace: &str) -> Look {
+        let (group, version) = owner.api_version.split_once('/').unwrap_or(("", &owner.api_version));
+        let named = GroupVersionKind::new(group, version, &*owner.kind);
+        let kinds = self.registry.kinds();
+        let Some(kind) = kinds.by_gvk(&named).filter(|kind| kind.allows("get")) else {
+            return Look::NotServed;
+        };
+        if kind.is_namespaced && namespace.is_empty() {
+            return Look::OutOfReach;
+        }
+        let namespace = if kind.is_namespaced { namespace } else { "" };
+        match self.store.get(&table_of(kind), &key_of(namespace, &owner.name)) {
+            Some(object) => Look::Found(Meta::of_stored(&Arc::new(named), &object)),
+            None => Look::Absent,
+        }
+    }
+}
+
+impl Objects for Rest {
+    fn kinds(&self) -> Vec<Served> {
+        let served = |kind: Arc<Kind>| Served {
+            kind: Arc::new(kind.gvk.clone()),
+            plural: kind.plural.as_str().into(),
+            is_namespaced: kind.is_namespaced,
+        };
+        stored_kinds(&self.registry.kinds()).into_values().map(served).collect()
+    }
+
+    fn list(&self, kind: &Arc<GroupVersionKind>, namespace: Option<&str>) -> Vec<Meta> {
+        let Some(served) = kind_of(&self.registry.kinds(), kind) else { return Vec::new() };
+        let prefix = namespace.map(|namespace| format!("{namespace}/")).unwrap_or_default();
+        let query = Query { prefix: &prefix, start: &prefix, at: None, limit: None, filter: None };
+        // A list as of now is never expired.
+        let Ok(page) = self.store.list(&table_of(&served), query, self.clock.now()) else {
+            return Vec::new();
+        };
+        page.objects.iter().map(|object| Meta::of_stored(kind, object)).collect()
+    }
+
+    fn count(&self, kind: &Arc<GroupVersionKind>) -> usize {
+        kind_of(&self.registry.kinds(), kind).map_or(0, |kind| self.store.count(&table_of(&kind)))
+    }
+
+    fn read(&self, place: &Place) -> Option<Value> {
+        let kinds = self.registry.kinds();
+        let kind = kind_of(&kinds, &place.kind)?;
+        let object = self.stored(&kind, place)?;
+        Some(stored::Served::new(&kind, &kinds).object(&object))
+    }
+
+    fn create(&self, place: &Place, object: Value) -> Result<(), ApiError> {
+        self.create(&self.request(place, &object)?).map(|_| ())
+    }
+
+    fn replace(&self, place: &Place, part: Part<'_>, object: Value) -> Result<(), ApiError> {
+        self.update(&self.request(place, &object)?, part).map(|_| ())
+    }
+
+    fn delete(&self, place: &Place, deletion: &Deletion) -> Result<(), ApiError> {
+        let propagation = match deletion.propagation {
+            Propagation::Background => "Background",
+            Propagation::Foreground => "Foreground",
+            Propagation::Orphan => "Orphan",
+        };
+        let mut options = json!({
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": { "uid": &*deletion.uid },
+            "propagationPolicy": propagation,
+        });
+        if let Some(version) = &deletion.resource_version {
+            options["preconditions"]["resourceVersion"] = (**version).into();
+        }
+        if deletion.is_immediate {
+            options["gracePeriodSeconds"] = 0.into();
+        }
+        self.delete(&self.request(place, &options)?).map(|_| ())
+    }
+
+    fn now(&self) -> SystemTime {
+        self.clock.now()
+    }
+}

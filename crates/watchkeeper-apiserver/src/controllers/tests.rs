@@ -1,0 +1,360 @@
+//! The controllers together, in a small world and on the driver.
+
+use std::{
+    cell::Cell,
+    time::{Duration, SystemTime},
+};
+
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::{
+    ControllerOptions, Controllers,
+    driver::{self, Feed},
+    garbage::{Live, Propagation},
+    memory::{World, config_map, reference},
+    object::Place,
+    objects::{Change, Objects},
+};
+use crate::clock::{Clock, TokioClock};
+
+fn all_controllers() -> Controllers {
+    Controllers::new(ControllerOptions { has_cluster_controllers: true })
+}
+
+/// Hands on every change and takes every step; the date moves on to what is due, as long as that is near.
+fn settle(controllers: &mut Controllers, world: &World) {
+    const PATIENCE: Duration = Duration::from_mins(5);
+    let mut now = Duration::ZERO;
+    for _ in 0..20_000 {
+        world.take_changes().iter().for_each(|change| controllers.take(change));
+        if !controllers.step(now, world) {
+            match controllers.next_due() {
+                Some(due) if due < PATIENCE => {
+                    world.advance(due.saturating_sub(now));
+                    now = now.max(due);
+                }
+                _ => return,
+            }
+        }
+    }
+    panic!("they do not come to rest: {controllers:#?}");
+}
+
+fn namespace(name: &str) -> Place {
+    Place::new("", "v1", "Namespace", "", name)
+}
+
+fn exists(world: &World, place: &Place) -> bool {
+    world.object(place).is_some()
+}
+
+fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
+    object["status"]["conditions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|condition| condition["type"] == kind)
+        .unwrap()
+}
+
+#[test]
+fn the_system_namespaces_are_there_and_come_back() {
+    let (mut controllers, world) = (all_controllers(), World::new());
+    settle(&mut controllers, &world);
+    for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
+        assert!(exists(&world, &namespace(name)), "{name}");
+        assert!(exists(&world, &Place::new("", "v1", "ServiceAccount", name, "default")), "{name}");
+    }
+    let first = world.object(&namespace("kube-node-lease")).unwrap().uid;
+    world.user_deletes(&namespace("kube-node-lease"), Propagation::Background);
+    settle(&mut controllers, &world);
+    assert_ne!(world.object(&namespace("kube-node-lease")).unwrap().uid, first);
+}
+
+#[test]
+fn a_service_account_that_is_deleted_comes_back() {
+    let (mut controllers, world) = (all_controllers(), World::new());
+    let account = Place::new("", "v1", "ServiceAccount", "ns", "default");
+    world.put(&namespace("ns"), json!({}));
+    settle(&mut controllers, &world);
+    let first = world.object(&account).unwrap().uid;
+    world.user_deletes(&account, Propagation::Background);
+    settle(&mut controllers, &world);
+    assert_ne!(world.object(&account).unwrap().uid, first);
+
+    world.user_deletes(&account, Propagation::Background);
+    world.take_changes();
+    controllers.take(&Change::Relisted(account.kind.clone(), world.list(&account.kind, None)));
+    settle(&mut controllers, &world);
+    assert!(exists(&world, &account), "also when its end was not heard of");
+}
+
+#[test]
+fn the_certificate_is_in_every_namespace_and_stays_what_it_is() {
+    let (mut controllers, world) = (all_controllers(), World::new());
+    controllers.take(&Change::Trusted("certificate".into()));
+    let place = Place::new("", "v1", "ConfigMap", "kube-system", "kube-root-ca.crt");
+    settle(&mut controllers, &world);
+    world.user_edits(&place, |object| object["data"] = json!({"ca.crt": "forged"}));
+    settle(&mut controllers, &world);
+    assert_eq!(world.read(&place).unwrap()["data"], json!({"ca.crt": "certificate"}));
+}
+
+#[test]
+fn without_cluster_controllers_there_are_namespaces_and_nothing_ends() {
+    let options = ControllerOptions { has_cluster_controllers: false };
+    let (mut controllers, world) = (Controllers::new(options), World::new());
+    controllers.take(&Change::Trusted("certificate".into()));
+    settle(&mut controllers, &world);
+    assert_eq!(world.all().len(), 4, "four namespaces and nothing in them");
+    world.put(&namespace("ns"), json!({}));
+    world.user_deletes(&namespace("ns"), Propagation::Background);
+    let stray = json!({"metadata": {"ownerReferences": [reference(&config_map("nobody"), "no-uid", false)]}});
+    world.put(&config_map("stray"), stray);
+    settle(&mut controllers, &world);
+    assert!(exists(&world, &namespace("ns")) && exists(&world, &config_map("stray")));
+}
+
+#[test]
+fn a_namespace_goes_with_everything_in_it() {
+    let (mut controllers, world) = (all_controllers(), World::new());
+    world.serve("example.com", "v1", "Foo", "foos", true);
+    world.put(&namespace("ns"), json!({}));
+    world.put(&Place::new("", "v1", "ConfigMap", "other", "stays"), json!({}));
+    for name in 0..200 {
+        world.put(&config_map(&format!("c{name}")), json!({}));
+    }
+    world.put(&Place::new("example.com", "v1", "Foo", "ns", "foo"), json!({}));
+    world.put(&Place::new("", "v1", "Pod", "ns", "pending"), json!({}));
+    settle(&mut controllers, &world);
+    world.user_deletes(&namespace("ns"), Propagation::Background);
+    settle(&mut controllers, &world);
+    assert!(!exists(&world, &namespace("ns")));
+    assert!(world.all().iter().all(|object| &*object.place.namespace != "ns"));
+    assert!(exists(&world, &Place::new("", "v1", "ConfigMap", "other", "stays")));
+}
+
+#[test]
+fn what_comes_into_a_namespace_as_it_ends_is_deleted_after_it() {
+    let (mut controllers, world) = (all_controllers(), World::new());
+    world.put(&namespace("ns"), json!({}));
+    world.user_deletes(&namespace("ns"), Propagation::Background);
+    settle(&mut controllers, &world);
+    world.put(&config_map("late"), json!({}));
+    settle(&mut controllers, &world);
+    assert!(!exists(&world, &config_map("late")));
+    world.put(&namespace("ns"), json!({}));
+    world.put(&config_map("in-time"), json!({}));
+    settle(&mut controllers, &world);
+    assert!(exists(&world, &config_map("in-time")));
+}
+
+#[test]
+fn a_namespace_says_what_keeps_it_until_that_is_gone() {
+    let (mut controllers, world) = (all_controllers(), World::new());
+    world.put(&namespace("ns"), json!({}));
+    world.put(&config_map("kept"), json!({"metadata": {"finalizers": ["example.com/keep"]}}));
+    world.put(&config_map("free"), json!({}));
+    world.user_deletes(&namespace("ns"), Propagation::Background);
+    settle(&mut controllers, &world);
+    assert!(!exists(&world, &config_map("free")));
+    assert!(
+        !exists(&world, &Place::new("", "v1", "ServiceAccount", "ns", "default")),
+        "it does not come back"
+    );
+    let object = world.read(&namespace("ns")).unwrap();
+    assert_eq!(object["status"]["phase"], "Terminating");
+    assert_eq!(
+        condition(&object, "NamespaceContentRemaining")["message"],
+        "Some resources are remaining: configmaps. has 1 resource instances"
+    );
+    assert_eq!(
+        condition(&object, "NamespaceFinalizersRemaining")["message"],
+        "Some content in the namespace has finalizers remaining: example.com/keep in 1 resource instances"
+    );
+    world.user_edits(&config_map("kept"), |object| object["metadata"]["finalizers"] = json!([]));
+    settle(&mut controllers, &world);
+    assert!(!exists(&world, &namespace("ns")));
+}
+
+#[test]
+fn pods_go_first_and_those_on_nodes_that_do_not_exist_after_their_grace_period() {
+    let (mut controllers, world) = (all_controllers(), World::new());
+    let node = Place::new("", "v1", "Node", "", "node");
+    world.put(&node, json!({}));
+    world.put(&namespace("ns"), json!({}));
+    world.put(&config_map("needed"), json!({}));
+    let pod = |name: &str| Place::new("", "v1", "Pod", "ns", name);
+    world.put(&pod("running"), json!({"spec": {"nodeName": "node"}}));
+    world.put(&pod("lost"), json!({"spec": {"nodeName": "nowhere"}}));
+    world.put(&pod("pending"), json!({}));
+    world.user_deletes(&namespace("ns"), Propagation::Background);
+    let before = world.now();
+    settle(&mut controllers, &world);
+    assert!(world.now() >= before + Duration::from_secs(30), "the grace period is given");
+    assert!(exists(&world, &pod("running")) && exists(&world, &config_map("needed")));
+    assert!(!exists(&world, &pod("lost")) && !exists(&world, &pod("pending")));
+
+    world.user_deletes(&node, Propagation::Background);
+    settle(&mut controllers, &world);
+    assert!(!exists(&world, &namespace("ns")), "with its node, the last pod has nobody to wait for");
+}
+
+#[test]
+fn a_refused_deletion_is_said_and_tried_again() {
+    let (mut controllers, world) = (all_controllers(), World::new());
+    world.put(&namespace("ns"), json!({}));
+    world.put(&config_map("refused"), json!({}));
+    world.refused.set(Some("refused"));
+    world.user_deletes(&namespace("ns"), Propagation::Background);
+    for _ in 0..100 {
+        world.take_changes().iter().for_each(|change| controllers.take(change));
+        controllers.step(Duration::ZERO, &world);
+    }
+    let object = world.read(&namespace("ns")).unwrap();
+    assert_eq!(condition(&object, "NamespaceDeletionContentFailure")["reason"], "ContentDeletionFailed");
+    assert!(controllers.next_due().is_some_and(|due| due > Duration::ZERO), "later, not at once");
+    world.refused.set(None);
+    settle(&mut controllers, &world);
+    assert!(!exists(&world, &namespace("ns")));
+}
+
+fn definition(status: &str) -> Value {
+    json!({
+        "metadata": {"finalizers": ["customresourcecleanup.apiextensions.k8s.io"]},
+        "spec": {"group": "example.com", "names": {"kind": "Foo", "plural": "foos"}},
+        "status": {"conditions": [{"type": "Established", "status": status}]},
+    })
+}
+
+fn definition_place() -> Place {
+    Place::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", "foos.example.com")
+}
+
+#[test]
+fn a_definition_goes_after_its_objects() {
+    // The clean-up of definitions is part of the API server and not of the cluster.
+    for has_cluster_controllers in [true, false] {
+        let options = ControllerOptions { has_cluster_controllers };
+        let (mut controllers, world) = (Controllers::new(options), World::new());
+        world.serve("example.com", "v1", "Foo", "foos", true);
+        let foo = |name: &str| Place::new("example.com", "v1", "Foo", "ns", name);
+        world.put(&definition_place(), definition("True"));
+        for name in 0..100 {
+            world.put(&foo(&format!("f{name}")), json!({}));
+        }
+        world.put(&foo("kept"), json!({"metadata": {"finalizers": ["example.com/keep"]}}));
+        world.user_deletes(&definition_place(), Propagation::Background);
+        settle(&mut controllers, &world);
+        assert_eq!(world.list(&foo("").kind, None).len(), 1);
+        let object = world.read(&definition_place()).unwrap();
+        let terminating = condition(&object, "Terminating");
+        assert_eq!(
+            (&terminating["status"], &terminating["reason"]),
+            (&json!("True"), &json!("InstanceDeletionInProgress"))
+        );
+
+        world.user_edits(&foo("kept"), |object| object["metadata"]["finalizers"] = json!([]));
+        settle(&mut controllers, &world);
+        assert!(!exists(&world, &definition_place()));
+    }
+}
+
+#[test]
+fn a_definition_that_was_never_established_goes_at_once() {
+    let (mut controllers, world) = (all_controllers(), World::new());
+    world.put(&definition_place(), definition("False"));
+    world.user_deletes(&definition_place(), Propagation::Background);
+    settle(&mut controllers, &world);
+    assert!(!exists(&world, &definition_place()));
+}
+
+#[test]
+fn conflicts_delay_and_stop_nothing() {
+    let (mut controllers, world) = (all_controllers(), World::new());
+    world.put(&namespace("ns"), json!({}));
+    world.put(&config_map("a"), json!({}));
+    settle(&mut controllers, &world);
+    world.user_deletes(&namespace("ns"), Propagation::Background);
+    world.conflicts.set(10);
+    settle(&mut controllers, &world);
+    assert_eq!(world.conflicts.get(), 0);
+    assert!(!exists(&world, &namespace("ns")));
+}
+
+/// The changes of a world, and how often they were asked for.
+struct WorldFeed<'a> {
+    world: &'a World,
+    asked: &'a Cell<usize>,
+}
+
+impl Feed for WorldFeed<'_> {
+    async fn wait(&mut self) -> bool {
+        self.world.changed.notified().await;
+        true
+    }
+
+    fn take(&mut self, changes: &mut Vec<Change>) {
+        self.asked.set(self.asked.get() + 1);
+        changes.extend(self.world.take_changes());
+    }
+}
+
+/// Runs the controllers on the driver beside `test`, and stops them at its end.
+async fn beside_driver(world: &World, asked: &Cell<usize>, test: impl AsyncFnOnce()) {
+    let clock = TokioClock::starting_at(SystemTime::UNIX_EPOCH);
+    let (stop, is_stopped) = watch::channel(false);
+    let driven = driver::run(all_controllers(), world, WorldFeed { world, asked }, &clock, is_stopped);
+    let test = async {
+        test().await;
+        stop.send_replace(true);
+    };
+    tokio::join!(driven, test);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_driver_works_as_soon_as_something_happens_and_stops_when_told() {
+    let (world, asked) = (World::new(), Cell::default());
+    beside_driver(&world, &asked, async || {
+        let clock = TokioClock::starting_at(SystemTime::UNIX_EPOCH);
+        let mut is_gone = false;
+        world.put(&namespace("ns"), json!({}));
+        world.put(&config_map("a"), json!({}));
+        world.user_deletes(&namespace("ns"), Propagation::Background);
+        for _ in 0..1_000 {
+            tokio::task::yield_now().await;
+            is_gone |= !exists(&world, &namespace("ns"));
+        }
+        assert!(is_gone);
+        assert_eq!(clock.now(), SystemTime::UNIX_EPOCH, "it took no time");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_driver_sleeps_while_nothing_can_be_done() {
+    let (world, asked) = (World::new(), Cell::default());
+    world.put(&namespace("ns"), json!({}));
+    world.put(&config_map("kept"), json!({"metadata": {"finalizers": ["example.com/keep"]}}));
+    world.put(&config_map("refused"), json!({}));
+    world.refused.set(Some("refused"));
+    world.user_deletes(&namespace("ns"), Propagation::Background);
+    beside_driver(&world, &asked, async || {
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        let before = asked.get();
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        let retries = asked.get() - before;
+        assert!((50..500).contains(&retries), "about once a minute, not {retries} times in an hour");
+        world.refused.set(None);
+        tokio::time::sleep(Duration::from_secs(61)).await;
+        assert!(!exists(&world, &config_map("refused")));
+        let before = asked.get();
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        assert_eq!(asked.get(), before, "a finalizer is waited for without looking");
+        world.user_edits(&config_map("kept"), |object| object["metadata"]["finalizers"] = json!([]));
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert!(!exists(&world, &namespace("ns")));
+    })
+    .await;
+}

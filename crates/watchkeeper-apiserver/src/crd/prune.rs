@@ -1,0 +1,212 @@
+//! Dropping what a schema does not know, and filling in what it says.
+
+use serde_json::Value;
+
+use super::structural::{Additional, Structural};
+
+/// Members every object has, whatever its schema says.
+pub(crate) const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// Drops members the schema does not know from a whole object.
+pub(crate) fn prune_object(object: &mut Value, schema: &Structural) {
+    prune(object, Some(schema), true);
+}
+
+fn prune(value: &mut Value, schema: Option<&Structural>, is_resource: bool) {
+    let keeps_unknown = schema.is_some_and(|schema| schema.keeps_unknown);
+    let is_resource = is_resource || schema.is_some_and(|schema| schema.is_embedded);
+    match value {
+        Value::Object(members) => {
+            members.retain(|name, member| {
+                if is_resource && META.contains(&name.as_str()) {
+                    return true;
+                }
+                let Some(schema) = schema else { return false };
+                if let Some(property) = schema.properties.get(name) {
+                    prune(member, Some(property), false);
+                    return true;
+                }
+                match &schema.additional {
+                    Additional::Of(of) => {
+                        prune(member, Some(of), false);
+                        true
+                    }
+                    Additional::Any => {
+                        prune(member, None, false);
+                        true
+                    }
+                    Additional::None => keeps_unknown,
+                }
+            });
+        }
+        Value::Array(items) => {
+            let of = schema.and_then(|schema| schema.items.as_deref());
+            // Below a list that keeps what it does not know, items do too.
+            if of.is_none() && keeps_unknown {
+                return;
+            }
+            for item in items {
+                prune(item, of, false);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Fills in defaults. A null where none is allowed counts as left out: it becomes the default, or goes.
+pub(crate) fn set_defaults(value: &mut Value, schema: &Structural) {
+    drop_nulls(value, schema);
+    fill(value, schema);
+}
+
+fn is_misplaced_null(value: &Value, schema: &Structural) -> bool {
+    value.is_null() && !schema.is_nullable
+}
+
+fn drop_nulls(value: &mut Value, schema: &Structural) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|name, member| {
+                let Some(of) = schema.member(name) else { return true };
+                if is_misplaced_null(member, of)
+                    && of.default.is_none()
+                    && schema.properties.contains_key(name)
+                {
+                    return false;
+                }
+                drop_nulls(member, of);
+                true
+            });
+        }
+        Value::Array(items) => {
+            if let Some(of) = &schema.items {
+                for item in items {
+                    drop_nulls(item, of);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn fill(value: &mut Value, schema: &Structural) {
+    match value {
+        Value::Object(members) => {
+            for (name, property) in &schema.properties {
+                let Some(default) = &property.default else { continue };
+                let is_left_out = members.get(name).is_none_or(|member| is_misplaced_null(member, property));
+                if is_left_out {
+                    members.insert(name.clone(), default.clone());
+                }
+            }
+            for (name, member) in members {
+                let Some(of) = schema.member(name) else { continue };
+                if is_misplaced_null(member, of)
+                    && let Some(default) = &of.default
+                {
+                    *member = default.clone();
+                }
+                fill(member, of);
+            }
+        }
+        Value::Array(items) => {
+            let Some(of) = &schema.items else { return };
+            for item in items {
+                if is_misplaced_null(item, of)
+                    && let Some(default) = &of.default
+                {
+                    *item = default.clone();
+                }
+                fill(item, of);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{Structural, prune_object, set_defaults};
+
+    fn written(schema: &Value, object: &Value) -> Value {
+        let schema = Structural::read(schema);
+        let mut object = object.clone();
+        prune_object(&mut object, &schema);
+        set_defaults(&mut object, &schema);
+        object
+    }
+
+    #[test]
+    fn what_the_schema_does_not_know_goes_unless_it_says_so() {
+        let text = json!({"type": "string"});
+        let table = [
+            (json!({"a": text}), json!({"a": "x", "b": "y"}), json!({"a": "x"})),
+            (
+                json!({"o": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"p": {"type": "object", "properties": {}}}}}),
+                json!({"o": {"any": 1, "p": {"gone": 1}}}),
+                json!({"o": {"any": 1, "p": {}}}),
+            ),
+            (
+                json!({"m": {"type": "object", "additionalProperties": {"type": "object", "properties": {"a": text}}}}),
+                json!({"m": {"k": {"a": "x", "b": 1}}}),
+                json!({"m": {"k": {"a": "x"}}}),
+            ),
+            (
+                json!({"l": {"type": "array", "items": {"type": "object", "properties": {"a": text}}}}),
+                json!({"l": [{"a": "x", "b": 1}, 7]}),
+                json!({"l": [{"a": "x"}, 7]}),
+            ),
+            (
+                json!({"e": {"type": "object", "x-kubernetes-embedded-resource": true, "properties": {"spec": {"type": "object"}}}}),
+                json!({"e": {"apiVersion": "v1", "kind": "K", "metadata": {"name": "n"}, "spec": {"x": 1}, "y": 1}}),
+                json!({"e": {"apiVersion": "v1", "kind": "K", "metadata": {"name": "n"}, "spec": {}}}),
+            ),
+        ];
+        for (properties, spec, wanted) in table {
+            let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}});
+            let object = json!({"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "n"}, "spec": spec, "extra": 1});
+            assert_eq!(written(&schema, &object)["spec"], wanted, "{properties}");
+            assert!(written(&schema, &object).get("extra").is_none());
+        }
+    }
+
+    #[test]
+    fn defaults_fill_what_is_left_out_and_nulls_that_may_not_be() {
+        let table = [
+            (json!({"a": {"type": "integer", "default": 5}}), json!({}), json!({"a": 5})),
+            (json!({"a": {"type": "integer", "default": 5}}), json!({"a": null}), json!({"a": 5})),
+            (
+                json!({"a": {"type": "integer", "default": 5, "nullable": true}}),
+                json!({"a": null}),
+                json!({"a": null}),
+            ),
+            (json!({"a": {"type": "integer"}}), json!({"a": null}), json!({})),
+            (
+                json!({"o": {"type": "object", "default": {}, "properties": {"x": {"type": "string", "default": "y"}}}}),
+                json!({}),
+                json!({"o": {"x": "y"}}),
+            ),
+            (
+                json!({"o": {"type": "object", "properties": {"x": {"type": "string", "default": "y"}}}}),
+                json!({}),
+                json!({}),
+            ),
+            (
+                json!({"l": {"type": "array", "items": {"type": "object", "properties": {"x": {"type": "string", "default": "y"}}}}}),
+                json!({"l": [{}]}),
+                json!({"l": [{"x": "y"}]}),
+            ),
+            (
+                json!({"m": {"type": "object", "additionalProperties": {"type": "integer", "default": 1}}}),
+                json!({"m": {"k": null}}),
+                json!({"m": {"k": 1}}),
+            ),
+        ];
+        for (properties, spec, wanted) in table {
+            let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}});
+            assert_eq!(written(&schema, &json!({"spec": spec}))["spec"], wanted, "{properties} {spec}");
+        }
+    }
+}

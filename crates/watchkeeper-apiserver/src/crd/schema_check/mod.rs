@@ -1,0 +1,279 @@
+//! What the schema of a custom resource must be: structural, so that objects can be pruned, defaulted and applied by it.
+
+mod rules;
+mod structure;
+
+use serde_json::Value;
+
+use super::{
+    prune::{META, prune_object, set_defaults},
+    structural::{Structural, Ty},
+    validate,
+};
+use crate::strategy::{At, Errors};
+
+const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
+
+/// What the parts around a part of a schema ask of it.
+#[derive(Clone, Default)]
+struct Around {
+    is_metadata: bool,
+    forbids_defaults: Option<String>,
+    /// Where what lies below cannot be told from what it was before a change.
+    uncorrelatable: Option<String>,
+}
+
+/// What is wrong with the schema of a version.
+pub(crate) fn check(schema: &At<'_>, has_status: bool, errors: &mut Errors) {
+    if schema.at("nullable").is_true() {
+        errors.push(schema.at("nullable").forbidden("nullable cannot be true at the root"));
+    }
+    let kind = schema.at("type");
+    if has_status && !kind.is_empty() && kind.text() != "object" {
+        errors.push(kind.invalid("only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled"));
+    }
+    let before = errors.len();
+    structure::check(schema, errors);
+    let mut is_sound = errors.len() == before;
+    if is_sound {
+        let whole = Structural::read(schema.value);
+        defaults(schema, &whole, true, false, errors);
+        is_sound = errors.len() == before;
+    }
+    keywords(schema, true, is_sound, &Around::default(), errors);
+}
+
+/// A default must be right itself, and must not be pruned.
+fn defaults(at: &At<'_>, schema: &Structural, is_root: bool, is_metadata: bool, errors: &mut Errors) {
+    if let Some(default) = &schema.default
+        && !is_metadata
+    {
+        let place = at.at("default");
+        let mut pruned = default.clone();
+        prune_value(&mut pruned, schema);
+        if pruned == *default {
+            let mut completed = default.clone();
+            set_defaults(&mut completed, schema);
+            errors.extend(validate::validate(&completed, None, schema, &place.path()));
+            let mut listed = Vec::new();
+            validate::list_types(&completed, schema, &place.path(), &mut listed);
+            errors.extend(listed);
+        } else {
+            errors.push(place.invalid("must not have unknown fields"));
+        }
+    }
+    let properties = at.at("properties");
+    for (name, property) in &schema.properties {
+        let below_metadata = is_metadata || (is_root && META.contains(&name.as_str()));
+        defaults(&properties.key(name), property, false, below_metadata, errors);
+    }
+    if let Some(items) = &schema.items {
+        defaults(&at.at("items"), items, false, is_metadata, errors);
+    }
+    if let super::structural::Additional::Of(of) = &schema.additional {
+        defaults(&at.at("additionalProperties"), of, false, is_metadata, errors);
+    }
+}
+
+fn prune_value(value: &mut Value, schema: &Structural) {
+    // Pruning starts at objects: a default of another type has nothing to prune.
+    if value.is_object() && !schema.is_embedded && schema.ty == Some(Ty::Object) {
+        let kept = META.map(|name| value.get(name).cloned());
+        prune_object(value, schema);
+        for (name, before) in META.iter().zip(kept) {
+            if before.is_some()
+                && schema.member(name).is_none()
+                && !schema.keeps_unknown
+                && let Some(members) = value.as_object_mut()
+            {
+                members.remove(*name);
+            }
+        }
+    }
+}
+
+/// Keywords that are not supported, or not together.
+fn keywords(schema: &At<'_>, is_root: bool, checks_rules: bool, around: &Around, errors: &mut Errors) {
+    const UNSUPPORTED: [&str; 6] =
+        ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
+    let before = errors.len();
+    let kind = schema.at("type");
+    if !kind.is_empty() && !TYPES.contains(&kind.text()) {
+        errors.push(kind.unsupported(&TYPES));
+    }
+    if kind.text() == "null" {
+        errors.push(kind.forbidden("type cannot be set to null, use nullable as an alternative"));
+    }
+    if let (Some(reason), true) = (&around.forbids_defaults, schema.at("default").is_set()) {
+        errors.push(schema.at("default").forbidden(format!("must not be set {reason}")));
+    }
+    for keyword in UNSUPPORTED {
+        if !schema.at(keyword).is_empty() {
+            errors.push(schema.at(keyword).forbidden(format!("{keyword} is not supported")));
+        }
+    }
+    if schema.at("items").value.is_array() {
+        errors.push(schema.at("items").forbidden("items must be a schema object and not an array"));
+    }
+    if around.is_metadata && schema.at("x-kubernetes-embedded-resource").is_true() {
+        errors.push(
+            schema.at("x-kubernetes-embedded-resource").forbidden("must not be used inside of resource meta"),
+        );
+    }
+    if schema.at("uniqueItems").is_true() {
+        errors.push(
+            schema.at("uniqueItems").forbidden(
+                "uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
+            ),
+        );
+    }
+    let additional = schema.at("additionalProperties");
+    if !schema.at("properties").is_empty() && additional.is_set() && additional.value != &Value::Bool(true) {
+        errors.push(additional.forbidden("additionalProperties and properties are mutual exclusive"));
+    }
+    let unknown = schema.at("x-kubernetes-preserve-unknown-fields");
+    if unknown.value == &Value::Bool(false) {
+        errors.push(unknown.invalid("must be true or undefined"));
+    }
+    collections(schema, errors);
+    rules::check_texts(schema, errors);
+    below(schema, is_root, checks_rules, around, errors);
+    if checks_rules && errors.len() == before {
+        rules::check(schema, is_root, around.uncorrelatable.as_deref(), errors);
+    }
+}
+
+fn below(schema: &At<'_>, is_root: bool, checks_rules: bool, around: &Around, errors: &mut Errors) {
+    let additional = schema.at("additionalProperties");
+    if additional.value.is_object() {
+        let mut inner = around.clone();
+        if around.is_metadata {
+            inner.forbids_defaults =
+                Some("inside additionalProperties applying to object metadata".to_owned());
+        }
+        keywords(&additional, false, checks_rules, &inner, errors);
+    }
+    let is_resource = is_root || schema.at("x-kubernetes-embedded-resource").is_true();
+    for (name, property) in schema.at("properties").entries() {
+        let mut inner = around.clone();
+        if schema.at("x-kubernetes-map-type").text() == "atomic" {
+            inner.uncorrelatable.get_or_insert_with(|| schema.path());
+        }
+        if is_resource && META.contains(&name) {
+            inner.is_metadata = true;
+            if is_root {
+                inner.forbids_defaults = Some(format!("in top-level {name}"));
+            }
+        }
+        keywords(&property, false, checks_rules, &inner, errors);
+    }
+    for list in ["allOf", "anyOf", "oneOf"] {
+        for alternative in schema.at(list).items() {
+            keywords(&alternative, false, false, around, errors);
+        }
+    }
+    if schema.at("not").value.is_object() {
+        keywords(&schema.at("not"), false, false, around, errors);
+    }
+    let items = schema.at("items");
+    if items.value.is_object() {
+        let mut inner = around.clone();
+        if schema.at("x-kubernetes-list-type").text() != "map" {
+            inner.uncorrelatable.get_or_insert_with(|| schema.path());
+        }
+        keywords(&items, false, checks_rules, &inner, errors);
+    }
+}
+
+/// How lists and maps are merged must fit what they are lists and maps of.
+fn collections(schema: &At<'_>, errors: &mut Errors) {
+    let kind = schema.at("type");
+    let typed = |wanted: &str, keyword: &str, errors: &mut Errors| {
+        let detail = format!("must be {wanted} if {keyword} is specified");
+        if kind.text() != wanted {
+            errors.push(if kind.is_empty() { kind.missing(detail) } else { kind.invalid(detail) });
+        }
+        kind.text() == wanted
+    };
+    let map = schema.at("x-kubernetes-map-type");
+    if map.is_set() {
+        typed("object", "x-kubernetes-map-type", errors);
+        map.one_of(&["atomic", "granular"], errors);
+    }
+    let (list, keys, items) =
+        (schema.at("x-kubernetes-list-type"), schema.at("x-kubernetes-list-map-keys"), schema.at("items"));
+    if list.is_set() {
+        let is_list = typed("array", "x-kubernetes-list-type", errors);
+        list.one_of(&["atomic", "set", "map"], errors);
+        let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
+        if is_list && list.text() == "set" {
+            let (inner_list, inner_map) =
+                (items.at("x-kubernetes-list-type"), items.at("x-kubernetes-map-type"));
+            if items.at("type").text() == "array" && inner_list.is_set() && inner_list.text() != "atomic" {
+                errors.push(inner_list.invalid(detail));
+            }
+            if items.at("type").text() == "object" && inner_map.text() != "atomic" {
+                errors.push(inner_map.invalid(detail));
+            }
+        }
+        if matches!(list.text(), "set" | "map") && items.at("nullable").is_true() {
+            errors.push(
+                items
+                    .at("nullable")
+                    .forbidden(format!("cannot be nullable when x-kubernetes-list-type is {}", list.text())),
+            );
+        }
+    }
+    if !keys.is_empty() && list.text() != "map" {
+        let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
+        errors.push(if list.is_empty() { list.missing(detail) } else { list.invalid(detail) });
+    }
+    if list.text() == "map" {
+        map_keys(&keys, &items, errors);
+    }
+}
+
+fn map_keys(keys: &At<'_>, items: &At<'_>, errors: &mut Errors) {
+    if keys.is_empty() {
+        errors.push(keys.missing("must not be empty if x-kubernetes-list-type is map"));
+    }
+    if !items.is_set() {
+        errors.push(items.missing("must have a schema if x-kubernetes-list-type is map"));
+        return;
+    }
+    if items.at("type").text() != "object" {
+        errors
+            .push(items.at("type").invalid("must be object if parent array's x-kubernetes-list-type is map"));
+        return;
+    }
+    let properties = items.at("properties");
+    let mut seen: Vec<String> = Vec::new();
+    for key in keys.items() {
+        let property = properties.key(key.text());
+        if !property.is_set() {
+            errors.push(keys.invalid("entries must all be names of item properties"));
+        } else if matches!(property.at("type").text(), "array" | "object") {
+            errors.push(
+                property
+                    .at("type")
+                    .invalid("must be a scalar type if parent array's x-kubernetes-list-type is map"),
+            );
+        } else {
+            let is_required = items.at("required").items().any(|required| required.text() == key.text());
+            if !is_required && !property.at("default").is_set() {
+                errors.push(property.at("default").missing("this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"));
+            }
+            if property.at("nullable").is_true() {
+                errors.push(
+                    property.at("nullable").forbidden(
+                        "this property is in x-kubernetes-list-map-keys, so it cannot be nullable",
+                    ),
+                );
+            }
+        }
+        if seen.iter().any(|seen| seen == key.text()) {
+            errors.push(keys.invalid("must not contain duplicate entries"));
+        }
+        seen.push(key.text().to_owned());
+    }
+}

@@ -1,0 +1,221 @@
+//! The schema of a custom resource, read once.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+use serde_json::Value;
+
+use super::{cel::Rule, format::Format};
+
+/// What a JSON value is, as schemas name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ty {
+    /// An object.
+    Object,
+    /// A list.
+    Array,
+    /// A text.
+    String,
+    /// A whole number.
+    Integer,
+    /// Any number.
+    Number,
+    /// True or false.
+    Boolean,
+}
+
+impl Ty {
+    /// The type of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "object" => Self::Object,
+            "array" => Self::Array,
+            "string" => Self::String,
+            "integer" => Self::Integer,
+            "number" => Self::Number,
+            "boolean" => Self::Boolean,
+            _ => return None,
+        })
+    }
+
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Object => "object",
+            Self::Array => "array",
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+        }
+    }
+}
+
+/// How items of a list are told apart.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) enum ListType {
+    /// They are not.
+    #[default]
+    Atomic,
+    /// By value.
+    Set,
+    /// By the values of these members.
+    Map(Vec<String>),
+}
+
+/// Members an object may have besides those that are named.
+#[derive(Debug, Default)]
+pub(crate) enum Additional {
+    /// None.
+    #[default]
+    None,
+    /// Any.
+    Any,
+    /// Any of this schema.
+    Of(Box<Structural>),
+}
+
+/// A schema, or a part of one.
+#[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a keyword of the schema language")]
+pub(crate) struct Structural {
+    pub(crate) ty: Option<Ty>,
+    pub(crate) format: Option<Format>,
+    /// The format as it was written, for the type of the field.
+    pub(crate) format_name: String,
+    pub(crate) is_nullable: bool,
+    pub(crate) is_int_or_string: bool,
+    pub(crate) keeps_unknown: bool,
+    pub(crate) is_embedded: bool,
+    pub(crate) is_atomic_map: bool,
+    pub(crate) list: ListType,
+    pub(crate) properties: BTreeMap<String, Structural>,
+    pub(crate) additional: Additional,
+    pub(crate) items: Option<Box<Structural>>,
+    pub(crate) default: Option<Value>,
+    pub(crate) required: Vec<String>,
+    pub(crate) allowed: Option<Vec<Value>>,
+    pub(crate) pattern: Option<Regex>,
+    pub(crate) bounds: Bounds,
+    pub(crate) all_of: Vec<Structural>,
+    pub(crate) any_of: Vec<Structural>,
+    pub(crate) one_of: Vec<Structural>,
+    pub(crate) not: Option<Box<Structural>>,
+    pub(crate) rules: Vec<Rule>,
+}
+
+/// How large, long or many.
+#[derive(Debug, Default)]
+pub(crate) struct Bounds {
+    pub(crate) minimum: Option<f64>,
+    pub(crate) maximum: Option<f64>,
+    pub(crate) excludes_minimum: bool,
+    pub(crate) excludes_maximum: bool,
+    pub(crate) multiple_of: Option<f64>,
+    pub(crate) min_length: Option<u64>,
+    pub(crate) max_length: Option<u64>,
+    pub(crate) min_items: Option<u64>,
+    pub(crate) max_items: Option<u64>,
+    pub(crate) min_properties: Option<u64>,
+    pub(crate) max_properties: Option<u64>,
+}
+
+impl Structural {
+    /// Reads a schema. What cannot be read counts as not there: a definition is checked before it is served.
+    pub(crate) fn read(schema: &Value) -> Self {
+        let flag = |name: &str| schema.get(name).and_then(Value::as_bool) == Some(true);
+        let text = |name: &str| schema.get(name).and_then(Value::as_str).unwrap_or_default();
+        let texts = |name: &str| -> Vec<String> {
+            let items = schema.get(name).and_then(Value::as_array);
+            items.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        let schemas = |name: &str| -> Vec<Self> {
+            schema.get(name).and_then(Value::as_array).into_iter().flatten().map(Self::read).collect()
+        };
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let ty = Ty::named(text("type"));
+        Self {
+            ty,
+            format: Format::for_type(ty, text("format")),
+            format_name: text("format").to_owned(),
+            is_nullable: flag("nullable"),
+            is_int_or_string: flag("x-kubernetes-int-or-string"),
+            keeps_unknown: flag("x-kubernetes-preserve-unknown-fields"),
+            is_embedded: flag("x-kubernetes-embedded-resource"),
+            is_atomic_map: text("x-kubernetes-map-type") == "atomic",
+            list: match text("x-kubernetes-list-type") {
+                "set" => ListType::Set,
+                "map" => ListType::Map(texts("x-kubernetes-list-map-keys")),
+                _ => ListType::Atomic,
+            },
+            properties: properties
+                .into_iter()
+                .flatten()
+                .map(|(name, property)| (name.clone(), Self::read(property)))
+                .collect(),
+            additional: match schema.get("additionalProperties") {
+                Some(Value::Bool(true)) => Additional::Any,
+                Some(of @ Value::Object(_)) => Additional::Of(Box::new(Self::read(of))),
+                _ => Additional::None,
+            },
+            items: schema
+                .get("items")
+                .filter(|items| items.is_object())
+                .map(|items| Box::new(Self::read(items))),
+            default: schema.get("default").filter(|default| !default.is_null()).cloned(),
+            required: texts("required"),
+            allowed: schema
+                .get("enum")
+                .and_then(Value::as_array)
+                .filter(|values| !values.is_empty())
+                .cloned(),
+            pattern: Some(text("pattern"))
+                .filter(|pattern| !pattern.is_empty())
+                .and_then(|pattern| Regex::new(pattern).ok()),
+            bounds: Bounds::read(schema),
+            all_of: schemas("allOf"),
+            any_of: schemas("anyOf"),
+            one_of: schemas("oneOf"),
+            not: schema.get("not").filter(|not| not.is_object()).map(|not| Box::new(Self::read(not))),
+            rules: Rule::read_all(schema),
+        }
+    }
+
+    /// The schema of a member, if it is known.
+    pub(crate) fn member(&self, name: &str) -> Option<&Self> {
+        self.properties.get(name).or(match &self.additional {
+            Additional::Of(schema) => Some(schema),
+            Additional::None | Additional::Any => None,
+        })
+    }
+
+    /// This schema or one below it has rules.
+    pub(crate) fn has_rules(&self) -> bool {
+        !self.rules.is_empty()
+            || self.properties.values().any(Self::has_rules)
+            || self.items.as_ref().is_some_and(|items| items.has_rules())
+            || matches!(&self.additional, Additional::Of(schema) if schema.has_rules())
+            || self.all_of.iter().any(Self::has_rules)
+    }
+}
+
+impl Bounds {
+    fn read(schema: &Value) -> Self {
+        let number = |name: &str| schema.get(name).and_then(Value::as_f64);
+        let count = |name: &str| schema.get(name).and_then(Value::as_u64);
+        let flag = |name: &str| schema.get(name).and_then(Value::as_bool) == Some(true);
+        Self {
+            minimum: number("minimum"),
+            maximum: number("maximum"),
+            excludes_minimum: flag("exclusiveMinimum"),
+            excludes_maximum: flag("exclusiveMaximum"),
+            multiple_of: number("multipleOf"),
+            min_length: count("minLength"),
+            max_length: count("maxLength"),
+            min_items: count("minItems"),
+            max_items: count("maxItems"),
+            min_properties: count("minProperties"),
+            max_properties: count("maxProperties"),
+        }
+    }
+}

@@ -1,0 +1,546 @@
+//! What is wrong with a custom object by its schema.
+//!
+//! The errors, their paths and even their doubles are those of the real server: a number that is no whole number is wrong
+//! twice, and what combinations of schemas find wrong has no path. A value that did not change is not checked again, so
+//! that objects outlive a schema that has become stricter.
+
+use serde_json::{Number, Value};
+
+use super::{
+    format::Format,
+    structural::{Additional, ListType, Structural, Ty},
+};
+use crate::field::{FieldError, FieldErrorKind};
+
+/// The path of errors that have none.
+pub(crate) const NO_PATH: &str = "<nil>";
+
+/// Checks a value by a schema. `base` is where the value is, empty for a whole object.
+pub(crate) fn validate(
+    value: &Value,
+    old: Option<&Value>,
+    schema: &Structural,
+    base: &str,
+) -> Vec<FieldError> {
+    let mut checker = Checker { base, path: String::new(), errors: Vec::new(), matched: 0 };
+    checker.check(value, old, schema);
+    checker.errors
+}
+
+struct Checker<'a> {
+    base: &'a str,
+    path: String,
+    errors: Vec<FieldError>,
+    /// Schemas that were tried; of alternatives that all fail, the one that got furthest is told about.
+    matched: usize,
+}
+
+impl Checker<'_> {
+    fn here(&self) -> String {
+        self.at(&self.path)
+    }
+
+    fn at(&self, path: &str) -> String {
+        let path = path.trim_start_matches('.');
+        match (self.base, path) {
+            ("", "") => NO_PATH.to_owned(),
+            (base, "") => base.to_owned(),
+            ("", path) => path.to_owned(),
+            (base, path) => format!("{base}.{path}"),
+        }
+    }
+
+    fn nowhere(&self) -> String {
+        if self.base.is_empty() { NO_PATH.to_owned() } else { self.base.to_owned() }
+    }
+
+    fn error(&mut self, kind: FieldErrorKind, value: Value, detail: String) {
+        let path = self.here();
+        self.errors.push(FieldError::new(kind, path, Some(value), detail));
+    }
+
+    fn invalid(&mut self, value: impl Into<Value>, detail: &str) {
+        let detail = format!("{} in body {detail}", self.path);
+        self.error(FieldErrorKind::Invalid, value.into(), detail);
+    }
+
+    fn unplaced(&mut self, detail: String) {
+        let path = self.nowhere();
+        self.errors.push(FieldError::new(FieldErrorKind::Invalid, path, Some("".into()), detail));
+    }
+
+    fn within(&mut self, step: &str, then: impl FnOnce(&mut Self)) {
+        let length = self.path.len();
+        self.path.push_str(step);
+        then(self);
+        self.path.truncate(length);
+    }
+
+    fn check(&mut self, value: &Value, old: Option<&Value>, schema: &Structural) {
+        self.matched += 1;
+        if old == Some(value) {
+            return;
+        }
+        self.check_type(value, schema);
+        if !value.is_null() {
+            self.combinations(value, old, schema);
+            match value {
+                Value::String(text) => self.text(text, schema),
+                Value::Number(number) => self.number(number, schema),
+                Value::Array(items) => self.list(items, old, schema),
+                Value::Object(_) => self.object(value, old, schema),
+                Value::Null | Value::Bool(_) => {}
+            }
+        }
+        if let Some(allowed) = &schema.allowed
+            && !allowed.iter().any(|allowed| is_same(allowed, value))
+        {
+            let names: Vec<String> = allowed
+                .iter()
+                .map(|allowed| {
+                    format!("{:?}", allowed.as_str().map_or_else(|| allowed.to_string(), str::to_owned))
+                })
+                .collect();
+            self.error(
+                FieldErrorKind::NotSupported,
+                value.clone(),
+                format!("supported values: {}", names.join(", ")),
+            );
+        }
+    }
+
+    fn check_type(&mut self, value: &Value, schema: &Structural) {
+        let (fits, wanted) = match (schema.ty, schema.is_int_or_string) {
+            (_, true) => (is_integer(value) || value.is_string(), "integer,string"),
+            (None, false) => return,
+            (Some(ty), false) => (has_type(value, ty), ty.name()),
+        };
+        if fits || (value.is_null() && schema.is_nullable) {
+            return;
+        }
+        let given = type_name(value);
+        let detail = format!("{} in body must be of type {wanted}: {given:?}", self.path);
+        self.error(FieldErrorKind::TypeInvalid, given.into(), detail);
+    }
+
+    fn text(&mut self, text: &str, schema: &Structural) {
+        let length = text.chars().count() as u64;
+        // One of these is told about, not all.
+        if let Some(most) = schema.bounds.max_length.filter(|most| length > *most) {
+            let path = self.here();
+            let detail = format!("may not be more than {most} bytes");
+            self.errors.push(FieldError::new(FieldErrorKind::TooLong, path, None, detail));
+        } else if let Some(least) = schema.bounds.min_length.filter(|least| length < *least) {
+            self.invalid(text, &format!("should be at least {least} chars long"));
+        } else if let Some(pattern) = schema.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
+            self.invalid(text, &format!("should match '{pattern}'"));
+        }
+        if let Some(Format::Text(check)) = schema.format
+            && !check(text)
+        {
+            let detail = format!("{} in body must be of type {}: {text:?}", self.path, schema.format_name);
+            self.error(FieldErrorKind::TypeInvalid, text.into(), detail);
+        }
+    }
+
+    fn number(&mut self, number: &Number, schema: &Structural) {
+        let value = number.as_f64().unwrap_or(f64::NAN);
+        if schema.ty == Some(Ty::Integer) {
+            let whole =
+                number.as_i64().or_else(|| (value.fract() == 0.0 && value.abs() < 9.2e18).then_some(0));
+            let wrong = match (whole, schema.format) {
+                (None, _) => Some("(default format)".to_owned()),
+                (Some(_), Some(Format::Int32))
+                    if value.abs() > 2_147_483_648.0 || value.to_bits() == 2_147_483_648_f64.to_bits() =>
+                {
+                    Some("with format int32".to_owned())
+                }
+                _ => None,
+            };
+            if let Some(format) = wrong {
+                let detail = format!("Checked value must be of type integer {format} in {}", self.path);
+                self.unplaced(detail);
+            }
+        }
+        let bounds = &schema.bounds;
+        if let Some(of) = bounds.multiple_of.filter(|of| *of > 0.0) {
+            let share = value / of;
+            if (share - share.round()).abs() > f64::EPSILON * share.abs().max(1.0) {
+                self.invalid(number.clone(), &format!("should be a multiple of {}", plain(of)));
+            }
+        }
+        if let Some(most) = bounds.maximum {
+            if bounds.excludes_maximum && value >= most {
+                self.invalid(number.clone(), &format!("should be less than {}", plain(most)));
+            } else if value > most {
+                self.invalid(number.clone(), &format!("should be less than or equal to {}", plain(most)));
+            }
+        }
+        if let Some(least) = bounds.minimum {
+            if bounds.excludes_minimum && value <= least {
+                self.invalid(number.clone(), &format!("should be greater than {}", plain(least)));
+            } else if value < least {
+                self.invalid(number.clone(), &format!("should be greater than or equal to {}", plain(least)));
+            }
+        }
+    }
+
+    fn list(&mut self, items: &[Value], old: Option<&Value>, schema: &Structural) {
+        if let Some(of) = &schema.items {
+            for (index, item) in items.iter().enumerate() {
+                let before = correlated(item, old, schema);
+                self.within(&format!("[{index}]"), |checker| checker.check(item, before, of));
+            }
+        }
+        let count = items.len() as u64;
+        if let Some(least) = schema.bounds.min_items.filter(|least| count < *least) {
+            self.invalid(count, &format!("should have at least {least} items"));
+        }
+        if let Some(most) = schema.bounds.max_items.filter(|most| count > *most) {
+            self.error(FieldErrorKind::TooMany, count.into(), format!("must have at most {most} items"));
+        }
+    }
+
+    fn object(&mut self, value: &Value, old: Option<&Value>, schema: &Structural) {
+        let Some(members) = value.as_object() else { return };
+        let count = members.len() as u64;
+        if let Some(least) = schema.bounds.min_properties.filter(|least| count < *least) {
+            self.invalid(count, &format!("should have at least {least} properties"));
+        }
+        if let Some(most) = schema.bounds.max_properties.filter(|most| count > *most) {
+            self.error(FieldErrorKind::TooMany, count.into(), format!("must have at most {most} items"));
+        }
+        for (name, member) in members {
+            let of = match (schema.properties.get(name), &schema.additional) {
+                (Some(property), _) => property,
+                (None, Additional::Of(of)) => of,
+                (None, _) => continue,
+            };
+            let before = old.and_then(|old| old.get(name));
+            let step = if self.path.is_empty() { name.clone() } else { format!(".{name}") };
+            self.within(&step, |checker| checker.check(member, before, of));
+        }
+        for name in &schema.required {
+            if !members.contains_key(name) {
+                let path = self.at(&format!("{}.{name}", self.path));
+                self.errors.push(FieldError::new(FieldErrorKind::Required, path, None, ""));
+            }
+        }
+    }
+
+    /// Tries a schema without telling what it finds wrong.
+    fn attempt(&self, value: &Value, old: Option<&Value>, schema: &Structural) -> (Vec<FieldError>, usize) {
+        let mut checker =
+            Checker { base: self.base, path: self.path.clone(), errors: Vec::new(), matched: 0 };
+        checker.check(value, old, schema);
+        (checker.errors, checker.matched)
+    }
+
+    fn combinations(&mut self, value: &Value, old: Option<&Value>, schema: &Structural) {
+        let is_int_or_string = schema.is_int_or_string && schema.any_of.len() == 2;
+        if !schema.any_of.is_empty() && !is_int_or_string {
+            let results: Vec<_> = schema.any_of.iter().map(|of| self.attempt(value, old, of)).collect();
+            if results.iter().all(|(errors, _)| !errors.is_empty()) {
+                self.unplaced(format!("\"{}\" must validate at least one schema (anyOf)", self.path));
+                self.errors.extend(best(results));
+            }
+        }
+        if !schema.one_of.is_empty() {
+            let results: Vec<_> = schema.one_of.iter().map(|of| self.attempt(value, old, of)).collect();
+            match results.iter().filter(|(errors, _)| errors.is_empty()).count() {
+                1 => {}
+                0 => {
+                    self.unplaced(format!(
+                        "\"{}\" must validate one and only one schema (oneOf). Found none valid",
+                        self.path
+                    ));
+                    self.errors.extend(best(results));
+                }
+                count => self.unplaced(format!(
+                    "\"{}\" must validate one and only one schema (oneOf). Found {count} valid alternatives",
+                    self.path
+                )),
+            }
+        }
+        if !schema.all_of.is_empty() {
+            let mut failed = 0;
+            for of in &schema.all_of {
+                let (errors, _) = self.attempt(value, old, of);
+                failed += usize::from(!errors.is_empty());
+                self.errors.extend(errors);
+            }
+            if failed > 0 {
+                let none = if failed == schema.all_of.len() { ". None validated" } else { "" };
+                self.unplaced(format!("\"{}\" must validate all the schemas (allOf){none}", self.path));
+            }
+        }
+        if let Some(not) = &schema.not
+            && self.attempt(value, old, not).0.is_empty()
+        {
+            self.unplaced(format!("\"{}\" must not validate the schema (not)", self.path));
+        }
+    }
+}
+
+/// The errors of the alternative that got furthest.
+fn best(results: Vec<(Vec<FieldError>, usize)>) -> Vec<FieldError> {
+    let mut best: Option<(Vec<FieldError>, usize)> = None;
+    for result in results {
+        if best.as_ref().is_none_or(|(_, matched)| result.1 > *matched) {
+            best = Some(result);
+        }
+    }
+    best.map(|(errors, _)| errors).unwrap_or_default()
+}
+
+/// What an item of a list was before, where items can be told apart.
+pub(crate) fn correlated<'a>(item: &Value, old: Option<&'a Value>, schema: &Structural) -> Option<&'a Value> {
+    let ListType::Map(keys) = &schema.list else { return None };
+    let olds = old?.as_array()?;
+    olds.iter().find(|old| keys.iter().all(|key| old.get(key) == item.get(key)))
+}
+
+fn is_integer(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => {
+            number.is_i64() || number.is_u64() || number.as_f64().is_some_and(|value| value.fract() == 0.0)
+        }
+        _ => false,
+    }
+}
+
+fn has_type(value: &Value, ty: Ty) -> bool {
+    match ty {
+        Ty::Object => value.is_object(),
+        Ty::Array => value.is_array(),
+        Ty::String => value.is_string(),
+        Ty::Integer => is_integer(value),
+        Ty::Number => value.is_number(),
+        Ty::Boolean => value.is_boolean(),
+    }
+}
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_i64() || number.is_u64() => "integer",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// Numbers are the same whatever way they are written.
+fn is_same(allowed: &Value, given: &Value) -> bool {
+    match (allowed, given) {
+        (Value::Number(left), Value::Number(right)) => match (left.as_i64(), right.as_i64()) {
+            (Some(left), Some(right)) => left == right,
+            _ => left.as_f64() == right.as_f64(),
+        },
+        _ => allowed == given,
+    }
+}
+
+/// `10` instead of `10.0`.
+fn plain(number: f64) -> String {
+    number.to_string()
+}
+
+/// What is wrong with lists whose items must differ.
+pub(crate) fn list_types(value: &Value, schema: &Structural, path: &str, errors: &mut Vec<FieldError>) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                if let Some(property) = schema.properties.get(name) {
+                    let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                    list_types(member, property, &path, errors);
+                } else if let Additional::Of(of) = &schema.additional {
+                    list_types(member, of, &format!("{path}[{name}]"), errors);
+                }
+            }
+        }
+        Value::Array(items) => {
+            let mut seen: Vec<Value> = Vec::new();
+            for (index, item) in items.iter().enumerate() {
+                let identity = match &schema.list {
+                    ListType::Atomic => None,
+                    ListType::Set => Some(item.clone()),
+                    ListType::Map(keys) => Some(
+                        keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone()))).collect(),
+                    ),
+                };
+                let Some(identity) = identity else { continue };
+                if seen.contains(&identity) {
+                    errors.push(FieldError::new(
+                        FieldErrorKind::Duplicate,
+                        format!("{path}[{index}]"),
+                        Some(identity),
+                        "",
+                    ));
+                } else {
+                    seen.push(identity);
+                }
+            }
+            if let Some(of) = &schema.items {
+                for (index, item) in items.iter().enumerate() {
+                    list_types(item, of, &format!("{path}[{index}]"), errors);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Objects inside an object must say what they are.
+pub(crate) fn embedded(value: &Value, schema: &Structural, path: &str, errors: &mut Vec<FieldError>) {
+    match value {
+        Value::Object(members) => {
+            if schema.is_embedded {
+                for name in ["apiVersion", "kind"] {
+                    let is_given =
+                        members.get(name).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+                    if !is_given {
+                        errors.push(FieldError::new(
+                            FieldErrorKind::Required,
+                            format!("{path}.{name}"),
+                            None,
+                            "must not be empty",
+                        ));
+                    }
+                }
+            }
+            for (name, member) in members {
+                if let Some(property) = schema.properties.get(name) {
+                    let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                    embedded(member, property, &path, errors);
+                } else if let Additional::Of(of) = &schema.additional {
+                    embedded(member, of, &format!("{path}[{name}]"), errors);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(of) = &schema.items {
+                for (index, item) in items.iter().enumerate() {
+                    embedded(item, of, &format!("{path}[{index}]"), errors);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{Structural, list_types, validate};
+
+    fn wrong(properties: &Value, spec: &Value) -> Vec<(String, &'static str)> {
+        let schema = Structural::read(
+            &json!({"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}),
+        );
+        let object = json!({"spec": spec});
+        let mut errors = validate(&object, None, &schema, "");
+        list_types(&object, &schema, "", &mut errors);
+        let mut found: Vec<_> = errors.into_iter().map(|error| (error.path, error.kind.reason())).collect();
+        found.sort_unstable();
+        found
+    }
+
+    #[test]
+    fn each_keyword_finds_what_it_is_for() {
+        const INVALID: &str = "FieldValueInvalid";
+        const KIND: &str = "FieldValueTypeInvalid";
+        const MISSING: &str = "FieldValueRequired";
+        type Row = (Value, Value, &'static [(&'static str, &'static str)]);
+        let table: &[Row] = &[
+            (json!({"type": "string", "minLength": 2}), json!("A"), &[("spec.x", INVALID)]),
+            (
+                json!({"type": "string", "maxLength": 2, "pattern": "^z"}),
+                json!("abc"),
+                &[("spec.x", "FieldValueTooLong")],
+            ),
+            (json!({"type": "string", "pattern": "^z"}), json!("abc"), &[("spec.x", INVALID)]),
+            (json!({"type": "string", "pattern": "^a"}), json!("abc"), &[]),
+            (json!({"type": "integer", "multipleOf": 2}), json!(3), &[("spec.x", INVALID)]),
+            (
+                json!({"type": "integer", "multipleOf": 2}),
+                json!(1.5),
+                &[("<nil>", INVALID), ("spec.x", INVALID), ("spec.x", KIND)],
+            ),
+            (json!({"type": "number", "multipleOf": 0.1}), json!(0.3), &[]),
+            (json!({"type": "integer"}), json!("1"), &[("spec.x", KIND)]),
+            (json!({"type": "integer"}), json!(2.0), &[]),
+            (json!({"type": "integer", "format": "int32"}), json!(3_000_000_000_i64), &[("<nil>", INVALID)]),
+            (
+                json!({"type": "integer", "maximum": 3, "exclusiveMaximum": true}),
+                json!(3),
+                &[("spec.x", INVALID)],
+            ),
+            (json!({"type": "integer", "minimum": 3}), json!(3), &[]),
+            (json!({"type": "string", "enum": ["A"]}), json!("B"), &[("spec.x", "FieldValueNotSupported")]),
+            (
+                json!({"type": "array", "minItems": 1, "items": {"type": "string"}}),
+                json!([]),
+                &[("spec.x", INVALID)],
+            ),
+            (
+                json!({"type": "array", "maxItems": 1, "items": {"type": "string"}}),
+                json!(["a", 2]),
+                &[("spec.x", "FieldValueTooMany"), ("spec.x[1]", KIND)],
+            ),
+            (json!({"type": "object", "required": ["y"]}), json!({}), &[("spec.x.y", MISSING)]),
+            (
+                json!({"type": "object", "additionalProperties": {"type": "integer"}}),
+                json!({"k": "x"}),
+                &[("spec.x.k", KIND)],
+            ),
+            (json!({"x-kubernetes-int-or-string": true}), json!(true), &[("spec.x", KIND)]),
+            (json!({"x-kubernetes-int-or-string": true}), json!("5%"), &[]),
+            (json!({"type": "string", "format": "ipv4"}), json!("x"), &[("spec.x", KIND)]),
+            (json!({"type": "string", "nullable": true}), json!(null), &[]),
+            (json!({"type": "string"}), json!(null), &[("spec.x", KIND)]),
+            (
+                json!({"type": "string", "oneOf": [{"pattern": "^a"}, {"pattern": "b$"}]}),
+                json!("ab"),
+                &[("<nil>", INVALID)],
+            ),
+            (
+                json!({"type": "string", "anyOf": [{"pattern": "^a"}, {"pattern": "b$"}]}),
+                json!("x"),
+                &[("<nil>", INVALID), ("spec.x", INVALID)],
+            ),
+            (json!({"type": "string", "not": {"pattern": "^a"}}), json!("ab"), &[("<nil>", INVALID)]),
+            (json!({"type": "string", "allOf": [{"pattern": "^a"}, {"pattern": "b$"}]}), json!("ab"), &[]),
+            (
+                json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}),
+                json!(["a", "a"]),
+                &[("spec.x[1]", "FieldValueDuplicate")],
+            ),
+            (
+                json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": {"type": "object", "properties": {"k": {"type": "string"}}}}),
+                json!([{"k": "a"}, {"k": "b"}, {"k": "a"}]),
+                &[("spec.x[2]", "FieldValueDuplicate")],
+            ),
+        ];
+        for (schema, value, wanted) in table {
+            let wanted: Vec<(String, &str)> =
+                wanted.iter().map(|(path, reason)| ((*path).to_owned(), *reason)).collect();
+            assert_eq!(wrong(&json!({"x": schema}), &json!({"x": value})), wanted, "{schema} {value}");
+        }
+    }
+
+    #[test]
+    fn what_did_not_change_outlives_a_stricter_schema() {
+        let schema = Structural::read(&json!({"type": "object", "properties": {
+            "l": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
+                "items": {"type": "object", "properties": {"k": {"type": "string"}, "n": {"type": "integer", "minimum": 5}}}}}}));
+        let old = json!({"l": [{"k": "a", "n": 1}, {"k": "b", "n": 9}]});
+        let moved = json!({"l": [{"k": "b", "n": 8}, {"k": "a", "n": 1}]});
+        assert_eq!(validate(&moved, Some(&old), &schema, ""), []);
+        let worse = json!({"l": [{"k": "a", "n": 2}]});
+        assert_eq!(validate(&worse, Some(&old), &schema, "")[0].path, "l[0].n");
+    }
+}

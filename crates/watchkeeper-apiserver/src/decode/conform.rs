@@ -1,0 +1,166 @@
+//! An object beside its schema: members nobody knows, values of the wrong type.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+use super::scalar;
+use crate::schema::{Scalar, Shape, Struct, TypeRef};
+
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
+/// How far an object is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// A built-in type: everything in it is of its type or the object is refused.
+    BuiltIn,
+    /// A custom type: only members nobody knows are of interest; the rest is for validation, which names every mistake.
+    Custom,
+}
+
+/// What a walk over an object found.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    /// Paths of members that are not in the schema; they are gone from the object.
+    pub(super) unknown: Vec<String>,
+}
+
+/// Checks `object` against `ty`, brings its values into the form the server writes and drops members nobody knows.
+pub(super) fn conform(object: &mut Value, ty: &TypeRef, mode: Mode) -> Result<Findings, String> {
+    let mut walk = Walk { path: String::new(), findings: Findings::default() };
+    match mode {
+        Mode::BuiltIn => walk.value(object, ty, mode)?,
+        Mode::Custom => walk.resource(object, ty)?,
+    }
+    Ok(walk.findings)
+}
+
+struct Walk {
+    path: String,
+    findings: Findings,
+}
+
+impl Walk {
+    /// A whole object of a custom type: its metadata is what metadata always is.
+    fn resource(&mut self, object: &mut Value, ty: &TypeRef) -> Result<(), String> {
+        let Value::Object(members) = object else { return Ok(()) };
+        for name in ["apiVersion", "kind"] {
+            if let Some(value) = members.get_mut(name) {
+                self.within(name, |walk| walk.value(value, &text(), Mode::BuiltIn))?;
+            }
+        }
+        let mut metadata = members.remove("metadata");
+        if let Some(metadata) = &mut metadata {
+            self.within("metadata", |walk| {
+                walk.value(metadata, &TypeRef::builtin_named(OBJECT_META), Mode::BuiltIn)
+            })?;
+        }
+        if let Shape::Struct(of) = ty.shape() {
+            self.members(members, of, ty, Mode::Custom, true)?;
+        }
+        members.extend(
+            metadata.filter(|metadata| !metadata.is_null()).map(|metadata| ("metadata".to_owned(), metadata)),
+        );
+        Ok(())
+    }
+
+    fn value(&mut self, value: &mut Value, ty: &TypeRef, mode: Mode) -> Result<(), String> {
+        match (value, ty.shape()) {
+            (Value::Object(members), Shape::Struct(of)) => {
+                self.members(members, of, ty, mode, of.is_embedded_resource)
+            }
+            (Value::Object(members), Shape::Map { value: of, .. }) => {
+                let of = ty.at(*of);
+                for (key, value) in members.iter_mut() {
+                    self.within(key, |walk| walk.element(value, &of, mode))?;
+                }
+                Ok(())
+            }
+            (Value::Array(items), Shape::List { item, .. }) => {
+                let item = ty.at(*item);
+                for (place, value) in items.iter_mut().enumerate() {
+                    let length = self.path.len();
+                    _ = write!(self.path, "[{place}]");
+                    self.element(value, &item, mode)?;
+                    self.path.truncate(length);
+                }
+                Ok(())
+            }
+            (_, Shape::Any) | (Value::Null, _) => Ok(()),
+            (value, Shape::Scalar(of)) if mode == Mode::BuiltIn => {
+                scalar::conform(value, *of).map_err(|wrong| format!("json: {wrong} (at {})", self.path))
+            }
+            (value, _) if mode == Mode::BuiltIn => Err(format!(
+                "json: cannot unmarshal {} into Go struct field {} of type {}",
+                scalar::json_type(value),
+                self.path,
+                ty.name().and_then(|name| name.rsplit('.').next()).unwrap_or("list or map"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// A value of a list or a map: null is the zero of its type there, as in Go.
+    fn element(&mut self, value: &mut Value, ty: &TypeRef, mode: Mode) -> Result<(), String> {
+        if value.is_null() && mode == Mode::BuiltIn {
+            *value = match ty.shape() {
+                Shape::Scalar(Scalar::String | Scalar::Bytes) => "".into(),
+                Shape::Scalar(Scalar::Int32 | Scalar::Int64 | Scalar::Number | Scalar::IntOrString) => {
+                    0.into()
+                }
+                Shape::Scalar(Scalar::Boolean) => false.into(),
+                Shape::Scalar(Scalar::Quantity) => "0".into(),
+                Shape::Struct(_) => Value::Object(Map::new()),
+                _ => Value::Null,
+            };
+        }
+        self.value(value, ty, mode)
+    }
+
+    fn members(
+        &mut self,
+        members: &mut Map<String, Value>,
+        of: &Struct,
+        ty: &TypeRef,
+        mode: Mode,
+        is_resource: bool,
+    ) -> Result<(), String> {
+        let mut unknown = Vec::new();
+        for (name, value) in members.iter_mut() {
+            let known = ty.field(name).map(|field| field.ty).or(of.others);
+            if let Some(known) = known {
+                self.within(name, |walk| walk.value(value, &ty.at(known), mode))?;
+            } else if !(is_resource && matches!(name.as_str(), "apiVersion" | "kind" | "metadata")) {
+                unknown.push(name.clone());
+            }
+        }
+        for name in unknown {
+            members.remove(&name);
+            let path = if self.path.is_empty() { name } else { format!("{}.{name}", self.path) };
+            self.findings.unknown.push(path);
+        }
+        if mode == Mode::BuiltIn {
+            members.retain(|_, value| !value.is_null());
+        }
+        Ok(())
+    }
+
+    fn within(
+        &mut self,
+        name: &str,
+        walk: impl FnOnce(&mut Self) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let length = self.path.len();
+        if length > 0 {
+            self.path.push('.');
+        }
+        self.path.push_str(name);
+        walk(self)?;
+        self.path.truncate(length);
+        Ok(())
+    }
+}
+
+fn text() -> TypeRef {
+    TypeRef::builtin_named(OBJECT_META).member("name").unwrap_or_else(TypeRef::any)
+}

@@ -1,0 +1,343 @@
+//! Request bodies, read by the schema of what they should be.
+//!
+//! A body is JSON, YAML or protobuf. What comes out is an object with apiVersion and kind, its values in the form the server
+//! writes them, without members the schema does not know. Those, and keys given twice, are refused, told or forgotten as
+//! the request asks.
+
+mod conform;
+mod document;
+mod scalar;
+
+use serde_json::Value;
+
+use crate::{
+    field::{FieldError, FieldErrorKind},
+    kinds::{GroupVersionKind, Kind},
+    protobuf::{self, Envelope},
+    rest::errors,
+    schema::TypeRef,
+    status::ApiError,
+};
+
+use conform::Mode;
+use document::Document;
+
+/// What a request asks for when its body has members nobody knows, or keys twice (`fieldValidation`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FieldValidation {
+    /// They are dropped.
+    Ignore,
+    /// They are dropped and told in `Warning` headers.
+    #[default]
+    Warn,
+    /// The request fails.
+    Strict,
+}
+
+/// A body that was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decoded {
+    /// The object, with apiVersion and kind.
+    pub object: Value,
+    /// What to tell the client in `Warning` headers.
+    pub warnings: Vec<String>,
+}
+
+/// An object that was checked against its schema.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checked {
+    /// The object, without members nobody knows.
+    pub object: Value,
+    /// `unknown field "spec.x"`, one for each of them.
+    pub problems: Vec<String>,
+}
+
+/// The form of a body, or of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MediaType {
+    /// `application/json`.
+    Json,
+    /// `application/yaml`.
+    Yaml,
+    /// `application/vnd.kubernetes.protobuf`.
+    Protobuf,
+}
+
+impl MediaType {
+    /// The form a `Content-Type` names; JSON if there is none.
+    pub fn of(content_type: Option<&str>) -> Option<Self> {
+        let essence = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+        match essence.to_ascii_lowercase().as_str() {
+            "" | "application/json" => Some(Self::Json),
+            "application/yaml" => Some(Self::Yaml),
+            "application/vnd.kubernetes.protobuf" => Some(Self::Protobuf),
+            _ => None,
+        }
+    }
+}
+
+/// Reads the body of a create or an update of `kind`.
+///
+/// # Errors
+/// 415 for forms that are not read, 400 for bodies that are not an object of the kind.
+pub fn body(
+    content_type: Option<&str>,
+    body: &[u8],
+    kind: &Kind,
+    validation: FieldValidation,
+) -> Result<Decoded, ApiError> {
+    let expected = Expected { gvk: &kind.gvk, ty: &kind.ty, is_custom: kind.custom.is_some(), also: &[] };
+    expected.read(content_type, body, validation)
+}
+
+/// Reads a body of the type of a subresource (`Scale`, `Eviction`, `TokenRequest`).
+///
+/// # Errors
+/// As [`body`].
+pub fn subresource(
+    content_type: Option<&str>,
+    body: &[u8],
+    gvk: &GroupVersionKind,
+    validation: FieldValidation,
+) -> Result<Decoded, ApiError> {
+    let ty = TypeRef::builtin(crate::schema::builtin().find_kind(gvk));
+    // An eviction of the version that went away is read like the one that stayed.
+    let also: &[&str] = if gvk.kind == "Eviction" { &["policy/v1beta1"] } else { &[] };
+    Expected { gvk, ty: &ty, is_custom: false, also }.read(content_type, body, validation)
+}
+
+/// Reads the options a delete may have as its body; an object without members if it has none.
+///
+/// # Errors
+/// As [`body`].
+pub fn delete_options(content_type: Option<&str>, body: &[u8]) -> Result<Value, ApiError> {
+    if body.is_empty() {
+        return Ok(Value::Object(serde_json::Map::new()));
+    }
+    let gvk = GroupVersionKind::new("", "v1", "DeleteOptions");
+    let ty = TypeRef::builtin_named("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions");
+    // Every group has options of the same form under its own versions.
+    let expected = Expected { gvk: &gvk, ty: &ty, is_custom: false, also: &["*"] };
+    expected.read(content_type, body, FieldValidation::Ignore).map(|decoded| decoded.object)
+}
+
+/// Reads the body of an apply, YAML or JSON, as it stands: apply itself checks it. Keys given twice are refused if the request
+/// is strict about them.
+///
+/// # Errors
+/// 400 for bodies that are not a document.
+pub fn applied(body: &[u8], validation: FieldValidation) -> Result<Decoded, ApiError> {
+    let Document { value, duplicates } = Document::from_yaml(body)
+        .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
+    let problems: Vec<String> = duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
+    match validation {
+        FieldValidation::Strict if !problems.is_empty() => {
+            Err(ApiError::bad_request(format!("error strict decoding YAML: {}", problems.join(", "))))
+        }
+        FieldValidation::Warn => Ok(Decoded { object: value, warnings: problems }),
+        _ => Ok(Decoded { object: value, warnings: Vec::new() }),
+    }
+}
+
+/// Reads the body of a patch that is not an apply, as it stands, and says which keys in it were given twice.
+///
+/// # Errors
+/// 400 for bodies that are not JSON.
+pub fn patch(body: &[u8]) -> Result<(Value, Vec<String>), ApiError> {
+    let Document { value, duplicates } =
+        Document::from_json(body).map_err(|_| ApiError::bad_request("invalid JSON patch"))?;
+    Ok((value, duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect()))
+}
+
+/// Checks an object that was put together from a stored one and a patch.
+///
+/// # Errors
+/// The sentence about a value of the wrong type.
+pub fn check(mut object: Value, kind: &Kind) -> Result<Checked, String> {
+    let findings = conform::conform(&mut object, &kind.ty, mode(kind.custom.is_some()))?;
+    Ok(Checked {
+        object,
+        problems: findings.unknown.iter().map(|path| format!("unknown field {path:?}")).collect(),
+    })
+}
+
+/// 422 about a custom object that says it is of another kind: custom objects are read whatever they say they are, and then
+/// found wrong.
+pub(crate) fn wrong_kind(object: &Value, expected: &GroupVersionKind) -> ApiError {
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+    let given = text(object.get("kind"));
+    let wrong = FieldError::new(
+        FieldErrorKind::Invalid,
+        "kind",
+        Some(given.as_str().into()),
+        format!("must be {}", expected.kind),
+    );
+    errors::invalid_as(&given, &expected.group, &text(object.pointer("/metadata/name")), &[wrong])
+}
+
+fn mode(is_custom: bool) -> Mode {
+    if is_custom { Mode::Custom } else { Mode::BuiltIn }
+}
+
+/// What a body should be.
+struct Expected<'a> {
+    gvk: &'a GroupVersionKind,
+    ty: &'a TypeRef,
+    is_custom: bool,
+    /// Further versions that are taken for the same.
+    also: &'a [&'a str],
+}
+
+impl Expected<'_> {
+    fn read(
+        &self,
+        content_type: Option<&str>,
+        body: &[u8],
+        validation: FieldValidation,
+    ) -> Result<Decoded, ApiError> {
+        let form =
+            MediaType::of(content_type).filter(|form| !(self.is_custom && *form == MediaType::Protobuf));
+        let Document { value: mut object, duplicates } = match form {
+            None => return Err(self.unsupported()),
+            Some(MediaType::Json) => self.typed(Document::from_json(body), body, "json parse error: ")?,
+            Some(MediaType::Yaml) => {
+                let document = Document::from_yaml(body)
+                    .map_err(|error| format!("error converting YAML to JSON: {error}"));
+                self.typed(document, body, "")?
+            }
+            Some(MediaType::Protobuf) => Document { value: self.protobuf(body)?, duplicates: Vec::new() },
+        };
+        let findings = conform::conform(&mut object, self.ty, mode(self.is_custom))
+            .map_err(|wrong| self.cannot_be_handled(&self.gvk.kind, &self.gvk.version, &wrong))?;
+        let repeated = duplicates.iter().filter(|path| {
+            !findings.unknown.iter().any(|unknown| {
+                path.strip_prefix(unknown.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+            })
+        });
+        let problems: Vec<String> = repeated
+            .map(|path| format!("duplicate field {path:?}"))
+            .chain(findings.unknown.iter().map(|path| format!("unknown field {path:?}")))
+            .collect();
+        match validation {
+            FieldValidation::Strict if !problems.is_empty() => {
+                let wrong = format!("strict decoding error: {}", problems.join(", "));
+                Err(self.cannot_be_handled(&self.gvk.kind, &self.gvk.version, &wrong))
+            }
+            FieldValidation::Warn => Ok(Decoded { object, warnings: problems }),
+            _ => Ok(Decoded { object, warnings: Vec::new() }),
+        }
+    }
+
+    /// Sees to it that a document is an object of the kind, and says of which.
+    fn typed(
+        &self,
+        document: Result<Document, String>,
+        body: &[u8],
+        prefix: &str,
+    ) -> Result<Document, ApiError> {
+        let unrecognized =
+            |wrong: &str| self.unrecognized(&format!("couldn't get version/kind; {prefix}{wrong}"), body);
+        let mut document = document.map_err(|error| unrecognized(&error))?;
+        let Value::Object(members) = &mut document.value else {
+            let found = scalar::json_type(&document.value);
+            return Err(unrecognized(&format!(
+                "json: cannot unmarshal {found} into Go value of type struct"
+            )));
+        };
+        let word = |name: &str| match members.get(name) {
+            None | Some(Value::Null) => Ok(String::new()),
+            Some(Value::String(text)) => Ok(text.clone()),
+            Some(other) => {
+                let found = scalar::json_type(other);
+                Err(unrecognized(&format!(
+                    "json: cannot unmarshal {found} into Go struct field .{name} of type string"
+                )))
+            }
+        };
+        let (api_version, kind) = (word("apiVersion")?, word("kind")?);
+        let is_own_version = api_version.is_empty() || api_version == self.gvk.api_version();
+        if self.is_custom && is_own_version && !kind.is_empty() && kind != self.gvk.kind {
+            return Err(wrong_kind(&Value::Object(members.clone()), self.gvk));
+        }
+        self.accept(&api_version, &kind)?;
+        members.insert("apiVersion".into(), self.gvk.api_version().into());
+        members.insert("kind".into(), self.gvk.kind.clone().into());
+        Ok(document)
+    }
+
+    fn protobuf(&self, body: &[u8]) -> Result<Value, ApiError> {
+        let Some(message) = body.strip_prefix(&protobuf::MAGIC) else {
+            let wrong = format!(
+                "provided data does not appear to be a protobuf message, expected prefix {:?}",
+                protobuf::MAGIC
+            )
+            .replace(',', "");
+            return Err(self.unrecognized(&wrong, body));
+        };
+        let envelope =
+            Envelope::open(message).map_err(|wrong| self.unrecognized(&wrong.to_string(), body))?;
+        self.accept(envelope.api_version, envelope.kind)?;
+        let mut object = protobuf::read(envelope.raw, self.ty)
+            .map_err(|wrong| self.cannot_be_handled(&self.gvk.kind, &self.gvk.version, &wrong.to_string()))?;
+        object["apiVersion"] = self.gvk.api_version().into();
+        object["kind"] = self.gvk.kind.clone().into();
+        Ok(object)
+    }
+
+    /// A version and kind that may be left out, and otherwise must be the right ones.
+    fn accept(&self, api_version: &str, kind: &str) -> Result<(), ApiError> {
+        let is_kind = kind.is_empty() || kind == self.gvk.kind;
+        let is_version = api_version.is_empty() || api_version == self.gvk.api_version();
+        if is_kind && (is_version || self.also.iter().any(|also| *also == "*" || *also == api_version)) {
+            return Ok(());
+        }
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let given =
+            GroupVersionKind::new(group, version, if kind.is_empty() { &self.gvk.kind } else { kind });
+        let is_other_version =
+            is_kind && group == self.gvk.group && crate::schema::builtin().find_kind(&given).is_some();
+        if is_other_version || (self.is_custom && !is_version) {
+            return Err(ApiError::bad_request(format!(
+                "the API version in the data ({api_version}) does not match the expected API version ({})",
+                self.gvk.api_version()
+            )));
+        }
+        let wrong = if crate::schema::builtin().find_kind(&given).is_some() {
+            format!("converting ({version}.{}) to ({}): unknown conversion", given.kind, self.gvk.kind)
+        } else {
+            format!("no kind {:?} is registered for version {api_version:?}", given.kind)
+        };
+        Err(self.cannot_be_handled(&given.kind, version, &wrong))
+    }
+
+    fn unsupported(&self) -> ApiError {
+        let protobuf = if self.is_custom { "" } else { ", application/vnd.kubernetes.protobuf" };
+        ApiError::new(
+            415,
+            "UnsupportedMediaType",
+            format!(
+                "the body of the request was in an unknown format - accepted media types include: application/json, \
+                 application/yaml{protobuf}"
+            ),
+        )
+    }
+
+    fn cannot_be_handled(&self, kind: &str, version: &str, wrong: &str) -> ApiError {
+        let expected = &self.gvk.kind;
+        ApiError::bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a {expected}: {wrong}"
+        ))
+    }
+
+    fn unrecognized(&self, wrong: &str, body: &[u8]) -> ApiError {
+        let expected = &self.gvk.kind;
+        let summary = if body.is_empty() { "<empty>".to_owned() } else { format!("{} bytes", body.len()) };
+        ApiError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {expected}): {wrong} ({summary})"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests;

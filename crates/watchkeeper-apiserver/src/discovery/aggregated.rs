@@ -1,0 +1,120 @@
+//! Discovery all at once.
+
+use serde_json::{Value, json};
+
+use crate::kinds::{Group, GroupVersionKind, Kind, Kinds};
+
+/// The version of the document a client asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// `apidiscovery.k8s.io/v2`.
+    V2,
+    /// `apidiscovery.k8s.io/v2beta1`, for clients before 1.30.
+    V2Beta1,
+}
+
+impl Form {
+    /// Its version, as in `Accept` and `Content-Type`.
+    pub fn version(self) -> &'static str {
+        match self {
+            Self::V2 => "v2",
+            Self::V2Beta1 => "v2beta1",
+        }
+    }
+
+    /// The `Content-Type` of the document.
+    pub fn content_type(self) -> String {
+        format!("application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList", self.version())
+    }
+}
+
+/// `/api` (only the core group) or `/apis` (all others) with everything in it.
+pub fn aggregated(kinds: &Kinds, is_core: bool, form: Form) -> Value {
+    let groups: Vec<Value> = kinds
+        .groups()
+        .iter()
+        .filter(|group| group.name.is_empty() == is_core)
+        .map(|group| describe(group))
+        .collect();
+    json!({
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": format!("apidiscovery.k8s.io/{}", form.version()),
+        "metadata": {},
+        "items": groups,
+    })
+}
+
+fn describe(group: &Group) -> Value {
+    let versions: Vec<Value> = group
+        .versions
+        .iter()
+        .map(|version| {
+            let resources: Vec<Value> = version.kinds.iter().map(|kind| describe_kind(kind)).collect();
+            json!({"version": version.version, "resources": resources, "freshness": "Current"})
+        })
+        .collect();
+    let metadata = if group.name.is_empty() { json!({}) } else { json!({"name": group.name}) };
+    json!({"metadata": metadata, "versions": versions})
+}
+
+fn describe_kind(kind: &Kind) -> Value {
+    let mut resource = json!({
+        "resource": kind.plural,
+        "responseKind": response_kind(&kind.gvk, kind),
+        "scope": if kind.is_namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": kind.singular,
+        "verbs": kind.verbs,
+    });
+    if !kind.short_names.is_empty() {
+        resource["shortNames"] = json!(kind.short_names);
+    }
+    if !kind.categories.is_empty() {
+        resource["categories"] = json!(kind.categories);
+    }
+    if !kind.subresources.is_empty() {
+        let subresources = kind.subresources.iter().map(|subresource| {
+            json!({
+                "subresource": subresource.name,
+                "responseKind": response_kind(&subresource.gvk, kind),
+                "verbs": subresource.verbs,
+            })
+        });
+        resource["subresources"] = subresources.collect();
+    }
+    resource
+}
+
+/// Built-in kinds leave out the group and version they are found under; custom kinds do not.
+fn response_kind(gvk: &GroupVersionKind, of: &Kind) -> Value {
+    let is_own = (&gvk.group, &gvk.version) == (&of.gvk.group, &of.gvk.version) && of.custom.is_none();
+    let (group, version) = if is_own { ("", "") } else { (gvk.group.as_str(), gvk.version.as_str()) };
+    json!({"group": group, "version": version, "kind": gvk.kind})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{discovery::etag, kinds::Registry};
+
+    #[test]
+    fn the_two_documents_have_everything_once() {
+        let kinds = Registry::new().kinds();
+        let count = |document: &Value| -> usize {
+            let groups = document["items"].as_array().unwrap().iter();
+            let versions = groups.flat_map(|group| group["versions"].as_array().unwrap());
+            versions.map(|version| version["resources"].as_array().unwrap().len()).sum()
+        };
+        let (core, others) = (aggregated(&kinds, true, Form::V2), aggregated(&kinds, false, Form::V2));
+        assert_eq!((count(&core), count(&others)), (17, 55));
+        assert_eq!(aggregated(&kinds, true, Form::V2Beta1)["apiVersion"], "apidiscovery.k8s.io/v2beta1");
+    }
+
+    #[test]
+    fn the_same_document_has_the_same_etag() {
+        let document = || aggregated(&Registry::new().kinds(), false, Form::V2).to_string();
+        let tag = etag(document().as_bytes());
+        assert_eq!(tag, etag(document().as_bytes()));
+        assert_ne!(tag, etag(b""));
+        assert_eq!(tag.len(), 130);
+    }
+}

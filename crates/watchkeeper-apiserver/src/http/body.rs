@@ -1,0 +1,67 @@
+//! The body of an answer: bytes that are there, or frames that come.
+
+use std::{
+    convert::Infallible,
+    fmt,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use futures_util::Stream;
+use http_body::{Frame, SizeHint};
+
+/// The body of an answer.
+pub struct ResponseBody(Inner);
+
+enum Inner {
+    Whole(Option<Bytes>),
+    Frames(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+}
+
+impl ResponseBody {
+    pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
+        Self(Inner::Whole(Some(bytes.into()).filter(|bytes| !bytes.is_empty())))
+    }
+
+    pub(crate) fn frames(frames: impl Stream<Item = Bytes> + Send + 'static) -> Self {
+        Self(Inner::Frames(Box::pin(frames)))
+    }
+}
+
+impl fmt::Debug for ResponseBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Inner::Whole(bytes) => write!(f, "{} bytes", bytes.as_ref().map_or(0, Bytes::len)),
+            Inner::Frames(_) => f.write_str("a stream of frames"),
+        }
+    }
+}
+
+impl http_body::Body for ResponseBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match &mut self.0 {
+            Inner::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Inner::Frames(frames) => {
+                frames.as_mut().poll_next(context).map(|frame| frame.map(|frame| Ok(Frame::data(frame))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self.0, Inner::Whole(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Inner::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
+            Inner::Frames(_) => SizeHint::default(),
+        }
+    }
+}

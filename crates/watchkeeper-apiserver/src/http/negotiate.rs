@@ -1,0 +1,197 @@
+//! Which representation a client is sent.
+
+use crate::{
+    discovery,
+    rest::represent::{Form, IncludeObject},
+    status::{ApiError, Details},
+};
+
+/// The media type of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Media {
+    /// JSON.
+    Json,
+    /// YAML.
+    Yaml,
+    /// Protobuf, for objects of built-in kinds.
+    Protobuf,
+}
+
+impl Media {
+    /// The header of it.
+    pub(crate) fn content_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Yaml => "application/yaml",
+            Self::Protobuf => "application/vnd.kubernetes.protobuf",
+        }
+    }
+}
+
+/// What a client is sent, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Representation {
+    /// The media type.
+    pub(crate) media: Media,
+    /// The form of objects.
+    pub(crate) form: Form,
+}
+
+impl Default for Representation {
+    fn default() -> Self {
+        Self { media: Media::Json, form: Form::Plain }
+    }
+}
+
+const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+const ACCEPTED_IN_WATCH: &str =
+    "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+
+/// One range of an Accept header.
+struct Range<'a> {
+    media_type: &'a str,
+    parameters: Vec<(&'a str, &'a str)>,
+    quality: f32,
+}
+
+impl<'a> Range<'a> {
+    fn read(text: &'a str) -> Self {
+        let mut parts = text.split(';').map(str::trim);
+        let media_type = parts.next().unwrap_or_default();
+        let parameters: Vec<(&str, &str)> = parts
+            .filter_map(|part| part.split_once('='))
+            .map(|(name, value)| (name.trim(), value.trim()))
+            .collect();
+        let quality =
+            parameters.iter().find(|(name, _)| *name == "q").and_then(|(_, value)| value.parse().ok());
+        Self { media_type, parameters, quality: quality.unwrap_or(1.0) }
+    }
+
+    fn parameter(&self, name: &str) -> Option<&'a str> {
+        self.parameters.iter().find(|(other, _)| *other == name).map(|(_, value)| *value)
+    }
+}
+
+/// Chooses the representation of an answer. An error is sent in what the second half says.
+pub(crate) fn negotiate(
+    accept: Option<&str>,
+    include: Option<&str>,
+    is_watch: bool,
+) -> Result<Representation, (ApiError, Media)> {
+    let accept = accept.unwrap_or_default();
+    if accept.trim().is_empty() {
+        return Ok(Representation::default());
+    }
+    let mut ranges: Vec<Range<'_>> = accept.split(',').map(|text| Range::read(text.trim())).collect();
+    let is_known = |range: &Range<'_>| {
+        matches!(
+            range.media_type,
+            "" | "*/*" | "application/json" | "application/yaml" | "application/vnd.kubernetes.protobuf"
+        )
+    };
+    if !ranges.iter().any(is_known) {
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {ACCEPTED}");
+        let error = ApiError::new(406, "NotAcceptable", message).with_details(Details::default());
+        return Err((error, Media::Json));
+    }
+    ranges.sort_by(|one, other| other.quality.total_cmp(&one.quality));
+    let mut fallback = Media::Json;
+    for range in &ranges {
+        let media = match range.media_type {
+            "application/json" | "*/*" => Media::Json,
+            // Metadata and tables are sent as JSON, to clients that take it: those that ask for protobuf do.
+            "application/vnd.kubernetes.protobuf" if range.parameter("as").is_some() => continue,
+            "application/vnd.kubernetes.protobuf" => Media::Protobuf,
+            "application/yaml" if is_watch => {
+                fallback = Media::Yaml;
+                continue;
+            }
+            "application/yaml" => Media::Yaml,
+            _ => continue,
+        };
+        if let Some(form) = form_of(range, include) {
+            return Ok(Representation { media, form });
+        }
+    }
+    let accepted = if is_watch { ACCEPTED_IN_WATCH } else { ACCEPTED };
+    let message = format!("only the following media types are accepted: {accepted}");
+    Err((ApiError::new(406, "NotAcceptable", message), fallback))
+}
+
+/// The form of a discovery document that has everything in it, if the client asks for one before it asks for plain JSON.
+pub(crate) fn aggregated(accept: Option<&str>) -> Option<discovery::Form> {
+    for range in accept?.split(',').map(|text| Range::read(text.trim())) {
+        match (range.media_type, range.parameter("as"), range.parameter("v")) {
+            ("application/json", Some("APIGroupDiscoveryList"), Some("v2")) => {
+                return Some(discovery::Form::V2);
+            }
+            ("application/json", Some("APIGroupDiscoveryList"), Some("v2beta1")) => {
+                return Some(discovery::Form::V2Beta1);
+            }
+            ("application/json" | "*/*", None, _) => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The form a range asks for; none if there is no such form.
+fn form_of(range: &Range<'_>, include: Option<&str>) -> Option<Form> {
+    let Some(form) = range.parameter("as") else { return Some(Form::Plain) };
+    let version = range.parameter("v").unwrap_or_default();
+    if range.parameter("g") != Some("meta.k8s.io") || !matches!(version, "v1" | "v1beta1") {
+        return None;
+    }
+    let version = version.to_owned();
+    match form {
+        "PartialObjectMetadata" => Some(Form::Metadata { version, is_list: false }),
+        "PartialObjectMetadataList" => Some(Form::Metadata { version, is_list: true }),
+        "Table" => Some(Form::Table {
+            version,
+            include: match include {
+                Some("Object") => IncludeObject::Object,
+                Some("None") => IncludeObject::None,
+                _ => IncludeObject::Metadata,
+            },
+        }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(accept: &str, is_watch: bool) -> u16 {
+        negotiate(Some(accept), None, is_watch).map_or_else(|(error, _)| error.code, |_| 200)
+    }
+
+    #[test]
+    fn the_first_form_that_exists_is_taken() {
+        let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+        let chosen = negotiate(Some(table), Some("Object"), false).unwrap();
+        let form = Form::Table { version: "v1".into(), include: IncludeObject::Object };
+        assert_eq!(chosen, Representation { media: Media::Json, form });
+        let unknown = "application/json;as=Other;v=v1;g=meta.k8s.io,application/yaml";
+        let chosen = negotiate(Some(unknown), None, false).unwrap();
+        assert_eq!(chosen, Representation { media: Media::Yaml, form: Form::Plain });
+        let by_quality =
+            negotiate(Some("application/yaml;q=0.1,application/json;q=0.9"), None, false).unwrap();
+        assert_eq!(by_quality.media, Media::Json);
+        assert_eq!(negotiate(None, None, false).unwrap(), Representation::default());
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_refused() {
+        for accept in
+            ["text/html", "application/*", "application/cbor", "application/json;as=Foo;g=meta.k8s.io;v=v1"]
+        {
+            assert_eq!(code(accept, false), 406, "{accept}");
+        }
+        for accept in ["*/*", "application/xml, */*", "application/cbor,application/json"] {
+            assert_eq!(code(accept, false), 200, "{accept}");
+        }
+        assert_eq!(code("application/yaml", true), 406);
+        assert_eq!(code("application/json;stream=watch", true), 200);
+    }
+}

@@ -1,0 +1,119 @@
+//! What a path is about.
+
+use percent_encoding::percent_decode_str;
+
+/// A path below `/api/v1` or `/apis/group/version`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ResourcePath {
+    /// The group; empty for the core group.
+    pub(crate) group: String,
+    /// The version.
+    pub(crate) version: String,
+    /// A path of the old style that watches by itself (`/api/v1/watch/…`).
+    pub(crate) is_watch: bool,
+    /// The namespace; empty if the path has none.
+    pub(crate) namespace: String,
+    /// The resource, such as `pods`.
+    pub(crate) resource: String,
+    /// The name; empty for a collection.
+    pub(crate) name: String,
+    /// What lies below the object, such as `status`; empty for the object itself.
+    pub(crate) subresource: String,
+    /// What lies below that, for subresources that take a path.
+    pub(crate) rest: Vec<String>,
+}
+
+/// The parts of a path, decoded; none if one of them is not text.
+pub(crate) fn segments(path: &str) -> Option<Vec<String>> {
+    path.split('/')
+        .filter(|part| !part.is_empty())
+        .map(|part| percent_decode_str(part).decode_utf8().ok().map(std::borrow::Cow::into_owned))
+        .collect()
+}
+
+impl ResourcePath {
+    /// Reads the parts of a path; none if it is not about a resource.
+    pub(crate) fn read(segments: &[String]) -> Option<Self> {
+        let words: Vec<&str> = segments.iter().map(String::as_str).collect();
+        let (group, version, rest) = match words.as_slice() {
+            ["api", version, rest @ ..] => ("", *version, rest),
+            ["apis", group, version, rest @ ..] => (*group, *version, rest),
+            _ => return None,
+        };
+        let (is_watch, rest) = match rest {
+            ["watch", rest @ ..] if !rest.is_empty() => (true, rest),
+            rest => (false, rest),
+        };
+        let (namespace, rest) = match rest {
+            // Below a namespace lie its resources, and two things of its own.
+            ["namespaces", namespace, below, ..]
+                if group.is_empty() && matches!(*below, "status" | "finalize") =>
+            {
+                let _ = namespace;
+                ("", rest)
+            }
+            ["namespaces", namespace, resource @ ..] if !resource.is_empty() => (*namespace, resource),
+            rest => ("", rest),
+        };
+        let (resource, rest) = rest.split_first()?;
+        let mut rest = rest.iter().map(|part| (*part).to_owned());
+        Some(Self {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            is_watch,
+            namespace: namespace.to_owned(),
+            resource: (*resource).to_owned(),
+            name: rest.next().unwrap_or_default(),
+            subresource: rest.next().unwrap_or_default(),
+            rest: rest.collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(path: &str) -> Option<ResourcePath> {
+        ResourcePath::read(&segments(path).unwrap())
+    }
+
+    #[test]
+    fn paths_are_about_resources() {
+        let pod = ResourcePath { version: "v1".into(), resource: "pods".into(), ..ResourcePath::default() };
+        assert_eq!(read("/api/v1/pods").unwrap(), pod);
+        let in_namespace = ResourcePath { namespace: "ns".into(), ..pod.clone() };
+        assert_eq!(read("/api/v1/namespaces/ns/pods/").unwrap(), in_namespace);
+        let one = ResourcePath { name: "a b".into(), subresource: "status".into(), ..in_namespace.clone() };
+        assert_eq!(read("/api/v1/namespaces/ns/pods/a%20b/status").unwrap(), one);
+        let watched = ResourcePath { is_watch: true, ..in_namespace };
+        assert_eq!(read("/api/v1/watch/namespaces/ns/pods").unwrap(), watched);
+        let deployment = ResourcePath {
+            group: "apps".into(),
+            resource: "deployments".into(),
+            name: "d".into(),
+            namespace: "ns".into(),
+            ..pod
+        };
+        assert_eq!(read("/apis/apps/v1/namespaces/ns/deployments/d").unwrap(), deployment);
+    }
+
+    #[test]
+    fn namespaces_are_resources_themselves() {
+        let namespaces =
+            ResourcePath { version: "v1".into(), resource: "namespaces".into(), ..ResourcePath::default() };
+        assert_eq!(read("/api/v1/namespaces").unwrap(), namespaces);
+        let one = ResourcePath { name: "ns".into(), ..namespaces };
+        assert_eq!(read("/api/v1/namespaces/ns").unwrap(), one);
+        let finalize = ResourcePath { subresource: "finalize".into(), ..one };
+        assert_eq!(read("/api/v1/namespaces/ns/finalize").unwrap(), finalize);
+    }
+
+    #[test]
+    fn other_paths_are_not() {
+        for path in ["/", "/api", "/api/v1", "/apis/apps", "/apis/apps/v1", "/version", "/healthz/ping"] {
+            assert_eq!(read(path), None, "{path}");
+        }
+        assert_eq!(segments("/api/v1/%ff"), None);
+    }
+}

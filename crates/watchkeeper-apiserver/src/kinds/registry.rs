@@ -1,0 +1,278 @@
+//! What is served now: built-in kinds, and custom kinds that come and go.
+
+use std::{
+    cmp::{Ordering, Reverse},
+    collections::HashMap,
+    sync::Arc,
+};
+
+use parking_lot::RwLock;
+use tokio::sync::watch;
+
+use super::{GroupVersionKind, Kind, builtin};
+
+/// Everything served, shared and changing.
+///
+/// A reader takes a [`Kinds`], which never changes, and works a whole request with it. Each change makes a new one with a
+/// greater generation.
+#[derive(Debug)]
+pub struct Registry {
+    current: RwLock<Arc<Kinds>>,
+    /// The generation, for those who wait for it to change.
+    changed: watch::Sender<u64>,
+}
+
+/// What is served at one moment.
+#[derive(Debug, Clone)]
+pub struct Kinds {
+    generation: u64,
+    groups: Vec<Arc<Group>>,
+    by_group: HashMap<Box<str>, usize>,
+}
+
+/// A group with its versions, preferred version first.
+#[derive(Debug, Clone)]
+pub struct Group {
+    /// The name; empty for the core group.
+    pub name: String,
+    /// The versions.
+    pub versions: Vec<GroupVersion>,
+}
+
+impl Group {
+    /// It is there without any definition.
+    pub fn is_builtin(&self) -> bool {
+        self.versions.iter().flat_map(|version| &version.kinds).any(|kind| kind.custom.is_none())
+    }
+}
+
+/// A version of a group with its kinds.
+#[derive(Debug, Clone)]
+pub struct GroupVersion {
+    /// The version, such as `v1`.
+    pub version: String,
+    /// The kinds, by plural name.
+    pub kinds: Vec<Arc<Kind>>,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Registry {
+    /// The built-in kinds.
+    pub fn new() -> Self {
+        let mut kinds = Kinds { generation: 1, groups: Vec::new(), by_group: HashMap::new() };
+        for kind in builtin::shared() {
+            kinds.insert(kind);
+        }
+        kinds.index();
+        Self { changed: watch::Sender::new(kinds.generation), current: RwLock::new(Arc::new(kinds)) }
+    }
+
+    /// What is served now.
+    pub fn kinds(&self) -> Arc<Kinds> {
+        Arc::clone(&self.current.read())
+    }
+
+    /// Counts changes; what is computed from an older generation is out of date.
+    pub fn generation(&self) -> u64 {
+        self.current.read().generation
+    }
+
+    /// Tells a reader when something else is served.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// Makes `kinds` the served versions of the custom kind `plural` of `group`; none to serve it no longer.
+    pub fn set_custom(&self, group: &str, plural: &str, kinds: Vec<Kind>) {
+        let mut current = self.current.write();
+        let mut next = Kinds::clone(&current);
+        next.generation += 1;
+        next.remove_custom(group, plural);
+        for kind in kinds {
+            next.insert(Arc::new(kind));
+        }
+        next.index();
+        let generation = next.generation;
+        *current = Arc::new(next);
+        self.changed.send_replace(generation);
+    }
+}
+
+impl Kinds {
+    /// Greater than that of every earlier [`Kinds`] of the same registry.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The groups, those clients should prefer first, the core group among them.
+    pub fn groups(&self) -> &[Arc<Group>] {
+        &self.groups
+    }
+
+    /// The group of this name.
+    pub fn group(&self, name: &str) -> Option<&Group> {
+        self.by_group.get(name).and_then(|&place| self.groups.get(place)).map(|group| &**group)
+    }
+
+    /// The kinds of a group in a version.
+    pub fn version(&self, group: &str, version: &str) -> Option<&GroupVersion> {
+        self.group(group)?.versions.iter().find(|known| known.version == version)
+    }
+
+    /// The kind with this name in paths.
+    pub fn by_path(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Kind>> {
+        let kinds = &self.version(group, version)?.kinds;
+        let place = kinds.binary_search_by(|kind| kind.plural.as_str().cmp(plural)).ok()?;
+        kinds.get(place)
+    }
+
+    /// The kind with this group, version and kind.
+    pub fn by_gvk(&self, gvk: &GroupVersionKind) -> Option<&Arc<Kind>> {
+        self.version(&gvk.group, &gvk.version)?.kinds.iter().find(|kind| kind.gvk.kind == gvk.kind)
+    }
+
+    /// The kind objects of `kind` are stored as.
+    pub fn storage_of<'a>(&'a self, kind: &'a Arc<Kind>) -> &'a Arc<Kind> {
+        if kind.storage == kind.gvk { kind } else { self.by_gvk(&kind.storage).unwrap_or(kind) }
+    }
+
+    /// Every kind in every version, groups in order of preference.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Kind>> {
+        self.groups.iter().flat_map(|group| &group.versions).flat_map(|version| &version.kinds)
+    }
+
+    fn insert(&mut self, kind: Arc<Kind>) {
+        let place = self.groups.iter().position(|group| group.name == kind.gvk.group).unwrap_or_else(|| {
+            self.groups.push(Arc::new(Group { name: kind.gvk.group.clone(), versions: Vec::new() }));
+            self.groups.len() - 1
+        });
+        let Some(group) = self.groups.get_mut(place).map(Arc::make_mut) else { return };
+        let place =
+            group.versions.iter().position(|known| known.version == kind.gvk.version).unwrap_or_else(|| {
+                group.versions.push(GroupVersion { version: kind.gvk.version.clone(), kinds: Vec::new() });
+                group.versions.len() - 1
+            });
+        let Some(version) = group.versions.get_mut(place) else { return };
+        let place = version.kinds.partition_point(|known| known.plural < kind.plural);
+        version.kinds.insert(place, kind);
+    }
+
+    fn remove_custom(&mut self, group: &str, plural: &str) {
+        let Some(group) = self.groups.iter_mut().find(|known| known.name == group).map(Arc::make_mut) else {
+            return;
+        };
+        for version in &mut group.versions {
+            version.kinds.retain(|kind| kind.custom.is_none() || kind.plural != plural);
+        }
+        group.versions.retain(|version| !version.kinds.is_empty());
+        self.groups.retain(|group| !group.versions.is_empty());
+    }
+
+    /// Puts groups and versions in their order: built-in ones as in their table, then custom ones by name, the versions
+    /// of those by what their names say of their maturity.
+    fn index(&mut self) {
+        let first_custom =
+            self.groups.iter().position(|group| !group.is_builtin()).unwrap_or(self.groups.len());
+        if let Some(customs) = self.groups.get_mut(first_custom..) {
+            customs.sort_by(|one, other| one.name.cmp(&other.name));
+            for group in customs {
+                Arc::make_mut(group).versions.sort_by(|one, other| by_maturity(&one.version, &other.version));
+            }
+        }
+        self.by_group = self
+            .groups
+            .iter()
+            .enumerate()
+            .map(|(place, group)| (group.name.as_str().into(), place))
+            .collect();
+    }
+}
+
+/// The order of version names: `v2`, `v1`, `v2beta1`, `v1beta2`, `v1alpha1`, then all others by their letters.
+fn by_maturity(one: &str, other: &str) -> Ordering {
+    match (maturity(one), maturity(other)) {
+        (Some(one), Some(other)) => Reverse(one).cmp(&Reverse(other)),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => one.cmp(other),
+    }
+}
+
+/// How mature a version is: general, beta or alpha, then the greater numbers.
+fn maturity(version: &str) -> Option<(u8, u64, u64)> {
+    let number = |text: &str| -> Option<u64> {
+        (text.starts_with(|first: char| matches!(first, '1'..='9'))
+            && text.bytes().all(|byte| byte.is_ascii_digit()))
+        .then(|| text.parse().ok())?
+    };
+    let rest = version.strip_prefix('v')?;
+    for (word, level) in [("beta", 1), ("alpha", 0)] {
+        if let Some((major, minor)) = rest.split_once(word) {
+            return Some((level, number(major)?, number(minor)?));
+        }
+    }
+    Some((2, number(rest)?, 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::Custom;
+
+    fn custom(group: &str, version: &str, plural: &str) -> Kind {
+        let kinds = Registry::new().kinds();
+        let template = kinds.by_path("", "v1", "configmaps").unwrap();
+        let gvk = GroupVersionKind::new(group, version, "Widget");
+        Kind {
+            storage: gvk.clone(),
+            gvk,
+            plural: plural.into(),
+            custom: Some(Arc::new(Custom::default())),
+            ..Kind::clone(template)
+        }
+    }
+
+    #[test]
+    fn kinds_are_found_by_path_and_by_name() {
+        let kinds = Registry::new().kinds();
+        assert_eq!(kinds.by_path("apps", "v1", "deployments").unwrap().gvk.kind, "Deployment");
+        assert_eq!(kinds.by_gvk(&GroupVersionKind::new("", "v1", "Pod")).unwrap().plural, "pods");
+        assert!(kinds.by_path("apps", "v2", "deployments").is_none());
+        let events = kinds.by_path("events.k8s.io", "v1", "events").unwrap();
+        assert_eq!(kinds.storage_of(events).gvk.group, "");
+    }
+
+    #[test]
+    fn built_in_groups_come_in_upstreams_order_and_custom_ones_after_them() {
+        let registry = Registry::new();
+        registry.set_custom("z.example.com", "widgets", vec![custom("z.example.com", "v1", "widgets")]);
+        registry.set_custom("a.example.com", "widgets", vec![custom("a.example.com", "v1", "widgets")]);
+        let kinds = registry.kinds();
+        let names: Vec<&str> = kinds.groups().iter().map(|group| group.name.as_str()).collect();
+        assert_eq!(&names[..4], ["", "apiregistration.k8s.io", "apps", "events.k8s.io"]);
+        assert_eq!(&names[names.len() - 2..], ["a.example.com", "z.example.com"]);
+    }
+
+    #[test]
+    fn a_custom_kind_comes_and_goes_and_readers_keep_what_they_had() {
+        let registry = Registry::new();
+        let before = registry.kinds();
+        let versions =
+            ["v1alpha1", "v2beta1", "v1", "v10", "other"].map(|version| custom("x.io", version, "widgets"));
+        registry.set_custom("x.io", "widgets", versions.into());
+        assert!(registry.generation() > before.generation());
+        assert!(before.group("x.io").is_none());
+        let during = registry.kinds();
+        let order: Vec<&str> =
+            during.group("x.io").unwrap().versions.iter().map(|version| version.version.as_str()).collect();
+        assert_eq!(order, ["v10", "v1", "v2beta1", "v1alpha1", "other"]);
+        registry.set_custom("x.io", "widgets", Vec::new());
+        assert!(registry.kinds().group("x.io").is_none());
+        assert!(during.by_path("x.io", "v1", "widgets").is_some());
+    }
+}

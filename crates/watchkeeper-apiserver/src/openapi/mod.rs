@@ -1,0 +1,75 @@
+//! OpenAPI v3: an index of documents, and a document for each version of each group.
+//!
+//! The documents say what kubectl asks them: which members a type has, how lists merge, and what a PATCH of a kind takes.
+//! They have no descriptions of built-in types; custom kinds are published with what their definitions say.
+
+mod components;
+mod paths;
+
+use std::collections::BTreeMap;
+
+use ring::digest;
+use serde_json::{Value, json};
+
+use crate::{
+    discovery::hex,
+    kinds::{GroupVersion, Kinds},
+};
+
+/// `/openapi/v3`: where the documents are. An address changes when its document does, so that clients may keep it.
+pub fn index(kinds: &Kinds) -> Value {
+    let mut paths = BTreeMap::new();
+    for group in kinds.groups() {
+        for version in &group.versions {
+            let path = base(&group.name, &version.version);
+            let url = format!("/openapi/v3/{path}?hash={}", hash(&path, version));
+            paths.insert(path, json!({"serverRelativeURL": url}));
+        }
+    }
+    json!({"paths": paths})
+}
+
+/// `/openapi/v3/api/VERSION` and `/openapi/v3/apis/GROUP/VERSION`; none if the version is not served.
+pub fn document(kinds: &Kinds, group: &str, version: &str) -> Option<Value> {
+    let found = kinds.version(group, version)?;
+    let base = base(group, version);
+    Some(json!({
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes", "version": "v1.37.0"},
+        "paths": paths::paths(&base, found),
+        "components": {
+            "schemas": components::schemas(found),
+            "securitySchemes": {"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}},
+        },
+    }))
+}
+
+/// The group and version a path of a document names: the part after `/openapi/v3/`.
+pub fn group_version(path: &str) -> Option<(&str, &str)> {
+    if let Some(version) = path.strip_prefix("api/") {
+        return Some(("", version));
+    }
+    path.strip_prefix("apis/")?.split_once('/')
+}
+
+fn base(group: &str, version: &str) -> String {
+    if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
+}
+
+/// What tells a document from others at the same address: for built-in types the version of this crate, for custom
+/// ones their schemas.
+fn hash(path: &str, version: &GroupVersion) -> String {
+    let mut context = digest::Context::new(&digest::SHA512);
+    context.update(format!("{} {path}", env!("CARGO_PKG_VERSION")).as_bytes());
+    for kind in &version.kinds {
+        let names = format!("{} {} {:?} {:?}\n", kind.plural, kind.gvk.kind, kind.verbs, kind.subresources);
+        context.update(names.as_bytes());
+        if let Some(schema) = kind.custom.as_ref().and_then(|custom| custom.schema.as_ref()) {
+            context.update(schema.to_string().as_bytes());
+        }
+    }
+    hex(context.finish().as_ref())
+}
+
+#[cfg(test)]
+mod tests;

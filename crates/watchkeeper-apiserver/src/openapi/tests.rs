@@ -1,0 +1,133 @@
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::*;
+use crate::kinds::{Custom, GroupVersionKind, Kind, Registry};
+
+/// All references in a document.
+fn references(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(members) => {
+            if let Some(Value::String(reference)) = members.get("$ref") {
+                found.insert(reference.clone());
+            }
+            members.values().for_each(|value| references(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|value| references(value, found)),
+        _ => {}
+    }
+}
+
+fn custom() -> Registry {
+    let registry = Registry::new();
+    let template = Arc::clone(registry.kinds().by_path("", "v1", "configmaps").unwrap());
+    let gvk = GroupVersionKind::new("stable.example.com", "v1", "CronTab");
+    let schema =
+        json!({"type": "object", "properties": {"spec": {"type": "object", "description": "what it does"}}});
+    let custom = Custom { schema: Some(schema), ..Custom::default() };
+    let kind = Kind {
+        storage: gvk.clone(),
+        gvk,
+        plural: "crontabs".into(),
+        list_kind: "CronTabList".into(),
+        custom: Some(Arc::new(custom)),
+        ..Kind::clone(&template)
+    };
+    registry.set_custom("stable.example.com", "crontabs", vec![kind]);
+    registry
+}
+
+#[test]
+fn every_document_of_the_index_exists_and_refers_to_what_it_has() {
+    let kinds = custom().kinds();
+    let index = index(&kinds);
+    let paths = index["paths"].as_object().unwrap();
+    assert_eq!(paths.len(), 24);
+    for (path, place) in paths {
+        let (group, version) = group_version(path).unwrap();
+        let document = document(&kinds, group, version).unwrap();
+        let mut found = BTreeSet::new();
+        references(&document, &mut found);
+        for reference in found {
+            let pointer = reference.strip_prefix('#').unwrap();
+            assert!(document.pointer(pointer).is_some(), "{path}: {reference}");
+        }
+        assert!(
+            place["serverRelativeURL"].as_str().unwrap().starts_with(&format!("/openapi/v3/{path}?hash="))
+        );
+    }
+}
+
+#[test]
+fn operations_have_names_of_their_own() {
+    let document = document(&Registry::new().kinds(), "apps", "v1").unwrap();
+    let mut names = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for operation in item.as_object().unwrap().values().filter(|operation| operation.is_object()) {
+            let name = operation["operationId"].as_str().unwrap().to_owned();
+            assert!(names.insert(name.clone()), "{path}: {name}");
+        }
+    }
+    assert!(names.contains("patchAppsV1NamespacedDeploymentScale"));
+    assert!(names.contains("listAppsV1DeploymentForAllNamespaces"));
+}
+
+#[test]
+fn a_patch_says_what_kubectl_asks() {
+    let document = document(&Registry::new().kinds(), "apps", "v1").unwrap();
+    let patch = &document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"];
+    assert_eq!(
+        patch["x-kubernetes-group-version-kind"],
+        json!({"group": "apps", "version": "v1", "kind": "Deployment"})
+    );
+    let parameters = patch["parameters"].as_array().unwrap();
+    assert!(
+        parameters
+            .iter()
+            .any(|parameter| parameter["name"] == "fieldValidation" && parameter["in"] == "query")
+    );
+    assert!(patch["requestBody"]["content"].get("application/strategic-merge-patch+json").is_some());
+}
+
+#[test]
+fn schemas_say_how_lists_merge() {
+    let document = document(&Registry::new().kinds(), "", "v1").unwrap();
+    let schemas = &document["components"]["schemas"];
+    assert_eq!(
+        schemas["io.k8s.api.core.v1.Pod"]["x-kubernetes-group-version-kind"],
+        json!([{"group": "", "version": "v1", "kind": "Pod"}])
+    );
+    let ports = &schemas["io.k8s.api.core.v1.Container"]["properties"]["ports"];
+    assert_eq!(
+        *ports,
+        json!({
+            "type": "array", "items": {"$ref": "#/components/schemas/io.k8s.api.core.v1.ContainerPort"},
+            "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["containerPort", "protocol"],
+            "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "containerPort"
+        })
+    );
+    assert_eq!(
+        schemas["io.k8s.apimachinery.pkg.api.resource.Quantity"]["oneOf"].as_array().unwrap().len(),
+        2
+    );
+    assert!(schemas.get("io.k8s.api.core.v1.PodList").is_some());
+}
+
+#[test]
+fn a_custom_kind_is_published_as_it_was_given() {
+    let registry = custom();
+    let document = document(&registry.kinds(), "stable.example.com", "v1").unwrap();
+    let schema = &document["components"]["schemas"]["com.example.stable.v1.CronTab"];
+    assert_eq!(schema["properties"]["spec"]["description"], "what it does");
+    assert_eq!(
+        schema["x-kubernetes-group-version-kind"],
+        json!([{"group": "stable.example.com", "version": "v1", "kind": "CronTab"}])
+    );
+    let patch =
+        &document["paths"]["/apis/stable.example.com/v1/namespaces/{namespace}/crontabs/{name}"]["patch"];
+    assert!(patch["requestBody"]["content"].get("application/strategic-merge-patch+json").is_none());
+    let before = index(&registry.kinds());
+    registry.set_custom("stable.example.com", "crontabs", Vec::new());
+    let after = index(&registry.kinds());
+    assert_eq!(after["paths"].get("apis/stable.example.com/v1"), None);
+    assert_eq!(after["paths"]["apis/apps/v1"], before["paths"]["apis/apps/v1"]);
+}

@@ -1,0 +1,256 @@
+//! JSON patch: a list of operations.
+
+use serde_json::{Map, Value};
+
+use super::{
+    pointer::{Pointer, place},
+    unprocessable,
+};
+use crate::status::ApiError;
+
+/// The most operations of one patch.
+pub const MAX_OPERATIONS: usize = 10_000;
+
+/// How much the copies of one patch may add together, so that a small patch cannot make a huge object. Moves to deeper
+/// places count, too: they are looked through to know how deep the object becomes.
+pub const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
+
+/// How deep a patched object may be, so that it can be read again with its list or watch event around it.
+pub const MAX_DEPTH: usize = 120;
+
+/// A JSON patch that was read and not applied yet.
+#[derive(Debug, Clone)]
+pub struct JsonPatch {
+    operations: Vec<Operation>,
+    unknown: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+struct Operation {
+    op: String,
+    path: Option<String>,
+    from: Option<String>,
+    /// Null where none was given, as upstream has it.
+    value: Value,
+}
+
+impl JsonPatch {
+    /// Reads a patch.
+    ///
+    /// # Errors
+    /// 400 when the body is not a list of operations; 413 when they are too many.
+    pub fn read(body: Value) -> Result<Self, ApiError> {
+        let items = match body {
+            Value::Array(items) => items,
+            Value::Null => Vec::new(),
+            _ => {
+                return Err(ApiError::bad_request(
+                    "error decoding patch: a JSON patch must be a list of operations",
+                ));
+            }
+        };
+        if items.len() > MAX_OPERATIONS {
+            return Err(ApiError::new(
+                413,
+                "RequestEntityTooLarge",
+                format!(
+                    "Request entity is too large: The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, \
+                     got {}",
+                    items.len()
+                ),
+            ));
+        }
+        let mut patch = Self { operations: Vec::with_capacity(items.len()), unknown: Vec::new() };
+        for (number, item) in items.into_iter().enumerate() {
+            let mut members = match item {
+                Value::Object(members) => members,
+                Value::Null => Map::new(),
+                _ => return Err(not_an_operation(number, "it is not an object")),
+            };
+            let mut text = |member: &str| match members.remove(member) {
+                None | Some(Value::Null) => Ok(None),
+                Some(Value::String(text)) => Ok(Some(text)),
+                Some(_) => Err(not_an_operation(number, &format!("{member} is not a string"))),
+            };
+            let (op, path, from) = (text("op")?, text("path")?, text("from")?);
+            let op = op.unwrap_or_else(|| "unknown".to_owned());
+            let value = members.remove("value").unwrap_or_default();
+            patch.unknown.extend(
+                members.keys().map(|member| format!("json patch unknown field \"[{number}].{member}\"")),
+            );
+            patch.operations.push(Operation { op, path, from, value });
+        }
+        Ok(patch)
+    }
+
+    /// What strict field validation has against the patch: members no operation has.
+    pub fn unknown_fields(&self) -> &[String] {
+        &self.unknown
+    }
+
+    /// The object after all operations.
+    ///
+    /// # Errors
+    /// 422 when one of them cannot be done, a `test` fails, or the object would become too large or too deep.
+    pub fn apply(&self, object: &Value) -> Result<Value, ApiError> {
+        let mut patched = object.clone();
+        let mut copied_bytes = 0;
+        for (number, operation) in self.operations.iter().enumerate() {
+            operation
+                .apply(&mut patched, &mut copied_bytes)
+                .map_err(|why| unprocessable(&format!("operation {number} ({}) {why}", operation.op)))?;
+        }
+        Ok(patched)
+    }
+}
+
+fn not_an_operation(number: usize, why: &str) -> ApiError {
+    ApiError::bad_request(format!("error decoding patch: operation {number}: {why}"))
+}
+
+/// Why an operation was not done.
+type Why = &'static str;
+
+const NO_PLACE: Why = "points to a place that does not exist";
+const NO_INDEX: Why = "points outside a list";
+
+impl Operation {
+    fn apply(&self, root: &mut Value, copied_bytes: &mut usize) -> Result<(), Why> {
+        match self.op.as_str() {
+            "add" => {
+                let to = self.to()?;
+                check_depth(to.depth(), &self.value)?;
+                add(root, &to, self.value.clone())
+            }
+            "remove" => take(root, &self.to()?).map(drop),
+            "replace" => self.replace(root),
+            "move" => {
+                let (from, to) = (self.from()?, self.to()?);
+                let value = take(root, &from)?;
+                if to.depth() > from.depth() {
+                    charge(copied_bytes, &value)?;
+                    check_depth(to.depth(), &value)?;
+                }
+                add(root, &to, value)
+            }
+            "copy" => {
+                let (from, to) = (self.from()?, self.to()?);
+                // A member that is missing is copied as null.
+                let value = look(root, &from)?.cloned().unwrap_or_default();
+                charge(copied_bytes, &value)?;
+                check_depth(to.depth(), &value)?;
+                add(root, &to, value)
+            }
+            "test" => self.test(root),
+            _ => Err("is of no known kind"),
+        }
+    }
+
+    fn to(&self) -> Result<Pointer, Why> {
+        Pointer::parse(self.path.as_deref().ok_or("has no path")?).ok_or(NO_PLACE)
+    }
+
+    fn from(&self) -> Result<Pointer, Why> {
+        Pointer::parse(self.from.as_deref().ok_or("has no from")?).ok_or(NO_PLACE)
+    }
+
+    fn replace(&self, root: &mut Value) -> Result<(), Why> {
+        if self.path.as_deref() == Some("") {
+            if !self.value.is_object() && !self.value.is_array() {
+                return Err("replaces everything with a value that is neither an object nor a list");
+            }
+            *root = self.value.clone();
+            return Ok(());
+        }
+        let to = self.to()?;
+        check_depth(to.depth(), &self.value)?;
+        match to.holder(root).ok_or(NO_PLACE)? {
+            // A missing member is added: upstream does not look whether it is there.
+            (Value::Object(members), last) => {
+                members.insert(last.to_owned(), self.value.clone());
+            }
+            (Value::Array(items), last) => {
+                let place = place(last, items.len()).ok_or(NO_INDEX)?;
+                *items.get_mut(place).ok_or(NO_INDEX)? = self.value.clone();
+            }
+            _ => return Err(NO_PLACE),
+        }
+        Ok(())
+    }
+
+    fn test(&self, root: &mut Value) -> Result<(), Why> {
+        let found = if self.path.as_deref() == Some("") { Some(&*root) } else { look(root, &self.to()?)? };
+        // Numbers count as they are written: 1 is not 1.0.
+        let is_as_expected = found.map_or(self.value.is_null(), |found| *found == self.value);
+        if is_as_expected { Ok(()) } else { Err("found another value") }
+    }
+}
+
+fn add(root: &mut Value, to: &Pointer, value: Value) -> Result<(), Why> {
+    match to.holder(root).ok_or(NO_PLACE)? {
+        (Value::Object(members), last) => {
+            members.insert(last.to_owned(), value);
+        }
+        (Value::Array(items), "-") => items.push(value),
+        (Value::Array(items), last) => {
+            // One place more than there are items: the new one may be the last.
+            let place = place(last, items.len() + 1).ok_or(NO_INDEX)?;
+            items.insert(place, value);
+        }
+        _ => return Err(NO_PLACE),
+    }
+    Ok(())
+}
+
+fn take(root: &mut Value, from: &Pointer) -> Result<Value, Why> {
+    match from.holder(root).ok_or(NO_PLACE)? {
+        (Value::Object(members), last) => members.remove(last).ok_or(NO_PLACE),
+        (Value::Array(items), last) => {
+            let place = place(last, items.len()).ok_or(NO_INDEX)?;
+            Ok(items.remove(place))
+        }
+        _ => Err(NO_PLACE),
+    }
+}
+
+/// The value at a place; none for a member that is missing.
+fn look<'v>(root: &'v mut Value, at: &Pointer) -> Result<Option<&'v Value>, Why> {
+    match at.holder(root).ok_or(NO_PLACE)? {
+        (Value::Object(members), last) => Ok(members.get(last)),
+        (Value::Array(items), last) => {
+            let place = place(last, items.len()).ok_or(NO_INDEX)?;
+            Ok(items.get(place))
+        }
+        _ => Err(NO_PLACE),
+    }
+}
+
+fn charge(copied_bytes: &mut usize, value: &Value) -> Result<(), Why> {
+    *copied_bytes = copied_bytes.saturating_add(bytes(value));
+    if *copied_bytes > MAX_COPIED_BYTES { Err("copies more than a patch may") } else { Ok(()) }
+}
+
+/// About the length of a value's JSON.
+fn bytes(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => 4,
+        Value::Number(_) => 8,
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => items.iter().map(|item| bytes(item) + 1).sum::<usize>() + 2,
+        Value::Object(members) => {
+            members.iter().map(|(name, member)| name.len() + bytes(member) + 4).sum::<usize>() + 2
+        }
+    }
+}
+
+fn check_depth(above: usize, value: &Value) -> Result<(), Why> {
+    if above + depth(value) > MAX_DEPTH { Err("makes the object too deep") } else { Ok(()) }
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or_default(),
+        _ => 0,
+    }
+}

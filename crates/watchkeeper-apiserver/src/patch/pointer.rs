@@ -1,0 +1,63 @@
+//! Where an operation of a JSON patch points.
+
+use serde_json::Value;
+
+/// A JSON pointer: the place of a value in an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pointer {
+    tokens: Vec<String>,
+}
+
+impl Pointer {
+    /// Reads a pointer; what stands before its first slash is ignored. None if there is no slash.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (_, rest) = text.split_once('/')?;
+        Some(Self { tokens: rest.split('/').map(unescape).collect() })
+    }
+
+    /// How many steps it takes.
+    pub(super) fn depth(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// The object or array that holds the place, and the last step.
+    pub(super) fn holder<'v>(&self, root: &'v mut Value) -> Option<(&'v mut Value, &str)> {
+        let (last, way) = self.tokens.split_last()?;
+        let mut holder = root;
+        for token in way {
+            holder = match holder {
+                Value::Object(members) => members.get_mut(token)?,
+                Value::Array(items) => {
+                    let place = place(token, items.len())?;
+                    items.get_mut(place)?
+                }
+                _ => return None,
+            };
+        }
+        (holder.is_object() || holder.is_array()).then_some((holder, last.as_str()))
+    }
+}
+
+/// The place in an array of `len` items a token names; negative ones count from the end.
+pub(super) fn place(token: &str, len: usize) -> Option<usize> {
+    let place: i64 = token.parse().ok()?;
+    if place < 0 {
+        len.checked_sub(usize::try_from(place.unsigned_abs()).ok()?)
+    } else {
+        usize::try_from(place).ok().filter(|place| *place < len)
+    }
+}
+
+fn unescape(token: &str) -> String {
+    let mut text = String::with_capacity(token.len());
+    let mut rest = token;
+    while let Some((before, after)) = rest.split_once('~') {
+        text.push_str(before);
+        (text, rest) = match after.as_bytes().first() {
+            Some(b'1') => (text + "/", &after[1..]),
+            Some(b'0') => (text + "~", &after[1..]),
+            _ => (text + "~", after),
+        };
+    }
+    text + rest
+}

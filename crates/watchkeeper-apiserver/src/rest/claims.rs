@@ -1,0 +1,51 @@
+//! What some objects hold besides their place in the store: the addresses and ports of services.
+
+use serde_json::Value;
+
+use super::{Request, Rest, errors, meta};
+use crate::{kinds::Kind, status::ApiError, strategy::Claim};
+
+/// What a write took; given back unless the write came about.
+#[derive(Debug, Default)]
+#[must_use = "dropping it gives back what was taken"]
+pub(super) struct Claims {
+    service: Option<Claim>,
+}
+
+impl Claims {
+    /// The write came about.
+    pub(super) fn keep(self) {
+        if let Some(claim) = self.service {
+            claim.keep();
+        }
+    }
+}
+
+impl Rest {
+    /// Takes what `object` needs, and fills it in.
+    pub(super) fn claim(
+        &self,
+        request: &Request,
+        object: &mut Value,
+        old: Option<&Value>,
+    ) -> Result<Claims, ApiError> {
+        if !is_service(&request.kind) {
+            return Ok(Claims::default());
+        }
+        match self.services.claim(object, old) {
+            Ok(claim) => Ok(Claims { service: Some(claim) }),
+            Err(wrong) => Err(errors::invalid(&request.kind, meta::text(object, "name"), &wrong)),
+        }
+    }
+
+    /// Gives back what an object that is gone had.
+    pub(super) fn forget(&self, request: &Request, object: &Value) {
+        if is_service(&request.kind) {
+            self.services.release(object);
+        }
+    }
+}
+
+fn is_service(kind: &Kind) -> bool {
+    kind.gvk.kind == "Service" && kind.gvk.group.is_empty()
+}

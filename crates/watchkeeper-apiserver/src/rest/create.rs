@@ -1,0 +1,178 @@
+//! Create.
+
+use serde_json::Value;
+
+use super::{
+    Answer, Request, Rest, errors, key_of, meta,
+    options::{WriteKind, WriteOptions},
+    table_of,
+    update::Source,
+};
+use crate::{
+    auth::escalation,
+    decode,
+    kinds::Kind,
+    schema::write_empty,
+    status::{ApiError, Cause, Details},
+    storage::Expected,
+    strategy::Part,
+};
+
+/// How often another name is tried when a generated one is taken.
+const NAME_ATTEMPTS: usize = 8;
+
+impl Rest {
+    /// POST to a collection.
+    pub(crate) fn create(&self, request: &Request) -> Result<Answer, ApiError> {
+        let options =
+            WriteOptions::read(&request.parameters, WriteKind::Create, request.user_agent.as_deref())?;
+        let decoded = decode::body(
+            request.content_type.as_deref(),
+            &request.body,
+            &request.kind,
+            options.field_validation,
+        )?;
+        let mut warnings = decoded.warnings;
+        // A binding is not kept: it is what it does to its pod.
+        if request.kind.gvk.kind == "Binding" && request.kind.gvk.group.is_empty() {
+            return Ok(self.create_binding(request, &options, &decoded.object)?.with_warnings(warnings));
+        }
+        let object = self.create_object(request, &options, Source::Put, decoded.object, &mut warnings)?;
+        Ok(self.show(request, 201, object)?.with_warnings(warnings))
+    }
+
+    /// Creates an object that was read from a body, by POST, by PUT or by apply.
+    pub(super) fn create_object(
+        &self,
+        request: &Request,
+        options: &WriteOptions,
+        source: Source,
+        mut object: Value,
+        warnings: &mut Vec<String>,
+    ) -> Result<Value, ApiError> {
+        let kind = &request.kind;
+        fit_namespace(&mut object, kind, &request.namespace)?;
+        if meta::sent_version(&object)? != 0 {
+            return Err(ApiError::new(500, "", "resourceVersion should not be set on objects to be created"));
+        }
+        let metadata = meta::metadata(&mut object)?;
+        for member in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
+            metadata.remove(member);
+        }
+        kind.strategy.set_defaults(&mut object);
+        write_empty(&mut object, &kind.ty);
+        if source != Source::Apply {
+            self.track(request, options, Part::Main, None, &mut object);
+        }
+        let strategy = &kind.strategy;
+        let prefix = meta::text(&object, "generateName").to_owned();
+        let is_named = !meta::text(&object, "name").is_empty();
+        let given_name = meta::text(&object, "name").to_owned();
+        self.check_definition(request)?;
+        self.check_namespace(request, &given_name)?;
+
+        let mut template = object;
+        for attempt in 1.. {
+            // Only a generated name can be taken and another one tried.
+            let mut object = if is_named { std::mem::take(&mut template) } else { template.clone() };
+            self.set_system_fields(&mut object)?;
+            if !is_named && !prefix.is_empty() {
+                let name = meta::generated_name(&prefix, &mut self.random.lock());
+                meta::metadata(&mut object)?.insert("name".into(), name.into());
+            }
+            strategy.prepare_for_create(&mut object);
+            write_empty(&mut object, &kind.ty);
+            let wrong = strategy.validate_create(&object);
+            let name = meta::text(&object, "name").to_owned();
+            if !wrong.is_empty() {
+                return Err(errors::invalid(kind, &name, &wrong));
+            }
+            let claim = self.claim(request, &mut object, None)?;
+            escalation::check(&request.asker.authorizer, &request.asker.user, &object, None)?;
+            let key = key_of(&request.namespace, &name);
+            if options.is_dry_run {
+                if let Some(current) = self.store.get(&table_of(kind), &key) {
+                    let current = request.served().object(&current);
+                    return Err(errors::already_exists(kind, &name, meta::is_being_deleted(&current)));
+                }
+                warnings.extend(strategy.warnings(&object, None));
+                return Ok(object);
+            }
+            let content = request.served().content(&object)?;
+            match self.store.put(&table_of(kind), content, Expected::Absent, self.now()) {
+                Ok(stored) => {
+                    claim.keep();
+                    self.after_write(kind);
+                    warnings.extend(strategy.warnings(&object, None));
+                    meta::metadata(&mut object)?
+                        .insert("resourceVersion".into(), stored.version.to_string().into());
+                    return Ok(object);
+                }
+                Err(_) if !is_named && attempt < NAME_ATTEMPTS => {}
+                Err(conflict) => {
+                    let is_being_deleted = conflict
+                        .current
+                        .is_some_and(|current| meta::is_being_deleted(&request.served().object(&current)));
+                    return Err(errors::already_exists(kind, &name, is_being_deleted));
+                }
+            }
+        }
+        Err(ApiError::internal("no name was free"))
+    }
+
+    /// What only the server may say about a new object.
+    fn set_system_fields(&self, object: &mut Value) -> Result<(), ApiError> {
+        let metadata = meta::metadata(object)?;
+        metadata.insert("uid".into(), meta::uid(&mut self.random.lock()).into());
+        metadata.insert("creationTimestamp".into(), meta::timestamp(self.now()).into());
+        meta::drop_empty(metadata);
+        Ok(())
+    }
+
+    /// Nothing is created in a namespace that is not there or on its way out.
+    fn check_namespace(&self, request: &Request, name: &str) -> Result<(), ApiError> {
+        if request.namespace.is_empty() {
+            return Ok(());
+        }
+        let namespace = &request.namespace;
+        let Some(current) = self.store.get("namespaces", namespace) else {
+            let details = Details {
+                name: Some(namespace.clone()),
+                kind: Some("namespaces".into()),
+                ..Details::default()
+            };
+            let message = format!("namespaces {namespace:?} not found");
+            return Err(ApiError::new(404, "NotFound", message).with_details(details));
+        };
+        if !meta::is_being_deleted(&current.to_value("v1", "Namespace")) {
+            return Ok(());
+        }
+        let why =
+            format!("unable to create new content in namespace {namespace} because it is being terminated");
+        let mut error = errors::forbidden(&request.kind, name, &why);
+        if let Some(details) = &mut error.details {
+            details.causes.push(Cause {
+                reason: "NamespaceTerminating".into(),
+                message: format!("namespace {namespace} is being terminated"),
+                field: Some("metadata.namespace".into()),
+            });
+        }
+        Err(error)
+    }
+}
+
+/// The namespace of an object is that of its path.
+pub(super) fn fit_namespace(object: &mut Value, kind: &Kind, namespace: &str) -> Result<(), ApiError> {
+    let given = meta::text(object, "namespace");
+    if kind.is_namespaced {
+        if !given.is_empty() && given != namespace {
+            return Err(ApiError::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        meta::metadata(object)?.insert("namespace".into(), namespace.into());
+    } else if !given.is_empty() {
+        meta::metadata(object)?.remove("namespace");
+    }
+    Ok(())
+}

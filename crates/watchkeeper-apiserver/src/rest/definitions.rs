@@ -1,0 +1,110 @@
+//! Definitions of custom kinds: what is served follows them, and their objects go with them.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::{Value, json};
+
+use super::{Request, Rest, errors, meta};
+use crate::{
+    crd::{self, CustomKinds},
+    kinds::Kind,
+    schema::TypeRef,
+    status::ApiError,
+    storage::{Expected, Object, Query},
+};
+
+/// What definitions said when they were served last, by group and plural.
+pub(crate) type Known = BTreeMap<(String, String), Value>;
+
+const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";
+const API_VERSION: &str = "apiextensions.k8s.io/v1";
+const KIND: &str = "CustomResourceDefinition";
+
+/// Whether a kind is that of definitions.
+pub(super) fn is_definition(kind: &Kind) -> bool {
+    kind.gvk.kind == KIND && kind.gvk.group == "apiextensions.k8s.io"
+}
+
+impl Rest {
+    /// Follows a write to an object of `kind`: what is served is right when the write is answered.
+    pub(super) fn after_write(&self, kind: &Kind) {
+        if is_definition(kind) {
+            self.settle_definitions();
+        }
+    }
+
+    /// Nothing is created of a kind that is on its way out.
+    pub(super) fn check_definition(&self, request: &Request) -> Result<(), ApiError> {
+        if request.kind.custom.is_none() || !self.is_ending(&request.kind) {
+            return Ok(());
+        }
+        let mut error = errors::method_not_allowed();
+        "create not allowed while custom resource definition is terminating".clone_into(&mut error.message);
+        Err(error)
+    }
+
+    fn is_ending(&self, kind: &Kind) -> bool {
+        let name = format!("{}.{}", kind.plural, kind.gvk.group);
+        let definition = self.store.get(TABLE, &name);
+        definition.is_some_and(|definition| meta::is_being_deleted(&definition.to_value(API_VERSION, KIND)))
+    }
+
+    /// Brings the status of every definition up to date, and serves what they say. Those that are being deleted are served
+    /// until the controllers have seen their objects off.
+    fn settle_definitions(&self) {
+        let mut known = self.definitions.lock();
+        let query = Query { prefix: "", start: "", at: None, limit: None, filter: None };
+        let Ok(page) = self.store.list(TABLE, query, self.now()) else { return };
+        let mut definitions: Vec<(Arc<Object>, Value)> = page
+            .objects
+            .into_iter()
+            .map(|object| {
+                let value = object.to_value(API_VERSION, KIND);
+                (object, value)
+            })
+            .collect();
+        for place in 0..definitions.len() {
+            let (others_before, rest) = definitions.split_at_mut(place);
+            let Some(((object, definition), others_after)) = rest.split_first_mut() else { break };
+            let others = others_before.iter().chain(others_after.iter()).map(|(_, other)| other);
+            let now = meta::timestamp(self.now());
+            if crd::status_after_write(definition, others, &now)
+                && let Some(stored) = self.store_definition(definition, object.version)
+            {
+                *object = stored;
+            }
+        }
+        let served: Vec<&Value> = definitions.iter().map(|(_, definition)| definition).collect();
+        self.serve(&served, &mut known);
+    }
+
+    fn store_definition(&self, definition: &Value, version: u64) -> Option<Arc<Object>> {
+        let content = crate::storage::Content::new(definition, Box::default()).ok()?;
+        self.store.put(TABLE, content, Expected::Version(version), self.now()).ok()
+    }
+
+    /// Makes the kinds of `definitions` those that are served. `known` is what each said when it was served last: only a
+    /// change of that is a change of what is served.
+    fn serve(&self, definitions: &[&Value], known: &mut Known) {
+        let maker =
+            CustomKinds::new(TypeRef::builtin_named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"));
+        let mut wanted = Known::new();
+        for definition in definitions.iter().filter(|definition| crd::is_established(definition)) {
+            let text =
+                |path: &str| definition.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let place = (text("/spec/group"), text("/spec/names/plural"));
+            let says = json!([definition["spec"], definition["status"]["acceptedNames"]]);
+            if known.get(&place) != Some(&says) {
+                match maker.served(definition) {
+                    Ok(kinds) => self.registry.set_custom(&place.0, &place.1, kinds),
+                    Err(error) => tracing::warn!(%error, "a definition that cannot be served"),
+                }
+            }
+            wanted.insert(place, says);
+        }
+        for (group, plural) in known.keys().filter(|place| !wanted.contains_key(*place)) {
+            self.registry.set_custom(group, plural, Vec::new());
+        }
+        *known = wanted;
+    }
+}

@@ -1,0 +1,163 @@
+//! The errors of the API, in the words and with the details clients know.
+
+use serde_json::Value;
+
+use crate::{
+    field::{FieldError, FieldErrorKind},
+    kinds::Kind,
+    status::{ApiError, Cause, Details},
+};
+
+/// `pods`, or `deployments.apps`.
+fn qualified(name: &str, group: &str) -> String {
+    if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") }
+}
+
+fn about(kind: &Kind, name: &str) -> Details {
+    Details {
+        name: Some(name.to_owned()),
+        group: Some(kind.gvk.group.clone()),
+        kind: Some(kind.plural.clone()),
+        ..Details::default()
+    }
+}
+
+/// 404: there is no object of this name.
+pub(crate) fn not_found(kind: &Kind, name: &str) -> ApiError {
+    let resource = qualified(&kind.plural, &kind.gvk.group);
+    ApiError::new(404, "NotFound", format!("{resource} {name:?} not found")).with_details(about(kind, name))
+}
+
+/// 404: there is no such path.
+pub(crate) fn no_such_resource() -> ApiError {
+    ApiError::new(404, "NotFound", "the server could not find the requested resource")
+        .with_details(Details::default())
+}
+
+/// 405.
+pub(crate) fn method_not_allowed() -> ApiError {
+    ApiError::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+        .with_details(Details::default())
+}
+
+/// 409: an object of this name is there already, perhaps on its way out.
+pub(crate) fn already_exists(kind: &Kind, name: &str, is_being_deleted: bool) -> ApiError {
+    let resource = qualified(&kind.plural, &kind.gvk.group);
+    let prefix = if is_being_deleted { "object is being deleted: " } else { "" };
+    ApiError::new(409, "AlreadyExists", format!("{prefix}{resource} {name:?} already exists"))
+        .with_details(about(kind, name))
+}
+
+/// 409: the object is not what the client thinks it is.
+pub(crate) fn conflict(kind: &Kind, name: &str, why: &str) -> ApiError {
+    let resource = qualified(&kind.plural, &kind.gvk.group);
+    ApiError::new(409, "Conflict", format!("Operation cannot be fulfilled on {resource} {name:?}: {why}"))
+        .with_details(about(kind, name))
+}
+
+/// 409: someone else changed the object in between.
+pub(crate) fn modified(kind: &Kind, name: &str) -> ApiError {
+    conflict(
+        kind,
+        name,
+        "the object has been modified; please apply your changes to the latest version and try again",
+    )
+}
+
+/// 409: a precondition of a deletion does not hold. It names the kind where other conflicts name the resource.
+pub(crate) fn precondition(kind: &Kind, name: &str, why: &str) -> ApiError {
+    let subject = qualified(&kind.gvk.kind, &kind.gvk.group);
+    let mut details = about(kind, name);
+    details.kind = Some(kind.gvk.kind.clone());
+    ApiError::new(409, "Conflict", format!("Operation cannot be fulfilled on {subject} {name:?}: {why}"))
+        .with_details(details)
+}
+
+/// 403.
+pub(crate) fn forbidden(kind: &Kind, name: &str, why: &str) -> ApiError {
+    let resource = qualified(&kind.plural, &kind.gvk.group);
+    let subject = if name.is_empty() { resource } else { format!("{resource} {name:?}") };
+    ApiError::new(403, "Forbidden", format!("{subject} is forbidden: {why}")).with_details(about(kind, name))
+}
+
+/// 422: the object is wrong, and where.
+pub(crate) fn invalid(kind: &Kind, name: &str, errors: &[FieldError]) -> ApiError {
+    invalid_as(&kind.gvk.kind, &kind.gvk.group, name, errors)
+}
+
+/// 422 about something that is not the object: its options, its resource.
+pub(crate) fn invalid_as(kind: &str, group: &str, name: &str, errors: &[FieldError]) -> ApiError {
+    let mut texts: Vec<String> = Vec::new();
+    for error in errors {
+        let text = format!("{}: {}", error.path, field_message(error));
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    let list = match texts.as_slice() {
+        [one] => one.clone(),
+        _ => format!("[{}]", texts.join(", ")),
+    };
+    let causes = errors
+        .iter()
+        .map(|error| Cause {
+            reason: error.kind.reason().to_owned(),
+            message: field_message(error),
+            field: Some(error.path.clone()),
+        })
+        .collect();
+    let subject = qualified(kind, group);
+    ApiError::new(422, "Invalid", format!("{subject} {name:?} is invalid: {list}")).with_details(Details {
+        name: Some(name.to_owned()),
+        group: Some(group.to_owned()),
+        kind: Some(kind.to_owned()),
+        causes,
+        ..Details::default()
+    })
+}
+
+/// 504: the version asked for is in the future.
+pub(crate) fn version_too_large(asked: u64, current: u64) -> ApiError {
+    ApiError::new(504, "Timeout", format!("Too large resource version: {asked}, current: {current}"))
+        .with_details(Details {
+            causes: vec![Cause {
+                reason: "ResourceVersionTooLarge".into(),
+                message: "Too large resource version".into(),
+                field: None,
+            }],
+            retry_after_seconds: Some(1),
+            ..Details::default()
+        })
+}
+
+/// 410: the version asked for is no longer kept.
+pub(crate) fn expired(message: impl Into<String>) -> ApiError {
+    ApiError::new(410, "Expired", message)
+}
+
+/// 500 without a reason, as the API answers a resourceVersion that is no number where it is not a list's.
+pub(crate) fn unreadable_version(text: &str) -> ApiError {
+    ApiError::new(500, "", version_message(text))
+}
+
+/// What is wrong with a resourceVersion that is no number.
+pub(crate) fn version_message(text: &str) -> String {
+    format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax")
+}
+
+/// The text of a cause: what sort of mistake, the value, and what would be right.
+fn field_message(error: &FieldError) -> String {
+    let value = error.bad_value.as_ref().map(Value::to_string).unwrap_or_default();
+    let words = match error.kind {
+        FieldErrorKind::Required => "Required value".to_owned(),
+        FieldErrorKind::Forbidden => "Forbidden".to_owned(),
+        FieldErrorKind::Invalid | FieldErrorKind::TypeInvalid => format!("Invalid value: {value}"),
+        FieldErrorKind::NotSupported => format!("Unsupported value: {value}"),
+        FieldErrorKind::Duplicate => format!("Duplicate value: {value}"),
+        FieldErrorKind::NotFound => format!("Not found: {value}"),
+        FieldErrorKind::TooLong => "Too long".to_owned(),
+        FieldErrorKind::TooMany => format!("Too many: {value}"),
+        FieldErrorKind::Internal => "Internal error".to_owned(),
+    };
+    if error.detail.is_empty() { words } else { format!("{words}: {}", error.detail) }
+}

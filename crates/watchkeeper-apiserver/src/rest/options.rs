@@ -1,0 +1,261 @@
+//! What the query of a request says.
+
+use super::errors;
+use crate::{
+    apply,
+    decode::FieldValidation,
+    field::{FieldError, FieldErrorKind},
+    selector::{FieldSelector, LabelSelector, Selector},
+    status::ApiError,
+};
+
+/// The parameters of a query; the first of a name counts, except where several are asked for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Parameters(Vec<(String, String)>);
+
+impl Parameters {
+    /// Reads a query string.
+    pub(crate) fn parse(query: Option<&str>) -> Self {
+        let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+        Self(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect())
+    }
+
+    /// The value of a parameter.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.all(name).next()
+    }
+
+    /// The value of a parameter, empty counting as not given.
+    pub(crate) fn given(&self, name: &str) -> Option<&str> {
+        self.text(name).filter(|text| !text.is_empty())
+    }
+
+    /// All values of a parameter.
+    pub(crate) fn all<'a, 'n>(&'a self, name: &'n str) -> impl Iterator<Item = &'a str> + use<'a, 'n> {
+        self.0.iter().filter(move |(other, _)| other == name).map(|(_, value)| &**value)
+    }
+
+    /// A yes or no: anything but `0` and `false` is yes.
+    pub(crate) fn flag(&self, name: &str) -> Option<bool> {
+        self.text(name).map(|text| text != "0" && !text.eq_ignore_ascii_case("false"))
+    }
+
+    /// A whole number.
+    pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, ApiError> {
+        self.given(name)
+            .map(|text| {
+                text.parse().map_err(|_| {
+                    ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
+                })
+            })
+            .transpose()
+    }
+}
+
+/// How a version given in a list is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum VersionMatch {
+    /// Exactly this one.
+    Exact,
+    /// This one or a newer one.
+    NotOlderThan,
+}
+
+/// The options of a list or a watch.
+#[derive(Debug, Clone)]
+pub(crate) struct ListOptions {
+    /// Which objects.
+    pub(crate) selector: Selector,
+    /// Page size, if one was asked for.
+    pub(crate) limit: Option<usize>,
+    /// The token of the page before.
+    pub(crate) continue_token: Option<String>,
+    /// The version as it was given; empty if none was.
+    pub(crate) resource_version: String,
+    /// How it is meant.
+    pub(crate) version_match: Option<VersionMatch>,
+    /// Whether this is a watch.
+    pub(crate) is_watch: bool,
+    /// Whether a watch wants to be told versions without events.
+    pub(crate) allows_bookmarks: bool,
+    /// Whether a watch is to begin with what is there.
+    pub(crate) sends_initial_events: Option<bool>,
+    /// When a watch ends by itself.
+    pub(crate) timeout_seconds: Option<i64>,
+}
+
+impl ListOptions {
+    /// Reads and checks the options; `is_watch` for paths that watch whatever the query says.
+    pub(crate) fn read(parameters: &Parameters, is_watch: bool) -> Result<Self, ApiError> {
+        let bad = |error: crate::selector::SelectorError| ApiError::bad_request(error.to_string());
+        let limit = parameters.number("limit")?;
+        let timeout_seconds = parameters.number("timeoutSeconds")?;
+        let options = Self {
+            selector: Selector {
+                labels: LabelSelector::parse(parameters.text("labelSelector").unwrap_or_default())
+                    .map_err(bad)?,
+                fields: FieldSelector::parse(parameters.text("fieldSelector").unwrap_or_default())
+                    .map_err(bad)?,
+            },
+            limit: limit.and_then(|limit| usize::try_from(limit).ok()).filter(|limit| *limit > 0),
+            continue_token: parameters.given("continue").map(str::to_owned),
+            resource_version: parameters.text("resourceVersion").unwrap_or_default().to_owned(),
+            version_match: match parameters.text("resourceVersionMatch") {
+                Some("Exact") => Some(VersionMatch::Exact),
+                Some("NotOlderThan") => Some(VersionMatch::NotOlderThan),
+                _ => None,
+            },
+            is_watch: is_watch || parameters.flag("watch").unwrap_or(false),
+            allows_bookmarks: parameters.flag("allowWatchBookmarks").unwrap_or(false),
+            sends_initial_events: parameters.flag("sendInitialEvents"),
+            timeout_seconds,
+        };
+        let given = parameters.given("resourceVersionMatch");
+        let wrong =
+            if options.is_watch { options.wrong_in_watch(given) } else { options.wrong_in_list(given) };
+        if wrong.is_empty() {
+            Ok(options)
+        } else {
+            Err(errors::invalid_as("ListOptions", "meta.k8s.io", "", &wrong))
+        }
+    }
+
+    fn wrong_in_list(&self, version_match: Option<&str>) -> Vec<FieldError> {
+        let mut wrong = Vec::new();
+        if let Some(version_match) = version_match {
+            if self.resource_version.is_empty() {
+                wrong.push(match_forbidden(
+                    "resourceVersionMatch is forbidden unless resourceVersion is provided",
+                ));
+            }
+            if self.continue_token.is_some() {
+                wrong.push(match_forbidden("resourceVersionMatch is forbidden when continue is provided"));
+            }
+            if self.version_match.is_none() {
+                let supported = "supported values: \"Exact\", \"NotOlderThan\", \"\"";
+                wrong.push(match_not_supported(version_match, supported));
+            }
+            if self.version_match == Some(VersionMatch::Exact) && self.resource_version == "0" {
+                wrong.push(match_forbidden(
+                    "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+                ));
+            }
+        }
+        if self.sends_initial_events.is_some() {
+            let detail = "sendInitialEvents is forbidden for list";
+            wrong.push(FieldError::new(FieldErrorKind::Forbidden, "sendInitialEvents", None, detail));
+        }
+        wrong
+    }
+
+    fn wrong_in_watch(&self, version_match: Option<&str>) -> Vec<FieldError> {
+        let mut wrong = Vec::new();
+        if self.sends_initial_events.is_some() && self.version_match != Some(VersionMatch::NotOlderThan) {
+            wrong.push(match_forbidden(
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            ));
+        }
+        if let Some(version_match) = version_match {
+            if self.sends_initial_events.is_none() {
+                wrong.push(match_forbidden(
+                    "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+                ));
+            }
+            if self.version_match != Some(VersionMatch::NotOlderThan) {
+                wrong.push(match_not_supported(version_match, "supported values: \"NotOlderThan\""));
+            }
+        }
+        if self.continue_token.is_some() {
+            wrong.push(match_forbidden("resourceVersionMatch is forbidden when continue is provided"));
+        }
+        wrong
+    }
+}
+
+fn match_forbidden(detail: &str) -> FieldError {
+    FieldError::new(FieldErrorKind::Forbidden, "resourceVersionMatch", None, detail)
+}
+
+fn match_not_supported(value: &str, detail: &str) -> FieldError {
+    FieldError::new(FieldErrorKind::NotSupported, "resourceVersionMatch", Some(value.into()), detail)
+}
+
+/// The options of a write.
+#[derive(Debug, Clone)]
+pub(crate) struct WriteOptions {
+    /// Do everything but store.
+    pub(crate) is_dry_run: bool,
+    /// What to do about unknown and repeated fields.
+    pub(crate) field_validation: FieldValidation,
+    /// Who is said to manage the fields that change.
+    pub(crate) manager: String,
+    /// Apply: take fields from other managers.
+    pub(crate) force: bool,
+}
+
+/// Which sort of write options are about; they name themselves in errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WriteKind {
+    /// POST.
+    Create,
+    /// PUT.
+    Update,
+    /// PATCH of any type but apply.
+    Patch,
+    /// PATCH that applies.
+    Apply,
+}
+
+impl WriteOptions {
+    /// Reads and checks the options of a write; `user_agent` names the manager when the query does not.
+    pub(crate) fn read(
+        parameters: &Parameters,
+        write: WriteKind,
+        user_agent: Option<&str>,
+    ) -> Result<Self, ApiError> {
+        let mut wrong = wrong_dry_run(parameters.all("dryRun").filter(|value| !value.is_empty()));
+        let field_validation = match parameters.given("fieldValidation") {
+            None | Some("Warn") => FieldValidation::Warn,
+            Some("Strict") => FieldValidation::Strict,
+            Some("Ignore") => FieldValidation::Ignore,
+            Some(other) => {
+                let detail = "supported values: \"Ignore\", \"Strict\", \"Warn\"";
+                let other = Some(other.into());
+                wrong.push(FieldError::new(FieldErrorKind::NotSupported, "fieldValidation", other, detail));
+                FieldValidation::Warn
+            }
+        };
+        let named = parameters.text("fieldManager").unwrap_or_default();
+        let force = parameters.flag("force");
+        match write {
+            WriteKind::Create | WriteKind::Update => wrong.extend(apply::options::check_manager(named)),
+            WriteKind::Patch | WriteKind::Apply => {
+                wrong.extend(apply::options::check_patch(named, force, write == WriteKind::Apply));
+            }
+        }
+        if !wrong.is_empty() {
+            let kind = match write {
+                WriteKind::Create => "CreateOptions",
+                WriteKind::Update => "UpdateOptions",
+                WriteKind::Patch | WriteKind::Apply => "PatchOptions",
+            };
+            return Err(errors::invalid_as(kind, "meta.k8s.io", "", &wrong));
+        }
+        Ok(Self {
+            is_dry_run: parameters.all("dryRun").any(|value| !value.is_empty()),
+            field_validation,
+            manager: apply::options::manager_name(named, user_agent.unwrap_or_default()),
+            force: force.unwrap_or(false),
+        })
+    }
+}
+
+/// What is wrong with the values of `dryRun`.
+pub(crate) fn wrong_dry_run<'a>(values: impl Iterator<Item = &'a str>) -> Vec<FieldError> {
+    let values: Vec<&str> = values.collect();
+    if values.iter().all(|value| *value == "All") {
+        return Vec::new();
+    }
+    let detail = "supported values: \"All\"";
+    vec![FieldError::new(FieldErrorKind::NotSupported, "dryRun", Some(values.into()), detail)]
+}

@@ -1,0 +1,159 @@
+//! Patch, of every type.
+
+use serde_json::Value;
+
+use super::{
+    Answer, Request, Rest,
+    create::fit_namespace,
+    errors,
+    options::{WriteKind, WriteOptions},
+    update::{Source, check_name},
+    versions::ServedVersions,
+};
+use crate::{
+    apply::{self, Manager, Subject},
+    decode::{self, FieldValidation},
+    field::{FieldError, FieldErrorKind},
+    patch::{Form, Patch},
+    status::{ApiError, Details},
+    strategy::Part,
+};
+
+/// The type of a patch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PatchType {
+    /// JSON patch.
+    Json,
+    /// Merge patch.
+    Merge,
+    /// Strategic merge patch; built-in kinds only.
+    Strategic,
+    /// Server-side apply.
+    Apply,
+}
+
+impl PatchType {
+    /// The type a request names.
+    pub(super) fn read(request: &Request) -> Result<Self, ApiError> {
+        let media_type = request.content_type.as_deref().unwrap_or_default();
+        let media_type = media_type.split(';').next().unwrap_or_default().trim();
+        match media_type {
+            "application/json-patch+json" => Ok(Self::Json),
+            "application/merge-patch+json" => Ok(Self::Merge),
+            "application/strategic-merge-patch+json" if request.kind.custom.is_none() => Ok(Self::Strategic),
+            "application/apply-patch+yaml" => Ok(Self::Apply),
+            _ if request.kind.custom.is_some() => Err(ApiError::new(
+                415,
+                "UnsupportedMediaType",
+                "the body of the request was in an unknown format - accepted media types include: \
+                 application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+            )),
+            _ => Err(ApiError::new(415, "UnsupportedMediaType", "415: Unsupported Media Type")
+                .with_details(Details::default())),
+        }
+    }
+}
+
+impl Rest {
+    /// PATCH of an object, or of a subresource that has the shape of the object.
+    pub(crate) fn patch(&self, request: &Request, part: Part<'_>) -> Result<Answer, ApiError> {
+        let ty = PatchType::read(request)?;
+        let write = if ty == PatchType::Apply { WriteKind::Apply } else { WriteKind::Patch };
+        let options = WriteOptions::read(&request.parameters, write, request.user_agent.as_deref())?;
+        let mut warnings = Vec::new();
+        let mut told = Vec::new();
+        let updated = if ty == PatchType::Apply {
+            let config = decode::applied(&request.body, options.field_validation)?;
+            told = config.warnings;
+            let versions = ServedVersions::of(request);
+            let subject = Subject::of(&request.kind, part, &versions);
+            let manager = Manager { name: &options.manager, now: self.timestamp() };
+            self.change(request, &options, part, Source::Apply, &mut warnings, |current| {
+                if current.is_none() && part != Part::Main {
+                    return Err(errors::not_found(&request.kind, &request.name));
+                }
+                let applied = apply::apply(current, &config.object, &subject, &manager, options.force)?;
+                let mut applied = check_patched(request, &options, applied, &[], &mut told)?;
+                fit_namespace(&mut applied, &request.kind, &request.namespace)?;
+                check_name(&applied, &request.name)?;
+                Ok(applied)
+            })?
+        } else {
+            let (patch, problems) = read_patch(ty, &request.body)?;
+            self.change(request, &options, part, Source::Patch, &mut warnings, |current| {
+                let Some(current) = current else {
+                    return Err(errors::not_found(&request.kind, &request.name));
+                };
+                let patched = patch.apply(current, &request.kind.ty)?;
+                let mut patched = check_patched(request, &options, patched, &problems, &mut told)?;
+                fit_namespace(&mut patched, &request.kind, &request.namespace)?;
+                check_name(&patched, &request.name)?;
+                Ok(patched)
+            })?
+        };
+        told.extend(warnings);
+        let code = if updated.is_new { 201 } else { 200 };
+        Ok(self.show(request, code, updated.object)?.with_warnings(told))
+    }
+}
+
+/// The patch in a body, and what strict validation has against it.
+pub(super) fn read_patch(ty: PatchType, body: &[u8]) -> Result<(Patch, Vec<String>), ApiError> {
+    let (form, whose) = match ty {
+        PatchType::Json => (Form::Json, "json patch "),
+        PatchType::Merge => (Form::Merge, ""),
+        PatchType::Strategic | PatchType::Apply => (Form::Strategic, ""),
+    };
+    let (body, duplicates) = decode::patch(body)?;
+    let patch = Patch::read(form, body)?;
+    let duplicates = duplicates.iter().map(|duplicate| format!("{whose}{duplicate}"));
+    let problems = duplicates.chain(patch.unknown_fields().iter().cloned()).collect();
+    Ok((patch, problems))
+}
+
+/// A patched object must still be one of its kind, and its members must be known ones; so must those of the patch, with
+/// which there are `problems` already.
+fn check_patched(
+    request: &Request,
+    options: &WriteOptions,
+    mut patched: Value,
+    problems: &[String],
+    warnings: &mut Vec<String>,
+) -> Result<Value, ApiError> {
+    let refuse = |shown: String, why: String| {
+        let wrong = FieldError::new(FieldErrorKind::Invalid, "patch", Some(shown.into()), why);
+        errors::invalid_as("", "", "", &[wrong])
+    };
+    let kind = &request.kind;
+    // A patch that replaces the whole object may leave out what kind it is.
+    for (member, value) in [("apiVersion", kind.api_version()), ("kind", kind.gvk.kind.clone())] {
+        if let Some(members) = patched.as_object_mut() {
+            members.entry(member).or_insert_with(|| value.into());
+        }
+    }
+    let is_kind = patched.get("kind").is_some_and(|name| *name == kind.gvk.kind)
+        && patched.get("apiVersion").is_some_and(|version| *version == kind.api_version());
+    if !is_kind && kind.custom.is_some() && patched["apiVersion"] == kind.api_version() {
+        return Err(decode::wrong_kind(&patched, &kind.gvk));
+    }
+    if !is_kind {
+        return Err(refuse(
+            patched.to_string(),
+            format!("the patched object is no longer a {}", kind.gvk.kind),
+        ));
+    }
+    let shown = patched.to_string();
+    let mut checked = decode::check(patched, kind).map_err(|why| refuse(shown.clone(), why))?;
+    checked.problems.splice(..0, problems.iter().cloned());
+    warnings.clear();
+    match options.field_validation {
+        FieldValidation::Strict if !checked.problems.is_empty() => {
+            Err(refuse(shown, format!("strict decoding error: {}", checked.problems.join(", "))))
+        }
+        FieldValidation::Warn => {
+            warnings.extend(checked.problems);
+            Ok(checked.object)
+        }
+        _ => Ok(checked.object),
+    }
+}

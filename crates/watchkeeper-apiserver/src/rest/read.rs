@@ -1,0 +1,312 @@
+//! Get, list and watch.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+
+use super::{
+    Answer, Payload, Request, Rest, errors,
+    options::{ListOptions, VersionMatch},
+    paging::{ContinueToken, PageOf},
+    represent::{Form, Representer},
+};
+use crate::{
+    kinds::Kind,
+    status::ApiError,
+    storage::{Object, Page, Query},
+    watch::{Frames, Scope, Start, WatchedKind, Watcher},
+};
+
+/// How long a read waits for a version that has not come yet.
+const FRESH_WAIT: Duration = Duration::from_secs(3);
+/// How often it looks in that time. Writes of any table move the version on; a step is short enough to notice soon, long
+/// enough to cost nothing.
+const FRESH_STEPS: u32 = 30;
+
+/// The shortest time a watch runs whose client does not say; up to twice as long, so that not all end together.
+const WATCH_TIMEOUT_SECONDS: u64 = 1800;
+
+impl Rest {
+    /// GET of an object.
+    pub(crate) async fn get(&self, request: &Request) -> Result<Answer, ApiError> {
+        if let Some(text) = request.parameters.given("resourceVersion") {
+            let version = text.parse().map_err(|_| errors::unreadable_version(text))?;
+            self.wait_for(version).await?;
+        }
+        check_form(&request.form, &request.kind, false)?;
+        let object = self.current(request)?;
+        let representer = Representer::new(request.served(), request.form.clone(), self.now());
+        Ok(Answer::new(200, show_one(&representer, &object)))
+    }
+
+    /// GET of a collection.
+    pub(crate) async fn list(&self, request: &Request, is_watch: bool) -> Result<Answer, ApiError> {
+        let mut options = ListOptions::read(&request.parameters, is_watch)?;
+        name_fields(&request.kind, &mut options)?;
+        if is_watch && !request.name.is_empty() {
+            options.selector.fields.require("metadata.name", &request.name);
+        }
+        if options.is_watch {
+            return self.watch(request, options).await;
+        }
+        check_form(&request.form, &request.kind, true)?;
+        let (page, token) = self.page(request, &options).await?;
+        let representer = Representer::new(request.served(), request.form.clone(), self.now());
+        let metadata = list_metadata(&page, token, request, options.selector.is_empty());
+        Ok(Answer::new(200, show_list(&representer, &page.objects, metadata)))
+    }
+
+    /// The objects a list asks for, and the token of the page after them.
+    pub(super) async fn page(
+        &self,
+        request: &Request,
+        options: &ListOptions,
+    ) -> Result<(Page, Option<String>), ApiError> {
+        let text = &options.resource_version;
+        let version: u64 = if text.is_empty() {
+            0
+        } else {
+            text.parse().map_err(|_| ApiError::bad_request(errors::version_message(text)))?
+        };
+        let prefix = request.prefix();
+        let mut start = prefix.clone();
+        let mut limit = options.limit;
+        let at = if let Some(token) = &options.continue_token {
+            let token = ContinueToken::decode(token)?;
+            if version != 0 {
+                return Err(ApiError::bad_request(
+                    "specifying resource version is not allowed when using continue",
+                ));
+            }
+            start.push_str(&token.start);
+            match token.of {
+                PageOf::Version(version) => Some(version),
+                PageOf::Now => None,
+            }
+        } else {
+            match options.version_match {
+                Some(VersionMatch::Exact) => Some(version),
+                None if version != 0 && limit.is_some() => Some(version),
+                _ => {
+                    self.wait_for(version).await?;
+                    None
+                }
+            }
+        };
+        // "Any version" is answered from memory, where pages save nothing.
+        if text == "0" {
+            limit = None;
+        }
+        if let Some(at) = at {
+            self.wait_for(at).await?;
+        }
+        let is_wanted = |object: &Object| options.selector.matches(object);
+        let query = Query {
+            prefix: &prefix,
+            start: &start,
+            at,
+            limit,
+            filter: (!options.selector.is_empty()).then_some(&is_wanted),
+        };
+        let page = self.store.list(&request.table(), query, self.now()).map_err(|_| {
+            if options.continue_token.is_some() {
+                expired_token(&start[prefix.len()..])
+            } else {
+                errors::expired("The resourceVersion for the provided list is too old.")
+            }
+        })?;
+        let token = page.rest.as_ref().and_then(|_| {
+            let last = page.objects.last()?.content.key();
+            let start = format!("{}\0", last.strip_prefix(&prefix)?);
+            Some(ContinueToken { of: PageOf::Version(page.version), start }.encode())
+        });
+        Ok((page, token))
+    }
+
+    async fn watch(&self, request: &Request, options: ListOptions) -> Result<Answer, ApiError> {
+        // Events are about one object each: a watch asked for in the form of lists has nothing to send.
+        if matches!(request.form, Form::Metadata { is_list: true, .. }) {
+            return Ok(Answer::new(200, Payload::Frames(Bytes::new())));
+        }
+        let text = options.resource_version.as_str();
+        let version: u64 =
+            if text.is_empty() { 0 } else { text.parse().map_err(|_| errors::unreadable_version(text))? };
+        let begins_with_state = options.sends_initial_events.unwrap_or(version == 0);
+        let representer = Representer::new(request.served(), request.form.clone(), self.now());
+        let frames = Frames::new(representer, request.is_protobuf);
+        let mut start = Start {
+            initial: Vec::new(),
+            after: version,
+            marks_initial_end: false,
+            sends_bookmarks: options.allows_bookmarks,
+            timeout: self.watch_timeout(options.timeout_seconds),
+            bookmark_interval: self.bookmark_interval,
+        };
+        let prefix = request.prefix();
+        if begins_with_state {
+            if let Err(error) = self.wait_for(version).await {
+                return Ok(Answer::new(200, Payload::Frames(frames.error(&error))));
+            }
+            let is_wanted = |object: &Object| options.selector.matches(object);
+            let query = Query {
+                prefix: &prefix,
+                start: &prefix,
+                at: None,
+                limit: None,
+                filter: (!options.selector.is_empty()).then_some(&is_wanted),
+            };
+            let page = self
+                .store
+                .list(&request.table(), query, self.now())
+                .map_err(|_| ApiError::internal("the newest version is never expired"))?;
+            start.initial = page.objects;
+            start.after = page.version;
+            start.marks_initial_end =
+                options.allows_bookmarks && (options.sends_initial_events == Some(true) || text.is_empty());
+        } else if version == 0 {
+            start.after = self.store.version();
+        }
+        let scope = Scope { prefix, selector: options.selector };
+        let watcher = Watcher::new(
+            Arc::clone(&self.store),
+            &request.table(),
+            scope,
+            frames,
+            start,
+            Arc::clone(&self.clock),
+            self.shutdown.clone(),
+        );
+        Ok(Answer::new(
+            200,
+            match watcher {
+                Ok(watcher) if request.kind.custom.is_some() => {
+                    let kind = WatchedKind::new(Arc::clone(&self.registry), request.kind.gvk.clone());
+                    Payload::Watch(Box::new(watcher.while_served(kind)))
+                }
+                Ok(watcher) => Payload::Watch(Box::new(watcher)),
+                Err(frame) => Payload::Frames(frame),
+            },
+        ))
+    }
+
+    fn watch_timeout(&self, seconds: Option<i64>) -> Duration {
+        match seconds {
+            None | Some(0) => {
+                let jitter = self.random.lock().u64(..WATCH_TIMEOUT_SECONDS);
+                Duration::from_secs(WATCH_TIMEOUT_SECONDS + jitter)
+            }
+            Some(seconds) => Duration::from_secs(u64::try_from(seconds).unwrap_or(0)),
+        }
+    }
+
+    /// Waits until the store has reached `version`.
+    async fn wait_for(&self, version: u64) -> Result<(), ApiError> {
+        if self.store.version() >= version {
+            return Ok(());
+        }
+        for _ in 0..FRESH_STEPS {
+            self.clock.sleep(FRESH_WAIT / FRESH_STEPS).await;
+            if self.store.version() >= version {
+                return Ok(());
+            }
+        }
+        Err(errors::version_too_large(version, self.store.version()))
+    }
+}
+
+/// Fields of a selector by the names they are stored under; an error for those that cannot be selected by.
+pub(super) fn name_fields(kind: &Kind, options: &mut ListOptions) -> Result<(), ApiError> {
+    options.selector.fields.rename(|field| kind.field_label(field)).map_err(ApiError::bad_request)
+}
+
+/// The 410 for a token whose version is gone carries a token that goes on from the same place without it.
+fn expired_token(start: &str) -> ApiError {
+    let mut error = errors::expired(
+        "The provided continue parameter is too old to display a consistent list result. You can start a new list \
+         without the continue parameter, or use the continue token in this response to retrieve the remainder of the \
+         results. Continuing with the provided token results in an inconsistent list - objects that were created, \
+         modified, or deleted between the time the first chunk was returned and now may show up in the list.",
+    );
+    error.continue_token = Some(ContinueToken { of: PageOf::Now, start: start.to_owned() }.encode().into());
+    error
+}
+
+/// A form must fit what is shown: one object, or a list.
+pub(super) fn check_form(form: &Form, kind: &Kind, is_list: bool) -> Result<(), ApiError> {
+    let Form::Metadata { is_list: wants_list, .. } = form else { return Ok(()) };
+    let (asked, is_wrong) = match (wants_list, is_list) {
+        (true, false) => ("PartialObjectMetadataList, but the requested object is not a list", true),
+        (false, true) => ("PartialObjectMetadata, but the requested object is a list", true),
+        _ => ("", false),
+    };
+    if is_wrong {
+        let shown = if is_list { &kind.list_kind } else { &kind.gvk.kind };
+        return Err(ApiError::new(406, "NotAcceptable", format!("you requested {asked} ({shown})")));
+    }
+    Ok(())
+}
+
+fn show_one(representer: &Representer, object: &Object) -> Payload {
+    if representer.is_stored_form() {
+        let mut out = Vec::with_capacity(object.content.len() + 128);
+        let kind = representer.kind();
+        object.content.write(&kind.api_version(), &kind.gvk.kind, object.version, &mut out);
+        return Payload::Json(out);
+    }
+    Payload::Value(representer.object(&object.content, object.version))
+}
+
+/// A list; objects that are sent as they are stored are copied and nothing else.
+pub(super) fn show_list(representer: &Representer, objects: &[Arc<Object>], metadata: Value) -> Payload {
+    if !representer.is_stored_form() {
+        let values =
+            objects.iter().map(|object| representer.whole(&object.content, object.version)).collect();
+        return Payload::Value(representer.list(values, metadata));
+    }
+    let kind = representer.kind();
+    let head =
+        json!({"apiVersion": kind.api_version(), "kind": kind.list_kind, "metadata": metadata}).to_string();
+    let size: usize = objects.iter().map(|object| object.content.len() + 96).sum();
+    let mut out = Vec::with_capacity(size + head.len() + 16);
+    out.extend_from_slice(head.strip_suffix('}').unwrap_or(&head).as_bytes());
+    out.extend_from_slice(b",\"items\":[");
+    for (place, object) in objects.iter().enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        if kind.custom.is_some() {
+            object.content.write(&kind.api_version(), &kind.gvk.kind, object.version, &mut out);
+        } else {
+            object.content.write_item(object.version, &mut out);
+        }
+    }
+    out.extend_from_slice(b"]}");
+    Payload::Json(out)
+}
+
+pub(super) fn list_metadata(
+    page: &Page,
+    token: Option<String>,
+    request: &Request,
+    is_everything: bool,
+) -> Value {
+    let mut metadata = Map::new();
+    metadata.insert("resourceVersion".into(), page.version.to_string().into());
+    match token {
+        Some(token) => {
+            metadata.insert("continue".into(), token.into());
+            if let Some((_, count)) = &page.rest
+                && is_everything
+            {
+                metadata.insert("remainingItemCount".into(), (*count).into());
+            }
+        }
+        // Lists of whole custom resources always have the member.
+        None if request.kind.custom.is_some() && request.form == Form::Plain => {
+            metadata.insert("continue".into(), "".into());
+        }
+        None => {}
+    }
+    Value::Object(metadata)
+}

@@ -1,0 +1,165 @@
+//! In which form objects are shown: whole, their metadata only, or as rows of a table.
+
+use std::{sync::Arc, time::SystemTime};
+
+use serde_json::{Value, json};
+
+use super::stored::Served;
+use crate::{kinds::Kind, schema::write_empty, storage::Content, table};
+
+/// A form objects are shown in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Whole.
+    Plain,
+    /// Metadata only, in this version of `meta.k8s.io`.
+    Metadata {
+        /// `v1` or `v1beta1`.
+        version: String,
+        /// Whether a list was asked for by name.
+        is_list: bool,
+    },
+    /// Rows of a table.
+    Table {
+        /// `v1` or `v1beta1`.
+        version: String,
+        /// What each row carries of its object.
+        include: IncludeObject,
+    },
+}
+
+/// What a row of a table carries of its object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IncludeObject {
+    /// Its metadata.
+    Metadata,
+    /// All of it.
+    Object,
+    /// Nothing.
+    None,
+}
+
+/// Shows stored objects of a kind in a form.
+#[derive(Debug, Clone)]
+pub(crate) struct Representer {
+    served: Served,
+    form: Form,
+    now: SystemTime,
+}
+
+impl Representer {
+    /// Shows objects of a kind in `form`; ages are as of `now`.
+    pub(crate) fn new(served: Served, form: Form, now: SystemTime) -> Self {
+        Self { served, form, now }
+    }
+
+    /// The kind.
+    pub(crate) fn kind(&self) -> &Arc<Kind> {
+        &self.served.kind
+    }
+
+    /// The form.
+    pub(crate) fn form(&self) -> &Form {
+        &self.form
+    }
+
+    /// Whether what is stored can be sent as it is.
+    pub(crate) fn is_stored_form(&self) -> bool {
+        self.form == Form::Plain && self.served.is_stored_form()
+    }
+
+    /// A stored object in the version of the kind, whole.
+    pub(crate) fn whole(&self, content: &Content, version: u64) -> Value {
+        self.served.read(content, version)
+    }
+
+    /// A stored object in the form.
+    pub(crate) fn object(&self, content: &Content, version: u64) -> Value {
+        self.value(self.whole(content, version))
+    }
+
+    /// A whole object in the form.
+    pub(crate) fn value(&self, object: Value) -> Value {
+        match &self.form {
+            Form::Plain => object,
+            Form::Metadata { version, .. } => metadata_only(&object, version),
+            Form::Table { version, include } => {
+                let list_metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
+                self.table(&[object], list_metadata, version, *include)
+            }
+        }
+    }
+
+    /// A list of objects in the form.
+    pub(crate) fn list(&self, objects: Vec<Value>, list_metadata: Value) -> Value {
+        match &self.form {
+            Form::Plain => {
+                let items: Vec<Value> = objects.into_iter().map(|object| self.item(object)).collect();
+                json!({
+                    "apiVersion": self.served.kind.api_version(),
+                    "kind": self.served.kind.list_kind,
+                    "metadata": list_metadata,
+                    "items": items,
+                })
+            }
+            Form::Metadata { version, .. } => {
+                let items: Vec<Value> = objects.iter().map(|object| metadata_only(object, version)).collect();
+                json!({
+                    "apiVersion": format!("meta.k8s.io/{version}"),
+                    "kind": "PartialObjectMetadataList",
+                    "metadata": list_metadata,
+                    "items": items,
+                })
+            }
+            Form::Table { version, include } => self.table(&objects, list_metadata, version, *include),
+        }
+    }
+
+    /// The object of a bookmark: of the kind, with nothing in it but `metadata`.
+    pub(crate) fn bookmark(&self, metadata: Value) -> Value {
+        let mut object = json!({});
+        if self.served.kind.custom.is_none() {
+            write_empty(&mut object, &self.served.kind.ty);
+        }
+        object["apiVersion"] = self.served.kind.api_version().into();
+        object["kind"] = self.served.kind.gvk.kind.clone().into();
+        object["metadata"] = metadata;
+        self.value(object)
+    }
+
+    /// Items of built-in kinds do not repeat their apiVersion and kind.
+    fn item(&self, mut object: Value) -> Value {
+        if self.served.kind.custom.is_none()
+            && let Some(members) = object.as_object_mut()
+        {
+            members.remove("apiVersion");
+            members.remove("kind");
+        }
+        object
+    }
+
+    fn table(&self, objects: &[Value], list_metadata: Value, version: &str, include: IncludeObject) -> Value {
+        let mut table = table::table(&self.served.kind, objects, self.now);
+        if let Some(rows) = table["rows"].as_array_mut() {
+            for (row, object) in rows.iter_mut().zip(objects) {
+                row["object"] = match include {
+                    IncludeObject::Metadata => metadata_only(object, version),
+                    IncludeObject::Object => object.clone(),
+                    IncludeObject::None => continue,
+                };
+            }
+        }
+        table["apiVersion"] = format!("meta.k8s.io/{version}").into();
+        table["kind"] = "Table".into();
+        table["metadata"] = list_metadata;
+        table
+    }
+}
+
+fn metadata_only(object: &Value, version: &str) -> Value {
+    json!({
+        "apiVersion": format!("meta.k8s.io/{version}"),
+        "kind": "PartialObjectMetadata",
+        "metadata": object["metadata"],
+    })
+}

@@ -1,0 +1,34 @@
+//! Reviews: created, answered, never stored.
+
+use super::{
+    Answer, Request, Rest, meta,
+    options::{WriteKind, WriteOptions},
+};
+use crate::{auth::reviews::Reviewer, auth::tokens::Tokens, decode, status::ApiError, strategy::Part};
+
+/// The groups whose kinds are questions.
+const GROUPS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
+
+impl Rest {
+    /// POST of a review; none if the kind is no review.
+    pub(crate) fn review(&self, request: &Request, tokens: &Tokens) -> Option<Result<Answer, ApiError>> {
+        GROUPS.contains(&request.kind.gvk.group.as_str()).then(|| self.answer_review(request, tokens))
+    }
+
+    fn answer_review(&self, request: &Request, tokens: &Tokens) -> Result<Answer, ApiError> {
+        let (parameters, agent) = (&request.parameters, request.user_agent.as_deref());
+        let options = WriteOptions::read(parameters, WriteKind::Create, agent)?;
+        let content_type = request.content_type.as_deref();
+        let decoded = decode::body(content_type, &request.body, &request.kind, options.field_validation)?;
+        let mut review = decoded.object;
+        request.kind.strategy.set_defaults(&mut review);
+        self.track(request, &options, Part::Main, None, &mut review);
+        let now = meta::timestamp(self.now());
+        let reviewer =
+            Reviewer { user: &request.asker.user, authorizer: &request.asker.authorizer, tokens, now: &now };
+        let answered = reviewer.answer(review, &request.namespace).unwrap_or_else(|| {
+            Err(ApiError::internal(format!("no {} is answered here", request.kind.gvk.kind)))
+        })?;
+        Ok(self.show(request, 201, answered)?.with_warnings(decoded.warnings))
+    }
+}

@@ -1,0 +1,225 @@
+//! The scale of an object: how many of it there should be, the same way for every kind that can be scaled.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Answer, Request, Rest, errors, meta,
+    options::{WriteKind, WriteOptions},
+    patch::{PatchType, read_patch},
+    update::{Source, check_name},
+};
+use crate::{
+    apply::{self, Manager, OneVersion, Subject, mask::Mask, scale::ReplicasPaths},
+    decode,
+    field::{FieldError, FieldErrorKind},
+    kinds::{GroupVersionKind, Kind},
+    schema::{TypeRef, builtin, write_empty},
+    selector,
+    status::ApiError,
+    strategy::Part,
+};
+
+/// Where an object has what its scale is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ScalePaths {
+    /// The number that is wanted.
+    spec: Vec<String>,
+    /// The number there is.
+    status: Vec<String>,
+    /// The selector, as text or as a selector; empty if there is none.
+    selector: Vec<String>,
+}
+
+/// Where a kind has what its scale is about; none for kinds that cannot be scaled.
+fn scale_paths(kind: &Kind) -> Option<ScalePaths> {
+    kind.subresource("scale")?;
+    let path = |text: &str| text.trim_start_matches('.').split('.').map(str::to_owned).collect();
+    Some(match &kind.custom {
+        Some(custom) => {
+            let scale = custom.scale.as_ref()?;
+            ScalePaths {
+                spec: path(&scale.spec_replicas),
+                status: path(&scale.status_replicas),
+                selector: scale.label_selector.as_deref().map(path).unwrap_or_default(),
+            }
+        }
+        None => ScalePaths {
+            spec: path("spec.replicas"),
+            status: path("status.replicas"),
+            selector: path("spec.selector"),
+        },
+    })
+}
+
+fn gvk() -> GroupVersionKind {
+    GroupVersionKind::new("autoscaling", "v1", "Scale")
+}
+
+fn ty() -> TypeRef {
+    TypeRef::builtin(builtin().find_kind(&gvk()))
+}
+
+impl Rest {
+    /// GET of a scale.
+    pub(crate) fn scale(&self, request: &Request) -> Result<Answer, ApiError> {
+        let current = self.current(request)?;
+        let object = request.served().object(&current);
+        let scale = scale_of(&object, &request.kind)?;
+        Ok(Answer::value(200, scale))
+    }
+
+    /// PUT of a scale.
+    pub(crate) fn update_scale(&self, request: &Request) -> Result<Answer, ApiError> {
+        let options =
+            WriteOptions::read(&request.parameters, WriteKind::Update, request.user_agent.as_deref())?;
+        let content_type = request.content_type.as_deref();
+        let decoded = decode::subresource(content_type, &request.body, &gvk(), options.field_validation)?;
+        check_name(&decoded.object, &request.name)?;
+        let scale = decoded.object;
+        let answer = self.change_scale(request, &options, Source::Put, |_| Ok(scale.clone()))?;
+        Ok(answer.with_warnings(decoded.warnings))
+    }
+
+    /// PATCH of a scale.
+    pub(crate) fn patch_scale(&self, request: &Request) -> Result<Answer, ApiError> {
+        let patch = PatchType::read(request)?;
+        let write = if patch == PatchType::Apply { WriteKind::Apply } else { WriteKind::Patch };
+        let options = WriteOptions::read(&request.parameters, write, request.user_agent.as_deref())?;
+        if patch == PatchType::Apply {
+            let config = decode::applied(&request.body, options.field_validation)?;
+            let (gvk, ty) = (gvk(), ty());
+            let subject = Subject::new(&gvk, &ty, &OneVersion).through("scale", Mask::All);
+            let manager = Manager { name: &options.manager, now: self.timestamp() };
+            return self.change_scale(request, &options, Source::Apply, |scale| {
+                apply::apply(Some(scale), &config.object, &subject, &manager, options.force)
+            });
+        }
+        let (patch, _) = read_patch(patch, &request.body)?;
+        self.change_scale(request, &options, Source::Patch, |scale| {
+            let scale = patch.apply(scale, &ty())?;
+            check_name(&scale, &request.name)?;
+            Ok(scale)
+        })
+    }
+
+    fn change_scale(
+        &self,
+        request: &Request,
+        options: &WriteOptions,
+        source: Source,
+        mut produce: impl FnMut(&Value) -> Result<Value, ApiError>,
+    ) -> Result<Answer, ApiError> {
+        let kind = &request.kind;
+        let paths = scale_paths(kind).ok_or_else(errors::no_such_resource)?;
+        let spec_path: Vec<&str> = paths.spec.iter().map(String::as_str).collect();
+        let replicas_paths = ReplicasPaths::default().with(&kind.api_version(), Some(&spec_path));
+        let (gvk, ty) = (gvk(), ty());
+        let unreadable =
+            |error| ApiError::internal(format!("the managers of the object cannot be read: {error}"));
+        let mut warnings = Vec::new();
+        let part = Part::Subresource("scale");
+        let updated = self.change(request, options, part, Source::Apply, &mut warnings, |current| {
+            let Some(current) = current else { return Err(errors::not_found(kind, &request.name)) };
+            let mut old = scale_of(current, kind)?;
+            let entries = current.pointer("/metadata/managedFields");
+            if let Some(entries) = apply::scale::to_scale(entries, &replicas_paths).map_err(unreadable)? {
+                old["metadata"]["managedFields"] = entries;
+            }
+            let mut new = produce(&old)?;
+            write_empty(&mut new, &ty);
+            if source != Source::Apply {
+                let subject = Subject::new(&gvk, &ty, &OneVersion).through("scale", Mask::All);
+                let manager = Manager { name: &options.manager, now: self.timestamp() };
+                apply::track_update(Some(&old), &mut new, &subject, &manager);
+            }
+            let replicas = new.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
+            if replicas < 0 {
+                let detail = "must be greater than or equal to 0";
+                let value = Some(replicas.into());
+                let wrong = FieldError::new(FieldErrorKind::Invalid, "spec.replicas", value, detail);
+                return Err(errors::invalid_as("Scale", "autoscaling", &request.name, &[wrong]));
+            }
+            let mut object = current.clone();
+            set(&mut object, &paths.spec, replicas.into());
+            let managed = apply::scale::to_parent(
+                entries,
+                new.pointer("/metadata/managedFields"),
+                &kind.api_version(),
+                &replicas_paths,
+            )
+            .map_err(unreadable)?;
+            let metadata = meta::metadata(&mut object)?;
+            match managed {
+                Some(managed) => metadata.insert("managedFields".into(), managed),
+                None => metadata.remove("managedFields"),
+            };
+            let version = meta::text(&new, "resourceVersion").to_owned();
+            if !version.is_empty() {
+                metadata.insert("resourceVersion".into(), version.into());
+            }
+            let uid = meta::text(&new, "uid").to_owned();
+            if source == Source::Put && !uid.is_empty() && uid != meta::text(current, "uid") {
+                let own = meta::text(current, "uid");
+                let why =
+                    format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {own}");
+                return Err(errors::conflict(kind, &request.name, &why));
+            }
+            Ok(object)
+        })?;
+        Ok(Answer::value(200, scale_of(&updated.object, kind)?).with_warnings(warnings))
+    }
+}
+
+/// The scale of an object.
+fn scale_of(object: &Value, kind: &Kind) -> Result<Value, ApiError> {
+    let paths = scale_paths(kind).ok_or_else(errors::no_such_resource)?;
+    let number = |path: &[String]| get(object, path).and_then(Value::as_i64);
+    let wanted = number(&paths.spec);
+    if wanted.is_none() && kind.custom.is_some() {
+        let path = paths.spec.join(".");
+        return Err(ApiError::internal(format!("the spec replicas field \".{path}\" does not exist")));
+    }
+    let mut metadata = Map::new();
+    for member in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if let Some(value) = object.pointer(&format!("/metadata/{member}")) {
+            metadata.insert(member.into(), value.clone());
+        }
+    }
+    let mut scale = json!({
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": metadata,
+        "spec": {},
+        "status": {"replicas": number(&paths.status).unwrap_or(0)},
+    });
+    if let Some(wanted) = wanted.filter(|wanted| *wanted != 0) {
+        scale["spec"]["replicas"] = wanted.into();
+    }
+    let selector = match get(object, &paths.selector) {
+        Some(Value::String(text)) => text.clone(),
+        Some(selector) => selector::selector_text(selector),
+        None => String::new(),
+    };
+    if !selector.is_empty() {
+        scale["status"]["selector"] = selector.into();
+    }
+    Ok(scale)
+}
+
+fn get<'a>(object: &'a Value, path: &[String]) -> Option<&'a Value> {
+    if path.is_empty() {
+        return None;
+    }
+    path.iter().try_fold(object, |object, member| object.get(member))
+}
+
+fn set(object: &mut Value, path: &[String], value: Value) {
+    let mut place = object;
+    for member in path {
+        if !place.is_object() {
+            *place = json!({});
+        }
+        place = &mut place[member.as_str()];
+    }
+    *place = value;
+}

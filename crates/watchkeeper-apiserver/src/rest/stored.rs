@@ -1,0 +1,56 @@
+//! Stored objects in the version a client asks for, and back.
+
+use std::{borrow::Cow, sync::Arc};
+
+use serde_json::Value;
+
+use crate::{
+    convert::convert,
+    kinds::{Kind, Kinds},
+    status::ApiError,
+    storage::{Content, Object},
+};
+
+/// A kind, and the kind its objects are stored as.
+#[derive(Debug, Clone)]
+pub(crate) struct Served {
+    /// As clients see it.
+    pub(crate) kind: Arc<Kind>,
+    /// As it is stored; the same for most.
+    stored: Arc<Kind>,
+}
+
+impl Served {
+    /// A kind among those served.
+    pub(crate) fn new(kind: &Arc<Kind>, kinds: &Kinds) -> Self {
+        Self { kind: Arc::clone(kind), stored: Arc::clone(kinds.storage_of(kind)) }
+    }
+
+    /// Whether objects can be sent as they are stored.
+    pub(crate) fn is_stored_form(&self) -> bool {
+        let has_changed = self.kind.custom.as_ref().is_some_and(|custom| custom.has_changed);
+        self.kind.gvk == self.kind.storage && !has_changed
+    }
+
+    /// A stored object as clients see it, as of a version.
+    pub(crate) fn read(&self, content: &Content, version: u64) -> Value {
+        let stored = content.to_value(&self.stored.api_version(), &self.stored.gvk.kind, version);
+        convert(stored, &self.stored, &self.kind)
+    }
+
+    /// A stored object as clients see it.
+    pub(crate) fn object(&self, object: &Object) -> Value {
+        self.read(&object.content, object.version)
+    }
+
+    /// What is stored of an object: it in the version it is stored in, and what selectors may ask about.
+    pub(crate) fn content(&self, object: &Value) -> Result<Content, ApiError> {
+        let object = if self.kind.gvk == self.stored.gvk {
+            Cow::Borrowed(object)
+        } else {
+            Cow::Owned(convert(object.clone(), &self.kind, &self.stored))
+        };
+        let fields = self.stored.selectable_fields(&object).into();
+        Content::new(&object, fields).map_err(|error| ApiError::internal(error.to_string()))
+    }
+}

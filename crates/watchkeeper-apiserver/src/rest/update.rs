@@ -1,0 +1,256 @@
+//! Update, and what all changes of an object have in common.
+
+use serde_json::Value;
+
+use super::{
+    ATTEMPTS, Answer, Request, Rest,
+    create::fit_namespace,
+    errors, meta,
+    options::{WriteKind, WriteOptions},
+    versions::ServedVersions,
+};
+use crate::{
+    apply::{self, Manager, Subject},
+    auth::escalation,
+    decode,
+    field::{FieldError, FieldErrorKind},
+    schema::write_empty,
+    status::ApiError,
+    storage::{Expected, Object},
+    strategy::Part,
+};
+
+/// How a new object came about; the API treats a few things differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// A whole object was sent: its uid is a precondition.
+    Put,
+    /// The current object was changed.
+    Patch,
+    /// A configuration was applied; who manages what is known already.
+    Apply,
+}
+
+/// What became of an object.
+#[derive(Debug)]
+pub(super) struct Updated {
+    /// As it is now, or was when it went away.
+    pub(super) object: Value,
+    /// It was not there before.
+    pub(super) is_new: bool,
+}
+
+impl Rest {
+    /// PUT of an object, or of a subresource that has the shape of the object.
+    pub(crate) fn update(&self, request: &Request, part: Part<'_>) -> Result<Answer, ApiError> {
+        let options =
+            WriteOptions::read(&request.parameters, WriteKind::Update, request.user_agent.as_deref())?;
+        let decoded = decode::body(
+            request.content_type.as_deref(),
+            &request.body,
+            &request.kind,
+            options.field_validation,
+        )?;
+        let mut warnings = decoded.warnings;
+        let mut object = decoded.object;
+        fit_namespace(&mut object, &request.kind, &request.namespace)?;
+        check_name(&object, &request.name)?;
+        let is_creator = part == Part::Main && request.kind.strategy.rules().creates_on_update;
+        let updated =
+            self.change(request, &options, part, Source::Put, &mut warnings, |current| match current {
+                Some(_) => Ok(object.clone()),
+                None if is_creator => {
+                    let mut object = object.clone();
+                    meta::metadata(&mut object)?.remove("resourceVersion");
+                    Ok(object)
+                }
+                None => Err(errors::not_found(&request.kind, &request.name)),
+            })?;
+        let code = if updated.is_new { 201 } else { 200 };
+        Ok(self.show(request, code, updated.object)?.with_warnings(warnings))
+    }
+
+    /// Replaces the current object by what `produce` makes of it, again if something else changes it in between. Without
+    /// a current object, what `produce` makes of nothing is created.
+    pub(super) fn change(
+        &self,
+        request: &Request,
+        options: &WriteOptions,
+        part: Part<'_>,
+        source: Source,
+        warnings: &mut Vec<String>,
+        mut produce: impl FnMut(Option<&Value>) -> Result<Value, ApiError>,
+    ) -> Result<Updated, ApiError> {
+        let (table, key) = (request.table(), request.key());
+        for _ in 0..ATTEMPTS {
+            let Some(current) = self.store.get(&table, &key) else {
+                let object = produce(None)?;
+                match self.create_object(request, options, source, object, warnings) {
+                    Ok(object) => return Ok(Updated { object, is_new: true }),
+                    // Someone else was faster: there is something to change now.
+                    Err(error)
+                        if error.reason == "AlreadyExists" && self.store.get(&table, &key).is_some() =>
+                    {
+                        continue;
+                    }
+                    Err(error) => return Err(error),
+                }
+            };
+            let old = request.served().object(&current);
+            let new = produce(Some(&old))?;
+            if let Some(object) =
+                self.replace(request, options, part, source, &current, &old, new, warnings)?
+            {
+                return Ok(Updated { object, is_new: false });
+            }
+        }
+        Err(errors::modified(&request.kind, &request.name))
+    }
+
+    /// Notes who manages what `new` changes.
+    pub(super) fn track(
+        &self,
+        request: &Request,
+        options: &WriteOptions,
+        part: Part<'_>,
+        old: Option<&Value>,
+        new: &mut Value,
+    ) {
+        let versions = ServedVersions::of(request);
+        let subject = Subject::of(&request.kind, part, &versions);
+        let manager = Manager { name: &options.manager, now: self.timestamp() };
+        apply::track_update(old, new, &subject, &manager);
+    }
+
+    /// Replaces `old` by `new`; none if it was no longer current.
+    #[expect(clippy::too_many_arguments, reason = "the one place where all of a write comes together")]
+    fn replace(
+        &self,
+        request: &Request,
+        options: &WriteOptions,
+        part: Part<'_>,
+        source: Source,
+        current: &Object,
+        old: &Value,
+        mut new: Value,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<Value>, ApiError> {
+        let kind = &request.kind;
+        let strategy = &kind.strategy;
+        check_version(request, &new, current.version)?;
+        if source == Source::Put {
+            check_uid(request, &new, old)?;
+        }
+        strategy.set_defaults(&mut new);
+        take_system_fields(&mut new, old)?;
+        write_empty(&mut new, &kind.ty);
+        if source != Source::Apply {
+            self.track(request, options, part, Some(old), &mut new);
+        }
+        strategy.prepare_for_update(part, &mut new, old);
+        write_empty(&mut new, &kind.ty);
+        meta::drop_empty(meta::metadata(&mut new)?);
+        let wrong = strategy.validate_update(part, &new, old);
+        if !wrong.is_empty() {
+            return Err(errors::invalid(kind, &request.name, &wrong));
+        }
+        let claim = self.claim(request, &mut new, Some(old))?;
+        escalation::check(&request.asker.authorizer, &request.asker.user, &new, Some(old))?;
+        meta::metadata(&mut new)?.insert("resourceVersion".into(), current.version.to_string().into());
+        apply::keep_times(old, &mut new);
+        if new == *old {
+            return Ok(Some(new));
+        }
+        let table = request.table();
+        let now = self.now();
+        if is_done(&new) {
+            if options.is_dry_run || self.remove(request, old, current.version) {
+                return Ok(Some(new));
+            }
+            return Ok(None);
+        }
+        if options.is_dry_run {
+            warnings.extend(strategy.warnings(&new, Some(old)));
+            return Ok(Some(new));
+        }
+        let content = request.served().content(&new)?;
+        let Ok(stored) = self.store.put(&table, content, Expected::Version(current.version), now) else {
+            return Ok(None);
+        };
+        claim.keep();
+        self.after_write(kind);
+        warnings.extend(strategy.warnings(&new, Some(old)));
+        meta::metadata(&mut new)?.insert("resourceVersion".into(), stored.version.to_string().into());
+        Ok(Some(new))
+    }
+}
+
+/// The name in the object is that in the path.
+pub(super) fn check_name(object: &Value, name: &str) -> Result<(), ApiError> {
+    let given = meta::text(object, "name");
+    if given.is_empty() {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )));
+    }
+    if given != name {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({given}) does not match the name on the URL ({name})"
+        )));
+    }
+    Ok(())
+}
+
+fn check_version(request: &Request, new: &Value, current: u64) -> Result<(), ApiError> {
+    let kind = &request.kind;
+    match meta::sent_version(new)? {
+        0 if !kind.strategy.rules().takes_unconditional_update => {
+            let wrong = FieldError::new(
+                FieldErrorKind::Invalid,
+                "metadata.resourceVersion",
+                Some(0.into()),
+                "must be specified for an update",
+            );
+            Err(errors::invalid_as(&kind.plural, &kind.gvk.group, &request.name, &[wrong]))
+        }
+        0 => Ok(()),
+        version if version == current => Ok(()),
+        _ => Err(errors::modified(kind, &request.name)),
+    }
+}
+
+fn check_uid(request: &Request, new: &Value, old: &Value) -> Result<(), ApiError> {
+    let (given, current) = (meta::text(new, "uid"), meta::text(old, "uid"));
+    if given.is_empty() || given == current {
+        return Ok(());
+    }
+    let why = format!("Precondition failed: UID in precondition: {given}, UID in object meta: {current}");
+    Err(errors::conflict(&request.kind, &request.name, &why))
+}
+
+/// What a client cannot change, whatever it sends.
+fn take_system_fields(new: &mut Value, old: &Value) -> Result<(), ApiError> {
+    let metadata = meta::metadata(new)?;
+    let old = old.get("metadata");
+    let was = |member: &str| old.and_then(|old| old.get(member)).cloned();
+    for member in
+        ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"]
+    {
+        match was(member) {
+            Some(value) => metadata.insert(member.into(), value),
+            None => metadata.remove(member),
+        };
+    }
+    if metadata.get("uid").and_then(Value::as_str).unwrap_or_default().is_empty()
+        && let Some(uid) = was("uid")
+    {
+        metadata.insert("uid".into(), uid);
+    }
+    Ok(())
+}
+
+/// Whether an object that is being deleted has nothing left that holds it.
+pub(super) fn is_done(object: &Value) -> bool {
+    let grace = object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
+    meta::is_being_deleted(object) && grace == 0 && !meta::has_finalizers(object)
+}

@@ -1,0 +1,143 @@
+//! Members without a value, written as the server's Go structs write them.
+
+use serde_json::{Map, Value};
+
+use super::{Empty, Field, Scalar, Shape, TypeRef};
+
+/// Leaves out and fills in members of `object` as a Go server does when it writes an object of type `ty`: `args: []` goes,
+/// `status: {}` and the `resources: {}` of a container come. Objects of custom types stay as they are.
+///
+/// What is stored must have gone through this, after every change: who owns what is tracked in the written form.
+pub fn write_empty(object: &mut Value, ty: &TypeRef) {
+    match (object, ty.shape()) {
+        (Value::Object(members), Shape::Struct(of)) => {
+            for field in &of.fields {
+                write_member(members, field, &ty.at(field.ty));
+            }
+        }
+        (Value::Object(members), Shape::Map { value, .. }) => {
+            let of = ty.at(*value);
+            for value in members.values_mut() {
+                write_empty(value, &of);
+            }
+        }
+        (Value::Array(items), Shape::List { item, .. }) => {
+            let of = ty.at(*item);
+            for item in items {
+                write_empty(item, &of);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn write_member(members: &mut Map<String, Value>, field: &Field, ty: &TypeRef) {
+    if let Some(value) = members.get_mut(&*field.name) {
+        write_empty(value, ty);
+        let is_collection = matches!(ty.shape(), Shape::List { .. } | Shape::Map { .. });
+        match field.empty {
+            Empty::LeftOut if is_zero(value, ty) => {
+                members.remove(&*field.name);
+            }
+            Empty::AsGiven if value.is_null() => {
+                members.remove(&*field.name);
+            }
+            Empty::Null if is_collection && is_zero(value, ty) => *value = Value::Null,
+            Empty::Zero if value.is_null() => *value = zero(ty),
+            _ => {}
+        }
+        return;
+    }
+    let empty = match field.empty {
+        Empty::AsGiven | Empty::LeftOut => return,
+        Empty::Null => Value::Null,
+        Empty::Zero => zero(ty),
+    };
+    members.insert(field.name.as_ref().to_owned(), empty);
+}
+
+/// The zero of a type: what is always written of an object with nothing in it.
+pub fn zero(ty: &TypeRef) -> Value {
+    match ty.shape() {
+        Shape::Scalar(Scalar::String | Scalar::Bytes) => "".into(),
+        Shape::Scalar(Scalar::Int32 | Scalar::Int64 | Scalar::Number | Scalar::IntOrString) => 0.into(),
+        Shape::Scalar(Scalar::Boolean) => false.into(),
+        Shape::Scalar(Scalar::Quantity) => "0".into(),
+        Shape::Scalar(Scalar::Time | Scalar::MicroTime)
+        | Shape::Any
+        | Shape::List { .. }
+        | Shape::Map { .. } => Value::Null,
+        Shape::Struct(_) => {
+            let mut value = Value::Object(Map::new());
+            write_empty(&mut value, ty);
+            value
+        }
+    }
+}
+
+/// `value` is what Go takes for nothing.
+fn is_zero(value: &Value, ty: &TypeRef) -> bool {
+    match (value, ty.shape()) {
+        (Value::Null | Value::Bool(false), _) => true,
+        (Value::String(text), _) => text.is_empty(),
+        (Value::Number(number), _) => number.as_f64() == Some(0.0),
+        (Value::Array(items), _) => items.is_empty(),
+        // A pointer to nothing is something, a struct of nothing is nothing.
+        (Value::Object(members), Shape::Struct(_)) => members.iter().all(|(name, value)| {
+            ty.field(name)
+                .is_some_and(|field| field.empty != Empty::AsGiven && is_zero(value, &ty.at(field.ty)))
+        }),
+        (Value::Object(members), _) => members.is_empty(),
+        (Value::Bool(true), _) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{kinds::GroupVersionKind, schema::builtin};
+
+    fn written(group: &str, kind: &str, mut object: Value) -> Value {
+        let gvk = GroupVersionKind::new(group, "v1", kind);
+        write_empty(&mut object, &TypeRef::builtin(builtin().find_kind(&gvk)));
+        object
+    }
+
+    #[test]
+    fn empty_lists_and_strings_go_and_empty_structs_come() {
+        let given = json!({"metadata": {"name": "p", "labels": {}}, "spec": {"containers": [{"name": "c", "args": [], "image": ""}]}});
+        let pod = written("", "Pod", given);
+        assert_eq!(
+            pod,
+            json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "resources": {}}]}, "status": {}})
+        );
+    }
+
+    #[test]
+    fn pointers_keep_their_zero() {
+        let given = json!({"metadata": {"name": "p"}, "spec": {"containers": null, "terminationGracePeriodSeconds": 0, "hostNetwork": false}});
+        let pod = written("", "Pod", given);
+        assert_eq!(pod["spec"], json!({"containers": null, "terminationGracePeriodSeconds": 0}));
+    }
+
+    #[test]
+    fn an_event_shows_the_times_it_does_not_have() {
+        let event = written("", "Event", json!({"metadata": {"name": "e"}, "involvedObject": {}}));
+        assert_eq!(
+            event,
+            json!({
+                "metadata": {"name": "e"}, "involvedObject": {}, "source": {}, "eventTime": null, "firstTimestamp": null,
+                "lastTimestamp": null, "reportingComponent": "", "reportingInstance": ""
+            })
+        );
+    }
+
+    #[test]
+    fn a_role_without_rules_has_null_rules() {
+        let role =
+            written("rbac.authorization.k8s.io", "Role", json!({"metadata": {"name": "r"}, "rules": []}));
+        assert_eq!(role["rules"], Value::Null);
+    }
+}

@@ -1,0 +1,255 @@
+//! The server: made, used in process, listening, shut down.
+
+use std::{
+    convert::Infallible,
+    future::Future,
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use kube_client::Client;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tower::Service;
+
+use crate::{
+    auth::{
+        stored::Authorization,
+        tokens::{TokenFileError, Tokens},
+    },
+    clock::{Clock, TokioClock},
+    controllers::{Background, ControllerOptions},
+    http::{Api, Endpoint, Identity, Listener, ResponseBody},
+    kinds::Registry,
+    rest::Rest,
+    storage::{HistoryWindow, MemoryStore, Storage},
+};
+
+/// A Kubernetes API server in this process.
+///
+/// It holds its objects in memory for as long as it lives. [`ApiServer::client`] answers a client that needs no socket;
+/// [`ApiServer::listen`] serves the same objects to other processes. Handles are clones of each other: the last one that
+/// is dropped ends every watch.
+#[derive(Debug, Clone)]
+pub struct ApiServer {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    api: Arc<Api>,
+    background: Arc<Background>,
+    shutdown: watch::Sender<bool>,
+    listeners: Mutex<Vec<Listener>>,
+}
+
+/// What a server is made from.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ApiServerBuilder {
+    clock: Option<Arc<dyn Clock>>,
+    history: HistoryWindow,
+    bookmark_interval: Duration,
+    seed: Option<u64>,
+    tokens: Tokens,
+    has_control: bool,
+    is_rbac: bool,
+    has_controllers: bool,
+}
+
+impl Default for ApiServerBuilder {
+    fn default() -> Self {
+        Self {
+            clock: None,
+            history: HistoryWindow { events: 10_000, age: Duration::from_mins(5) },
+            bookmark_interval: Duration::from_mins(1),
+            seed: None,
+            tokens: Tokens::default(),
+            has_control: false,
+            is_rbac: false,
+            has_controllers: true,
+        }
+    }
+}
+
+impl ApiServerBuilder {
+    /// Takes the time from `clock`.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Some(Arc::new(clock));
+        self
+    }
+
+    /// Keeps the history of each resource for `age`, and at most `events` of it.
+    #[must_use]
+    pub fn history(mut self, events: usize, age: Duration) -> Self {
+        self.history = HistoryWindow { events, age };
+        self
+    }
+
+    /// Sends watches that ask for bookmarks one every `interval`.
+    #[must_use]
+    pub fn bookmark_interval(mut self, interval: Duration) -> Self {
+        self.bookmark_interval = interval;
+        self
+    }
+
+    /// Makes names, uids and jitter the same in every run.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Knows clients by bearer tokens: lines of `token,user,uid,"group1,group2"`.
+    ///
+    /// # Errors
+    /// If a line is not understood.
+    pub fn tokens(mut self, csv: &str) -> Result<Self, TokenFileError> {
+        self.tokens = Tokens::parse(csv)?;
+        Ok(self)
+    }
+
+    /// Asks the stored roles and bindings who may do what; otherwise everybody may do everything.
+    #[must_use]
+    pub fn rbac(mut self, is_asked: bool) -> Self {
+        self.is_rbac = is_asked;
+        self
+    }
+
+    /// Serves `/-/control`, where tests can tell the server what to do.
+    #[must_use]
+    pub fn control(mut self, is_served: bool) -> Self {
+        self.has_control = is_served;
+        self
+    }
+
+    /// Runs the controllers a cluster has beside its API server: garbage collection, the end of namespaces, a service
+    /// account in each. On unless said otherwise. Without them nothing follows its owner, and a namespace that is deleted
+    /// stays until its finalizers are taken away; the system namespaces and the end of definitions of custom resources
+    /// are the API server's own.
+    #[must_use]
+    pub fn controllers(mut self, are_run: bool) -> Self {
+        self.has_controllers = are_run;
+        self
+    }
+
+    /// Makes the server.
+    pub fn build(self) -> ApiServer {
+        let (shutdown, is_down) = watch::channel(false);
+        let clock = self.clock.unwrap_or_else(|| Arc::new(TokioClock::new()));
+        let store: Arc<dyn Storage> = Arc::new(MemoryStore::new(self.history));
+        let rest = Rest {
+            store,
+            registry: Arc::new(Registry::new()),
+            clock,
+            random: Mutex::new(self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed)),
+            services: Arc::default(),
+            definitions: Mutex::default(),
+            shutdown: is_down,
+            bookmark_interval: self.bookmark_interval,
+        };
+        let options = ControllerOptions { has_cluster_controllers: self.has_controllers };
+        let background = Arc::new(Background::new(options, shutdown.subscribe()));
+        rest.make_namespaces();
+        if self.is_rbac {
+            rest.make_roles();
+        }
+        let api = Arc::new(Api::new(rest, self.tokens, Authorization::new(self.is_rbac), self.has_control));
+        ApiServer { inner: Arc::new(Inner { api, background, shutdown, listeners: Mutex::new(Vec::new()) }) }
+    }
+}
+
+impl ApiServer {
+    /// A server with the usual options.
+    pub fn in_process() -> Self {
+        Self::builder().build()
+    }
+
+    /// A server to be made with other options.
+    pub fn builder() -> ApiServerBuilder {
+        ApiServerBuilder::default()
+    }
+
+    /// A client of this server, without a socket. Its default namespace is `default`.
+    pub fn client(&self) -> Client {
+        Client::new(self.service(), "default")
+    }
+
+    /// The server as a service, for clients that bring their own.
+    pub fn service(&self) -> ApiService {
+        ApiService { api: Arc::clone(&self.inner.api), background: Arc::clone(&self.inner.background) }
+    }
+
+    /// Serves plain HTTP on `address` until the server is shut down; HTTP/1.1, and HTTP/2 to clients that start with it.
+    ///
+    /// # Errors
+    /// If the address cannot be listened on.
+    pub async fn listen(&self, address: SocketAddr) -> io::Result<Endpoint> {
+        self.start(address, None).await
+    }
+
+    /// Serves on `address` over TLS, with a certificate made for it; [`Endpoint::authority`] is what clients trust it by.
+    ///
+    /// # Errors
+    /// If the address cannot be listened on, or no certificate can be made.
+    pub async fn listen_tls(&self, address: SocketAddr) -> io::Result<Endpoint> {
+        self.start(address, Some(Identity::new(address.ip())?)).await
+    }
+
+    async fn start(&self, address: SocketAddr, identity: Option<Identity>) -> io::Result<Endpoint> {
+        let is_down = self.inner.shutdown.subscribe();
+        let (acceptor, authority) = identity.map(|identity| (identity.acceptor, identity.authority)).unzip();
+        self.inner.background.start(&self.inner.api);
+        if let Some(authority) = &authority {
+            self.inner.background.trust(authority);
+        }
+        let listener = Listener::start(Arc::clone(&self.inner.api), address, acceptor, is_down).await?;
+        let endpoint = Endpoint::new(listener.address(), authority);
+        self.inner.listeners.lock().push(listener);
+        Ok(endpoint)
+    }
+
+    /// Ends every watch, closes every socket and waits until that is done.
+    pub async fn shutdown(&self) {
+        self.inner.shutdown.send_replace(true);
+        let listeners = std::mem::take(&mut *self.inner.listeners.lock());
+        for listener in listeners {
+            listener.join().await;
+        }
+        self.inner.background.join().await;
+    }
+}
+
+/// The server as a tower service.
+#[derive(Debug, Clone)]
+pub struct ApiService {
+    api: Arc<Api>,
+    background: Arc<Background>,
+}
+
+impl<B> Service<Request<B>> for ApiService
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: std::fmt::Display + Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    type Response = Response<ResponseBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        self.background.start(&self.api);
+        let api = Arc::clone(&self.api);
+        Box::pin(async move { Ok(api.respond(request).await) })
+    }
+}

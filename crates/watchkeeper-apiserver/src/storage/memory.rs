@@ -1,0 +1,216 @@
+//! Storage in memory.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+use parking_lot::RwLock;
+use tokio::sync::watch;
+
+use super::{
+    Change, Conflict, Content, Event, Expected, Expired, Log, Object, Page, Query, Storage, table::Table,
+};
+
+/// The version of an empty store; zero means "any" in requests, so no list may answer it.
+const FIRST_VERSION: u64 = 1;
+
+/// How far back the history of each table reaches: to whichever bound is met first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HistoryWindow {
+    /// So many events.
+    pub(crate) events: usize,
+    /// So long.
+    pub(crate) age: Duration,
+}
+
+/// All tables behind one lock, held for as long as it takes to look up or put a pointer.
+#[derive(Debug)]
+pub(crate) struct MemoryStore {
+    window: HistoryWindow,
+    tables: RwLock<Tables>,
+    /// Published after the event is in its log: a reader that takes this first and finds its log read to the end has
+    /// seen everything up to it.
+    version: AtomicU64,
+    /// The same, for those who wait for it.
+    newest: watch::Sender<u64>,
+}
+
+#[derive(Debug)]
+struct Tables {
+    by_name: BTreeMap<Box<str>, Table>,
+    version: u64,
+    /// Tables that appear later have no history before this either.
+    compacted: u64,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub(crate) fn new(window: HistoryWindow) -> Self {
+        Self {
+            window,
+            tables: RwLock::new(Tables { by_name: BTreeMap::new(), version: FIRST_VERSION, compacted: 0 }),
+            version: AtomicU64::new(FIRST_VERSION),
+            newest: watch::Sender::new(FIRST_VERSION),
+        }
+    }
+
+    /// Drops what has left the window.
+    fn trim(&self, table: &mut Table, now: SystemTime) {
+        let gone = table.log.drop_while(|oldest, count| {
+            count > self.window.events || now.duration_since(oldest.at).is_ok_and(|age| age > self.window.age)
+        });
+        for event in gone {
+            table.forget_before(&event.object.content.key(), event.version);
+        }
+    }
+
+    fn is_due(&self, table: &Table, now: SystemTime) -> bool {
+        table
+            .log
+            .is_due(self.window.events, |at| now.duration_since(at).is_ok_and(|age| age > self.window.age))
+    }
+
+    /// Puts or deletes under the lock, after `check` has had a look at what is there.
+    fn commit(
+        &self,
+        table: &str,
+        key: &str,
+        expected: Expected,
+        content: Option<Content>,
+        now: SystemTime,
+    ) -> Result<(u64, Option<Arc<Object>>), Conflict> {
+        let mut tables = self.tables.write();
+        let tables = &mut *tables;
+        let compacted = tables.compacted;
+        if !tables.by_name.contains_key(table) {
+            tables.by_name.insert(table.into(), Table::new(compacted));
+        }
+        let Some(rows) = tables.by_name.get_mut(table) else { return Err(Conflict { current: None }) };
+        let current = rows.get(key).cloned();
+        let is_expected = match expected {
+            Expected::Absent => current.is_none(),
+            Expected::Version(version) => current.as_ref().is_some_and(|current| current.version == version),
+        };
+        if !is_expected {
+            return Err(Conflict { current });
+        }
+        let version = tables.version + 1;
+        let object = content.map(|content| Arc::new(Object { version, content }));
+        let (change, shown) = match (&object, &current) {
+            (Some(object), None) => (Change::Added, object),
+            (Some(object), Some(_)) => (Change::Modified, object),
+            (None, Some(current)) => (Change::Deleted, current),
+            (None, None) => return Err(Conflict { current }),
+        };
+        let event = Event {
+            version,
+            at: now,
+            change,
+            object: Arc::clone(shown),
+            previous: (change == Change::Modified).then(|| current.clone()).flatten(),
+            frame: OnceLock::new(),
+        };
+        tables.version = version;
+        rows.put(key, version, object.clone());
+        rows.log.push(event);
+        self.trim(rows, now);
+        self.version.store(version, Ordering::Release);
+        rows.log.wake(version);
+        self.newest.send_replace(version);
+        Ok((version, object))
+    }
+}
+
+impl Storage for MemoryStore {
+    fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    fn subscribe(&self) -> watch::Receiver<u64> {
+        self.newest.subscribe()
+    }
+
+    fn get(&self, table: &str, key: &str) -> Option<Arc<Object>> {
+        self.tables.read().by_name.get(table)?.get(key).cloned()
+    }
+
+    fn count(&self, table: &str) -> usize {
+        self.tables.read().by_name.get(table).map_or(0, Table::len)
+    }
+
+    fn put(
+        &self,
+        table: &str,
+        content: Content,
+        expected: Expected,
+        now: SystemTime,
+    ) -> Result<Arc<Object>, Conflict> {
+        let key = content.key();
+        let (_, object) = self.commit(table, &key, expected, Some(content), now)?;
+        object.ok_or(Conflict { current: None })
+    }
+
+    fn delete(&self, table: &str, key: &str, version: u64, now: SystemTime) -> Result<u64, Conflict> {
+        self.commit(table, key, Expected::Version(version), None, now).map(|(version, _)| version)
+    }
+
+    fn list(&self, table: &str, query: Query<'_>, now: SystemTime) -> Result<Page, Expired> {
+        if self.tables.read().by_name.get(table).is_some_and(|rows| self.is_due(rows, now))
+            && let Some(rows) = self.tables.write().by_name.get_mut(table)
+        {
+            self.trim(rows, now);
+        }
+        let tables = self.tables.read();
+        let version = query.at.unwrap_or(tables.version);
+        let Some(rows) = tables.by_name.get(table) else {
+            let oldest = tables.compacted;
+            return if version < oldest {
+                Err(Expired { oldest })
+            } else {
+                Ok(Page { version, objects: Vec::new(), rest: None })
+            };
+        };
+        let oldest = rows.log.oldest();
+        if version < oldest {
+            return Err(Expired { oldest });
+        }
+        let mut objects = Vec::new();
+        let mut range = rows.range(query.prefix, query.start, query.at);
+        while let Some((key, object)) = range.next() {
+            if query.limit.is_some_and(|limit| objects.len() >= limit) {
+                return Ok(Page { version, objects, rest: Some((key.to_owned(), 1 + range.count())) });
+            }
+            if query.filter.is_none_or(|is_wanted| is_wanted(object)) {
+                objects.push(Arc::clone(object));
+            }
+        }
+        Ok(Page { version, objects, rest: None })
+    }
+
+    fn log(&self, table: &str) -> Arc<Log> {
+        if let Some(rows) = self.tables.read().by_name.get(table) {
+            return Arc::clone(&rows.log);
+        }
+        let mut tables = self.tables.write();
+        let compacted = tables.compacted;
+        let rows = tables.by_name.entry(table.into()).or_insert_with(|| Table::new(compacted));
+        Arc::clone(&rows.log)
+    }
+
+    fn compact(&self) {
+        let mut tables = self.tables.write();
+        let tables = &mut *tables;
+        tables.compacted = tables.version;
+        for rows in tables.by_name.values_mut() {
+            for event in rows.log.drop_while(|_, _| true) {
+                rows.forget_before(&event.object.content.key(), event.version);
+            }
+            rows.log.raise_oldest(tables.version);
+        }
+    }
+}

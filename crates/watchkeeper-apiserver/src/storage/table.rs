@@ -1,0 +1,132 @@
+//! The objects of one resource, each with the versions that are still within the history window.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    ops::Bound,
+    sync::Arc,
+};
+
+use super::{log::Log, object::Object};
+
+/// A table: objects by key, in the order lists have.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) log: Arc<Log>,
+    rows: BTreeMap<Box<str>, Row>,
+    /// How many of the rows are objects that exist now.
+    live: usize,
+}
+
+/// An object that never changed within the window is one pointer; others keep their versions.
+#[derive(Debug)]
+enum Row {
+    One(Arc<Object>),
+    Many(VecDeque<Version>),
+}
+
+#[derive(Debug)]
+struct Version {
+    version: u64,
+    /// None from the version of a deletion on.
+    object: Option<Arc<Object>>,
+}
+
+impl Row {
+    fn newest(&self) -> Option<&Arc<Object>> {
+        match self {
+            Self::One(object) => Some(object),
+            Self::Many(versions) => versions.back()?.object.as_ref(),
+        }
+    }
+
+    fn at(&self, version: u64) -> Option<&Arc<Object>> {
+        match self {
+            Self::One(object) => (object.version <= version).then_some(object),
+            Self::Many(versions) => {
+                let after = versions.partition_point(|row| row.version <= version);
+                versions.get(after.checked_sub(1)?)?.object.as_ref()
+            }
+        }
+    }
+}
+
+impl Table {
+    pub(super) fn new(oldest: u64) -> Self {
+        Self { log: Arc::new(Log::new(oldest)), rows: BTreeMap::new(), live: 0 }
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&Arc<Object>> {
+        self.rows.get(key)?.newest()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.live
+    }
+
+    /// Puts `object`, or with none deletes what is there, as of `version`.
+    pub(super) fn put(&mut self, key: &str, version: u64, object: Option<Arc<Object>>) {
+        let was_live = self.get(key).is_some();
+        match (was_live, object.is_some()) {
+            (false, true) => self.live += 1,
+            (true, false) => self.live -= 1,
+            _ => {}
+        }
+        match self.rows.get_mut(key) {
+            None => {
+                if let Some(object) = object {
+                    self.rows.insert(key.into(), Row::One(object));
+                }
+            }
+            Some(row) => {
+                if let Row::One(first) = row {
+                    let first = Version { version: first.version, object: Some(Arc::clone(first)) };
+                    *row = Row::Many(VecDeque::from([first]));
+                }
+                if let Row::Many(versions) = row {
+                    versions.push_back(Version { version, object });
+                }
+            }
+        }
+    }
+
+    /// Forgets what the object under `key` was before `version`: nobody can ask for it any more.
+    pub(super) fn forget_before(&mut self, key: &str, version: u64) {
+        let Some(row) = self.rows.get_mut(key) else { return };
+        if let Row::Many(versions) = row {
+            while versions.get(1).is_some_and(|second| second.version <= version) {
+                versions.pop_front();
+            }
+            // A deletion that nobody can look behind is the same as nothing.
+            if versions.front().is_some_and(|first| first.object.is_none() && first.version <= version) {
+                versions.pop_front();
+            }
+            if versions.is_empty() {
+                self.rows.remove(key);
+            } else if let [Version { object: Some(_), .. }] = versions.make_contiguous()
+                && let Some(Version { object: Some(object), .. }) = versions.pop_front()
+            {
+                *row = Row::One(object);
+            }
+        }
+    }
+
+    /// The objects under keys that begin with `prefix`, from `start` on, as of `version` or now, in order.
+    pub(super) fn range<'a>(
+        &'a self,
+        prefix: &'a str,
+        start: &'a str,
+        version: Option<u64>,
+    ) -> impl Iterator<Item = (&'a str, &'a Arc<Object>)> {
+        let start = start.max(prefix);
+        self.rows
+            .range::<str, _>((Bound::Included(start), Bound::Unbounded))
+            .take_while(move |(key, _)| key.starts_with(prefix))
+            .filter_map(move |(key, row)| {
+                let object = match version {
+                    Some(version) => row.at(version),
+                    None => row.newest(),
+                }?;
+                Some((&**key, object))
+            })
+    }
+}

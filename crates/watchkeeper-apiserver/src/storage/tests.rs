@@ -1,0 +1,233 @@
+//! The store against a model: a map for every version there ever was.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+const TABLE: &str = "configmaps";
+const WINDOW: HistoryWindow = HistoryWindow { events: 12, age: Duration::from_mins(1) };
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// Put under one of a few keys.
+    Put(u8),
+    /// Delete what is under one of them.
+    Delete(u8),
+    /// Write to another table, which moves the version on and nothing else.
+    Elsewhere,
+    Compact,
+    /// Let time pass.
+    Wait(u8),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        6 => (0..8_u8).prop_map(Step::Put),
+        3 => (0..8_u8).prop_map(Step::Delete),
+        2 => Just(Step::Elsewhere),
+        1 => Just(Step::Compact),
+        1 => (0..50_u8).prop_map(Step::Wait),
+    ];
+    prop::collection::vec(step, 0..60)
+}
+
+/// Keys whose order as text is not that of namespace and name.
+fn place(key: u8) -> (&'static str, String) {
+    (["a", "a-b"][usize::from(key % 2)], format!("n{}", key / 2))
+}
+
+fn content(namespace: &str, name: &str, value: u64) -> Content {
+    let metadata = json!({"name": name, "namespace": namespace, "labels": {"v": value.to_string()}});
+    Content::new(&json!({"metadata": metadata}), Box::default()).unwrap()
+}
+
+type State = BTreeMap<String, u64>;
+
+struct Model {
+    store: MemoryStore,
+    now: SystemTime,
+    /// What the table held after each version.
+    states: BTreeMap<u64, State>,
+}
+
+impl Model {
+    fn new() -> Self {
+        let store = MemoryStore::new(WINDOW);
+        let states = BTreeMap::from([(store.version(), State::new())]);
+        Self { store, now: SystemTime::UNIX_EPOCH, states }
+    }
+
+    fn run(&mut self, step: &Step) {
+        let (_, state) = self.states.last_key_value().unwrap();
+        let mut state = state.clone();
+        match *step {
+            Step::Put(key) => {
+                let (namespace, name) = place(key);
+                let content = content(namespace, &name, self.store.version());
+                let key = content.key();
+                let current = self.store.get(TABLE, &key).map(|object| object.version);
+                let expected = current.map_or(Expected::Absent, Expected::Version);
+                let object = self.store.put(TABLE, content, expected, self.now).unwrap();
+                state.insert(key, object.version);
+            }
+            Step::Delete(key) => {
+                let (namespace, name) = place(key);
+                let key = format!("{namespace}/{name}");
+                let Some(current) = self.store.get(TABLE, &key) else { return };
+                self.store.delete(TABLE, &key, current.version, self.now).unwrap();
+                state.remove(&key);
+            }
+            Step::Elsewhere => {
+                let content = content("", &self.store.version().to_string(), 0);
+                self.store.put("nodes", content, Expected::Absent, self.now).unwrap();
+            }
+            Step::Compact => self.store.compact(),
+            Step::Wait(seconds) => self.now += Duration::from_secs(seconds.into()),
+        }
+        self.states.insert(self.store.version(), state);
+    }
+
+    fn at(&self, version: u64) -> &State {
+        self.states.range(..=version).next_back().map(|(_, state)| state).unwrap()
+    }
+
+    fn list(&self, at: Option<u64>, start: &str, limit: Option<usize>) -> Result<Page, Expired> {
+        self.store.list(TABLE, Query { prefix: "", start, at, limit, filter: None }, self.now)
+    }
+}
+
+fn state_of(objects: &[Arc<Object>]) -> State {
+    objects.iter().map(|object| (object.content.key(), object.version)).collect()
+}
+
+proptest! {
+    #[test]
+    fn every_version_in_the_window_lists_as_it_was_and_replays_to_now(steps in steps()) {
+        let mut model = Model::new();
+        for step in &steps {
+            model.run(step);
+        }
+        let newest = model.store.version();
+        let now = model.list(None, "", None).unwrap();
+        prop_assert_eq!(now.version, newest);
+        prop_assert_eq!(&state_of(&now.objects), model.at(newest));
+        prop_assert_eq!(model.store.count(TABLE), model.at(newest).len());
+        let log = model.store.log(TABLE);
+        prop_assert!(log.len() <= WINDOW.events);
+
+        for version in 1..=newest {
+            let listed = model.list(Some(version), "", None);
+            let position = log.position_after(version);
+            if version < log.oldest() {
+                prop_assert_eq!(listed.unwrap_err(), Expired { oldest: log.oldest() });
+                prop_assert!(position.is_err());
+                continue;
+            }
+            let listed = listed.unwrap();
+            let keys: Vec<String> = listed.objects.iter().map(|object| object.content.key()).collect();
+            prop_assert!(keys.is_sorted(), "lists are in the order of keys: {:?}", keys);
+            let mut state = state_of(&listed.objects);
+            prop_assert_eq!(&state, model.at(version));
+
+            let mut position = position.unwrap();
+            let mut last = version;
+            let mut events = VecDeque::new();
+            loop {
+                log.read(&mut position, 3, &mut events).unwrap();
+                if events.is_empty() {
+                    break;
+                }
+                for event in events.drain(..) {
+                    prop_assert!(event.version > last, "in order, and each once");
+                    last = event.version;
+                    let key = event.object.content.key();
+                    let before = match event.change {
+                        Change::Deleted => state.remove(&key),
+                        Change::Added | Change::Modified => state.insert(key, event.version),
+                    };
+                    prop_assert_eq!(before.is_some(), event.change != Change::Added);
+                    let previous = event.previous.as_ref().map(|previous| previous.version);
+                    prop_assert_eq!(previous.is_some(), event.change == Change::Modified);
+                    prop_assert!(previous.is_none() || previous == before);
+                    prop_assert_eq!(&state, model.at(event.version), "a state there was, never half of one");
+                }
+            }
+            prop_assert_eq!(&state, model.at(newest));
+        }
+    }
+
+    #[test]
+    fn pages_of_a_list_are_of_one_version_whatever_is_written_between_them(
+        before in steps(),
+        between in prop::collection::vec((0..8_u8).prop_map(Step::Put), 0..10),
+        limit in 1..4_usize,
+    ) {
+        let mut model = Model::new();
+        for step in &before {
+            model.run(step);
+        }
+        let first = model.list(None, "", Some(limit)).unwrap();
+        let mut objects = first.objects;
+        let mut rest = first.rest;
+        let mut between = between.into_iter();
+        while let Some((start, remaining)) = rest {
+            prop_assert_eq!(objects.len() + remaining, model.at(first.version).len());
+            if let Some(step) = between.next() {
+                model.run(&step);
+            }
+            let page = model.list(Some(first.version), &start, Some(limit)).unwrap();
+            prop_assert!(page.objects.len() <= limit && !page.objects.is_empty());
+            objects.extend(page.objects);
+            rest = page.rest;
+        }
+        prop_assert_eq!(&state_of(&objects), model.at(first.version));
+    }
+}
+
+#[test]
+fn a_commit_needs_what_it_expects() {
+    let store = MemoryStore::new(WINDOW);
+    let now = SystemTime::UNIX_EPOCH;
+    let first = store.put(TABLE, content("ns", "x", 1), Expected::Absent, now).unwrap();
+    let taken = store.put(TABLE, content("ns", "x", 2), Expected::Absent, now).unwrap_err();
+    assert_eq!(taken.current.map(|current| current.version), Some(first.version));
+    let second = store.put(TABLE, content("ns", "x", 2), Expected::Version(first.version), now).unwrap();
+    assert!(store.put(TABLE, content("ns", "x", 3), Expected::Version(first.version), now).is_err());
+    assert!(store.delete(TABLE, "ns/x", first.version, now).is_err());
+    assert!(store.delete(TABLE, "ns/y", first.version, now).is_err());
+    assert_eq!(store.version(), second.version, "what did not happen has no version");
+    assert_eq!(store.delete(TABLE, "ns/x", second.version, now).unwrap(), second.version + 1);
+    assert!(store.get(TABLE, "ns/x").is_none());
+}
+
+#[test]
+fn a_list_of_one_namespace_has_nothing_of_another() {
+    let store = MemoryStore::new(WINDOW);
+    for (namespace, name) in [("a", "x"), ("a-b", "y"), ("a.b", "z"), ("ab", "w")] {
+        store.put(TABLE, content(namespace, name, 1), Expected::Absent, SystemTime::UNIX_EPOCH).unwrap();
+    }
+    let query = Query { prefix: "a/", start: "a/", at: None, limit: None, filter: None };
+    let page = store.list(TABLE, query, SystemTime::UNIX_EPOCH).unwrap();
+    assert_eq!(page.objects.len(), 1);
+}
+
+#[test]
+fn history_ends_with_its_age_even_when_nothing_is_written() {
+    let store = MemoryStore::new(WINDOW);
+    let start = SystemTime::UNIX_EPOCH;
+    let first = store.put(TABLE, content("ns", "x", 1), Expected::Absent, start).unwrap().version;
+    store.put(TABLE, content("ns", "x", 2), Expected::Version(first), start).unwrap();
+    let list =
+        |at, now| store.list(TABLE, Query { prefix: "", start: "", at, limit: None, filter: None }, now);
+    assert!(list(Some(first), start + WINDOW.age).is_ok());
+    let later = start + WINDOW.age + Duration::from_secs(1);
+    assert!(list(Some(first), later).is_err());
+    assert_eq!(list(None, later).unwrap().objects.len(), 1);
+}

@@ -1,0 +1,153 @@
+//! Config maps and secrets: data for others to read.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::Value;
+
+use super::row::{PLAIN, Row};
+use crate::{
+    field::{FieldError, FieldErrorKind},
+    strategy::{
+        at::{At, Errors},
+        edit::{self, Lit},
+        metadata, names,
+    },
+};
+
+/// Bytes the data of a config map or a secret may have together.
+const DATA_SIZE: usize = 1024 * 1024;
+
+const FROZEN: &str = "field is immutable when `immutable` is set";
+
+pub(super) const CONFIG_MAP: Row =
+    Row { validate: validate_config_map, validate_update: update_config_map, ..PLAIN };
+
+pub(super) const SECRET: Row =
+    Row { defaults: secret_defaults, validate: validate_secret, validate_update: update_secret, ..PLAIN };
+
+/// The number of bytes a base64 text stands for.
+fn decoded_len(text: &str) -> usize {
+    text.trim_end_matches('=').len() * 3 / 4
+}
+
+fn keys(data: &At<'_>, errors: &mut Errors) {
+    for (name, value) in data.entries() {
+        let wrong = names::config_key(name);
+        errors.extend(
+            wrong.into_iter().map(|detail| {
+                FieldError::new(FieldErrorKind::Invalid, value.path(), Some(name.into()), detail)
+            }),
+        );
+    }
+}
+
+fn validate_config_map(object: &At<'_>, errors: &mut Errors) {
+    let (data, binary) = (object.at("data"), object.at("binaryData"));
+    keys(&data, errors);
+    keys(&binary, errors);
+    for (name, value) in data.entries() {
+        if binary.key(name).is_set() {
+            let detail = "duplicate of key present in binaryData";
+            errors.push(FieldError::new(FieldErrorKind::Invalid, value.path(), Some(name.into()), detail));
+        }
+    }
+    let text: usize = data.entries().map(|(_, value)| value.text().len()).sum();
+    let bytes: usize = binary.entries().map(|(_, value)| decoded_len(value.text())).sum();
+    if text + bytes > DATA_SIZE {
+        errors.push(metadata::too_long(object, DATA_SIZE));
+    }
+}
+
+fn frozen(object: &At<'_>, old: &At<'_>, members: &[&str], errors: &mut Errors) {
+    if !old.at("immutable").is_true() {
+        return;
+    }
+    if !object.at("immutable").is_true() {
+        errors.push(object.at("immutable").forbidden(FROZEN));
+    }
+    for member in members {
+        let (new, old) = (object.at(member), old.at(member));
+        if new.value != old.value && !(new.is_empty() && old.is_empty()) {
+            errors.push(new.forbidden(FROZEN));
+        }
+    }
+}
+
+fn update_config_map(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+    frozen(object, old, &["data", "binaryData"], errors);
+}
+
+/// `stringData` is for writing only: it becomes `data`, over what is there.
+fn secret_defaults(object: &mut Value) {
+    let Some(members) = object.as_object_mut() else { return };
+    edit::fill(members, "type", Lit::S("Opaque"));
+    let Some(Value::Object(texts)) = members.remove("stringData") else { return };
+    if texts.is_empty() {
+        return;
+    }
+    if let Some(data) = edit::object(object, "data") {
+        for (name, text) in texts {
+            let encoded = STANDARD.encode(text.as_str().unwrap_or_default());
+            data.insert(name, encoded.into());
+        }
+    }
+}
+
+fn validate_secret(object: &At<'_>, errors: &mut Errors) {
+    let data = object.at("data");
+    keys(&data, errors);
+    let size: usize = data.entries().map(|(_, value)| decoded_len(value.text())).sum();
+    if size > DATA_SIZE {
+        errors.push(metadata::too_long(&data, DATA_SIZE));
+    }
+    let needs = |name: &str, errors: &mut Errors| {
+        let entry = data.key(name);
+        if !entry.is_set() {
+            errors.push(entry.missing(""));
+        }
+        entry.is_set()
+    };
+    match object.at("type").text() {
+        "kubernetes.io/tls" => {
+            needs("tls.crt", errors);
+            needs("tls.key", errors);
+        }
+        "kubernetes.io/basic-auth" if !data.key("username").is_set() && !data.key("password").is_set() => {
+            needs("username", errors);
+            needs("password", errors);
+        }
+        "kubernetes.io/ssh-auth" => {
+            let key = data.key("ssh-privatekey");
+            key.required(errors);
+        }
+        "kubernetes.io/dockercfg" if needs(".dockercfg", errors) => {
+            json_inside(&data.key(".dockercfg"), errors);
+        }
+        "kubernetes.io/dockerconfigjson" if needs(".dockerconfigjson", errors) => {
+            json_inside(&data.key(".dockerconfigjson"), errors);
+        }
+        "kubernetes.io/service-account-token" => {
+            let metadata = object.at("metadata");
+            let annotations = metadata.at("annotations");
+            annotations.key("kubernetes.io/service-account.name").required(errors);
+        }
+        _ => {}
+    }
+}
+
+/// The bytes must be a JSON object. What they are is not told: it is a secret.
+fn json_inside(entry: &At<'_>, errors: &mut Errors) {
+    let bytes = STANDARD.decode(entry.text()).unwrap_or_default();
+    if serde_json::from_slice::<edit::Members>(&bytes).is_err() {
+        errors.push(FieldError::new(
+            FieldErrorKind::Invalid,
+            entry.path(),
+            Some("<secret contents redacted>".into()),
+            "must be a JSON object",
+        ));
+    }
+}
+
+fn update_secret(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+    object.at("type").immutable(&old.at("type"), errors);
+    frozen(object, old, &["data"], errors);
+}

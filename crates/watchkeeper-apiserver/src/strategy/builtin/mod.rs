@@ -1,0 +1,196 @@
+//! Built-in kinds: a row of a table each, the rows of a group of kinds in a file.
+
+mod batch;
+mod cluster;
+mod config;
+mod definition;
+mod endpoint;
+mod namespace;
+mod network;
+mod pod;
+mod policy;
+mod rbac;
+mod registration;
+mod row;
+mod service;
+mod storage;
+#[cfg(test)]
+mod tests;
+mod workload;
+
+use serde_json::Value;
+
+use self::row::{Row, StatusMeta};
+use super::{
+    Part, Rules, Strategy,
+    at::{At, Errors},
+    edit, metadata,
+};
+use crate::field::FieldError;
+
+/// A built-in kind.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Builtin {
+    row: Row,
+}
+
+impl Builtin {
+    /// The kind of this name. Versions of a kind share its row unless they differ in their fields.
+    pub(crate) fn of(group: &str, version: &str, kind: &str) -> Self {
+        Self { row: row::find(group, version, kind) }
+    }
+
+    fn starts_new_generation(&self, object: &Value, old: &Value) -> bool {
+        self.row.generation.iter().any(|path| {
+            let pointer = format!("/{}", path.replace('.', "/"));
+            let (new, old) = (object.pointer(&pointer), old.pointer(&pointer));
+            new.filter(|value| !value.is_null()) != old.filter(|value| !value.is_null())
+        })
+    }
+}
+
+fn set_generation(object: &mut Value, generation: Option<i64>) {
+    let Some(metadata) = edit::object(object, "metadata") else { return };
+    match generation {
+        Some(generation) => metadata.insert("generation".to_owned(), generation.into()),
+        None => metadata.remove("generation"),
+    };
+}
+
+fn all_but(object: &mut Value, old: &Value, kept: &[&str]) {
+    let Some(members) = object.as_object_mut() else { return };
+    members.retain(|name, _| kept.contains(&name.as_str()));
+    for (name, value) in old.as_object().into_iter().flatten() {
+        if !kept.contains(&name.as_str()) {
+            members.insert(name.clone(), value.clone());
+        }
+    }
+}
+
+impl Strategy for Builtin {
+    fn rules(&self) -> Rules {
+        self.row.rules()
+    }
+
+    fn set_defaults(&self, object: &mut Value) {
+        (self.row.defaults)(object);
+        edit::fill_all(object, self.row.zeros);
+    }
+
+    fn prepare_for_create(&self, object: &mut Value) {
+        if !self.row.is_namespaced {
+            metadata::leave_namespace(object);
+        }
+        if let Some(initial) = self.row.status
+            && let Some(members) = object.as_object_mut()
+        {
+            members.remove("status");
+            if let Some(status) = initial() {
+                members.insert("status".to_owned(), status);
+            }
+        }
+        (self.row.prepare_create)(object);
+        edit::fill_all(object, self.row.zeros);
+        // A kind that does not count keeps what it is given.
+        if !self.row.generation.is_empty() {
+            set_generation(object, Some(1));
+        }
+    }
+
+    fn prepare_for_update(&self, part: Part<'_>, object: &mut Value, old: &Value) {
+        if !self.row.is_namespaced {
+            metadata::leave_namespace(object);
+        }
+        match part {
+            Part::Main => {
+                if self.row.status.is_some() {
+                    edit::take_from(object, old, "status");
+                }
+                (self.row.prepare_update)(object, old);
+            }
+            Part::Subresource("status") => {
+                let labels = old.pointer("/metadata/labels");
+                match self.row.status_meta {
+                    StatusMeta::Free => all_but(object, old, &["metadata", "status", "apiVersion", "kind"]),
+                    StatusMeta::OldLabels => {
+                        all_but(object, old, &["metadata", "status", "apiVersion", "kind"]);
+                        if let Some(metadata) = edit::object(object, "metadata") {
+                            match labels {
+                                Some(labels) => metadata.insert("labels".to_owned(), labels.clone()),
+                                None => metadata.remove("labels"),
+                            };
+                        }
+                    }
+                    StatusMeta::Old => reset_metadata(object, old),
+                }
+                (self.row.prepare_status)(object, old);
+            }
+            Part::Subresource(name) => (self.row.prepare_subresource)(name, object, old),
+        }
+        let old_generation = old.pointer("/metadata/generation").and_then(Value::as_i64);
+        let counts = !self.row.generation.is_empty() && part != Part::Subresource("status");
+        let generation = if counts && self.starts_new_generation(object, old) {
+            Some(old_generation.unwrap_or(0) + 1)
+        } else {
+            old_generation
+        };
+        set_generation(object, generation);
+    }
+
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        let mut errors = Errors::new();
+        let root = At::root(object);
+        metadata::validate_create(&root, self.row.names, self.row.is_namespaced, &mut errors);
+        self.row.finalizers(&root, &mut errors);
+        (self.row.validate)(&root, &mut errors);
+        (self.row.validate_create)(&root, &mut errors);
+        errors
+    }
+
+    fn validate_update(&self, part: Part<'_>, object: &Value, old: &Value) -> Vec<FieldError> {
+        let mut errors = Errors::new();
+        let (root, old) = (At::root(object), At::root(old));
+        metadata::validate_update(&root, &old, &mut errors);
+        self.row.finalizers(&root, &mut errors);
+        match part {
+            Part::Main => {
+                (self.row.validate)(&root, &mut errors);
+                (self.row.validate_update)(&root, &old, &mut errors);
+            }
+            Part::Subresource("status") => (self.row.validate_status)(&root, &old, &mut errors),
+            Part::Subresource(name) => (self.row.validate_subresource)(name, &root, &old, &mut errors),
+        }
+        errors
+    }
+
+    fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
+        (self.row.warnings)(object, old)
+    }
+
+    fn deprecation(&self) -> Option<String> {
+        self.row.deprecation.map(str::to_owned)
+    }
+
+    fn grace_period_seconds(&self, object: &Value) -> Option<u32> {
+        (self.row.grace_period_seconds)(object)
+    }
+}
+
+/// Everything but the status, and of the metadata all a client can set, from `old`.
+fn reset_metadata(object: &mut Value, old: &Value) {
+    all_but(object, old, &["metadata", "status", "apiVersion", "kind"]);
+    let Some(old) = old.get("metadata") else { return };
+    if let Some(metadata) = object.get_mut("metadata") {
+        for member in [
+            "deletionGracePeriodSeconds",
+            "deletionTimestamp",
+            "finalizers",
+            "generation",
+            "labels",
+            "annotations",
+            "ownerReferences",
+        ] {
+            edit::take_from(metadata, old, member);
+        }
+    }
+}

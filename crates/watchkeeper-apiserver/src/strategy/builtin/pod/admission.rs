@@ -1,0 +1,137 @@
+//! What the server itself decides about a pod when it is written: priority, tolerations, quality of service.
+
+use serde_json::{Value, json};
+
+use crate::strategy::{edit, quantity::Quantity};
+
+/// Taints of nodes that are gone for a moment, and how long a pod puts up with them.
+const PATIENCE: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+const PATIENCE_SECONDS: i64 = 300;
+
+/// Priorities that need no object to exist.
+const SYSTEM_PRIORITIES: [(&str, i64); 2] =
+    [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
+
+pub(super) fn prepare_create(object: &mut Value) {
+    if let Some(spec) = edit::object(object, "spec") {
+        let class = edit::text(spec, "priorityClassName");
+        let priority =
+            SYSTEM_PRIORITIES.iter().find(|(name, _)| *name == class).map_or(0, |(_, value)| *value);
+        edit::fill(spec, "priority", edit::Lit::N(priority));
+        edit::fill(spec, "preemptionPolicy", edit::Lit::S("PreemptLowerPriority"));
+    }
+    tolerate(object);
+    let class = qos_class(object);
+    let is_gated = object
+        .pointer("/spec/schedulingGates")
+        .and_then(Value::as_array)
+        .is_some_and(|gates| !gates.is_empty());
+    if let Some(status) = edit::object(object, "status") {
+        status.insert("qosClass".to_owned(), class.into());
+        if is_gated {
+            status.insert(
+                "conditions".to_owned(),
+                json!([{
+                    "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
+                    "message": "Scheduling is blocked due to non-empty scheduling gates",
+                    "lastProbeTime": null, "lastTransitionTime": null,
+                }]),
+            );
+        }
+    }
+}
+
+/// What was decided when the pod was made stays when a client leaves it out.
+pub(super) fn prepare_update(object: &mut Value, old: &Value) {
+    if let Some(spec) = edit::object(object, "spec") {
+        for member in ["priority", "preemptionPolicy"] {
+            if let Some(value) = old.get("spec").and_then(|spec| spec.get(member)) {
+                spec.entry(member).or_insert_with(|| value.clone());
+            }
+        }
+    }
+    tolerate(object);
+}
+
+fn tolerate(object: &mut Value) {
+    let Some(spec) = edit::object(object, "spec") else { return };
+    let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
+    if tolerations.is_null() {
+        *tolerations = json!([]);
+    }
+    let Value::Array(tolerations) = tolerations else { return };
+    for taint in PATIENCE {
+        let covers = |toleration: &Value| {
+            let text = |name| toleration.get(name).and_then(Value::as_str).unwrap_or_default();
+            let key_fits = text("key") == taint || text("key").is_empty();
+            key_fits && matches!(text("effect"), "NoExecute" | "")
+        };
+        if !tolerations.iter().any(covers) {
+            tolerations.push(json!({
+                "key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": PATIENCE_SECONDS,
+            }));
+        }
+    }
+}
+
+/// How well a pod says what it needs: fully, not at all, or in between.
+fn qos_class(object: &Value) -> &'static str {
+    let mut is_guaranteed = true;
+    let mut asks = false;
+    let lists = ["containers", "initContainers"];
+    let containers = lists.iter().filter_map(|list| object.get("spec")?.get(list)?.as_array()).flatten();
+    for container in containers {
+        let amount = |list: &str, name: &str| {
+            let amount = container.get("resources")?.get(list)?.get(name)?;
+            Quantity::from_value(amount).filter(|amount| !amount.is_zero())
+        };
+        for name in ["cpu", "memory"] {
+            let (request, limit) = (amount("requests", name), amount("limits", name));
+            asks |= request.is_some() || limit.is_some();
+            is_guaranteed &= limit.is_some() && (request.is_none() || request == limit);
+        }
+    }
+    match (asks, is_guaranteed) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{prepare_create, qos_class};
+
+    #[test]
+    fn quality_of_service_follows_requests_and_limits() {
+        let both = json!({"cpu": "1", "memory": "1Gi"});
+        let table: [(Value, &str); 5] = [
+            (json!([{}]), "BestEffort"),
+            (json!([{"resources": {"requests": {"cpu": "1"}}}]), "Burstable"),
+            (json!([{"resources": {"requests": both, "limits": both}}]), "Guaranteed"),
+            (json!([{"resources": {"limits": both}}, {}]), "Burstable"),
+            (
+                json!([{"resources": {"requests": {"cpu": "1000m", "memory": "1Gi"}, "limits": both}}]),
+                "Guaranteed",
+            ),
+        ];
+        for (containers, wanted) in table {
+            assert_eq!(qos_class(&json!({"spec": {"containers": containers}})), wanted, "{containers}");
+        }
+    }
+
+    #[test]
+    fn tolerations_of_the_author_are_kept() {
+        let own = json!({"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5});
+        let mut pod = json!({"spec": {"tolerations": [own]}});
+        prepare_create(&mut pod);
+        let tolerations = pod["spec"]["tolerations"].as_array().unwrap();
+        assert_eq!(tolerations.len(), 2);
+        assert_eq!(tolerations[0], own);
+        let mut pod = json!({"spec": {"tolerations": [{"operator": "Exists"}]}});
+        prepare_create(&mut pod);
+        assert_eq!(pod["spec"]["tolerations"].as_array().unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,259 @@
+//! What a pod is when its author leaves things out.
+
+use serde_json::{Value, json};
+
+use crate::strategy::{
+    edit::{
+        self, Fill, Lit,
+        Lit::{B, I, N, O, S},
+        Members,
+    },
+    quantity,
+};
+
+/// Defaults of any spec of a pod. Order matters: objects are made before they are filled.
+const SPEC: &[Fill] = &[
+    ("", "dnsPolicy", S("ClusterFirst")),
+    ("", "restartPolicy", S("Always")),
+    ("", "securityContext", O),
+    ("", "terminationGracePeriodSeconds", N(30)),
+    ("", "schedulerName", S("default-scheduler")),
+    ("containers|initContainers|ephemeralContainers[]", "terminationMessagePath", S("/dev/termination-log")),
+    ("containers|initContainers|ephemeralContainers[]", "terminationMessagePolicy", S("File")),
+    ("containers|initContainers|ephemeralContainers[]", "resources", O),
+    ("containers|initContainers|ephemeralContainers[].ports[]", "protocol", S("TCP")),
+    ("containers|initContainers|ephemeralContainers[].env[].valueFrom.fieldRef", "apiVersion", S("v1")),
+    (PROBES, "timeoutSeconds", I(1)),
+    (PROBES, "periodSeconds", I(10)),
+    (PROBES, "successThreshold", I(1)),
+    (PROBES, "failureThreshold", I(3)),
+    (PROBE_GETS, "path", S("/")),
+    (PROBE_GETS, "scheme", S("HTTP")),
+    (HOOK_GETS, "path", S("/")),
+    (HOOK_GETS, "scheme", S("HTTP")),
+    (
+        "containers|initContainers|ephemeralContainers[].livenessProbe|readinessProbe|startupProbe.grpc",
+        "service",
+        S(""),
+    ),
+    ("volumes[].secret|configMap|downwardAPI|projected", "defaultMode", N(0o644)),
+    ("volumes[].hostPath", "type", S("")),
+    ("volumes[].projected.sources[].serviceAccountToken", "expirationSeconds", N(3600)),
+    ("volumes[].downwardAPI.items[].fieldRef", "apiVersion", S("v1")),
+    ("volumes[].projected.sources[].downwardAPI.items[].fieldRef", "apiVersion", S("v1")),
+    ("containers|initContainers|ephemeralContainers[].env[].valueFrom.resourceFieldRef", "divisor", S("0")),
+    ("volumes[].downwardAPI.items[].resourceFieldRef", "divisor", S("0")),
+    ("volumes[].projected.sources[].downwardAPI.items[].resourceFieldRef", "divisor", S("0")),
+    ("volumes[].ephemeral.volumeClaimTemplate.spec", "volumeMode", S("Filesystem")),
+    ("volumes[].ephemeral.volumeClaimTemplate", "metadata", O),
+    ("volumes[].iscsi", "iscsiInterface", S("default")),
+    ("volumes[].rbd", "pool", S("rbd")),
+    ("volumes[].rbd", "user", S("admin")),
+    ("volumes[].rbd", "keyring", S("/etc/ceph/keyring")),
+    ("volumes[].azureDisk", "cachingMode", S("ReadWrite")),
+    ("volumes[].azureDisk", "fsType", S("ext4")),
+    ("volumes[].azureDisk", "readOnly", B(false)),
+    ("volumes[].azureDisk", "kind", S("Shared")),
+    ("volumes[].scaleIO", "storageMode", S("ThinProvisioned")),
+    ("volumes[].scaleIO", "fsType", S("xfs")),
+];
+
+const PROBES: &str =
+    "containers|initContainers|ephemeralContainers[].livenessProbe|readinessProbe|startupProbe";
+const PROBE_GETS: &str =
+    "containers|initContainers|ephemeralContainers[].livenessProbe|readinessProbe|startupProbe.httpGet";
+const HOOK_GETS: &str = "containers|initContainers|ephemeralContainers[].lifecycle.postStart|preStop.httpGet";
+
+/// Defaults of a pod. Some hold for pods and not for templates.
+pub(super) fn pod_defaults(object: &mut Value) {
+    edit::object(object, "spec");
+    if let Some(spec) = object.get_mut("spec") {
+        spec_defaults(spec);
+        edit::each(spec, "containers|initContainers[].resources", &mut requests_from_limits);
+        edit::fill_all(spec, &[("", "enableServiceLinks", B(true))]);
+        if spec.get("hostNetwork").and_then(Value::as_bool) == Some(true) {
+            host_ports(spec);
+        }
+        if spec
+            .get("terminationGracePeriodSeconds")
+            .and_then(Value::as_i64)
+            .is_some_and(|seconds| seconds < 0)
+        {
+            spec["terminationGracePeriodSeconds"] = 1.into();
+        }
+    }
+    edit::object(object, "status");
+    status_defaults(object);
+}
+
+/// Defaults of the template of pods in another kind.
+pub(in super::super) fn template_defaults(template: &mut Value) {
+    edit::object(template, "metadata");
+    edit::object(template, "spec");
+    if let Some(spec) = template.get_mut("spec") {
+        spec_defaults(spec);
+        if spec.get("hostNetwork").and_then(Value::as_bool) == Some(true) {
+            host_ports(spec);
+        }
+    }
+}
+
+/// Defaults of any spec of a pod.
+fn spec_defaults(spec: &mut Value) {
+    if let Some(members) = spec.as_object_mut() {
+        same_service_account(members);
+    }
+    edit::fill_all(spec, SPEC);
+    edit::each(spec, "containers|initContainers|ephemeralContainers[]", &mut |container| {
+        let image = edit::text(container, "image").to_owned();
+        edit::fill(container, "imagePullPolicy", pull_policy(&image));
+    });
+    edit::each(spec, "volumes[]", &mut volume_source);
+    edit::each(spec, "volumes[].image", &mut |image| {
+        let reference = edit::text(image, "reference").to_owned();
+        edit::fill(image, "pullPolicy", pull_policy(&reference));
+    });
+    let amounts = "containers|initContainers|ephemeralContainers[].resources.limits|requests";
+    edit::each(spec, amounts, &mut quantity::canonicalize);
+    edit::each(spec, "resources.limits|requests", &mut quantity::canonicalize);
+    edit::each(spec, "overhead", &mut quantity::canonicalize);
+}
+
+fn same_service_account(spec: &mut Members) {
+    let name = match edit::text(spec, "serviceAccountName") {
+        "" => edit::text(spec, "serviceAccount"),
+        name => name,
+    };
+    if name.is_empty() {
+        spec.remove("serviceAccountName");
+        spec.remove("serviceAccount");
+        return;
+    }
+    let name = name.to_owned();
+    spec.insert("serviceAccountName".to_owned(), name.clone().into());
+    spec.insert("serviceAccount".to_owned(), name.into());
+}
+
+/// An image without a tag, or with the tag `latest`, may be another one tomorrow.
+fn pull_policy(image: &str) -> Lit {
+    let (image, digest) =
+        image.split_once('@').map_or((image, None), |(image, digest)| (image, Some(digest)));
+    let last = image.rsplit('/').next().unwrap_or_default();
+    let tag = last.split_once(':').map(|(_, tag)| tag);
+    match (tag, digest) {
+        (Some("latest"), _) | (None, None) => S("Always"),
+        _ => S("IfNotPresent"),
+    }
+}
+
+/// A volume without a source is an empty directory.
+fn volume_source(volume: &mut Members) {
+    let has_source = volume.iter().any(|(name, value)| name != "name" && !value.is_null());
+    if !has_source {
+        volume.insert("emptyDir".to_owned(), json!({}));
+    }
+}
+
+fn requests_from_limits(resources: &mut Members) {
+    let Some(Value::Object(limits)) = resources.get("limits") else { return };
+    let limits = limits.clone();
+    if limits.is_empty() {
+        return;
+    }
+    let requests = resources.entry("requests").or_insert_with(|| json!({}));
+    if requests.is_null() {
+        *requests = json!({});
+    }
+    if let Value::Object(requests) = requests {
+        for (name, amount) in limits {
+            requests.entry(name).or_insert(amount);
+        }
+    }
+}
+
+/// On the network of the host, a port of a container is a port of the host.
+fn host_ports(spec: &mut Value) {
+    edit::each(spec, "containers|initContainers[].ports[]", &mut |port| {
+        if let Some(number) = port.get("containerPort").and_then(Value::as_i64) {
+            edit::fill(port, "hostPort", I(number));
+        }
+    });
+}
+
+fn status_defaults(object: &mut Value) {
+    let Some(Value::Object(status)) = object.get_mut("status") else { return };
+    let ip = edit::text(status, "podIP").to_owned();
+    let first = status.get("podIPs").and_then(|ips| ips.pointer("/0/ip")).and_then(Value::as_str);
+    match (ip.as_str(), first) {
+        ("", Some(first)) => {
+            let first = first.to_owned();
+            status.insert("podIP".to_owned(), first.into());
+        }
+        ("", None) => {}
+        (ip, Some(first)) if ip == first => {}
+        (ip, _) => {
+            status.insert("podIPs".to_owned(), json!([{ "ip": ip }]));
+        }
+    }
+    edit::each(object, "status.conditions[]", &mut |condition| {
+        // Times of conditions are shown even when they are not known.
+        condition.entry("lastProbeTime").or_insert(Value::Null);
+        condition.entry("lastTransitionTime").or_insert(Value::Null);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Lit, pod_defaults, pull_policy, template_defaults};
+
+    #[test]
+    fn the_pull_policy_follows_the_tag() {
+        let table = [
+            ("nginx", "Always"),
+            ("nginx:latest", "Always"),
+            ("nginx:1.2", "IfNotPresent"),
+            ("reg.example.com:5000/nginx", "Always"),
+            ("reg.example.com:5000/a/nginx:1", "IfNotPresent"),
+            ("nginx@sha256:abc", "IfNotPresent"),
+        ];
+        for (image, wanted) in table {
+            let Lit::S(policy) = pull_policy(image) else { panic!("a text") };
+            assert_eq!(policy, wanted, "{image}");
+        }
+    }
+
+    #[test]
+    fn limits_are_requests_too_in_a_pod_and_not_in_a_template() {
+        let spec =
+            json!({"containers": [{"name": "c", "image": "i", "resources": {"limits": {"cpu": "1000m"}}}]});
+        let mut pod = json!({"spec": spec});
+        pod_defaults(&mut pod);
+        assert_eq!(
+            pod["spec"]["containers"][0]["resources"],
+            json!({"limits": {"cpu": "1"}, "requests": {"cpu": "1"}})
+        );
+        let mut template = json!({"spec": spec});
+        template_defaults(&mut template);
+        assert_eq!(template["spec"]["containers"][0]["resources"], json!({"limits": {"cpu": "1"}}));
+        assert!(template["spec"].get("enableServiceLinks").is_none());
+    }
+
+    #[test]
+    fn defaults_of_defaults_change_nothing() {
+        let mut pod = json!({"spec": {
+            "containers": [{"name": "c", "image": "i", "ports": [{"containerPort": 80}],
+                "livenessProbe": {"httpGet": {"port": 80}}, "env": [{"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]}],
+            "volumes": [{"name": "v"}, {"name": "s", "secret": {"secretName": "s"}}], "hostNetwork": true, "serviceAccount": "x"}});
+        pod_defaults(&mut pod);
+        let once = pod.clone();
+        pod_defaults(&mut pod);
+        assert_eq!(pod, once);
+        assert_eq!(
+            pod["spec"]["containers"][0]["ports"][0],
+            json!({"containerPort": 80, "hostPort": 80, "protocol": "TCP"})
+        );
+        assert_eq!(pod["spec"]["serviceAccountName"], "x");
+    }
+}

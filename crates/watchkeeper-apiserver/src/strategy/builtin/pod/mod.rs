@@ -1,0 +1,112 @@
+//! Pods, and the templates of pods in other kinds.
+
+mod admission;
+mod container;
+mod defaults;
+mod update;
+mod validate;
+mod volume;
+mod warnings;
+
+use serde_json::{Value, json};
+
+pub(super) use self::{
+    container::{amount, port},
+    defaults::template_defaults,
+    validate::template,
+    warnings::template_warnings,
+};
+use super::row::{PLAIN, Row};
+use crate::strategy::edit;
+
+pub(super) const POD: Row = Row {
+    delete_returns_object: true,
+    generation: &["spec"],
+    status: Some(|| Some(json!({"phase": "Pending"}))),
+    grace_period_seconds,
+    defaults: defaults::pod_defaults,
+    prepare_create: admission::prepare_create,
+    prepare_update: admission::prepare_update,
+    prepare_status,
+    prepare_subresource,
+    validate: validate::pod,
+    validate_create: validate::pod_create,
+    validate_update: update::validate_update,
+    validate_subresource: update::validate_subresource,
+    warnings: warnings::pod_warnings,
+    ..PLAIN
+};
+
+pub(super) const POD_TEMPLATE: Row = Row {
+    delete_returns_object: true,
+    generation: &["template"],
+    defaults: |object| {
+        if let Some(template) = object.get_mut("template") {
+            template_defaults(template);
+        }
+    },
+    validate: |object, errors| template(&object.at("template"), errors),
+    ..PLAIN
+};
+
+/// A pod that runs nowhere, or no more, has nothing to end gracefully.
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "a cell of a table of kinds, most of which do not end gracefully"
+)]
+fn grace_period_seconds(object: &Value) -> Option<u32> {
+    let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let is_over = matches!(text("/status/phase"), "Failed" | "Succeeded");
+    if is_over || (object.is_object() && text("/spec/nodeName").is_empty()) {
+        return Some(0);
+    }
+    let seconds = object.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
+    // A negative period means the shortest there is.
+    Some(seconds.map_or(30, |seconds| u32::try_from(seconds).unwrap_or(1)))
+}
+
+fn prepare_status(object: &mut Value, old: &Value) {
+    let Some(old_status) = old.get("status") else { return };
+    if let Some(status) = edit::object(object, "status") {
+        for member in
+            ["qosClass", "resourceClaimStatuses", "extendedResourceClaimStatus", "observedGeneration"]
+        {
+            if let Some(value) = old_status.get(member) {
+                status.entry(member).or_insert_with(|| value.clone());
+            }
+        }
+    }
+    if let (Some(metadata), Some(old)) = (object.get_mut("metadata"), old.get("metadata")) {
+        edit::take_from(metadata, old, "ownerReferences");
+        edit::take_from(metadata, old, "deletionTimestamp");
+    }
+}
+
+/// `ephemeralcontainers` changes those and `resize` the resources; all else stays.
+fn prepare_subresource(name: &str, object: &mut Value, old: &Value) {
+    let new_spec = object.get("spec").cloned().unwrap_or_default();
+    let mut spec = old.get("spec").cloned().unwrap_or_default();
+    match name {
+        "ephemeralcontainers" => edit::take_from(&mut spec, &new_spec, "ephemeralContainers"),
+        "resize" => resize(&mut spec, &new_spec),
+        _ => {}
+    }
+    edit::take_from(object, old, "status");
+    if let Some(members) = object.as_object_mut() {
+        members.insert("spec".to_owned(), spec);
+    }
+}
+
+fn resize(spec: &mut Value, wanted: &Value) {
+    for list in ["containers", "initContainers"] {
+        let Some(containers) = spec.get_mut(list).and_then(Value::as_array_mut) else { continue };
+        for container in containers {
+            let same_name = |other: &&Value| other.get("name") == container.get("name");
+            let new = wanted.get(list).and_then(Value::as_array).and_then(|new| new.iter().find(same_name));
+            if let Some(new) = new.cloned() {
+                edit::take_from(container, &new, "resources");
+                edit::take_from(container, &new, "resizePolicy");
+            }
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! What is right about a pod and will surprise its author all the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::strategy::{at::At, names, quantity::Quantity};
+
+const DEPRECATED_LABELS: [(&str, &str); 5] = [
+    ("beta.kubernetes.io/arch", "deprecated since v1.14; use \"kubernetes.io/arch\" instead"),
+    ("beta.kubernetes.io/os", "deprecated since v1.14; use \"kubernetes.io/os\" instead"),
+    (
+        "failure-domain.beta.kubernetes.io/region",
+        "deprecated since v1.17; use \"topology.kubernetes.io/region\" instead",
+    ),
+    (
+        "failure-domain.beta.kubernetes.io/zone",
+        "deprecated since v1.17; use \"topology.kubernetes.io/zone\" instead",
+    ),
+    (
+        "beta.kubernetes.io/instance-type",
+        "deprecated since v1.17; use \"node.kubernetes.io/instance-type\" instead",
+    ),
+];
+
+const DEPRECATED_VOLUMES: [(&str, &str); 9] = [
+    ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
+    ("gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
+    ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
+    ("flocker", "deprecated in v1.22, non-functional in v1.25+"),
+    ("storageos", "deprecated in v1.22, non-functional in v1.25+"),
+    ("quobyte", "deprecated in v1.22, non-functional in v1.25+"),
+    ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+    ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
+    ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
+];
+
+const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
+const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
+
+/// Warnings about a new pod; changes of a pod are too small to warn about.
+pub(super) fn pod_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
+    if old.is_some() {
+        return Vec::new();
+    }
+    let root = At::root(object);
+    let mut warnings = Vec::new();
+    let metadata = root.at("metadata");
+    let wrong = names::dns_label(metadata.at("name").text());
+    if !wrong.is_empty() {
+        warnings.push(format!(
+            "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: [{}]",
+            wrong.join(" ")
+        ));
+    }
+    spec_warnings(&root, &mut warnings);
+    warnings
+}
+
+/// Warnings about the template of pods at `path`, if it is new or changed.
+pub(in super::super) fn template_warnings(path: &[&str], object: &Value, old: Option<&Value>) -> Vec<String> {
+    let pointer: String = path.iter().flat_map(|step| ["/", step]).collect();
+    let template = object.pointer(&pointer);
+    if old.is_some_and(|old| old.pointer(&pointer) == template) {
+        return Vec::new();
+    }
+    let mut warnings = Vec::new();
+    descend(&At::root(object), path, &mut warnings);
+    warnings
+}
+
+fn descend(at: &At<'_>, path: &[&str], warnings: &mut Vec<String>) {
+    match path.split_first() {
+        Some((step, rest)) => descend(&at.at(step), rest, warnings),
+        None => spec_warnings(at, warnings),
+    }
+}
+
+/// Warnings about what lies in `metadata` and `spec` of `of`.
+fn spec_warnings(of: &At<'_>, warnings: &mut Vec<String>) {
+    let (metadata, spec) = (of.at("metadata"), of.at("spec"));
+    let annotations = metadata.at("annotations");
+    let mut warn = |at: &At<'_>, text: &str| warnings.push(format!("{}: {text}", at.path()));
+    let deprecation =
+        |label: &str| DEPRECATED_LABELS.iter().find(|(name, _)| *name == label).map(|(_, text)| *text);
+    for (name, value) in spec.at("nodeSelector").entries() {
+        if let Some(text) = deprecation(name) {
+            warn(&value, text);
+        }
+    }
+    for constraint in spec.at("topologySpreadConstraints").items() {
+        let key = constraint.at("topologyKey");
+        if let Some(text) = deprecation(key.text()) {
+            warn(&key, &format!("{} is {text}", key.text()));
+        }
+        if !constraint.at("labelSelector").is_set() {
+            warn(&constraint.at("labelSelector"), "a null labelSelector results in matching no pod");
+        }
+    }
+    for volume in spec.at("volumes").items() {
+        for (name, text) in DEPRECATED_VOLUMES {
+            if volume.at(name).is_set() {
+                warn(&volume.at(name), text);
+            }
+        }
+    }
+    let mut aliases = BTreeSet::new();
+    for alias in spec.at("hostAliases").items() {
+        let ip = alias.at("ip");
+        if !aliases.insert(ip.text().to_owned()) {
+            warn(&ip, &format!("duplicate ip {:?}", ip.text()));
+        }
+    }
+    let mut secrets = BTreeSet::new();
+    for secret in spec.at("imagePullSecrets").items() {
+        let name = secret.at("name");
+        if name.is_empty() {
+            warn(&name, "invalid empty name \"\"");
+        } else if !secrets.insert(name.text().to_owned()) {
+            warn(&name, &format!("duplicate name {:?}", name.text()));
+        }
+    }
+    let seccomp = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
+    if annotations.key(SECCOMP_POD).is_set() && !spec.at("securityContext").at("seccompProfile").is_set() {
+        warn(&annotations.key(SECCOMP_POD), seccomp);
+    }
+    let mut ports: BTreeMap<String, String> = BTreeMap::new();
+    let mut port_names: BTreeMap<String, String> = BTreeMap::new();
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        for container in spec.at(list).items() {
+            let annotation = format!("{SECCOMP_CONTAINER}{}", container.at("name").text());
+            let has_field = container.at("securityContext").at("seccompProfile").is_set();
+            if annotations.key(&annotation).is_set() && !has_field {
+                warn(&annotations.key(&annotation), seccomp);
+            }
+            container_warnings(&container, &mut warn);
+            for port in container.at("ports").items() {
+                port_warnings(&port, &mut ports, &mut port_names, &mut warn);
+            }
+        }
+    }
+    if spec.at("terminationGracePeriodSeconds").int().is_some_and(|seconds| seconds < 0) {
+        let grace = spec.at("terminationGracePeriodSeconds");
+        warn(&grace, "must be >= 0; negative values are invalid and will be treated as 1");
+    }
+}
+
+fn container_warnings(container: &At<'_>, warn: &mut impl FnMut(&At<'_>, &str)) {
+    let resources = container.at("resources");
+    for list in ["limits", "requests"] {
+        let list = resources.at(list);
+        for name in ["memory", "ephemeral-storage"] {
+            let amount = list.key(name);
+            if let Some(quantity) = Quantity::from_value(amount.value).filter(|amount| !amount.is_whole()) {
+                let text = quantity.canonical();
+                warn(&amount, &format!("fractional byte value {text:?} is invalid, must be an integer"));
+            }
+        }
+    }
+    let mut seen = BTreeSet::new();
+    for variable in container.at("env").items() {
+        let name = variable.at("name").text();
+        if seen.insert(name.to_owned()) {
+            continue;
+        }
+        // X="$(X)123" builds on the value before; anything else loses it.
+        let reference = format!("$({name})");
+        let value = variable.at("value").text();
+        let builds_on = value.contains(&reference) && value != reference;
+        if variable.at("valueFrom").is_set() || !builds_on {
+            warn(
+                &variable,
+                &format!("hides previous definition of {name:?}, which may be dropped when using apply"),
+            );
+        }
+    }
+}
+
+fn port_warnings(
+    port: &At<'_>,
+    ports: &mut BTreeMap<String, String>,
+    port_names: &mut BTreeMap<String, String>,
+    warn: &mut impl FnMut(&At<'_>, &str),
+) {
+    let number = port.at("containerPort").int().unwrap_or(0);
+    let host = (port.at("hostIP").text(), port.at("hostPort").int().unwrap_or(0));
+    let key = format!("{number}/{}/{}/{}", port.at("protocol").text(), host.0, host.1);
+    match ports.get(&key) {
+        Some(first) => warn(port, &format!("duplicate port definition with {first}")),
+        None => {
+            ports.insert(key, port.path());
+        }
+    }
+    let name = port.at("name");
+    if name.is_empty() {
+        return;
+    }
+    match port_names.get(name.text()) {
+        Some(first) => warn(
+            port,
+            &format!(
+                "duplicate port name {:?} with {first}, services and probes that select ports by name will use {first}",
+                name.text()
+            ),
+        ),
+        None => {
+            port_names.insert(name.text().to_owned(), port.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::pod_warnings;
+
+    #[test]
+    fn what_will_surprise_is_said_once_and_only_on_create() {
+        let pod = json!({
+            "metadata": {"name": "p", "annotations": {"seccomp.security.alpha.kubernetes.io/pod": "runtime/default"}},
+            "spec": {"nodeSelector": {"beta.kubernetes.io/os": "linux"}, "containers": [{"name": "c", "env": [
+                {"name": "A", "value": "1"}, {"name": "A", "value": "$(A)2"}, {"name": "A", "value": "3"}]}]},
+        });
+        assert_eq!(
+            pod_warnings(&pod, None),
+            [
+                "spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use \"kubernetes.io/os\" instead",
+                "metadata.annotations[seccomp.security.alpha.kubernetes.io/pod]: non-functional in v1.27+; use the \"seccompProfile\" field instead",
+                "spec.containers[0].env[2]: hides previous definition of \"A\", which may be dropped when using apply",
+            ]
+        );
+        assert_eq!(pod_warnings(&pod, Some(&pod)), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,163 @@
+//! The row of a kind: what differs from what most kinds do.
+
+use serde_json::Value;
+
+use super::super::{
+    Rules,
+    at::{At, Errors},
+    edit::Fill,
+    names::NameRule,
+};
+use crate::strategy::builtin::{
+    batch, cluster, config, definition, endpoint, namespace, network, pod, policy, rbac, registration,
+    service, storage, workload,
+};
+
+/// The status of a new object; none for kinds that start without one.
+pub(super) type InitialStatus = fn() -> Option<Value>;
+
+/// Which metadata a write of the status may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StatusMeta {
+    /// All of it.
+    Free,
+    /// All but labels.
+    OldLabels,
+    /// None of it.
+    Old,
+}
+
+/// What differs from what most kinds do.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "a row of a table of yes and no")]
+pub(super) struct Row {
+    pub(super) names: NameRule,
+    pub(super) is_namespaced: bool,
+    pub(super) creates_on_update: bool,
+    pub(super) takes_unconditional_update: bool,
+    pub(super) delete_returns_object: bool,
+    /// Finalizers need a domain unless they are known.
+    pub(super) qualifies_finalizers: bool,
+    /// Paths whose change starts a new generation; none for kinds that do not count.
+    pub(super) generation: &'static [&'static str],
+    /// Set for kinds with a status subresource.
+    pub(super) status: Option<InitialStatus>,
+    pub(super) status_meta: StatusMeta,
+    pub(super) grace_period_seconds: fn(&Value) -> Option<u32>,
+    pub(super) defaults: fn(&mut Value),
+    /// Members that are shown even when they are empty.
+    pub(super) zeros: &'static [Fill],
+    pub(super) prepare_create: fn(&mut Value),
+    pub(super) prepare_update: fn(&mut Value, &Value),
+    pub(super) prepare_status: fn(&mut Value, &Value),
+    pub(super) prepare_subresource: fn(&str, &mut Value, &Value),
+    /// On create, and on update of the object itself.
+    pub(super) validate: fn(&At<'_>, &mut Errors),
+    pub(super) validate_create: fn(&At<'_>, &mut Errors),
+    pub(super) validate_update: fn(&At<'_>, &At<'_>, &mut Errors),
+    pub(super) validate_status: fn(&At<'_>, &At<'_>, &mut Errors),
+    pub(super) validate_subresource: fn(&str, &At<'_>, &At<'_>, &mut Errors),
+    /// What every request about the kind is told.
+    pub(super) deprecation: Option<&'static str>,
+    pub(super) warnings: fn(&Value, Option<&Value>) -> Vec<String>,
+}
+
+/// A namespaced kind with nothing particular to it.
+pub(super) const PLAIN: Row = Row {
+    names: NameRule::Subdomain,
+    is_namespaced: true,
+    creates_on_update: false,
+    takes_unconditional_update: true,
+    delete_returns_object: false,
+    qualifies_finalizers: true,
+    generation: &[],
+    status: None,
+    status_meta: StatusMeta::Free,
+    grace_period_seconds: |_| None,
+    defaults: |_| {},
+    zeros: &[],
+    prepare_create: |_| {},
+    prepare_update: |_, _| {},
+    prepare_status: |_, _| {},
+    prepare_subresource: |_, _, _| {},
+    validate: |_, _| {},
+    validate_create: |_, _| {},
+    validate_update: |_, _, _| {},
+    validate_status: |_, _, _| {},
+    validate_subresource: |_, _, _, _| {},
+    deprecation: None,
+    warnings: |_, _| Vec::new(),
+};
+
+/// A cluster-scoped kind with nothing particular to it.
+pub(super) const CLUSTER: Row = Row { is_namespaced: false, ..PLAIN };
+
+/// Finalizers that need no domain.
+const KNOWN_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+
+impl Row {
+    pub(super) fn rules(&self) -> Rules {
+        Rules {
+            creates_on_update: self.creates_on_update,
+            takes_unconditional_update: self.takes_unconditional_update,
+            delete_returns_object: self.delete_returns_object,
+            counts_generations: !self.generation.is_empty(),
+            grace_period_seconds: (self.grace_period_seconds)(&Value::Null),
+        }
+    }
+
+    pub(super) fn finalizers(&self, object: &At<'_>, errors: &mut Errors) {
+        if !self.qualifies_finalizers {
+            return;
+        }
+        let metadata = object.at("metadata");
+        for finalizer in metadata.at("finalizers").items() {
+            let name = finalizer.text();
+            if !name.contains('/') && !KNOWN_FINALIZERS.contains(&name) {
+                errors.push(
+                    finalizer.invalid("name is neither a standard finalizer name nor is it fully qualified"),
+                );
+            }
+        }
+    }
+}
+
+/// The row of a kind.
+pub(super) fn find(group: &str, version: &str, kind: &str) -> Row {
+    let core = |kind| match kind {
+        "ComponentStatus" => {
+            Some(Row { deprecation: Some("v1 ComponentStatus is deprecated in v1.19+"), ..CLUSTER })
+        }
+        "ConfigMap" => Some(config::CONFIG_MAP),
+        "Endpoints" => Some(endpoint::ENDPOINTS),
+        "Event" => Some(cluster::EVENT),
+        "LimitRange" => Some(cluster::LIMIT_RANGE),
+        "Namespace" => Some(namespace::NAMESPACE),
+        "Node" => Some(cluster::NODE),
+        "PersistentVolume" => Some(storage::PERSISTENT_VOLUME),
+        "PersistentVolumeClaim" => Some(storage::PERSISTENT_VOLUME_CLAIM),
+        "Pod" => Some(pod::POD),
+        "PodTemplate" => Some(pod::POD_TEMPLATE),
+        "ReplicationController" => Some(workload::REPLICATION_CONTROLLER),
+        "ResourceQuota" => Some(cluster::RESOURCE_QUOTA),
+        "Secret" => Some(config::SECRET),
+        "Service" => Some(service::SERVICE),
+        "ServiceAccount" => Some(cluster::SERVICE_ACCOUNT),
+        _ => None,
+    };
+    let row = match group {
+        "" => core(kind),
+        "apps" => workload::find(kind),
+        "batch" => batch::find(kind),
+        "networking.k8s.io" => network::find(kind),
+        "discovery.k8s.io" => (kind == "EndpointSlice").then_some(endpoint::ENDPOINT_SLICE),
+        "rbac.authorization.k8s.io" => rbac::find(kind),
+        "storage.k8s.io" => storage::find(kind),
+        "autoscaling" | "policy" | "scheduling.k8s.io" => policy::find(group, version, kind),
+        "events.k8s.io" => (kind == "Event").then_some(cluster::NEW_EVENT),
+        "coordination.k8s.io" | "node.k8s.io" => cluster::find(kind),
+        "apiextensions.k8s.io" => (kind == "CustomResourceDefinition").then_some(definition::DEFINITION),
+        _ => registration::find(group, kind),
+    };
+    row.unwrap_or(PLAIN)
+}

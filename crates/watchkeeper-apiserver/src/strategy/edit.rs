@@ -1,0 +1,155 @@
+//! Filling in what was left out.
+//!
+//! Defaults are tables of [`Fill`]s: where, which member, what. An empty text counts as left out, as it does for the types
+//! of the API.
+
+use serde_json::{Map, Value};
+
+/// Members of a JSON object.
+pub(crate) type Members = Map<String, Value>;
+
+/// A default without parts, or an object to be filled in further.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Lit {
+    /// A text.
+    S(&'static str),
+    /// A number; zero counts as left out too.
+    I(i64),
+    /// A number or nothing: zero is a value.
+    N(i64),
+    /// True or false.
+    B(bool),
+    /// An object without members.
+    O,
+    /// Nothing, said openly: some fields are shown even when they are empty.
+    Z,
+}
+
+impl From<Lit> for Value {
+    fn from(literal: Lit) -> Self {
+        match literal {
+            Lit::S(text) => text.into(),
+            Lit::I(number) | Lit::N(number) => number.into(),
+            Lit::B(is_true) => is_true.into(),
+            Lit::O => Value::Object(Members::new()),
+            Lit::Z => Value::Null,
+        }
+    }
+}
+
+/// Where, which member, what. Where is a path like `spec.containers|initContainers[].ports[]`: `|` between names means
+/// each of them, `[]` each item, an empty path the value itself.
+pub(crate) type Fill = (&'static str, &'static str, Lit);
+
+/// Fills in a table of defaults, in order.
+pub(crate) fn fill_all(value: &mut Value, table: &[Fill]) {
+    for &(path, member, literal) in table {
+        each(value, path, &mut |members| fill(members, member, literal));
+    }
+}
+
+/// Sets `member` unless it has a value.
+pub(crate) fn fill(members: &mut Members, member: &str, literal: Lit) {
+    let is_left_out = match (members.get(member), literal) {
+        (None | Some(Value::Null), _) => true,
+        (Some(Value::Array(items)), Lit::Z) => items.is_empty(),
+        (Some(Value::String(text)), Lit::S(_)) => text.is_empty(),
+        (Some(Value::Number(number)), Lit::I(_)) => number.as_i64() == Some(0),
+        _ => false,
+    };
+    if is_left_out {
+        members.insert(member.to_owned(), literal.into());
+    }
+}
+
+/// Calls `change` with each object at `path`.
+pub(crate) fn each(value: &mut Value, path: &str, change: &mut dyn FnMut(&mut Members)) {
+    if path.is_empty() {
+        if let Value::Object(members) = value {
+            change(members);
+        }
+        return;
+    }
+    let (step, rest) = path.split_once('.').unwrap_or((path, ""));
+    let (names, is_list) = match step.strip_suffix("[]") {
+        Some(names) => (names, true),
+        None => (step, false),
+    };
+    for name in names.split('|') {
+        match value.get_mut(name) {
+            Some(Value::Array(items)) if is_list => {
+                for item in items {
+                    each(item, rest, change);
+                }
+            }
+            Some(member) if !is_list => each(member, rest, change),
+            _ => {}
+        }
+    }
+}
+
+/// The object `name`, made if it is not there; nothing if something else is there.
+pub(crate) fn object<'a>(value: &'a mut Value, name: &str) -> Option<&'a mut Members> {
+    let members = value.as_object_mut()?;
+    let member = members.entry(name).or_insert(Value::Null);
+    if member.is_null() {
+        *member = Value::Object(Members::new());
+    }
+    member.as_object_mut()
+}
+
+/// The object at a path of plain names, made if it is not there.
+pub(crate) fn object_at<'a>(value: &'a mut Value, path: &[&str]) -> Option<&'a mut Members> {
+    let (first, rest) = path.split_first()?;
+    if rest.is_empty() {
+        return object(value, first);
+    }
+    object(value, first)?;
+    object_at(value.get_mut(*first)?, rest)
+}
+
+/// Makes `member` what it is in `old`, absent if it is absent there.
+pub(crate) fn take_from(object: &mut Value, old: &Value, member: &str) {
+    let Some(members) = object.as_object_mut() else { return };
+    match old.get(member) {
+        Some(value) => {
+            members.insert(member.to_owned(), value.clone());
+        }
+        None => {
+            members.remove(member);
+        }
+    }
+}
+
+/// The text of a member; empty if there is none.
+pub(crate) fn text<'a>(members: &'a Members, member: &str) -> &'a str {
+    members.get(member).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Lit, fill_all};
+
+    #[test]
+    fn defaults_fill_what_is_left_out_and_nothing_else() {
+        let mut object = json!({"a": {"l": [{"x": ""}, {"x": "kept"}, 7]}, "b": {"l": [{"n": 0}]}});
+        fill_all(
+            &mut object,
+            &[
+                ("a|b.l[]", "x", Lit::S("text")),
+                ("b.l[]", "n", Lit::I(5)),
+                ("c", "never", Lit::B(true)),
+                ("", "o", Lit::O),
+                ("o", "z", Lit::N(0)),
+            ],
+        );
+        let wanted = json!({
+            "a": {"l": [{"x": "text"}, {"x": "kept"}, 7]},
+            "b": {"l": [{"n": 5, "x": "text"}]},
+            "o": {"z": 0},
+        });
+        assert_eq!(object, wanted);
+    }
+}

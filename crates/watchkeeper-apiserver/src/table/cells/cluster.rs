@@ -1,0 +1,351 @@
+//! The cells of everything else: nodes, namespaces, events, roles, leases, definitions, policies.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{Shown, age, at, joined, none_if_empty};
+
+#[expect(clippy::too_many_lines, reason = "a table: an arm for each kind")]
+pub(super) fn cells(group: &str, plural: &str, shown: &Shown<'_>) -> Option<Vec<Value>> {
+    let (name, age) = (shown.name(), shown.age());
+    let text = |path: &str| Value::from(shown.text(path));
+    Some(match (group, plural) {
+        ("", "configmaps") => vec![name, (shown.count("data") + shown.count("binaryData")).into(), age],
+        ("", "secrets") => vec![name, text("type"), shown.count("data").into(), age],
+        ("", "namespaces") => vec![name, text("status.phase"), age],
+        ("", "nodes") => node(shown),
+        ("", "resourcequotas") => vec![name, quota(shown, false).into(), quota(shown, true).into(), age],
+        ("", "componentstatuses") => component(shown),
+        ("" | "events.k8s.io", "events") => event(shown),
+        ("", "serviceaccounts") | ("resource.k8s.io", "deviceclasses" | "resourceclaimtemplates") => {
+            vec![name, age]
+        }
+        ("coordination.k8s.io", "leases") => vec![name, text("spec.holderIdentity"), age],
+        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => vec![
+            name,
+            format!("{}/{}", shown.text("roleRef.kind"), shown.text("roleRef.name")).into(),
+            age,
+            subjects(shown, "User").into(),
+            subjects(shown, "Group").into(),
+            subjects(shown, "ServiceAccount").into(),
+        ],
+        ("apiextensions.k8s.io", "customresourcedefinitions") => definition(shown),
+        ("apiregistration.k8s.io", "apiservices") => {
+            vec![name, service(shown).into(), available(shown).into(), age]
+        }
+        ("certificates.k8s.io", "certificatesigningrequests") => {
+            let duration =
+                shown.at("spec.expirationSeconds").as_i64().map_or("<none>".to_owned(), age::human);
+            vec![
+                name,
+                age,
+                shown.or("spec.signerName", "<none>"),
+                text("spec.username"),
+                duration.into(),
+                request_state(shown).into(),
+            ]
+        }
+        ("certificates.k8s.io", "clustertrustbundles") => vec![name, shown.or("spec.signerName", "<none>")],
+        ("certificates.k8s.io", "podcertificaterequests") => {
+            let mut states =
+                shown.list("status.conditions").iter().filter_map(|condition| condition["type"].as_str());
+            let state = states.rfind(|state| matches!(*state, "Issued" | "Denied" | "Failed"));
+            vec![
+                name,
+                text("spec.podName"),
+                text("spec.serviceAccountName"),
+                text("spec.nodeName"),
+                text("spec.signerName"),
+                state.unwrap_or("Pending").into(),
+                shown.labels("spec.unverifiedUserAnnotations"),
+            ]
+        }
+        ("admissionregistration.k8s.io", _) => return admission(plural, shown),
+        ("scheduling.k8s.io", "priorityclasses") => vec![
+            name,
+            shown.int("value").into(),
+            (shown.at("globalDefault") == &Value::Bool(true)).into(),
+            age,
+            text("preemptionPolicy"),
+        ],
+        ("node.k8s.io", "runtimeclasses") => vec![name, text("handler"), age],
+        ("resource.k8s.io", "devicetaintrules") => {
+            let is_added = shown.at("spec.taint.timeAdded").is_string();
+            vec![
+                name,
+                text("spec.taint.key"),
+                text("spec.taint.value"),
+                text("spec.taint.effect"),
+                if is_added { shown.since("spec.taint.timeAdded").into() } else { "".into() },
+                age,
+            ]
+        }
+        ("resource.k8s.io", "resourceclaims") => vec![name, claim_state(shown).into(), age],
+        ("resource.k8s.io", "resourceslices") => {
+            vec![name, text("spec.nodeName"), text("spec.driver"), text("spec.pool.name"), age]
+        }
+        ("flowcontrol.apiserver.k8s.io", "flowschemas") => vec![
+            name,
+            text("spec.priorityLevelConfiguration.name"),
+            shown.int("spec.matchingPrecedence").into(),
+            shown.or("spec.distinguisherMethod.type", "<none>"),
+            age,
+            shown.condition("Dangling").map_or("?".into(), |condition| condition["status"].clone()),
+        ],
+        ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations") => {
+            let number = |path: &str| match shown.at(path) {
+                Value::Null => "<none>".into(),
+                number => number.clone(),
+            };
+            vec![
+                name,
+                text("spec.type"),
+                number("spec.limited.nominalConcurrencyShares"),
+                number("spec.limited.limitResponse.queuing.queues"),
+                number("spec.limited.limitResponse.queuing.handSize"),
+                number("spec.limited.limitResponse.queuing.queueLengthLimit"),
+                age,
+            ]
+        }
+        ("storagemigration.k8s.io", "storageversionmigrations") => {
+            let parts = [shown.text("spec.resource.resource"), shown.text("spec.resource.group")];
+            let resource: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+            let state =
+                ["Running", "Failed", "Succeeded"].into_iter().rfind(|state| shown.is_condition_true(state));
+            vec![name, resource.join(".").into(), state.unwrap_or("Unknown").into()]
+        }
+        _ => return None,
+    })
+}
+
+fn node(shown: &Shown<'_>) -> Vec<Value> {
+    let ready = match shown.condition("Ready") {
+        None => "Unknown",
+        Some(condition) if condition["status"] == "True" => "Ready",
+        Some(_) => "NotReady",
+    };
+    let disabled =
+        if shown.at("spec.unschedulable") == &Value::Bool(true) { ",SchedulingDisabled" } else { "" };
+    let roles: BTreeSet<&str> = shown
+        .at("metadata.labels")
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, value)| match key.strip_prefix("node-role.kubernetes.io/") {
+            Some(role) => Some(role),
+            None if key == "kubernetes.io/role" => value.as_str(),
+            None => None,
+        })
+        .filter(|role| !role.is_empty())
+        .collect();
+    let address = |ty: &str| -> Value {
+        let found = shown.list("status.addresses").iter().find(|address| address["type"] == ty);
+        found.and_then(|address| address["address"].as_str()).unwrap_or("<none>").into()
+    };
+    let info = |member: &str| shown.or(&format!("status.nodeInfo.{member}"), "<unknown>");
+    let architecture = shown.text("status.nodeInfo.architecture");
+    let kernel = info("kernelVersion");
+    let kernel = kernel.as_str().unwrap_or_default();
+    vec![
+        shown.name(),
+        format!("{ready}{disabled}").into(),
+        none_if_empty(roles.into_iter().collect::<Vec<_>>().join(",")),
+        shown.age(),
+        shown.text("status.nodeInfo.kubeletVersion").into(),
+        address("InternalIP"),
+        address("ExternalIP"),
+        info("osImage"),
+        if architecture.is_empty() { kernel.into() } else { format!("{kernel} ({architecture})").into() },
+        info("containerRuntimeVersion"),
+    ]
+}
+
+/// Events of both groups: the newer one has other names for the same things.
+fn event(shown: &Shown<'_>) -> Vec<Value> {
+    let first_of = |paths: &[&str]| paths.iter().map(|path| shown.text(path)).find(|text| !text.is_empty());
+    let text = |paths: &[&str]| first_of(paths).unwrap_or_default();
+    let time = |paths: &[&str]| age::since(first_of(paths), shown.now);
+    let first = time(&["firstTimestamp", "deprecatedFirstTimestamp", "eventTime"]);
+    let has_series = shown.at("series").is_object();
+    let last = match first_of(&["lastTimestamp", "deprecatedLastTimestamp"]) {
+        _ if has_series => time(&["series.lastObservedTime"]),
+        Some(last) => age::since(Some(last), shown.now),
+        None => first.clone(),
+    };
+    let count = if has_series {
+        shown.int("series.count")
+    } else {
+        [shown.int("count"), shown.int("deprecatedCount"), 1]
+            .into_iter()
+            .find(|count| *count != 0)
+            .unwrap_or(1)
+    };
+    let about = |member: &str| {
+        let [old, new] = ["involvedObject", "regarding"].map(|about| format!("{about}.{member}"));
+        text(&[&old, &new])
+    };
+    let kind = about("kind").to_lowercase();
+    let target = if about("name").is_empty() { kind } else { format!("{kind}/{}", about("name")) };
+    let component = text(&[
+        "source.component",
+        "deprecatedSource.component",
+        "reportingComponent",
+        "reportingController",
+    ]);
+    let instance = text(&["source.host", "deprecatedSource.host", "reportingInstance"]);
+    let source = if instance.is_empty() { component.to_owned() } else { format!("{component}, {instance}") };
+    vec![
+        last.into(),
+        shown.text("type").into(),
+        shown.text("reason").into(),
+        target.into(),
+        about("fieldPath").into(),
+        source.into(),
+        text(&["message", "note"]).trim().into(),
+        first.into(),
+        count.into(),
+        shown.name(),
+    ]
+}
+
+/// What a quota counts, limits apart from the rest.
+fn quota(shown: &Shown<'_>, is_limits: bool) -> String {
+    let mut resources: Vec<&str> = shown
+        .at("status.hard")
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(resource, _)| resource.as_str())
+        .collect();
+    resources.sort_unstable();
+    let amount = |of: &str, resource: &str| shown.at(of)[resource].as_str().unwrap_or("0").to_owned();
+    let shown: Vec<String> = resources
+        .into_iter()
+        .filter(|resource| resource.starts_with("limits.") == is_limits)
+        .map(|resource| {
+            format!("{resource}: {}/{}", amount("status.used", resource), amount("status.hard", resource))
+        })
+        .collect();
+    shown.join(", ")
+}
+
+fn component(shown: &Shown<'_>) -> Vec<Value> {
+    let healthy = shown.list("conditions").iter().find(|condition| condition["type"] == "Healthy");
+    let part =
+        |member: &str| healthy.map_or("", |condition| at(condition, member).as_str().unwrap_or_default());
+    let status = match healthy {
+        None => "Unknown",
+        Some(condition) if condition["status"] == "True" => "Healthy",
+        Some(_) => "Unhealthy",
+    };
+    vec![shown.name(), status.into(), part("message").into(), part("error").into()]
+}
+
+fn subjects(shown: &Shown<'_>, kind: &str) -> String {
+    let names = shown.list("subjects").iter().filter(|subject| subject["kind"] == kind).map(|subject| {
+        let name = subject["name"].as_str().unwrap_or_default();
+        match subject["namespace"].as_str() {
+            Some(namespace) if kind == "ServiceAccount" => format!("{namespace}/{name}"),
+            _ => name.to_owned(),
+        }
+    });
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn definition(shown: &Shown<'_>) -> Vec<Value> {
+    let mut versions: Vec<String> = shown
+        .list("spec.versions")
+        .iter()
+        .filter(|version| version["served"] == true)
+        .map(|version| {
+            let mark = if version["storage"] == true { "(storage)" } else { "" };
+            format!("{}{mark}", version["name"].as_str().unwrap_or_default())
+        })
+        .collect();
+    versions.sort();
+    vec![
+        shown.name(),
+        shown.text("spec.scope").into(),
+        versions.join(",").into(),
+        shown.created_at(),
+        shown.text("spec.group").into(),
+        shown.text("spec.names.kind").into(),
+        joined(shown.list("spec.names.shortNames").iter(), ",").into(),
+        shown.is_condition_true("Established").into(),
+    ]
+}
+
+fn service(shown: &Shown<'_>) -> String {
+    if !shown.at("spec.service").is_object() {
+        return "Local".to_owned();
+    }
+    format!("{}/{}", shown.text("spec.service.namespace"), shown.text("spec.service.name"))
+}
+
+fn available(shown: &Shown<'_>) -> String {
+    let Some(condition) = shown.condition("Available") else { return "Unknown".to_owned() };
+    let part = |member: &str| condition[member].as_str().unwrap_or_default();
+    match (part("status"), part("reason")) {
+        ("True", _) => "True".to_owned(),
+        (status, "") => status.to_owned(),
+        (status, reason) => format!("{status} ({reason})"),
+    }
+}
+
+fn request_state(shown: &Shown<'_>) -> String {
+    let state = match () {
+        () if shown.condition("Denied").is_some() => "Denied",
+        () if shown.condition("Approved").is_some() => "Approved",
+        () => "Pending",
+    };
+    let failed = if shown.condition("Failed").is_some() { ",Failed" } else { "" };
+    let issued = if shown.text("status.certificate").is_empty() { "" } else { ",Issued" };
+    format!("{state}{failed}{issued}")
+}
+
+fn admission(plural: &str, shown: &Shown<'_>) -> Option<Vec<Value>> {
+    let (name, age) = (shown.name(), shown.age());
+    let parameter = || {
+        if shown.at("spec.paramKind").is_object() {
+            format!("{}/{}", shown.text("spec.paramKind.apiVersion"), shown.text("spec.paramKind.kind"))
+        } else {
+            "<unset>".to_owned()
+        }
+    };
+    Some(match plural {
+        "mutatingwebhookconfigurations" | "validatingwebhookconfigurations" => {
+            vec![name, shown.count("webhooks").into(), age]
+        }
+        "validatingadmissionpolicies" => {
+            vec![name, shown.count("spec.validations").into(), parameter().into(), age]
+        }
+        "mutatingadmissionpolicies" => {
+            vec![name, shown.count("spec.mutations").into(), parameter().into(), age]
+        }
+        "validatingadmissionpolicybindings" | "mutatingadmissionpolicybindings" => {
+            let (namespace, of) = (shown.text("spec.paramRef.namespace"), shown.text("spec.paramRef.name"));
+            let reference = match (namespace, of) {
+                (_, "") if shown.at("spec.paramRef.selector").is_object() => {
+                    super::selector(shown.at("spec.paramRef.selector"))
+                }
+                (_, "") => "<unset>".to_owned(),
+                ("", of) => format!("*/{of}"),
+                (namespace, of) => format!("{namespace}/{of}"),
+            };
+            vec![name, shown.text("spec.policyName").into(), reference.into(), age]
+        }
+        _ => return None,
+    })
+}
+
+fn claim_state(shown: &Shown<'_>) -> String {
+    let is_allocated = shown.at("status.allocation").is_object();
+    let states = [
+        (shown.is_deleting(), "deleted"),
+        (!is_allocated && !shown.is_deleting(), "pending"),
+        (is_allocated, "allocated"),
+        (is_allocated && shown.count("status.reservedFor") > 0, "reserved"),
+    ];
+    states.into_iter().filter(|(is_so, _)| *is_so).map(|(_, state)| state).collect::<Vec<_>>().join(",")
+}

@@ -1,0 +1,207 @@
+//! What an object of a built-in kind shows in the columns of its table.
+
+mod cluster;
+mod network;
+mod pod;
+mod storage;
+mod workload;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::age;
+use crate::kinds::Kind;
+
+/// The cells of an object. `favourite` is the name of the object of the list that is the default among its kind.
+pub(super) fn cells(kind: &Kind, object: &Value, now: Timestamp, favourite: Option<&str>) -> Vec<Value> {
+    let shown = Shown { object, now };
+    let (group, plural) = (kind.gvk.group.as_str(), kind.plural.as_str());
+    workload::cells(group, plural, &shown)
+        .or_else(|| network::cells(group, plural, &shown))
+        .or_else(|| storage::cells(group, plural, &shown, favourite))
+        .or_else(|| cluster::cells(group, plural, &shown))
+        .unwrap_or_else(|| vec![shown.name(), shown.created_at()])
+}
+
+/// The cells of a scale.
+pub(super) fn scale(object: &Value, now: Timestamp) -> Vec<Value> {
+    let shown = Shown { object, now };
+    vec![shown.name(), shown.int("spec.replicas").into(), shown.int("status.replicas").into(), shown.age()]
+}
+
+/// What a client may leave out of sight, and why: pods that are done.
+pub(super) fn conditions(kind: &Kind, object: &Value) -> Option<Value> {
+    if !kind.gvk.group.is_empty() || kind.plural != "pods" {
+        return None;
+    }
+    let (reason, message) = match object["status"]["phase"].as_str()? {
+        "Succeeded" => ("Succeeded", "The pod has completed successfully."),
+        "Failed" => ("Failed", "The pod failed."),
+        _ => return None,
+    };
+    Some(json!([{"type": "Completed", "status": "True", "reason": reason, "message": message}]))
+}
+
+/// The storage class among `objects` that counts when a claim names none: the youngest of those marked as default.
+pub(super) fn favourite<'a>(kind: &Kind, objects: &'a [Value]) -> Option<&'a str> {
+    // An object on its own is not compared with the others, and not marked.
+    if kind.plural != "storageclasses" || objects.len() < 2 {
+        return None;
+    }
+    let marked = objects.iter().filter(|object| {
+        let annotations = &object["metadata"]["annotations"];
+        annotations["storageclass.kubernetes.io/is-default-class"] == "true"
+            || annotations["storageclass.beta.kubernetes.io/is-default-class"] == "true"
+    });
+    let created =
+        |object: &Value| object["metadata"]["creationTimestamp"].as_str().unwrap_or_default().to_owned();
+    let name = |object: &'a Value| object["metadata"]["name"].as_str().unwrap_or_default();
+    marked
+        .max_by(|one, other| created(one).cmp(&created(other)).then_with(|| name(other).cmp(name(one))))
+        .map(name)
+}
+
+/// An object and the time it is looked at.
+struct Shown<'a> {
+    object: &'a Value,
+    now: Timestamp,
+}
+
+impl<'a> Shown<'a> {
+    /// What lies at a path of members.
+    fn at(&self, path: &str) -> &'a Value {
+        at(self.object, path)
+    }
+
+    /// A text; empty if there is none.
+    fn text(&self, path: &str) -> &'a str {
+        self.at(path).as_str().unwrap_or_default()
+    }
+
+    /// A text, or something else if there is none.
+    fn or(&self, path: &str, absent: &str) -> Value {
+        let text = self.text(path);
+        if text.is_empty() { absent.into() } else { text.into() }
+    }
+
+    /// A whole number; 0 if there is none.
+    fn int(&self, path: &str) -> i64 {
+        self.at(path).as_i64().unwrap_or_default()
+    }
+
+    /// How many items or members there are.
+    fn count(&self, path: &str) -> usize {
+        count(self.at(path))
+    }
+
+    fn list(&self, path: &str) -> &'a [Value] {
+        self.at(path).as_array().map(Vec::as_slice).unwrap_or_default()
+    }
+
+    fn name(&self) -> Value {
+        self.text("metadata.name").into()
+    }
+
+    fn age(&self) -> Value {
+        self.since("metadata.creationTimestamp").into()
+    }
+
+    /// The time it was created, not how long ago.
+    fn created_at(&self) -> Value {
+        self.or("metadata.creationTimestamp", "0001-01-01T00:00:00Z")
+    }
+
+    fn since(&self, path: &str) -> String {
+        age::since(self.at(path).as_str(), self.now)
+    }
+
+    fn is_deleting(&self) -> bool {
+        self.at("metadata.deletionTimestamp").is_string()
+    }
+
+    /// The status of a condition, if there is one of this type.
+    fn condition(&self, ty: &str) -> Option<&'a Value> {
+        self.list("status.conditions").iter().find(|condition| condition["type"] == ty)
+    }
+
+    fn is_condition_true(&self, ty: &str) -> bool {
+        self.condition(ty).is_some_and(|condition| condition["status"] == "True")
+    }
+
+    /// The names and the images of the containers in the list at `path`.
+    fn containers(&self, path: &str) -> [Value; 2] {
+        let all =
+            |member: &str| joined(self.list(path).iter().map(|container| at(container, member)), ",").into();
+        [all("name"), all("image")]
+    }
+
+    /// A label selector as people write it.
+    fn selector(&self, path: &str) -> Value {
+        none_if_empty(selector(self.at(path)))
+    }
+
+    /// Labels as people write them.
+    fn labels(&self, path: &str) -> Value {
+        none_if_empty(labels(self.at(path)))
+    }
+}
+
+fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
+    path.split('.').fold(value, |value, member| value.get(member).unwrap_or(&Value::Null))
+}
+
+fn count(value: &Value) -> usize {
+    value.as_array().map(Vec::len).or_else(|| value.as_object().map(serde_json::Map::len)).unwrap_or(0)
+}
+
+fn none_if_empty(text: String) -> Value {
+    if text.is_empty() { "<none>".into() } else { text.into() }
+}
+
+fn joined<'a>(values: impl Iterator<Item = &'a Value>, separator: &str) -> String {
+    values.map(|value| value.as_str().unwrap_or_default()).collect::<Vec<_>>().join(separator)
+}
+
+fn labels(value: &Value) -> String {
+    let mut pairs: Vec<String> = value
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+        .collect();
+    pairs.sort();
+    pairs.join(",")
+}
+
+fn selector(value: &Value) -> String {
+    let mut terms: Vec<(String, String)> = value["matchLabels"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| (key.clone(), format!("{key}={}", value.as_str().unwrap_or_default())))
+        .collect();
+    for expression in value["matchExpressions"].as_array().into_iter().flatten() {
+        let key = expression["key"].as_str().unwrap_or_default();
+        let mut values: Vec<&str> =
+            expression["values"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        values.sort_unstable();
+        let values = values.join(",");
+        terms.push((
+            key.to_owned(),
+            match expression["operator"].as_str().unwrap_or_default() {
+                "In" => format!("{key} in ({values})"),
+                "NotIn" => format!("{key} notin ({values})"),
+                "DoesNotExist" => format!("!{key}"),
+                _ => key.to_owned(),
+            },
+        ));
+    }
+    terms.sort_by(|one, other| one.0.cmp(&other.0));
+    terms.into_iter().map(|(_, term)| term).collect::<Vec<_>>().join(",")
+}
+
+/// The first few of a list, and how many more there are.
+fn first_few(all: &[String], limit: usize, separator: &str) -> String {
+    let shown = all.get(..limit.min(all.len())).unwrap_or_default().join(separator);
+    if all.len() > limit { format!("{shown} + {} more...", all.len() - limit) } else { shown }
+}

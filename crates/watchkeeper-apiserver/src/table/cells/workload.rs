@@ -1,0 +1,233 @@
+//! The cells of what runs: pods and what makes them.
+
+use serde_json::Value;
+
+use super::{Shown, at, first_few, pod};
+
+#[expect(clippy::too_many_lines, reason = "a table: an arm for each kind")]
+pub(super) fn cells(group: &str, plural: &str, shown: &Shown<'_>) -> Option<Vec<Value>> {
+    let (name, age) = (shown.name(), shown.age());
+    let [containers, images] = shown.containers("spec.template.spec.containers");
+    Some(match (group, plural) {
+        ("", "pods") => pod::cells(shown),
+        ("", "podtemplates") => {
+            let [containers, images] = shown.containers("template.spec.containers");
+            vec![name, containers, images, shown.labels("template.metadata.labels")]
+        }
+        ("", "replicationcontrollers") | ("apps", "replicasets") => {
+            let selector = if group.is_empty() {
+                shown.labels("spec.selector")
+            } else {
+                shown.selector("spec.selector")
+            };
+            vec![
+                name,
+                shown.int("spec.replicas").into(),
+                shown.int("status.replicas").into(),
+                shown.int("status.readyReplicas").into(),
+                age,
+                containers,
+                images,
+                selector,
+            ]
+        }
+        ("apps", "deployments") => vec![
+            name,
+            format!("{}/{}", shown.int("status.readyReplicas"), shown.int("spec.replicas")).into(),
+            shown.int("status.updatedReplicas").into(),
+            shown.int("status.availableReplicas").into(),
+            age,
+            containers,
+            images,
+            super::selector(shown.at("spec.selector")).into(),
+        ],
+        ("apps", "statefulsets") => vec![
+            name,
+            format!("{}/{}", shown.int("status.readyReplicas"), shown.int("spec.replicas")).into(),
+            age,
+            containers,
+            images,
+        ],
+        ("apps", "daemonsets") => vec![
+            name,
+            shown.int("status.desiredNumberScheduled").into(),
+            shown.int("status.currentNumberScheduled").into(),
+            shown.int("status.numberReady").into(),
+            shown.int("status.updatedNumberScheduled").into(),
+            shown.int("status.numberAvailable").into(),
+            shown.labels("spec.template.spec.nodeSelector"),
+            age,
+            containers,
+            images,
+            shown.selector("spec.selector"),
+        ],
+        ("apps", "controllerrevisions") => {
+            let owners = shown.list("metadata.ownerReferences");
+            let controller = owners.iter().find(|owner| owner["controller"] == true).map_or_else(
+                || "<none>".to_owned(),
+                |owner| {
+                    let part = |member: &str| at(owner, member).as_str().unwrap_or_default();
+                    let group = part("apiVersion").split_once('/').map_or("", |(group, _)| group);
+                    let dot = if group.is_empty() { "" } else { "." };
+                    format!("{}/{}", format!("{}{dot}{group}", part("kind")).to_lowercase(), part("name"))
+                },
+            );
+            vec![name, controller.into(), shown.int("revision").into(), age]
+        }
+        ("batch", "jobs") => vec![
+            name,
+            job_status(shown).into(),
+            job_completions(shown).into(),
+            job_duration(shown).into(),
+            age,
+            containers,
+            images,
+            shown.selector("spec.selector"),
+        ],
+        ("batch", "cronjobs") => {
+            let [containers, images] = shown.containers("spec.jobTemplate.spec.template.spec.containers");
+            let suspend = match shown.at("spec.suspend") {
+                Value::Bool(true) => "True",
+                Value::Bool(false) => "False",
+                _ => "<unset>",
+            };
+            let last = shown.at("status.lastScheduleTime").is_string();
+            vec![
+                name,
+                shown.text("spec.schedule").into(),
+                shown.or("spec.timeZone", "<none>"),
+                suspend.into(),
+                shown.count("status.active").into(),
+                if last { shown.since("status.lastScheduleTime").into() } else { "<none>".into() },
+                age,
+                containers,
+                images,
+                shown.selector("spec.jobTemplate.spec.selector"),
+            ]
+        }
+        ("autoscaling", "horizontalpodautoscalers") => {
+            let least = shown.at("spec.minReplicas");
+            vec![
+                name,
+                format!(
+                    "{}/{}",
+                    shown.text("spec.scaleTargetRef.kind"),
+                    shown.text("spec.scaleTargetRef.name")
+                )
+                .into(),
+                metrics(shown).into(),
+                if least.is_null() { "<unset>".into() } else { least.to_string().into() },
+                shown.int("spec.maxReplicas").into(),
+                shown.int("status.currentReplicas").into(),
+                age,
+            ]
+        }
+        ("policy", "poddisruptionbudgets") => {
+            let amount = |path: &str| match shown.at(path) {
+                Value::String(text) => text.as_str().into(),
+                Value::Null => "N/A".into(),
+                number => Value::String(number.to_string()),
+            };
+            vec![
+                name,
+                amount("spec.minAvailable"),
+                amount("spec.maxUnavailable"),
+                shown.int("status.disruptionsAllowed").into(),
+                age,
+            ]
+        }
+        _ => return None,
+    })
+}
+
+fn job_status(job: &Shown<'_>) -> &'static str {
+    if job.is_condition_true("Complete") {
+        "Complete"
+    } else if job.is_condition_true("Failed") {
+        "Failed"
+    } else if job.is_deleting() {
+        "Terminating"
+    } else if job.is_condition_true("Suspended") {
+        "Suspended"
+    } else if job.is_condition_true("FailureTarget") {
+        "FailureTarget"
+    } else if job.is_condition_true("SuccessCriteriaMet") {
+        "SuccessCriteriaMet"
+    } else {
+        "Running"
+    }
+}
+
+fn job_completions(job: &Shown<'_>) -> String {
+    let succeeded = job.int("status.succeeded");
+    match (job.at("spec.completions").as_i64(), job.int("spec.parallelism")) {
+        (Some(completions), _) => format!("{succeeded}/{completions}"),
+        (None, parallelism) if parallelism > 1 => format!("{succeeded}/1 of {parallelism}"),
+        (None, _) => format!("{succeeded}/1"),
+    }
+}
+
+fn job_duration(job: &Shown<'_>) -> String {
+    let time = |path: &str| job.text(path).parse::<jiff::Timestamp>().ok();
+    time("status.startTime").map_or_else(String::new, |start| {
+        let end = time("status.completionTime").unwrap_or(job.now);
+        super::age::human(end.duration_since(start).as_secs())
+    })
+}
+
+/// What an autoscaler looks at, each as what is over what should be.
+fn metrics(scaler: &Shown<'_>) -> String {
+    // The old version knows one metric, as a share of the CPU that was asked for.
+    let old_target = scaler.at("spec.targetCPUUtilizationPercentage");
+    if !old_target.is_null() {
+        let now = scaler.at("status.currentCPUUtilizationPercentage");
+        let now = if now.is_null() { "<unknown>".to_owned() } else { format!("{now}%") };
+        return format!("cpu: {now}/{old_target}%");
+    }
+    let specs = scaler.list("spec.metrics");
+    if specs.is_empty() {
+        return "<none>".to_owned();
+    }
+    let all: Vec<String> = specs
+        .iter()
+        .enumerate()
+        .map(|(place, spec)| {
+            metric(spec, scaler.list("status.currentMetrics").get(place).unwrap_or(&Value::Null))
+        })
+        .collect();
+    first_few(&all, 2, ", ")
+}
+
+fn metric(spec: &Value, status: &Value) -> String {
+    let source = match spec["type"].as_str().unwrap_or_default() {
+        "Resource" => "resource",
+        "ContainerResource" => "containerResource",
+        "Pods" => "pods",
+        "Object" => "object",
+        "External" => "external",
+        _ => return "<unknown type>".to_owned(),
+    };
+    let (spec, current) = (&spec[source], &status[source]["current"]);
+    let amount = |value: &Value| value.as_str().map(str::to_owned);
+    let average = amount(&spec["target"]["averageValue"]);
+    let now = |member: &str| amount(&current[member]).unwrap_or_else(|| "<unknown>".to_owned());
+    match (source, average) {
+        ("resource" | "containerResource", average) => {
+            let name = spec["name"].as_str().unwrap_or_default();
+            let share = |value: &Value, absent: &str| {
+                value.as_i64().map_or_else(|| absent.to_owned(), |share| format!("{share}%"))
+            };
+            match average {
+                Some(average) => format!("{name}: {}/{average}", now("averageValue")),
+                None => format!(
+                    "{name}: {}/{}",
+                    share(&current["averageUtilization"], "<unknown>"),
+                    share(&spec["target"]["averageUtilization"], "<auto>")
+                ),
+            }
+        }
+        ("pods", average) => format!("{}/{}", now("averageValue"), average.unwrap_or_default()),
+        (_, Some(average)) => format!("{}/{average} (avg)", now("averageValue")),
+        (_, None) => format!("{}/{}", now("value"), amount(&spec["target"]["value"]).unwrap_or_default()),
+    }
+}

@@ -1,0 +1,141 @@
+//! Frames: one line of JSON for each event of a watch.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::{
+    kinds::Kind,
+    protobuf::{self, Envelope},
+    rest::represent::{Form, Representer},
+    schema::TypeRef,
+    status::ApiError,
+    storage::{Change, Content, Event, Object},
+};
+
+/// What a frame says happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FrameType {
+    /// The object is new to this watch.
+    Added,
+    /// It changed.
+    Modified,
+    /// It is gone, or no longer selected.
+    Deleted,
+}
+
+impl FrameType {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+        }
+    }
+}
+
+impl From<Change> for FrameType {
+    fn from(change: Change) -> Self {
+        match change {
+            Change::Added => Self::Added,
+            Change::Modified => Self::Modified,
+            Change::Deleted => Self::Deleted,
+        }
+    }
+}
+
+/// Writes the frames of one watch.
+#[derive(Debug)]
+pub(crate) struct Frames {
+    representer: Representer,
+    is_protobuf: bool,
+    /// A Table names its columns in its first frame only.
+    has_named_columns: bool,
+}
+
+impl Frames {
+    /// Frames of objects of a kind in a form.
+    pub(crate) fn new(representer: Representer, is_protobuf: bool) -> Self {
+        Self { representer, is_protobuf, has_named_columns: false }
+    }
+
+    fn kind(&self) -> &Arc<Kind> {
+        self.representer.kind()
+    }
+
+    /// The frame of an event as it happened; encoded once for all watchers that want the stored form.
+    pub(crate) fn event(&mut self, event: &Event) -> Bytes {
+        if self.representer.is_stored_form() && !self.is_protobuf {
+            let encode = || self.plain(event.change.into(), &event.object.content, event.version);
+            return event.frame.get_or_init(encode).clone();
+        }
+        self.object(event.change.into(), &event.object, event.version)
+    }
+
+    /// A frame about an object as of a version.
+    pub(crate) fn object(&mut self, frame: FrameType, object: &Object, version: u64) -> Bytes {
+        if self.representer.is_stored_form() && !self.is_protobuf {
+            return self.plain(frame, &object.content, version);
+        }
+        let value = self.representer.object(&object.content, version);
+        self.represented(frame.text(), value)
+    }
+
+    /// A frame that tells a version and nothing else, or that what was there at the start has been sent.
+    pub(crate) fn bookmark(&mut self, version: u64, ends_initial_events: bool) -> Bytes {
+        let mut metadata = json!({"resourceVersion": version.to_string()});
+        if ends_initial_events {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let value = self.representer.bookmark(metadata);
+        self.represented("BOOKMARK", value)
+    }
+
+    /// A frame that ends the watch.
+    pub(crate) fn error(&self, error: &ApiError) -> Bytes {
+        self.write("ERROR", &error.to_status())
+    }
+
+    fn write(&self, frame: &str, object: &Value) -> Bytes {
+        if !self.is_protobuf {
+            return line(frame, object);
+        }
+        let text = |member: &str| object.get(member).and_then(Value::as_str).unwrap_or_default();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        let raw = if kind == "Status" {
+            let ty = TypeRef::builtin_named("io.k8s.apimachinery.pkg.apis.meta.v1.Status");
+            protobuf::write(object, &ty)
+        } else {
+            protobuf::write(object, &self.kind().ty)
+        };
+        protobuf::frame(frame, &Envelope { api_version, kind, raw: &raw }).into()
+    }
+
+    fn plain(&self, frame: FrameType, content: &Content, version: u64) -> Bytes {
+        let kind = self.kind();
+        let mut out = Vec::with_capacity(content.len() + 128);
+        out.extend_from_slice(b"{\"type\":\"");
+        out.extend_from_slice(frame.text().as_bytes());
+        out.extend_from_slice(b"\",\"object\":");
+        content.write(&kind.api_version(), &kind.gvk.kind, version, &mut out);
+        out.extend_from_slice(b"}\n");
+        out.into()
+    }
+
+    fn represented(&mut self, frame: &str, mut value: Value) -> Bytes {
+        if matches!(self.representer.form(), Form::Table { .. }) {
+            if self.has_named_columns {
+                value["columnDefinitions"] = Value::Null;
+            }
+            self.has_named_columns = true;
+        }
+        self.write(frame, &value)
+    }
+}
+
+fn line(frame: &str, object: &Value) -> Bytes {
+    let mut out = serde_json::to_vec(&json!({"type": frame, "object": object})).unwrap_or_default();
+    out.push(b'\n');
+    out.into()
+}

@@ -1,0 +1,295 @@
+//! Watches: what happens to the objects of a resource, as it happens.
+
+mod frame;
+mod kind;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Duration, SystemTime},
+    vec,
+};
+
+use bytes::Bytes;
+use futures_util::{Stream, stream};
+use tokio::sync::watch;
+
+pub(crate) use frame::{FrameType, Frames};
+pub(crate) use kind::WatchedKind;
+
+use crate::{
+    clock::{Clock, Sleep},
+    rest::errors,
+    selector::Selector,
+    status::ApiError,
+    storage::{Change, Event, Log, Object, Position, Storage},
+};
+
+/// Events taken from the log at a time: enough to spare locking, few enough to hold for a slow reader.
+const BATCH: usize = 64;
+
+/// How long before its end a watch tells its version, so that the client resumes from there.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
+
+/// What a watch is to send.
+#[derive(Debug)]
+pub(crate) struct Start {
+    /// What there was, for watches that begin with the state; in order.
+    pub(crate) initial: Vec<Arc<Object>>,
+    /// Events after this version follow.
+    pub(crate) after: u64,
+    /// Whether the end of the initial objects is marked.
+    pub(crate) marks_initial_end: bool,
+    /// Whether versions are told without events.
+    pub(crate) sends_bookmarks: bool,
+    /// When the watch ends by itself.
+    pub(crate) timeout: Duration,
+    /// Time between bookmarks.
+    pub(crate) bookmark_interval: Duration,
+}
+
+/// What a watch is about.
+#[derive(Debug)]
+pub(crate) struct Scope {
+    /// Keys begin with this.
+    pub(crate) prefix: String,
+    /// Objects fit this.
+    pub(crate) selector: Selector,
+}
+
+/// A running watch. It sends every event of its scope exactly once and in order, or ends with an error frame: a reader
+/// that falls behind the history window is told so, never left with a gap.
+#[derive(Debug)]
+pub(crate) struct Watcher {
+    scope: Scope,
+    frames: Frames,
+    source: Source,
+    initial: vec::IntoIter<Arc<Object>>,
+    after: u64,
+    marks_initial_end: bool,
+    sends_bookmarks: bool,
+    pending: VecDeque<Arc<Event>>,
+    has_ended: bool,
+    timers: Timers,
+    /// Tells that the server goes away.
+    shutdown: watch::Receiver<bool>,
+    /// The kind, if it can go.
+    kind: Option<WatchedKind>,
+}
+
+#[derive(Debug)]
+struct Source {
+    store: Arc<dyn Storage>,
+    log: Arc<Log>,
+    position: Position,
+    news: watch::Receiver<u64>,
+}
+
+struct Timers {
+    clock: Arc<dyn Clock>,
+    end: Sleep,
+    bookmark: Sleep,
+    bookmark_interval: Duration,
+    last_bookmark: SystemTime,
+}
+
+impl Timers {
+    fn new(clock: Arc<dyn Clock>, timeout: Duration, bookmark_interval: Duration) -> Self {
+        let before_end = timeout.checked_sub(LAST_BOOKMARK).unwrap_or(timeout);
+        Self {
+            end: clock.sleep(timeout),
+            bookmark: clock.sleep(bookmark_interval.min(before_end)),
+            bookmark_interval,
+            last_bookmark: clock.now() + before_end,
+            clock,
+        }
+    }
+
+    /// Sets the next bookmark: after the interval, and once before the end.
+    fn next_bookmark(&mut self) {
+        let until_last = self.last_bookmark.duration_since(self.clock.now()).unwrap_or_default();
+        let next = if until_last.is_zero() {
+            self.bookmark_interval
+        } else {
+            until_last.min(self.bookmark_interval)
+        };
+        self.bookmark = self.clock.sleep(next);
+    }
+}
+
+impl std::fmt::Debug for Timers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Timers").field("bookmark_interval", &self.bookmark_interval).finish_non_exhaustive()
+    }
+}
+
+enum Woken {
+    News,
+    Bookmark,
+    End,
+}
+
+impl Watcher {
+    /// A watch of `table`; the frame of an error if its start is no longer within the history.
+    pub(crate) fn new(
+        store: Arc<dyn Storage>,
+        table: &str,
+        scope: Scope,
+        frames: Frames,
+        start: Start,
+        clock: Arc<dyn Clock>,
+        shutdown: watch::Receiver<bool>,
+    ) -> Result<Self, Bytes> {
+        let log = store.log(table);
+        let position = log
+            .position_after(start.after)
+            .map_err(|lagged| frames.error(&too_old(start.after, lagged.oldest)))?;
+        let news = log.subscribe();
+        let timers = Timers::new(clock, start.timeout, start.bookmark_interval);
+        Ok(Self {
+            scope,
+            frames,
+            source: Source { store, log, position, news },
+            initial: start.initial.into_iter(),
+            after: start.after,
+            marks_initial_end: start.marks_initial_end,
+            sends_bookmarks: start.sends_bookmarks,
+            pending: VecDeque::new(),
+            has_ended: false,
+            timers,
+            shutdown,
+            kind: None,
+        })
+    }
+
+    /// The same watch, ending when `kind` is served no longer: after the last event of its objects.
+    #[must_use]
+    pub(crate) fn while_served(mut self, kind: WatchedKind) -> Self {
+        self.kind = Some(kind);
+        self
+    }
+
+    /// The frames, one line each.
+    pub(crate) fn into_stream(self) -> impl Stream<Item = Bytes> + Send {
+        stream::unfold(Box::new(self), |mut watcher| async move {
+            let frame = watcher.next().await?;
+            Some((frame, watcher))
+        })
+    }
+
+    /// The next frame; none when the watch is over.
+    pub(crate) async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(frame) = self.ready() {
+                return Some(frame);
+            }
+            if self.has_ended {
+                return None;
+            }
+            match self.wait().await {
+                Woken::News => {}
+                Woken::End => return None,
+                Woken::Bookmark => {
+                    // Taken before the log is looked at: if nothing is left to read then, everything up to this version
+                    // has been sent.
+                    let version = self.source.store.version();
+                    let frame = self.ready();
+                    if frame.is_some() {
+                        return frame;
+                    }
+                    if !self.has_ended && version >= self.after {
+                        return Some(self.frames.bookmark(version, false));
+                    }
+                }
+            }
+        }
+    }
+
+    /// A frame that needs no waiting.
+    fn ready(&mut self) -> Option<Bytes> {
+        if let Some(object) = self.initial.next() {
+            return Some(self.frames.object(FrameType::Added, &object, object.version));
+        }
+        if std::mem::take(&mut self.marks_initial_end) {
+            return Some(self.frames.bookmark(self.after, true));
+        }
+        while !self.has_ended {
+            while let Some(event) = self.pending.pop_front() {
+                if let Some(frame) = self.frame(&event) {
+                    return Some(frame);
+                }
+            }
+            self.source.news.mark_unchanged();
+            let Source { log, position, .. } = &mut self.source;
+            if let Err(lagged) = log.read(position, BATCH, &mut self.pending) {
+                self.has_ended = true;
+                return Some(self.frames.error(&too_old(self.after, lagged.oldest)));
+            }
+            if self.pending.is_empty() {
+                break;
+            }
+        }
+        None
+    }
+
+    /// What an event means to this watch: nothing, itself, or an object coming into or going out of its selector.
+    fn frame(&mut self, event: &Event) -> Option<Bytes> {
+        if event.version <= self.after || !is_within(&event.object, &self.scope.prefix) {
+            return None;
+        }
+        self.after = event.version;
+        if self.scope.selector.is_empty() {
+            return Some(self.frames.event(event));
+        }
+        let selector = &self.scope.selector;
+        let is_selected = selector.matches(&event.object);
+        let was_selected = match (&event.previous, event.change) {
+            (Some(previous), _) => selector.matches(previous),
+            (None, Change::Deleted) => is_selected,
+            (None, _) => false,
+        };
+        match (was_selected, is_selected, &event.previous) {
+            (true, true, _) | (false, true, None) => Some(self.frames.event(event)),
+            (false, true, Some(_)) => {
+                Some(self.frames.object(FrameType::Added, &event.object, event.version))
+            }
+            (true, false, Some(previous)) => {
+                Some(self.frames.object(FrameType::Deleted, previous, event.version))
+            }
+            _ => None,
+        }
+    }
+
+    async fn wait(&mut self) -> Woken {
+        let is_down = async |shutdown: &mut watch::Receiver<bool>| {
+            // A server that was dropped is as gone as one that was shut down.
+            let _ = shutdown.wait_for(|is_down| *is_down).await;
+        };
+        let is_gone = async |kind: &mut Option<WatchedKind>| match kind {
+            Some(kind) => kind.gone().await,
+            None => std::future::pending().await,
+        };
+        tokio::select! {
+            biased;
+            () = is_down(&mut self.shutdown) => Woken::End,
+            () = &mut self.timers.end => Woken::End,
+            news = self.source.news.changed() => if news.is_ok() { Woken::News } else { Woken::End },
+            () = &mut self.timers.bookmark, if self.sends_bookmarks => {
+                self.timers.next_bookmark();
+                Woken::Bookmark
+            }
+            // Last, so that everything that happened before is sent.
+            () = is_gone(&mut self.kind) => Woken::End,
+        }
+    }
+}
+
+fn is_within(object: &Object, prefix: &str) -> bool {
+    prefix.is_empty() || prefix.strip_suffix('/') == Some(&*object.content.namespace)
+}
+
+fn too_old(asked: u64, oldest: u64) -> ApiError {
+    errors::expired(format!("too old resource version: {asked} ({oldest})"))
+}

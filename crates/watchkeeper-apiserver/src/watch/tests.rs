@@ -1,0 +1,297 @@
+//! Watches over a store: what a watcher replays is what a lister sees.
+
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    clock::TokioClock,
+    kinds::Registry,
+    rest::{
+        represent::{Form, Representer},
+        stored::Served,
+    },
+    selector::LabelSelector,
+    storage::{Content, Expected, HistoryWindow, MemoryStore, Query},
+};
+
+const TABLE: &str = "configmaps";
+
+struct Fixture {
+    store: Arc<MemoryStore>,
+    served: Served,
+    clock: Arc<dyn Clock>,
+    shutdown: watch::Sender<bool>,
+}
+
+impl Fixture {
+    fn new(events: usize) -> Self {
+        let window = HistoryWindow { events, age: Duration::from_hours(1) };
+        let kinds = Registry::new().kinds();
+        Self {
+            store: Arc::new(MemoryStore::new(window)),
+            served: Served::new(kinds.by_path("", "v1", "configmaps").unwrap(), &kinds),
+            clock: Arc::new(TokioClock::starting_at(SystemTime::UNIX_EPOCH)),
+            shutdown: watch::Sender::new(false),
+        }
+    }
+
+    fn put(&self, name: &str, label: &str) -> u64 {
+        let object = json!({"metadata": {"name": name, "namespace": "ns", "labels": {"l": label}}});
+        let content = Content::new(&object, Box::default()).unwrap();
+        let current = self.store.get(TABLE, &content.key());
+        let expected = current.map_or(Expected::Absent, |current| Expected::Version(current.version));
+        self.store.put(TABLE, content, expected, SystemTime::UNIX_EPOCH).unwrap().version
+    }
+
+    fn delete(&self, name: &str) {
+        let key = format!("ns/{name}");
+        if let Some(current) = self.store.get(TABLE, &key) {
+            self.store.delete(TABLE, &key, current.version, SystemTime::UNIX_EPOCH).unwrap();
+        }
+    }
+
+    fn selector(text: &str) -> Selector {
+        Selector { labels: LabelSelector::parse(text).unwrap(), ..Selector::default() }
+    }
+
+    fn start(after: u64) -> Start {
+        Start {
+            initial: Vec::new(),
+            after,
+            marks_initial_end: false,
+            sends_bookmarks: true,
+            timeout: Duration::from_mins(5),
+            bookmark_interval: Duration::from_mins(1),
+        }
+    }
+
+    fn watch(&self, selector: &str, start: Start) -> Result<Watcher, Bytes> {
+        let representer = Representer::new(self.served.clone(), Form::Plain, SystemTime::UNIX_EPOCH);
+        let scope = Scope { prefix: "ns/".into(), selector: Self::selector(selector) };
+        let store: Arc<dyn Storage> = Arc::clone(&self.store) as Arc<dyn Storage>;
+        let clock = Arc::clone(&self.clock);
+        Watcher::new(
+            store,
+            TABLE,
+            scope,
+            Frames::new(representer, false),
+            start,
+            clock,
+            self.shutdown.subscribe(),
+        )
+    }
+
+    /// Versions by name of what a selector selects now.
+    fn listed(&self, selector: &str) -> BTreeMap<String, u64> {
+        let selector = Self::selector(selector);
+        let is_wanted = |object: &Object| selector.matches(object);
+        let query = Query { prefix: "ns/", start: "ns/", at: None, limit: None, filter: Some(&is_wanted) };
+        let page = self.store.list(TABLE, query, SystemTime::UNIX_EPOCH).unwrap();
+        page.objects.iter().map(|object| (object.content.name.to_string(), object.version)).collect()
+    }
+}
+
+fn read(frame: &[u8]) -> (String, Value) {
+    assert_eq!(frame.last(), Some(&b'\n'), "a frame is a line");
+    let mut frame: Value = serde_json::from_slice(frame).unwrap();
+    (frame["type"].as_str().unwrap().to_owned(), frame["object"].take())
+}
+
+fn version(object: &Value) -> u64 {
+    object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
+}
+
+fn drain(watcher: &mut Watcher) -> Vec<(String, Value)> {
+    std::iter::from_fn(|| watcher.ready()).map(|frame| read(&frame)).collect()
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Put(u8, u8),
+    Delete(u8),
+    /// The watcher reads what there is.
+    Read,
+    /// The watcher is cut off and resumes from the last version it knows.
+    Resume,
+    /// The watcher is told the version.
+    Bookmark,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        6 => (0..4_u8, 0..2_u8).prop_map(|(name, label)| Step::Put(name, label)),
+        3 => (0..4_u8).prop_map(Step::Delete),
+        2 => Just(Step::Read),
+        1 => Just(Step::Resume),
+        1 => Just(Step::Bookmark),
+    ];
+    prop::collection::vec(step, 0..50)
+}
+
+/// What a client knows: objects by name, and the last version it was told.
+#[derive(Default)]
+struct Client {
+    objects: BTreeMap<String, u64>,
+    last: u64,
+}
+
+impl Client {
+    fn read(&mut self, watcher: &mut Watcher) {
+        for (frame, object) in drain(watcher) {
+            self.take(&frame, &object);
+        }
+    }
+
+    fn take(&mut self, frame: &str, object: &Value) {
+        let version = version(object);
+        assert!(
+            version > self.last || frame == "BOOKMARK" && version >= self.last,
+            "in order, and each once"
+        );
+        self.last = version;
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        match frame {
+            "ADDED" => assert!(self.objects.insert(name, version).is_none(), "added once"),
+            "MODIFIED" => {
+                assert!(self.objects.insert(name, version).is_some(), "modified after it was added");
+            }
+            "DELETED" => assert!(self.objects.remove(&name).is_some(), "deleted after it was added"),
+            "BOOKMARK" => {}
+            other => panic!("a frame of type {other}"),
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_a_watcher_replays_is_what_a_lister_sees(steps in steps(), selector in prop::sample::select(vec!["", "l=0"])) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        let _guard = runtime.enter();
+        let fixture = Fixture::new(1000);
+        let mut client = Client { last: fixture.store.version(), ..Client::default() };
+        let mut watcher = fixture.watch(selector, Fixture::start(client.last)).unwrap();
+        for step in steps {
+            match step {
+                Step::Put(name, label) => {
+                    fixture.put(&format!("n{name}"), &label.to_string());
+                }
+                Step::Delete(name) => fixture.delete(&format!("n{name}")),
+                Step::Read => client.read(&mut watcher),
+                Step::Resume => {
+                    watcher = fixture.watch(selector, Fixture::start(client.last)).unwrap();
+                }
+                Step::Bookmark => {
+                    let told = runtime.block_on(async {
+                        loop {
+                            let (frame, object) = read(&watcher.next().await.unwrap());
+                            client.take(&frame, &object);
+                            if frame == "BOOKMARK" {
+                                return version(&object);
+                            }
+                        }
+                    });
+                    prop_assert_eq!(told, fixture.store.version());
+                    prop_assert_eq!(&client.objects, &fixture.listed(selector), "nothing is missing up to a bookmark");
+                    watcher = fixture.watch(selector, Fixture::start(client.last)).unwrap();
+                }
+            }
+        }
+        client.read(&mut watcher);
+        prop_assert_eq!(client.objects, fixture.listed(selector));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_come_into_a_selector_and_go_out_of_it() {
+    let fixture = Fixture::new(100);
+    let mut watcher = fixture.watch("l=0", Fixture::start(fixture.store.version())).unwrap();
+    fixture.put("a", "1");
+    let added = fixture.put("a", "0");
+    let modified = fixture.put("a", "0");
+    let gone = fixture.put("a", "1");
+    fixture.delete("a");
+    let frames = drain(&mut watcher);
+    let seen: Vec<(&str, u64, &str)> = frames
+        .iter()
+        .map(|(frame, object)| {
+            (&**frame, version(object), object["metadata"]["labels"]["l"].as_str().unwrap())
+        })
+        .collect();
+    // What goes out is shown as it was last selected, under the version that took it out.
+    assert_eq!(seen, [("ADDED", added, "0"), ("MODIFIED", modified, "0"), ("DELETED", gone, "0")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watcher_behind_the_window_is_told_and_never_skips() {
+    let fixture = Fixture::new(5);
+    let start = fixture.store.version();
+    let mut watcher = fixture.watch("", Fixture::start(start)).unwrap();
+    for step in 0..6 {
+        fixture.put("a", &step.to_string());
+    }
+    let frames = drain(&mut watcher);
+    let [(frame, status)] = frames.as_slice() else { panic!("{frames:?}") };
+    assert_eq!(
+        (frame.as_str(), &status["code"], &status["reason"]),
+        ("ERROR", &json!(410), &json!("Expired"))
+    );
+    assert_eq!(watcher.next().await, None, "and that is the end");
+    let (frame, status) = read(&fixture.watch("", Fixture::start(start)).unwrap_err());
+    assert_eq!((frame.as_str(), &status["code"]), ("ERROR", &json!(410)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_watch_tells_its_version_and_ends_on_time() {
+    let fixture = Fixture::new(100);
+    let start = Start { timeout: Duration::from_secs(150), ..Fixture::start(fixture.store.version()) };
+    let began = fixture.clock.now();
+    let mut watcher = fixture.watch("l=none", start).unwrap();
+    let newest = fixture.put("a", "0");
+    let mut told = Vec::new();
+    while let Some(frame) = watcher.next().await {
+        let (frame, object) = read(&frame);
+        let after = fixture.clock.now().duration_since(began).unwrap().as_secs();
+        told.push((frame, version(&object), after));
+    }
+    let bookmark = |after| ("BOOKMARK".to_owned(), newest, after);
+    assert_eq!(
+        told,
+        [bookmark(60), bookmark(120), bookmark(148)],
+        "every minute, and shortly before the end"
+    );
+    assert_eq!(fixture.clock.now().duration_since(began).unwrap().as_secs(), 150);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_what_was_there_is_marked_and_shutdown_ends_the_watch() {
+    let fixture = Fixture::new(100);
+    let newest = fixture.put("a", "0");
+    let initial = vec![fixture.store.get(TABLE, "ns/a").unwrap()];
+    let start = Start { initial, marks_initial_end: true, ..Fixture::start(newest) };
+    let mut watcher = fixture.watch("", start).unwrap();
+    let frames = drain(&mut watcher);
+    assert_eq!(frames[0].0, "ADDED");
+    assert_eq!(frames[1].0, "BOOKMARK");
+    assert_eq!(frames[1].1["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
+    assert_eq!(version(&frames[1].1), newest);
+    fixture.shutdown.send_replace(true);
+    assert_eq!(watcher.next().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_frame_is_encoded_once_for_all_watchers() {
+    let fixture = Fixture::new(100);
+    let start = fixture.store.version();
+    let mut one = fixture.watch("", Fixture::start(start)).unwrap();
+    let mut other = fixture.watch("", Fixture::start(start)).unwrap();
+    fixture.put("a", "0");
+    let (one, other) = (one.ready().unwrap(), other.ready().unwrap());
+    assert_eq!(one.as_ptr(), other.as_ptr(), "the same bytes, not equal ones");
+}

@@ -1,0 +1,8 @@
+//! The server as its clients see it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod clients;
+mod nonsense;
+mod rest;
+mod support;

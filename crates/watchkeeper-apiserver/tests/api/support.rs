@@ -1,0 +1,93 @@
+//! Requests to a server in this process, as text and JSON.
+
+use http::{Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use serde_json::Value;
+use tower::ServiceExt;
+use watchkeeper_apiserver::{ApiServer, ResponseBody};
+
+/// A server and a namespace in it.
+pub(crate) struct Cluster {
+    pub(crate) server: ApiServer,
+}
+
+impl Cluster {
+    pub(crate) fn new() -> Self {
+        // Without controllers nobody writes but the test.
+        Self { server: ApiServer::builder().seed(7).control(true).controllers(false).build() }
+    }
+
+    /// Sends a request; a body of `null` is none.
+    pub(crate) async fn send(&self, method: &str, path: &str, body: &Value) -> Response<ResponseBody> {
+        self.send_as(method, path, "application/json", body).await
+    }
+
+    pub(crate) async fn send_as(
+        &self,
+        method: &str,
+        path: &str,
+        content_type: &str,
+        body: &Value,
+    ) -> Response<ResponseBody> {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", content_type)
+            .header("user-agent", "test/1")
+            .body(body)
+            .unwrap();
+        self.server.service().oneshot(request).await.unwrap()
+    }
+
+    /// The status code and the body.
+    pub(crate) async fn call(&self, method: &str, path: &str, body: Value) -> (u16, Value) {
+        read(self.send(method, path, &body).await).await
+    }
+
+    pub(crate) async fn patch(&self, path: &str, body: Value) -> (u16, Value) {
+        read(self.send_as("PATCH", path, "application/merge-patch+json", &body).await).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
+        self.call("GET", path, Value::Null).await
+    }
+
+    /// A request that must succeed.
+    pub(crate) async fn ok(&self, method: &str, path: &str, body: Value) -> Value {
+        let (code, answer) = self.call(method, path, body).await;
+        assert!(StatusCode::from_u16(code).unwrap().is_success(), "{method} {path}: {answer}");
+        answer
+    }
+
+    /// A watch that has begun.
+    pub(crate) async fn watch(&self, path: &str) -> Watch {
+        let response = self.send("GET", path, &Value::Null).await;
+        assert_eq!(response.status(), 200);
+        Watch { body: response.into_body() }
+    }
+}
+
+pub(crate) struct Watch {
+    body: ResponseBody,
+}
+
+impl Watch {
+    /// The type and the object of the next frame; none when the watch is over.
+    pub(crate) async fn next(&mut self) -> Option<(String, Value)> {
+        let frame = self.body.frame().await?.unwrap().into_data().unwrap();
+        let mut frame: Value = serde_json::from_slice(&frame).unwrap();
+        Some((frame["type"].as_str().unwrap().to_owned(), frame["object"].take()))
+    }
+}
+
+pub(crate) async fn read(response: Response<ResponseBody>) -> (u16, Value) {
+    let code = response.status().as_u16();
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    (code, serde_json::from_slice(&bytes).unwrap_or(Value::String(text)))
+}
+
+pub(crate) fn version(object: &Value) -> u64 {
+    object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
+}

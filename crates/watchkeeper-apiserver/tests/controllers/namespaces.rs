@@ -1,0 +1,165 @@
+//! Namespaces and what is always in them, seen through the API.
+
+use serde_json::{Value, json};
+use watchkeeper_apiserver::ApiServer;
+
+use crate::session::{Session, config_map};
+
+const NAMESPACES: &str = "/api/v1/namespaces";
+
+fn namespace(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+}
+
+fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+    object["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_server_has_its_namespaces_with_a_service_account_each() {
+    let session = Session::new();
+    let names = ["default", "kube-node-lease", "kube-public", "kube-system"];
+    assert_eq!(session.names(NAMESPACES).await, names);
+    for name in names {
+        session.until(&format!("{NAMESPACES}/{name}/serviceaccounts/default"), |found| found.is_some()).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn system_namespaces_are_not_deleted_or_come_back() {
+    let session = Session::new();
+    for name in ["default", "kube-public", "kube-system"] {
+        let answer = session.request("DELETE", &format!("{NAMESPACES}/{name}"), None).await;
+        assert_eq!(answer, Err(403), "{name}");
+    }
+    let path = format!("{NAMESPACES}/kube-node-lease");
+    let uid = session.get(&path).await.unwrap()["metadata"]["uid"].clone();
+    session.delete(&path, "Background").await;
+    session.until(&path, |found| found.is_some_and(|found| found["metadata"]["uid"] != uid)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_namespace_is_active_and_gets_a_service_account_again_and_again() {
+    let session = Session::new();
+    let created = session.create(NAMESPACES, namespace("n")).await;
+    assert_eq!(
+        (&created["status"]["phase"], &created["spec"]["finalizers"]),
+        (&json!("Active"), &json!(["kubernetes"]))
+    );
+    let account = format!("{NAMESPACES}/n/serviceaccounts/default");
+    let first = session.until(&account, |found| found.is_some()).await.unwrap();
+    session.delete(&account, "Background").await;
+    let second = session.until(&account, |found| found.is_some()).await.unwrap();
+    assert_ne!(first["metadata"]["uid"], second["metadata"]["uid"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_namespace_takes_everything_with_it() {
+    let session = Session::new();
+    session.create(NAMESPACES, namespace("n")).await;
+    for number in 0..150 {
+        session
+            .create(&format!("{NAMESPACES}/n/configmaps"), config_map(&format!("c{number}"), &[], &[]))
+            .await;
+    }
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    });
+    session.create(&format!("{NAMESPACES}/n/pods"), pod).await;
+    let role =
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "r"}});
+    session.create("/apis/rbac.authorization.k8s.io/v1/namespaces/n/roles", role).await;
+    let deleted = session.delete(&format!("{NAMESPACES}/n"), "Background").await;
+    assert_eq!(deleted["status"]["phase"], "Terminating");
+    session.until_gone(&format!("{NAMESPACES}/n")).await;
+
+    session.create(NAMESPACES, namespace("n")).await;
+    assert_eq!(session.names(&format!("{NAMESPACES}/n/configmaps")).await, [""; 0]);
+    assert_eq!(session.names(&format!("{NAMESPACES}/n/pods")).await, [""; 0]);
+    assert_eq!(session.names("/apis/rbac.authorization.k8s.io/v1/namespaces/n/roles").await, [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_says_what_keeps_it() {
+    let session = Session::new();
+    session.create(NAMESPACES, namespace("n")).await;
+    let maps = format!("{NAMESPACES}/n/configmaps");
+    session.create(&maps, config_map("kept", &[], &["example.com/keep"])).await;
+    session.delete(&format!("{NAMESPACES}/n"), "Background").await;
+    let found = session
+        .until(&format!("{NAMESPACES}/n"), |found| {
+            found.and_then(|found| condition(found, "NamespaceFinalizersRemaining")).is_some()
+        })
+        .await
+        .unwrap();
+    let finalizers = condition(&found, "NamespaceFinalizersRemaining").unwrap();
+    assert_eq!(
+        (&finalizers["status"], &finalizers["reason"]),
+        (&json!("True"), &json!("SomeFinalizersRemain"))
+    );
+    assert_eq!(
+        finalizers["message"],
+        "Some content in the namespace has finalizers remaining: example.com/keep in 1 resource instances"
+    );
+    let refused = session.request("POST", &maps, Some(&config_map("late", &[], &[]))).await;
+    assert_eq!(refused, Err(403), "nothing new is taken in");
+    session.rest().await;
+    session.patch(&format!("{maps}/kept"), json!({"metadata": {"finalizers": null}})).await;
+    session.until_gone(&format!("{NAMESPACES}/n")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_on_a_node_that_does_not_exist_do_not_keep_a_namespace() {
+    let session = Session::new();
+    session.create(NAMESPACES, namespace("n")).await;
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+        "spec": {"nodeName": "nowhere", "containers": [{"name": "c", "image": "i"}]},
+    });
+    session.create(&format!("{NAMESPACES}/n/pods"), pod).await;
+    session.delete(&format!("{NAMESPACES}/n"), "Background").await;
+    session.until_gone(&format!("{NAMESPACES}/n")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_controllers_a_namespace_waits_for_its_finalizers_to_be_taken_away() {
+    let session = Session::with(ApiServer::builder().controllers(false).build());
+    session.create(NAMESPACES, namespace("n")).await;
+    session.delete(&format!("{NAMESPACES}/n"), "Background").await;
+    session.rest().await;
+    let mut found = session.get(&format!("{NAMESPACES}/n")).await.unwrap();
+    assert_eq!(session.names(&format!("{NAMESPACES}/n/serviceaccounts")).await, [""; 0]);
+    found["spec"]["finalizers"] = json!([]);
+    session.request("PUT", &format!("{NAMESPACES}/n/finalize"), Some(&found)).await.unwrap();
+    assert!(session.get(&format!("{NAMESPACES}/n")).await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_shut_down_has_ended_its_controllers() {
+    let session = Session::new();
+    session.create(NAMESPACES, namespace("n")).await;
+    session.delete(&format!("{NAMESPACES}/n"), "Background").await;
+    session.server.shutdown().await;
+    let before = session.get(NAMESPACES).await.unwrap();
+    session.rest().await;
+    assert_eq!(session.get(NAMESPACES).await.unwrap(), before, "nobody writes any more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_with_a_certificate_publishes_its_authority_in_every_namespace() {
+    let session = Session::new();
+    let map = format!("{NAMESPACES}/n/configmaps/kube-root-ca.crt");
+    session.create(NAMESPACES, namespace("n")).await;
+    session.rest().await;
+    assert!(session.get(&map).await.is_none(), "there is none yet");
+    let endpoint = session.server.listen_tls(([127, 0, 0, 1], 0).into()).await.unwrap();
+    let found = session.until(&map, |found| found.is_some()).await.unwrap();
+    assert_eq!(found["data"]["ca.crt"].as_str(), endpoint.authority());
+    session.patch(&map, json!({"data": {"ca.crt": "forged"}})).await;
+    let is_right = |found: Option<&Value>| {
+        found.is_some_and(|found| found["data"]["ca.crt"].as_str() == endpoint.authority())
+    };
+    session.until(&map, is_right).await;
+    session.server.shutdown().await;
+}

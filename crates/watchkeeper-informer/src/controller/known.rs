@@ -1,0 +1,53 @@
+//! The cache, as the queue and the reflector have to know it.
+
+use std::{fmt::Write as _, sync::Arc};
+
+use watchkeeper_client::decode::Identity;
+
+use crate::{Object, Store, delta_fifo::KnownObjects, key_ref::KeyRef, reflector::Known};
+
+/// The objects of a store that a list of one namespace, or of all, is compared with.
+pub(super) struct StoredObjects<K> {
+    pub(super) store: Store<K>,
+    pub(super) namespace: Option<Arc<str>>,
+}
+
+impl<K: Object> KnownObjects<K> for StoredObjects<K> {
+    fn get(&self, key: &str) -> Option<Arc<K>> {
+        self.store.get(key)
+    }
+
+    fn contains(&self, key: &str) -> bool {
+        self.store.contains(key)
+    }
+
+    fn visit_keys(&self, visit: &mut dyn FnMut(&str)) {
+        let mut key = String::new();
+        let look = |object: &K| {
+            key.clear();
+            // Writing to a string cannot fail.
+            let _ = write!(key, "{}", KeyRef::of(object));
+            visit(&key);
+            // Looking is all that is wanted: nothing is collected.
+            false
+        };
+        let snapshot = self.store.snapshot();
+        match &self.namespace {
+            Some(namespace) => snapshot.filter_in_namespace(namespace, look),
+            None => snapshot.filter(look),
+        };
+    }
+}
+
+/// The objects of a store that need not be decoded again.
+pub(super) struct Held<K>(pub(super) Store<K>);
+
+impl<K: Object> Known<K> for Held<K> {
+    fn known(&self, identity: &Identity) -> Option<Arc<K>> {
+        self.0.get(identity.key()).filter(|object| {
+            let meta = object.meta();
+            meta.uid.as_deref() == identity.uid()
+                && meta.resource_version.as_deref() == identity.resource_version()
+        })
+    }
+}

@@ -1,0 +1,56 @@
+//! Where the objects of a type are on the server.
+
+use kube_core::{ClusterResourceScope, NamespaceResourceScope, Resource};
+use watchkeeper_client::{Client, rest::ResourceClient};
+
+use super::Scope;
+
+/// The scope of a type whose informers a factory can make: namespaced or cluster-wide.
+pub trait CollectionScope<K: Resource>: sealed::Sealed {
+    /// The collection of the type in a namespace, or in all.
+    #[doc(hidden)]
+    fn collection(client: &Client, namespace: Option<&str>) -> ResourceClient<K>;
+
+    /// What a scope means for the type.
+    #[doc(hidden)]
+    fn narrow(scope: Scope) -> Scope;
+}
+
+impl<K> CollectionScope<K> for NamespaceResourceScope
+where
+    K: Resource<Scope = Self>,
+    K::DynamicType: Default,
+{
+    fn collection(client: &Client, namespace: Option<&str>) -> ResourceClient<K> {
+        match namespace {
+            Some(namespace) => ResourceClient::namespaced(client, namespace),
+            None => ResourceClient::all(client),
+        }
+    }
+
+    fn narrow(scope: Scope) -> Scope {
+        scope
+    }
+}
+
+impl<K> CollectionScope<K> for ClusterResourceScope
+where
+    K: Resource<Scope = Self>,
+    K::DynamicType: Default,
+{
+    fn collection(client: &Client, _namespace: Option<&str>) -> ResourceClient<K> {
+        ResourceClient::cluster(client)
+    }
+
+    fn narrow(scope: Scope) -> Scope {
+        scope.cluster_wide()
+    }
+}
+
+mod sealed {
+    use kube_core::{ClusterResourceScope, NamespaceResourceScope};
+
+    pub trait Sealed {}
+    impl Sealed for NamespaceResourceScope {}
+    impl Sealed for ClusterResourceScope {}
+}

@@ -1,0 +1,64 @@
+//! The faults that are about memory, through the informer, in a process of their own: its peak is theirs.
+#![cfg(target_os = "linux")]
+
+mod probe_server;
+
+use std::{fs, io::Write as _};
+
+use flate2::{Compression, write::GzEncoder};
+use watchkeeper_test_support::Reply;
+
+use crate::probe_server::*;
+
+/// The most memory this process may ever have had.
+const ALLOWED: u64 = 512 << 20;
+
+/// The most memory this process ever had.
+fn peak_bytes() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").expect("Linux has it");
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("Linux has it");
+    let kib = line.split_whitespace().nth(1).and_then(|number| number.parse::<u64>().ok());
+    kib.expect("a number of KiB") * 1024
+}
+
+/// A GiB of blanks in about a MB, put together of members so that making it takes no time either.
+fn gzip_bomb() -> Vec<u8> {
+    let mut member = GzEncoder::new(Vec::new(), Compression::best());
+    member.write_all(&vec![b' '; 1 << 20]).expect("memory takes all");
+    member.finish().expect("memory takes all").repeat(1024)
+}
+
+#[tokio::test]
+async fn p7_a_gib_of_watch_without_a_newline_costs_little_and_the_watch_is_resumed() {
+    let server = server(|asked| match asked {
+        Asked::List { .. } => list(10, &[object("a", 5)]),
+        Asked::Watch { number: 1, .. } => {
+            let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
+            Reply::chunked(200, &[]).repeat(chunk, 1 << 14)
+        }
+        Asked::Watch { .. } => watch(&[("MODIFIED", object("a", 11))]),
+    })
+    .await;
+    let informer = informer(&server);
+    assert_eq!(held_at(&informer, 11).await, ["a@11"]);
+    let counters = informer.monitors()[0].1.counters();
+    assert!(counters.failures >= 1, "{counters:?}");
+    let peak = peak_bytes();
+    assert!(peak < ALLOWED, "the peak is {peak} bytes");
+}
+
+#[tokio::test]
+async fn p8_a_gib_of_list_in_a_mb_of_gzip_costs_little_and_the_list_is_asked_for_again() {
+    let server = server(|asked| match asked {
+        Asked::List { number: 1, .. } => Reply::whole(200, &[("content-encoding", "gzip")], gzip_bomb()),
+        Asked::List { .. } => list(10, &[object("a", 5)]),
+        Asked::Watch { .. } => watch(&[]),
+    })
+    .await;
+    let informer = informer(&server);
+    assert_eq!(held_at(&informer, 10).await, ["a@5"]);
+    let counters = informer.monitors()[0].1.counters();
+    assert!(counters.failures >= 1, "{counters:?}");
+    let peak = peak_bytes();
+    assert!(peak < ALLOWED, "the peak is {peak} bytes");
+}
