@@ -1,10 +1,10 @@
 //! Where adds wait while the queue is busy.
 
-use std::mem;
+use std::{array, mem};
 
 use crate::{
-    core::Wish,
-    sync::{AtomicBool, Mutex, MutexGuard, Ordering},
+    core::{Wish, kept_hash},
+    sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering},
 };
 
 /// Simple adds (of normal priority, nobody says why) that found the queue locked or its line long, in order of arrival,
@@ -19,7 +19,7 @@ use crate::{
 /// - It is locked after the queue, or alone; never before it.
 /// - Whoever changes or reads anything that a posted add could change takes it in first.
 ///   A worker may go on with the line without that while keys of normal priority are in it: what was posted comes after
-///   them.
+///   them. And it may let a key go without that, unless it forgets failures of which one may be in here.
 /// - A worker that is going to wait says so **before** it finds the inbox empty; a producer asks **after** it has
 ///   posted whether anyone waits, and then goes to the queue itself. Both hold the inbox's lock in between, so one
 ///   of them sees the other.
@@ -29,6 +29,7 @@ use crate::{
 pub(crate) struct Inbox<K> {
     /// Read by everyone at every step, written seldom: on a line of its own, it stays in everyone's cache.
     signs: OwnLine<Signs>,
+    failed: OwnLine<Failed>,
     mail: OwnLine<Mutex<Mail<K>>>,
 }
 
@@ -40,9 +41,43 @@ struct Signs {
     has_waiters: AtomicBool,
 }
 
+/// Of which keys a failure may be posted: a bit of their hash says. Without this, whoever forgets failures would have to
+/// take in everything just to find none.
+#[derive(Debug)]
+struct Failed([AtomicU64; FAILED_WORDS]);
+
+/// With so many bits, few of the keys that are forgotten beside a full inbox share theirs with one that is in it.
+const FAILED_WORDS: usize = 64;
+
+impl Failed {
+    /// Where the bit of a hash is.
+    fn place(hash: u32) -> (usize, u64) {
+        (hash as usize % FAILED_WORDS, 1 << (hash / 64 % 64))
+    }
+
+    /// The caller has the inbox's lock, so nobody else writes. Relaxed is enough: what matters is a failure that the same
+    /// worker, or one it knows of, posted before.
+    fn note(&self, hash: u32) {
+        let (word, bit) = Self::place(hash);
+        let noted = self.0[word].load(Ordering::Relaxed);
+        self.0[word].store(noted | bit, Ordering::Relaxed);
+    }
+
+    fn may_contain(&self, hash: u32) -> bool {
+        let (word, bit) = Self::place(hash);
+        self.0[word].load(Ordering::Relaxed) & bit != 0
+    }
+
+    fn clear(&self) {
+        self.0.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Mail<K> {
     posted: Vec<Posted<K>>,
+    /// Whether one of them is a failure.
+    has_failed: bool,
     is_closed: bool,
 }
 
@@ -108,14 +143,21 @@ pub(crate) enum Entry<'a, K> {
 
 /// Room for an add.
 #[derive(Debug)]
-pub(crate) struct Room<'a, K>(MutexGuard<'a, Mail<K>>);
+pub(crate) struct Room<'a, K> {
+    mail: MutexGuard<'a, Mail<K>>,
+    failed: &'a Failed,
+}
 
 impl<K> Room<'_, K> {
     /// Leaves an add for whoever has the queue's lock next. True when there are enough to be taken in now.
     #[inline]
     pub(crate) fn post(mut self, add: Posted<K>) -> bool {
-        self.0.posted.push(add);
-        self.0.posted.len() >= ENOUGH
+        if matches!(add.wish, Wish::Retry(_)) {
+            self.failed.note(kept_hash(add.hash));
+            self.mail.has_failed = true;
+        }
+        self.mail.posted.push(add);
+        self.mail.posted.len() >= ENOUGH
     }
 }
 
@@ -128,8 +170,9 @@ const ROOM: usize = if cfg!(shuttle) { 3 } else { 2048 };
 impl<K> Inbox<K> {
     pub(crate) fn new() -> Self {
         let signs = Signs { is_open: AtomicBool::new(false), has_waiters: AtomicBool::new(false) };
-        let mail = Mail { posted: Vec::new(), is_closed: false };
-        Self { signs: OwnLine(signs), mail: OwnLine(Mutex::new(mail)) }
+        let failed = Failed(array::from_fn(|_| AtomicU64::new(0)));
+        let mail = Mail { posted: Vec::new(), has_failed: false, is_closed: false };
+        Self { signs: OwnLine(signs), failed: OwnLine(failed), mail: OwnLine(Mutex::new(mail)) }
     }
 
     /// Whether adds come through here: if not, nothing is posted.
@@ -155,7 +198,7 @@ impl<K> Inbox<K> {
             mail.posted.reserve_exact(ENOUGH);
         }
         self.set_open(true);
-        Entry::Room(Room(mail))
+        Entry::Room(Room { mail, failed: &self.failed.0 })
     }
 
     /// Has adds come through the inbox from now on.
@@ -172,9 +215,18 @@ impl<K> Inbox<K> {
         debug_assert!(arrived.posted.is_empty(), "what was taken before has been taken in");
         let mut mail = self.mail.0.lock();
         mem::swap(&mut mail.posted, &mut arrived.posted);
+        if mem::take(&mut mail.has_failed) {
+            self.failed.0.clear();
+        }
         if arrived.posted.len() <= 1 && !is_long {
             self.set_open(false);
         }
+    }
+
+    /// Whether a failure of the key with this hash may be posted. The caller has the queue's lock.
+    #[inline]
+    pub(crate) fn may_hold_failure(&self, hash: u32) -> bool {
+        self.is_open() && self.failed.0.may_contain(hash)
     }
 
     /// Nothing is posted from now on. The caller has the queue's lock.

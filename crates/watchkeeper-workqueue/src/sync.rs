@@ -1,7 +1,7 @@
 //! The lock and the atomics the queue uses, and their stand-ins when Shuttle explores interleavings.
 
 #[cfg(not(shuttle))]
-pub(crate) use std::sync::atomic::{AtomicBool, Ordering};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 #[cfg(not(shuttle))]
 pub(crate) use parking_lot::{Mutex, MutexGuard};
@@ -16,7 +16,7 @@ pub(crate) fn unlock_fairly<T>(guard: MutexGuard<'_, T>) {
 #[cfg(shuttle)]
 pub(crate) use explored::{Mutex, MutexGuard, unlock_fairly};
 #[cfg(shuttle)]
-pub(crate) use shuttle::sync::atomic::{AtomicBool, Ordering};
+pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 #[cfg(shuttle)]
 mod explored {

@@ -589,6 +589,24 @@ fn delays_and_failures_posted_behind_a_long_line_are_what_they_would_have_been()
     assert_eq!(queue.try_get().map(|item| *item.key()), Some(MANY));
 }
 
+#[test]
+fn a_failure_posted_before_its_key_is_forgotten_is_forgotten_and_the_key_still_comes_back() {
+    let clock = ManualClock::new();
+    let limiter = ItemFastSlow::new(Duration::from_millis(1), LONG, 1);
+    let queue: WorkQueue<u32> =
+        WorkQueue::builder("facts").clock(clock.clone()).rate_limiter(limiter).build();
+    queue.add(0);
+    let held = queue.try_get().unwrap();
+    (1..MANY).for_each(|key| _ = queue.add(key));
+    assert_eq!(queue.add_rate_limited(0), Admission::Posted);
+    held.forget();
+    assert_eq!(queue.num_requeues(&0), 0);
+    assert_eq!(std::iter::from_fn(|| queue.try_get().map(Item::forget)).count() as u64, u64::from(MANY) - 1);
+    clock.advance(Duration::from_millis(1));
+    let again = queue.try_get().expect("the key was added");
+    assert_eq!((*again.key(), again.failures()), (0, 0));
+}
+
 #[tokio::test]
 async fn a_posted_delay_that_ran_out_in_the_meantime_is_handed_out_with_the_line() {
     let clock = ManualClock::new();

@@ -29,6 +29,7 @@ use foldhash::fast::RandomState;
 
 pub(crate) use self::{
     calls::{Add, Backoff, Finished, Offered, Pending, Popped, Token, Verdict, Wish},
+    slots::kept_hash,
     times::{Durations, RunningNanos},
 };
 use self::{
@@ -259,15 +260,21 @@ impl<K: Eq + Clone> Core<K> {
     /// nobody who waits for the end. `None`, and nothing happens, in every other case.
     ///
     /// Adds of the key that are posted and not yet taken in may come after it as well as before: they find the
-    /// key gone and bring it back, just as they would have had it come back.
+    /// key gone and bring it back, just as they would have had it come back. Not so a failure that is to be forgotten:
+    /// `is_posted` says whether there may be one of a key with this hash.
     #[inline(always)]
-    pub(crate) fn leave(&mut self, token: Token, verdict: Verdict) -> Option<K> {
+    pub(crate) fn leave(
+        &mut self,
+        token: Token,
+        verdict: Verdict,
+        is_posted: impl FnOnce(u32) -> bool,
+    ) -> Option<K> {
         if self.times.is_some() || self.may_end() || !self.is_current(token) {
             return None;
         }
         let slot = &self.slots[token.slot];
         let has_nothing_to_remember = match verdict {
-            Verdict::Forget => true,
+            Verdict::Forget => !is_posted(slot.hash),
             Verdict::Done => slot.failures == 0,
             Verdict::Retry(_) | Verdict::RequeueAt(_) => false,
         };

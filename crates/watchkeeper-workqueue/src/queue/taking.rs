@@ -117,7 +117,9 @@ impl<K: Key> WorkQueue<K> {
         now: Option<u64>,
     ) -> Ended {
         let mut inner = self.shared.state.0.lock();
-        if let Some(released) = inner.core.leave(token, verdict) {
+        if let Some(released) =
+            inner.core.leave(token, verdict, |hash| self.shared.inbox.may_hold_failure(hash))
+        {
             drop(inner);
             // The queue's copy of a key that left, let go where nothing is locked.
             drop(released);
