@@ -1,12 +1,9 @@
 //! What is logged. A program of its own, because a subscriber is the whole program's.
 
-use std::{
-    io,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{io, sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::ConfigMap;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::fmt::MakeWriter;
 use watchkeeper_apiserver::ApiServer;
@@ -20,7 +17,7 @@ struct Written(Arc<Mutex<Vec<u8>>>);
 
 impl io::Write for Written {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -75,7 +72,7 @@ async fn logs_say_which_key_and_why_and_a_conflict_is_not_worth_a_warning() {
     };
     let (ended, ()) = tokio::join!(reconcile_loop.run(stop.clone()), stopping);
     ended.unwrap();
-    let log = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+    let log = String::from_utf8(written.0.lock().clone()).unwrap();
     let span = "reconcile{controller=\"maps\" controller_kind=\"ConfigMap\" namespace=\"shop\" name=\"bad\" reconcile_id=";
     let lines: Vec<_> = log.lines().filter(|line| line.contains(span)).collect();
     assert_eq!(lines.len(), 2, "{log}");

@@ -220,14 +220,14 @@ impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
 
     async fn work(&self, stop: CancellationToken) -> Result<(), Ended> {
         let shared = &self.shared;
-        let signals = Signals { stop: stop.child_token(), abort: CancellationToken::new() };
+        let signals = Arc::new(Signals { stop: stop.child_token(), abort: CancellationToken::new() });
         // Whoever drops this future ends the workers too.
         let _ending = (signals.stop.clone().drop_guard(), signals.abort.clone().drop_guard());
         let (alive, mut all_ended) = mpsc::channel::<()>(1);
         let spawn: Arc<dyn Spawn> =
             shared.options.spawn.clone().unwrap_or_else(|| Arc::new(Handle::current()));
         for _ in 0..shared.options.workers {
-            let (shared, signals, alive) = (Arc::clone(shared), signals.clone(), alive.clone());
+            let (shared, signals, alive) = (Arc::clone(shared), Arc::clone(&signals), alive.clone());
             spawn.spawn(Box::pin(async move {
                 worker::work(&shared, &signals).await;
                 // Not before everything of it is gone.

@@ -71,7 +71,8 @@ async fn an_owner_in_another_group_or_in_no_namespace_is_told_apart() {
     let namespaces = Log::new();
     let of_namespaces = Controller::<Namespace>::new(client.clone()).owns::<ConfigMap>();
     let of_namespaces = started(of_namespaces.reconcile_with(namespaces.noting())).await;
-    (log.take(), namespaces.take());
+    log.take();
+    namespaces.take();
 
     let reference = |api_version: &str, kind: &str| json!({"apiVersion": api_version, "kind": kind, "name": "x", "uid": "u", "controller": true});
     let cases = [
@@ -228,6 +229,8 @@ async fn only_changes_that_a_filter_admits_are_looked_at() {
     owning.stop().await;
 }
 
+type Admits = Box<dyn Fn(Change<'_, ConfigMap>) -> bool>;
+
 /// An object with this metadata.
 fn with(metadata: serde_json::Value) -> Arc<ConfigMap> {
     let metadata: ObjectMeta = serde_json::from_value(metadata).unwrap();
@@ -241,7 +244,7 @@ fn each_predicate_admits_what_it_says() {
     let update = |new: serde_json::Value| Event::Updated { old: base(), new: with(new) };
     let deleted = Deleted { object: base(), last_seen: base(), final_state_unknown: false };
     let label = |value: &str| labels_match(Expression::Equal("app".into(), value.into()).into());
-    let is = |predicate: Box<dyn Fn(Change<'_, ConfigMap>) -> bool>| predicate;
+    let is = |predicate: Admits| predicate;
     let predicates = [
         ("generation", is(Box::new(|change| generation_changed().admits(change)))),
         ("version", is(Box::new(|change| resource_version_changed().admits(change)))),

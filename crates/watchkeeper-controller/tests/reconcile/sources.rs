@@ -108,7 +108,7 @@ async fn a_watch_that_is_refused_starves_no_other() {
         .zip(&seen)
         .map(|((key, at), seen)| {
             assert_eq!(*key, seen.key);
-            seen.at - *at
+            seen.at.saturating_sub(*at)
         })
         .collect();
     latencies.sort();
@@ -133,7 +133,8 @@ async fn an_optional_kind_joins_when_it_is_installed() {
     let secondary = Controller::<ConfigMap>::new(client.clone())
         .watches_with(Watching::<Foo>::new().optional(), |_| vec![key("default/mapped")]);
     let secondary = started(secondary.reconcile_with(of_maps.noting())).await;
-    (of_foos.take(), of_maps.take());
+    of_foos.take();
+    of_maps.take();
     create(&maps(&client), &map("a")).await;
     settle().await;
     assert_eq!(of_maps.take_keys(), ["default/a"], "the others go on");
