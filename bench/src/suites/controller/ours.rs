@@ -40,7 +40,7 @@ pub(super) fn no_op(load: Load) -> Result<Measurement, RunFailure> {
             .workers(usize::from(WORKERS))
             .channel(&triggers)
             .reconcile_with(reconcile);
-        let stop = CancellationToken::new();
+        let (stop, cause) = (CancellationToken::new(), Cause::Other("asked".into()));
         // The first list is reconciled before the clock runs.
         count.want(load.operations);
         let running = tokio::spawn({
@@ -50,7 +50,7 @@ pub(super) fn no_op(load: Load) -> Result<Measurement, RunFailure> {
         count.reached().await;
         count.want(load.operations);
         let meter = Meter::start();
-        asked.into_iter().for_each(|key| triggers.send(key, Cause::Other("asked".into())));
+        asked.into_iter().for_each(|key| triggers.send(key, cause.clone()));
         count.reached().await;
         let measured = meter.stop(load.operations);
         stop.cancel();
