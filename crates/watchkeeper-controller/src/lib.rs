@@ -9,6 +9,7 @@
 //! | [`options`] | how a manager runs, in code and from the command line |
 //! | [`http`] | whether it lives, whether it is ready, what it counts |
 //! | [`events`] | telling people what a controller did |
+//! | [`objects`] | what reconcilers do to objects: finalizers, owners, conditions, apply |
 //! | [`rbac`] | what a controller may do: as rules, as manifests, and asked at the start |
 //! | [`rest_metrics`], [`process_metrics`] | requests and the process, under the usual names |
 //! | [`time`] | the clocks, injected |
@@ -18,6 +19,7 @@ pub mod events;
 pub mod http;
 pub mod leader;
 pub mod manager;
+pub mod objects;
 pub mod options;
 pub mod process_metrics;
 pub mod rbac;
