@@ -1,5 +1,8 @@
-//! Everything that needs a cluster, against the embedded server; time is paused.
+//! Everything that needs a cluster, against the embedded server; time is paused where it passes.
 
+mod events;
 mod faults;
 mod leader;
 mod manager;
+mod objects;
+mod rbac;
