@@ -58,7 +58,6 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_client::Client;
 use watchkeeper_informer::SharedInformerFactory;
-use watchkeeper_workqueue::prometheus::QueueMetrics;
 
 pub use builder::ManagerBuilder;
 pub use error::{ManagerError, Signal};
@@ -69,6 +68,7 @@ use crate::{
     events::{EventWriter, Recorder},
     http::{CheckResult, Checks},
     leader::{LeaderElector, Leadership},
+    metrics::ControllerMetrics,
     options::ManagerOptions,
     runnable::Runnable,
     time::Time,
@@ -83,7 +83,7 @@ use crate::{
 ///    it is ready.
 /// 2. **Ended in the reverse order**: what needs leadership ends; the lease is let go; everything else ends; events that wait are
 ///    written; caches stop; the endpoints close.
-/// 3. **The lease is held until the work has ended**, and not let go if some of it cannot be ended.
+/// 3. **The lease is held until the work has ended**, and left to run out if some of it did not end by itself.
 /// 4. **A lost lease ends the work** at once, and the manager with [`ManagerError::LeaseLost`]. What has not ended when another
 ///    replica may start is dropped.
 /// 5. **One failure ends everything**, in order, and is what [`run`](Self::run) returns: an error or a panic of a runnable. One that returns
@@ -101,7 +101,7 @@ pub struct Manager {
     leadership: Option<Leadership>,
     runnables: Vec<Arc<dyn Runnable>>,
     registry: Registry,
-    queue_metrics: QueueMetrics,
+    metrics: ControllerMetrics,
     recorder: Recorder,
     event_writer: EventWriter,
     has_recorders: std::sync::atomic::AtomicBool,
@@ -148,15 +148,16 @@ impl Manager {
         self.leadership.clone()
     }
 
-    /// Every metric of the program, to add one's own before it runs. Registered already: those of the leader election, of
-    /// requests, of queues and of the process.
+    /// Every metric of the program, to add one's own before it runs. Registered already: those of controllers and their queues, of
+    /// the leader election, of requests, of events and of the process.
     pub fn registry(&mut self) -> &mut Registry {
         &mut self.registry
     }
 
-    /// The metrics of queues in the manager's registry, to be handed to queues.
-    pub fn queue_metrics(&self) -> &QueueMetrics {
-        &self.queue_metrics
+    /// The metrics of controllers and their queues in the manager's registry, to be handed to
+    /// [`Controller::metrics`](crate::Controller::metrics).
+    pub fn metrics(&self) -> &ControllerMetrics {
+        &self.metrics
     }
 
     /// A recorder of events for a controller of this name. Its events are written for as long as the manager runs, and those that

@@ -157,7 +157,7 @@ fn texts_that_yaml_would_take_for_something_else_stay_texts() {
         "yes": "yes", "no": "no", "null": "null", "number": "1.0", "octal": "0o7", "date": "2026-01-02", "tilde": "~",
         "lines": "a\nb\n", "colon": "a: b", "hash": "a # b", "dash": "- a", "empty": "", "quote": "it's \"so\"", "tab": "\ta", "blank": " a ",
     }});
-    let yaml = to_yaml(&[tricky.clone()]).unwrap();
+    let yaml = to_yaml(std::slice::from_ref(&tricky)).unwrap();
     let read: Value = serde_saphyr::from_str(yaml.trim_start_matches("---\n")).unwrap();
     assert_eq!(read, tricky, "{yaml}");
 }
