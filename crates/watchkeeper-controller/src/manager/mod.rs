@@ -4,43 +4,40 @@
 //! in one order and ends them in the other.
 //!
 //! ```
-//! use tokio_util::sync::CancellationToken;
+//! use k8s_openapi::api::core::v1::ConfigMap;
 //! use watchkeeper_controller::{
+//!     Action, Context, Controller, ReconcileError, Request,
+//!     events::{EventType, Recorder},
 //!     leader::LeaderElection,
-//!     manager::Manager,
-//!     runnable::{RunError, Runnable},
+//!     manager::{Manager, ManagerError},
 //! };
 //!
-//! /// In a program, a controller.
-//! struct Greeter;
-//!
-//! impl Runnable for Greeter {
-//!     fn name(&self) -> &str {
-//!         "greeter"
+//! async fn reconcile(request: Request<ConfigMap>, context: Context) -> Result<Action, ReconcileError> {
+//!     if let (Some(config), Some(recorder)) = (request.object, context.get::<Recorder>()) {
+//!         recorder.event(&*config, EventType::Normal, "Seen", "Look", "it was looked at");
 //!     }
-//!
-//!     fn run(&self, stop: CancellationToken) -> futures_util::future::BoxFuture<'_, Result<(), RunError>> {
-//!         Box::pin(async move {
-//!             println!("leading");
-//!             stop.cancelled().await;
-//!             Ok(())
-//!         })
-//!     }
+//! #   context.get::<tokio_util::sync::CancellationToken>().expect("given").cancel();
+//!     Ok(Action::done())
 //! }
 //!
 //! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> Result<(), watchkeeper_controller::manager::ManagerError> {
+//! # async fn main() -> Result<(), ManagerError> {
 //! # let client = watchkeeper_apiserver::ApiServer::in_process().client();
+//! # let config = serde_json::from_str(r#"{"metadata": {"name": "till"}}"#).expect("an object");
+//! # let configs = kube_client::Api::<ConfigMap>::default_namespaced(client.clone());
+//! # configs.create(&kube_core::params::PostParams::default(), &config).await.expect("created");
 //! let mut manager = Manager::builder(client)
-//!     .leader_election(LeaderElection::new("default", "greeter.example.com"))
+//!     .leader_election(LeaderElection::new("default", "shop.example.com"))
 //!     .build();
-//! manager.add(Greeter);
-//! # let mut leadership = manager.leadership().expect("it was asked for");
-//! # let stop = CancellationToken::new();
-//! # let watcher = async { leadership.acquired().await; stop.cancel(); };
-//! # let (result, ()) = tokio::join!(manager.run_until(stop.clone()), watcher);
-//! # return result;
-//! # #[allow(unreachable_code)]
+//! # let stop = tokio_util::sync::CancellationToken::new();
+//! let controller = Controller::<ConfigMap>::on(manager.factory())
+//!     .named("shop")
+//!     .metrics(manager.metrics())
+//!     .with(manager.recorder("shop"))
+//! #   .with(stop.clone())
+//!     .reconcile_with(reconcile);
+//! manager.add(controller);
+//! # if true { return manager.run_until(stop).await; }
 //! manager.run().await // until SIGTERM or SIGINT
 //! # }
 //! ```

@@ -10,4 +10,5 @@ mod faults;
 mod leader;
 mod manager;
 mod objects;
+mod program;
 mod rbac;
