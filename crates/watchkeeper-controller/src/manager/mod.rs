@@ -23,7 +23,7 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), ManagerError> {
 //! # let client = watchkeeper_apiserver::ApiServer::in_process().client();
-//! # let config = serde_json::from_str(r#"{"metadata": {"name": "till"}}"#).expect("an object");
+//! # let config: ConfigMap = serde_json::from_str(r#"{"metadata": {"name": "till"}}"#).expect("an object");
 //! # let configs = kube_client::Api::<ConfigMap>::default_namespaced(client.clone());
 //! # configs.create(&kube_core::params::PostParams::default(), &config).await.expect("created");
 //! let mut manager = Manager::builder(client)

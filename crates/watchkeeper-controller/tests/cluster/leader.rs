@@ -349,6 +349,21 @@ async fn a_replica_that_never_led_ends_at_once_and_leaves_the_lease_alone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_end_does_not_wait_for_a_request_that_hangs_and_what_came_of_it_is_looked_at() {
+    let (server, faults) = (ApiServer::in_process(), Faults::none());
+    let mut first = Replica::start(faults.client(&server), "first");
+    first.leads().await;
+    let mut is_next = true;
+    faults.plan(move |_, _| if std::mem::take(&mut is_next) { Fate::AnswerHangs } else { Fate::Pass });
+    tokio::time::sleep(SECOND * 3).await;
+    let asked = Instant::now();
+    assert_eq!(first.end().await, Ok(()));
+    assert_eq!(asked.elapsed(), Duration::ZERO);
+    let spec = leases(&server).get("lock.example.com").await.unwrap().spec.unwrap();
+    assert_eq!(spec.holder_identity.as_deref(), Some(""), "the renewal nobody heard of was read, and let go");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_replica_that_was_frozen_for_longer_than_the_lease_sends_no_write_when_it_wakes_up() {
     let server = ApiServer::in_process();
     let mut first = Replica::start(server.client(), "first");

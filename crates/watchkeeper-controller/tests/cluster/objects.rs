@@ -61,7 +61,6 @@ impl Asked {
             let (word, object) = match event {
                 Event::Apply(object) => ("apply", object),
                 Event::Cleanup(object) => ("cleanup", object),
-                _ => unreachable!("two kinds"),
             };
             self.events.lock().unwrap().push((word, finalizers(&object).contains(&OURS)));
             if fails { Err(io::Error::other("no")) } else { Ok(7) }
