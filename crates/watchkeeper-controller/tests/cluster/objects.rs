@@ -248,26 +248,35 @@ async fn an_object_is_created_or_updated_or_left_alone() {
     let writes = faults.requests().iter().filter(|request| !request.starts_with("GET")).count();
     assert_eq!(writes, 2);
 
-    // Somebody writes between the read and the write.
-    let other = server.clone();
-    let interfered = create_or_update(&counted, initial.clone(), |config: &mut ConfigMap| {
-        config.data = None;
-        let other = other.clone();
-        futures_util::FutureExt::now_or_never(async move {
-            patch(&other, "a", json!({"data": {"z": "1"}})).await
-        });
-        Ok::<_, Infallible>(())
-    })
-    .await;
-    if let Err(CreateOrUpdateError::Server { source, .. }) = &interfered {
-        assert!(source.is_conflict(), "{source}");
-    }
     let renamed = create_or_update(&counted, initial, |config: &mut ConfigMap| {
         config.metadata.name = Some("b".to_owned());
         Ok::<_, Infallible>(())
     })
     .await;
     assert!(matches!(renamed, Err(CreateOrUpdateError::Renamed { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_others_write_between_the_read_and_the_write_is_not_undone() {
+    let (server, faults) = (ApiServer::in_process(), Faults::none());
+    create(&server, json!({"metadata": {"name": "a"}, "data": {"k": "1"}})).await;
+    let second = Duration::from_secs(1);
+    faults
+        .plan(move |method, _| if *method == Method::PUT { Fate::Slow(second, second) } else { Fate::Pass });
+    let slow: Api<ConfigMap> = Api::default_namespaced(faults.client(&server).kube().clone());
+    let initial: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "a"}})).unwrap();
+    let updating = create_or_update(&slow, initial, |config: &mut ConfigMap| {
+        config.data = None;
+        Ok::<_, Infallible>(())
+    });
+    let interfering = async {
+        tokio::time::sleep(second / 2).await;
+        patch(&server, "a", json!({"data": {"z": "1"}})).await
+    };
+    let (updated, _) = tokio::join!(updating, interfering);
+    let Err(CreateOrUpdateError::Server { source, .. }) = &updated else { panic!("{updated:?}") };
+    assert!(source.is_conflict(), "{source}");
+    assert_eq!(api(&server).get("a").await.unwrap().data.unwrap()["z"], "1");
 }
 
 #[tokio::test(start_paused = true)]
