@@ -207,7 +207,7 @@ impl Manager {
     pub async fn run(self) -> Result<(), ManagerError> {
         let mut signals = Signals::new().map_err(ManagerError::Signals)?;
         let stop = CancellationToken::new();
-        let mut running = std::pin::pin!(self.run_until(stop.clone()));
+        let mut running = Box::pin(self.run_until(stop.clone()));
         let signal = tokio::select! {
             result = running.as_mut() => return result,
             signal = signals.next() => signal,

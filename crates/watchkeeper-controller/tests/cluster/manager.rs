@@ -17,7 +17,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use watchkeeper_apiserver::ApiServer;
-use watchkeeper_client::Client;
+use watchkeeper_client::{Client, config::ClientConfig};
 use watchkeeper_controller::{
     Action, Context, Controller, ReconcileError, Request,
     access::{Access, Verb},
@@ -26,6 +26,7 @@ use watchkeeper_controller::{
     manager::{Manager, ManagerError},
     options::{AccessCheck, ManagerOptions},
     rbac::AccessError,
+    rest_metrics::RestMetrics,
     runnable::{RunError, Runnable},
     time::Time,
 };
@@ -748,4 +749,29 @@ async fn connections_are_so_many_at_a_time_and_one_more_waits() {
         idle.pop().unwrap().read_to_end(&mut rest).await.is_ok(),
         "idle connections are closed at the end"
     );
+}
+
+#[tokio::test]
+async fn requests_are_counted_by_the_host_they_go_to_and_those_without_an_answer_too() {
+    let server = ApiServer::in_process();
+    let address = server.listen("127.0.0.1:0".parse().unwrap()).await.unwrap().address();
+    let mut registry = prometheus_client::registry::Registry::default();
+    let metrics = RestMetrics::register(&mut registry);
+    let client = ClientConfig::new(&format!("http://{address}")).unwrap().into_client().unwrap();
+    let counted = metrics.count(&client, &Time::system());
+    let pods = || Api::<k8s_openapi::api::core::v1::Pod>::default_namespaced(counted.kube().clone());
+    assert!(pods().get_opt("none").await.unwrap().is_none());
+    server.shutdown().await;
+    let error = counted.clientset().core_v1().pods("default").get("none").await.unwrap_err();
+    assert!(
+        matches!(error, watchkeeper_client::Error::Transport { .. }),
+        "told apart as without counting: {error}"
+    );
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    for code in ["404", "<error>"] {
+        let line =
+            format!("rest_client_requests_total{{code=\"{code}\",method=\"GET\",host=\"{address}\"}} 1");
+        assert!(text.lines().any(|there| there == line), "{line} is not in\n{text}");
+    }
 }
