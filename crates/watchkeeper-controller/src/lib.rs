@@ -79,9 +79,17 @@
 //! | [`predicate`], [`Watching`], [`Change`], [`each_state`], [`Triggers`] | which changes have which keys looked at |
 //! | [`HotLoop`], [`HotLoopLimits`] | keys that keep themselves busy |
 //! | [`metrics`] | counters and durations, by the names dashboards know |
+//! | [`objects`] | what reconcilers do to objects: finalizers, owners, conditions, apply |
+//! | [`events`] | telling people what a controller did |
+//! | [`manager`] | several controllers as one program: started, watched and ended in order |
 //! | [`runnable`] | what a manager starts and stops |
-//! | [`access`] | what a controller does to the API, declared: the source of its RBAC rules |
+//! | [`options`] | how a manager runs, in code and from the command line |
 //! | [`leader`] | at most one of several replicas works at a time, by a `Lease` |
+//! | [`http`] | whether it lives, whether it is ready, what it counts |
+//! | [`access`] | what a controller does to the API, declared: the source of its RBAC rules |
+//! | [`rbac`] | what a controller may do: as rules, as manifests, and asked at the start |
+//! | [`rest_metrics`], [`process_metrics`] | requests and the process, under the usual names |
+//! | [`time`] | the clocks, injected |
 //!
 //! # Coming from controller-runtime
 //!
@@ -96,6 +104,11 @@
 //! | `IgnoreNotFound` after a `Get` | [`Request::object`] is none |
 //! | a cached client that reads its own writes | [`Context::client`], and the key waits instead of the read |
 //! | a CRD that is missing stops the manager | [`Watching::optional`] |
+//! | `manager.Manager`, `AddHealthzCheck`, `GetEventRecorder` | [`Manager`](manager::Manager), [`add_health_check`](manager::Manager::add_health_check), [`recorder`](manager::Manager::recorder) |
+//! | `LeaderElection`, `LeaderElectionReleaseOnCancel` | [`LeaderElection`](leader::LeaderElection); released when the work has ended, unless said otherwise |
+//! | `controllerutil`: `SetControllerReference`, `AddFinalizer`, `CreateOrUpdate` | [`owner::set_controller`](objects::owner::set_controller), [`finalize`](objects::finalizer::finalize), [`create_or_update`](objects::write::create_or_update) |
+//! | `meta.SetStatusCondition`, `retry.RetryOnConflict` | [`conditions::set`](objects::conditions::set), [`retry_on_conflict`](objects::write::retry_on_conflict) |
+//! | `+kubebuilder:rbac` markers | [`Controller::uses`], [`rbac::Manifests`] |
 
 pub mod access;
 mod action;
@@ -103,17 +116,26 @@ mod change;
 mod context;
 mod controller;
 mod error;
+pub mod events;
 mod hot_loop;
+pub mod http;
 pub mod leader;
+pub mod manager;
 mod mapping;
 mod memory;
 pub mod metrics;
+pub mod objects;
+pub mod options;
 mod outcome;
 pub mod predicate;
+pub mod process_metrics;
+pub mod rbac;
 mod reconciler;
 mod request;
+pub mod rest_metrics;
 pub mod runnable;
 mod source;
+pub mod time;
 mod triggers;
 mod writes;
 
