@@ -1,0 +1,1 @@
+//! The `watchkeeper` program, as a library.

@@ -1,0 +1,6 @@
+//! Each lab, run as the program it is: without a flag on the server it brings along, and with `--kubeconfig` on a server
+//! that listens and stands for a cluster, where what it did can be looked at.
+
+mod clients;
+mod informers;
+mod support;
