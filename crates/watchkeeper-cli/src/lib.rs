@@ -1,1 +1,19 @@
 //! The `watchkeeper` program, as a library.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`program`] | the arguments, and what each command does |
+//! | [`cluster`] | which cluster is meant |
+//! | [`serve`] | `serve`: the API server for kubectl |
+//! | [`table`] | `get` and `watch`: tables from informers |
+//! | [`exit`] | what can go wrong, and the exit codes |
+
+pub mod cluster;
+mod completions;
+pub mod exit;
+mod files;
+pub mod program;
+pub mod serve;
+mod stop;
+pub mod table;
+mod terminal;
