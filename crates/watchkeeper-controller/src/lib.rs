@@ -9,6 +9,7 @@
 //! | [`runnable`] | what a manager starts and stops |
 //! | [`access`] | what a controller does to the API, declared: the source of its RBAC rules |
 //! | [`leader`] | at most one of several replicas works at a time, by a `Lease` |
+//! | [`time`] | the clocks, injected |
 
 pub mod access;
 mod action;
@@ -27,6 +28,7 @@ mod reconciler;
 mod request;
 pub mod runnable;
 mod source;
+pub mod time;
 mod triggers;
 mod writes;
 

@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use proptest::prelude::*;
-use watchkeeper_controller::leader::{Action, Elector, LeaseRecord, Observed, Outcome, Timing};
+use watchkeeper_controller::{
+    leader::{Action, Elector, LeaseRecord, Observed, Outcome, Timing},
+    time::Moment,
+};
 
 const STEP: Duration = Duration::from_millis(250);
 
@@ -25,13 +29,15 @@ impl Server {
                 Some(lease) if lease.resource_version != *over => Outcome::Conflict,
                 Some(_) => self.write(record),
             },
-            Action::WaitUntil(_) => unreachable!("waits are not sent"),
+            Action::WaitUntil(_) | Action::Done => unreachable!("waits are not sent"),
         }
     }
 
     fn write(&mut self, record: &LeaseRecord) -> Outcome {
         self.version += 1;
-        let written = Observed { record: record.clone(), resource_version: self.version.to_string() };
+        let version = self.version.to_string();
+        let uid = self.lease.as_ref().map_or_else(|| version.clone(), |lease| lease.uid.clone());
+        let written = Observed { record: record.clone(), uid, resource_version: version };
         self.lease = Some(written.clone());
         Outcome::Written(written)
     }
@@ -69,20 +75,39 @@ struct InFlight {
 }
 
 impl Replica {
-    fn clock(&self, step: usize) -> Duration {
-        self.offset + (STEP * u32::try_from(step).expect("few steps")).mul_f64(self.rate)
+    fn clock(&self, step: usize) -> Moment {
+        moment(self.offset + (STEP * u32::try_from(step).expect("few steps")).mul_f64(self.rate))
+    }
+
+    fn is_creating(&self) -> bool {
+        self.request.as_ref().is_some_and(|request| matches!(request.action, Action::Create(_)))
     }
 }
 
-/// Runs the replicas and answers, for each step, who leads.
+/// A date nobody may decide by: it stands still.
+fn moment(at: Duration) -> Moment {
+    Moment { at, date: Timestamp::UNIX_EPOCH }
+}
+
 fn run(rates: &[f64], fates: &[Fate], steps: usize) -> Vec<Vec<usize>> {
+    run_with_deletion(rates, fates, steps, None)
+}
+
+/// Runs the replicas and answers, for each step, who leads. Somebody deletes the lease at a step, or at the first after it when all
+/// replicas have seen the lease and none is about to create it.
+fn run_with_deletion(
+    rates: &[f64],
+    fates: &[Fate],
+    steps: usize,
+    mut deletion: Option<usize>,
+) -> Vec<Vec<usize>> {
     let mut server = Server::default();
     let mut fates = fates.iter().cycle();
     let mut replicas: Vec<Replica> = rates
         .iter()
         .enumerate()
         .map(|(number, rate)| Replica {
-            elector: Elector::new(format!("replica-{number}"), Timing::default()),
+            elector: Elector::new(format!("replica-{number}"), Timing::default(), number as u64),
             offset: Duration::from_secs(1_000_000 * number as u64),
             rate: *rate,
             request: None,
@@ -90,6 +115,11 @@ fn run(rates: &[f64], fates: &[Fate], steps: usize) -> Vec<Vec<usize>> {
         .collect();
     let mut leaders = Vec::with_capacity(steps);
     for step in 0..steps {
+        let may_delete =
+            replicas.iter().all(|replica| !replica.elector.holder().is_empty() && !replica.is_creating());
+        if deletion.is_some_and(|at| at <= step) && may_delete {
+            (server.lease, deletion) = (None, None);
+        }
         for replica in &mut replicas {
             let now = replica.clock(step);
             let mut action = None;
@@ -110,15 +140,19 @@ fn run(rates: &[f64], fates: &[Fate], steps: usize) -> Vec<Vec<usize>> {
                     }
                 }
             }
-            if let Some(action) = action.filter(|action| !matches!(action, Action::WaitUntil(_))) {
+            if let Some(action) =
+                action.filter(|action| !matches!(action, Action::WaitUntil(_) | Action::Done))
+            {
                 let fate = fates.next().cloned().unwrap_or(Fate { there: 0, back: 0, loss: Loss::None });
                 let arrives = step + usize::from(fate.there);
                 let answers = arrives + usize::from(fate.back);
                 replica.request = Some(InFlight { action, arrives, answers, fate: fate.loss, outcome: None });
             }
         }
-        let leading =
-            replicas.iter().enumerate().filter(|(_, replica)| replica.elector.is_leader(replica.clock(step)));
+        let leading = replicas
+            .iter()
+            .enumerate()
+            .filter(|(_, replica)| replica.elector.is_leader(replica.clock(step).at));
         leaders.push(leading.map(|(number, _)| number).collect());
     }
     leaders
@@ -145,6 +179,21 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_lease_that_is_deleted_by_hand_does_not_make_two_leaders(
+        rates in prop::collection::vec(1.0_f64..1.49, 2..4),
+        fates in prop::collection::vec(fate(), 1..60),
+        deletion in 0_usize..300,
+    ) {
+        for (step, leaders) in run_with_deletion(&rates, &fates, 400, Some(deletion)).into_iter().enumerate() {
+            prop_assert!(leaders.len() <= 1, "step {step}: {leaders:?} lead together");
+        }
+    }
+}
+
 #[test]
 fn clocks_further_apart_than_promised_do_break_it() {
     // The check above can fail: a holder whose clock runs at half speed works on when another may start. All its requests
@@ -165,54 +214,178 @@ fn somebody_leads_soon_and_stays_leader_while_nothing_fails() {
     assert!(leaders[8..].iter().all(|now| *now == leaders[8]), "and for good");
 }
 
+const SECOND: Duration = Duration::from_secs(1);
+
+fn at(seconds: u32) -> Moment {
+    moment(SECOND * seconds)
+}
+
+/// An elector that leads, and the server that knows.
+fn leading(identity: &str) -> (Elector, Server) {
+    let (mut elector, mut server) = (Elector::new(identity, Timing::default(), 0), Server::default());
+    assert_eq!(elector.next(at(1)), Action::Read);
+    let create = elector.outcome(at(1), Outcome::Absent).expect("an absent lease is created");
+    let written = server.apply(&create);
+    elector.outcome(at(1), written);
+    assert!(elector.is_leader(SECOND));
+    (elector, server)
+}
+
 #[test]
 fn a_holder_that_hears_nothing_steps_down_by_the_renew_deadline() {
     let timing = Timing::default();
-    let mut elector = Elector::new("a", timing);
+    let mut elector = Elector::new("a", timing, 0);
     let mut server = Server::default();
-    let second = Duration::from_secs(1);
-    assert_eq!(elector.next(second), Action::Read);
-    let create = elector.outcome(second, Outcome::Absent).expect("an absent lease is created");
+    assert_eq!(elector.next(at(1)), Action::Read);
+    let create = elector.outcome(at(1), Outcome::Absent).expect("an absent lease is created");
     let written = server.apply(&create);
     // The answer comes three seconds late: the deadline counts from when the write was sent.
-    assert!(elector.outcome(second * 4, written).is_none());
-    assert!(elector.is_leader(second * 4));
-    assert_eq!(elector.leads_until(), Some(second + timing.renew_deadline()));
-    assert!(!elector.is_leader(second + timing.renew_deadline()));
+    assert!(elector.outcome(at(4), written).is_none());
+    assert!(elector.is_leader(SECOND * 4));
+    assert_eq!(elector.leads_until(), Some(SECOND + timing.renew_deadline()));
+    assert!(!elector.is_leader(SECOND + timing.renew_deadline()));
 }
 
 #[test]
 fn a_released_lease_is_taken_at_the_next_look() {
-    let (second, mut server) = (Duration::from_secs(1), Server::default());
-    let mut first = Elector::new("first", Timing::default());
-    let mut second_one = Elector::new("second", Timing::default());
-    assert_eq!(first.next(second), Action::Read);
-    let create = first.outcome(second, Outcome::Absent).expect("created");
-    let written = server.apply(&create);
-    first.outcome(second, written);
+    let (mut first, mut server) = leading("first");
+    let mut second = Elector::new("second", Timing::default(), 0);
     let term = first.term();
 
-    assert_eq!(second_one.next(second), Action::Read);
+    assert_eq!(second.next(at(1)), Action::Read);
     let read = server.apply(&Action::Read);
-    second_one.outcome(second, read);
-    assert_eq!(second_one.holder(), "first");
+    second.outcome(at(1), read);
+    assert_eq!(second.holder(), "first");
 
-    let release = first.release(second * 2).expect("it holds the lease");
-    assert!(!first.is_leader(second * 2), "not a leader from the moment it lets go");
-    server.apply(&release);
-    assert_eq!(
-        first.next(second * 2),
-        Action::WaitUntil(Duration::MAX),
-        "who let go does not come back by itself"
-    );
+    first.release();
+    assert!(!first.is_leader(SECOND * 2), "not a leader from the moment it lets go");
+    let release = first.next(at(2));
+    assert!(matches!(&release, Action::Update { record, .. } if record.is_free()));
+    let released = server.apply(&release);
+    first.outcome(at(2), released);
+    assert_eq!(first.next(at(2)), Action::Done, "who let go does not come back by itself");
 
-    let retry = second + Timing::default().retry_period();
-    assert_eq!(second_one.next(retry), Action::Read);
+    assert_eq!(second.next(at(3)), Action::Read);
     let read = server.apply(&Action::Read);
-    second_one.outcome(retry, read);
-    let take = second_one.next(retry);
+    second.outcome(at(3), read);
+    let take = second.next(at(3));
     let taken = server.apply(&take);
-    second_one.outcome(retry, taken);
-    assert!(second_one.is_leader(retry));
-    assert!(second_one.term() > term, "a new leadership has a new number");
+    second.outcome(at(3), taken);
+    assert!(second.is_leader(SECOND * 3));
+    assert!(second.term() > term, "a new leadership has a new number");
+}
+
+#[test]
+fn a_release_looks_again_when_somebody_touched_the_lease_or_a_renewal_was_never_answered() {
+    let (mut elector, mut server) = leading("a");
+    // A label was set: another version, the same record.
+    let touched = server.lease.clone().expect("there").record;
+    server.write(&touched);
+    elector.release();
+    let release = elector.next(at(2));
+    let conflict = server.apply(&release);
+    assert_eq!(conflict, Outcome::Conflict);
+    elector.outcome(at(2), conflict);
+    assert_eq!(elector.next(at(2)), Action::Read);
+    let read = server.apply(&Action::Read);
+    elector.outcome(at(2), read);
+    let release = elector.next(at(2));
+    let released = server.apply(&release);
+    elector.outcome(at(2), released);
+    assert_eq!(elector.next(at(2)), Action::Done);
+    assert!(server.lease.as_ref().is_some_and(|lease| lease.record.is_free()));
+
+    let (mut elector, mut server) = leading("a");
+    let renewal = elector.next(at(4));
+    server.apply(&renewal);
+    elector.release();
+    assert_eq!(elector.next(at(4)), Action::Read, "the renewal may have happened");
+    let read = server.apply(&Action::Read);
+    elector.outcome(at(4), read);
+    assert!(matches!(elector.next(at(4)), Action::Update { record, .. } if record.is_free()));
+}
+
+#[test]
+fn a_lease_of_another_is_not_let_go() {
+    let (mut elector, mut server) = leading("a");
+    server.write(&LeaseRecord { holder: "b".into(), ..LeaseRecord::default() });
+    elector.release();
+    let release = elector.next(at(2));
+    let conflict = server.apply(&release);
+    elector.outcome(at(2), conflict);
+    assert_eq!(elector.next(at(2)), Action::Read);
+    let read = server.apply(&Action::Read);
+    elector.outcome(at(2), read);
+    assert_eq!(elector.next(at(2)), Action::Done);
+    assert_eq!(server.lease.expect("there").record.holder, "b");
+}
+
+#[test]
+fn a_server_that_always_says_conflict_is_asked_twice_a_period_and_not_in_a_circle() {
+    let mut elector = Elector::new("a", Timing::default(), 0);
+    let mut requests = 0;
+    let mut now = Duration::ZERO;
+    while now < SECOND * 20 {
+        let mut action = Some(elector.next(moment(now)));
+        while let Some(request) = action.take() {
+            let outcome = match request {
+                Action::WaitUntil(at) => {
+                    now = at;
+                    break;
+                }
+                Action::Read => Outcome::Absent,
+                _ => Outcome::Conflict,
+            };
+            requests += 1;
+            assert!(requests < 100, "in a circle");
+            action = elector.outcome(moment(now), outcome);
+        }
+    }
+    assert!(requests > 20, "it goes on trying");
+}
+
+#[test]
+fn a_lease_that_only_changes_its_version_stands_still() {
+    let (_, mut server) = leading("gone");
+    let mut elector = Elector::new("b", Timing::default(), 0);
+    let mut now = SECOND;
+    // Something sets a label on it every second, for ever.
+    while !elector.is_leader(now) {
+        let record = server.lease.clone().expect("there").record;
+        server.write(&record);
+        loop {
+            match elector.next(moment(now)) {
+                Action::WaitUntil(_) => break,
+                request => {
+                    let outcome = server.apply(&request);
+                    elector.outcome(moment(now), outcome);
+                }
+            }
+        }
+        now += SECOND;
+        assert!(now < SECOND * 20, "taken after the lease stood still, touched or not");
+    }
+}
+
+#[test]
+fn a_try_to_take_over_that_fails_is_repeated_without_waiting_for_the_lease_to_stand_still_again() {
+    let (_, mut server) = leading("gone");
+    let mut elector = Elector::new("b", Timing::default(), 0);
+    let mut first_try = None;
+    let mut now = SECOND;
+    while !elector.is_leader(now) {
+        match elector.next(moment(now)) {
+            Action::Update { .. } if first_try.is_none() => {
+                first_try = Some(now);
+                elector.outcome(moment(now), Outcome::Failed);
+            }
+            Action::WaitUntil(at) => now = at,
+            request => {
+                let outcome = server.apply(&request);
+                elector.outcome(moment(now), outcome);
+            }
+        }
+    }
+    let waited = now - first_try.expect("it tried");
+    assert!(waited <= Timing::default().retry_period(), "took {waited:?}");
 }
