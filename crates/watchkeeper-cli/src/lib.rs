@@ -4,15 +4,19 @@
 //! |---|---|
 //! | [`program`] | the arguments, and what each command does |
 //! | [`cluster`] | which cluster is meant |
+//! | [`demo`] | `demo`: the sample controller at work |
+//! | [`sample`] | the sample controller |
 //! | [`serve`] | `serve`: the API server for kubectl |
 //! | [`table`] | `get` and `watch`: tables from informers |
 //! | [`exit`] | what can go wrong, and the exit codes |
 
 pub mod cluster;
 mod completions;
+pub mod demo;
 pub mod exit;
 mod files;
 pub mod program;
+pub mod sample;
 pub mod serve;
 mod stop;
 pub mod table;

@@ -7,6 +7,7 @@ use clap_complete::Shell;
 
 use crate::{
     completions,
+    demo::{self, DemoArguments},
     exit::{EXIT_CODES, Failure},
     serve::{self, ServeArguments},
     table::{self, Form, TableArguments},
@@ -24,6 +25,8 @@ pub struct Program {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Shows the sample controller at work, on an API server in this process or on your cluster. The default.
+    Demo(DemoArguments),
     /// Serves the Kubernetes API on 127.0.0.1, for kubectl and every other client.
     Serve(ServeArguments),
     /// Prints a table of any resource, from an informer's cache.
@@ -50,7 +53,8 @@ impl Program {
     /// See [`Failure`].
     pub async fn run(self) -> Result<(), Failure> {
         match self.command {
-            None => Ok(()),
+            None => demo::demo(&DemoArguments::default()).await,
+            Some(Command::Demo(arguments)) => demo::demo(&arguments).await,
             Some(Command::Serve(arguments)) => serve::serve(&arguments).await,
             Some(Command::Get { table, output }) => table::get(&table, output).await,
             Some(Command::Watch(arguments)) => table::watch(&arguments).await,

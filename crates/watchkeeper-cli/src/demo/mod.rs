@@ -1,0 +1,84 @@
+//! `watchkeeper demo`: the sample controller at work, told as it happens.
+//!
+//! Nothing is said that was not seen: each line is printed when an informer of the demonstration's own, beside the
+//! controller's, has seen it. What does not come in time ends the demonstration with an error.
+
+mod breaker;
+mod eyes;
+mod narrator;
+mod stage;
+mod story;
+mod workloads;
+
+use std::path::PathBuf;
+
+use tokio_util::sync::CancellationToken;
+use watchkeeper::controller::{Controller, runnable::Runnable};
+
+use self::{breaker::Breaker, narrator::Narrator, stage::Stage, story::Story};
+use crate::{cluster::ClusterArguments, exit::Failure, sample, stop};
+
+/// The arguments of `demo`.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct DemoArguments {
+    /// Stays up at the end, for kubectl, until Ctrl-C.
+    #[arg(long)]
+    keep: bool,
+    /// With --keep: writes the kubeconfig here, instead of into the folder for temporary files.
+    #[arg(long, value_name = "FILE", requires = "keep")]
+    kubeconfig_out: Option<PathBuf>,
+    #[command(flatten)]
+    cluster: ClusterArguments,
+}
+
+/// Runs the demonstration: on an API server in this process, or on the cluster that the arguments name, which is left as
+/// it was found.
+///
+/// # Errors
+/// If the cluster cannot be asked, or something that was to happen did not.
+pub async fn demo(arguments: &DemoArguments) -> Result<(), Failure> {
+    let mut narrator = Narrator::new();
+    let stage = Stage::set(&arguments.cluster, &mut narrator).await?;
+    let played = tokio::select! {
+        played = play(&stage, arguments, &mut narrator) => played,
+        () = stop::requested() => Err(Failure::Other("interrupted".to_owned())),
+    };
+    let cleared = stage.clear().await;
+    played.and(cleared)
+}
+
+async fn play(stage: &Stage, arguments: &DemoArguments, narrator: &mut Narrator) -> Result<(), Failure> {
+    // The controller's client goes through the breaker; everybody else's does not.
+    let breaker = Breaker::new();
+    let factory = stage.factory(&breaker.client(stage.client().kube()));
+    let counted = story::Counted::default();
+    let controller: Controller<sample::Foo> = sample::controller(&factory);
+    let reconcile_loop = controller.reconcile_with(counted.reconciler());
+
+    let stop = CancellationToken::new();
+    let running = async {
+        reconcile_loop.prepare(stop.clone()).await?;
+        reconcile_loop.run(stop.clone()).await
+    };
+    let telling = async {
+        let mut story = Story::begin(stage, &breaker, &factory, &counted, narrator).await?;
+        story.tell().await?;
+        if arguments.keep {
+            story.keep(arguments.kubeconfig_out.as_deref()).await?;
+        }
+        story.end().await;
+        Ok(())
+    };
+    tokio::pin!(running);
+    let told = tokio::select! {
+        told = telling => told,
+        ended = &mut running => {
+            let why = ended.err().map_or_else(|| "it was not asked to".to_owned(), |error| error.to_string());
+            return Err(Failure::Other(format!("the controller ended: {why}")));
+        }
+    };
+    stop.cancel();
+    let ended = running.await.map_err(|error| Failure::Other(error.to_string()));
+    factory.shutdown().await;
+    told.and(ended)
+}

@@ -1,0 +1,64 @@
+//! The sample controller: a Foo wants a Deployment, and tells how far that has come.
+//!
+//! The same controller runs in `watchkeeper demo` and in the lab `sample_controller`.
+
+mod deployment;
+mod foo;
+mod reconcile;
+
+use std::time::Duration;
+
+use watchkeeper::{
+    client::Error,
+    controller::{Controller, access::Verb},
+    k8s_openapi::{
+        api::apps::v1::Deployment,
+        apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    },
+    kube_core::CustomResourceExt as _,
+    prelude::*,
+};
+
+pub use self::{
+    deployment::{available, is_controlled_by, replicas, wanted},
+    foo::{Foo, FooSpec, FooStatus},
+    reconcile::{ResourceExists, reconcile},
+};
+
+/// The name of the controller, in events, metrics and logs.
+pub const NAME: &str = "sample-controller";
+
+/// The controller, without its reconciler: what it watches and what it does to the API.
+pub fn controller(factory: &SharedInformerFactory) -> Controller<Foo> {
+    Controller::<Foo>::on(factory)
+        .named(NAME)
+        .owns::<Deployment>()
+        .workers(2)
+        .timeout(Duration::from_secs(30))
+        .uses::<Deployment>(&[Verb::Create, Verb::Patch])
+        .uses_status::<Foo>(&[Verb::Patch])
+}
+
+/// The definition of Foo.
+pub fn definition() -> CustomResourceDefinition {
+    Foo::crd()
+}
+
+/// Whether the server serves what a definition defines.
+pub fn is_established(definition: &CustomResourceDefinition) -> bool {
+    let conditions = definition.status.iter().filter_map(|status| status.conditions.as_ref()).flatten();
+    conditions.into_iter().any(|condition| condition.type_ == "Established" && condition.status == "True")
+}
+
+/// Installs the definition of Foo, unless it is there. Says whether it did; [`is_established`] says when it can be used.
+///
+/// # Errors
+/// If the server refuses.
+pub async fn install(client: &Client) -> Result<bool, Error> {
+    let definitions = client.clientset().cluster_resource::<CustomResourceDefinition>();
+    match definitions.create(&PostParams::default(), &definition()).await {
+        Ok(_) => Ok(true),
+        Err(error) if error.is_already_exists() => Ok(false),
+        Err(error) => Err(error),
+    }
+}
