@@ -28,6 +28,22 @@ impl Verb {
     /// Everything an informer does.
     pub const READ: [Self; 3] = [Self::Get, Self::List, Self::Watch];
 
+    const ALL: [Self; 8] = [
+        Self::Get,
+        Self::List,
+        Self::Watch,
+        Self::Create,
+        Self::Update,
+        Self::Patch,
+        Self::Delete,
+        Self::DeleteCollection,
+    ];
+
+    /// The verb of this name, if it is one of these.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|verb| verb.as_str() == name)
+    }
+
     /// Its name in a rule.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -60,4 +76,23 @@ pub struct Access {
     pub namespace: Option<String>,
     /// What is done to it.
     pub verbs: BTreeSet<Verb>,
+}
+
+impl Access {
+    /// These verbs on a resource, in every namespace and in none.
+    pub fn new(
+        group: impl Into<String>,
+        resource: impl Into<String>,
+        verbs: impl IntoIterator<Item = Verb>,
+    ) -> Self {
+        let (group, resource) = (group.into(), resource.into());
+        Self { group, resource, namespace: None, verbs: verbs.into_iter().collect() }
+    }
+
+    /// The same in one namespace only.
+    #[must_use]
+    pub fn in_namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = Some(namespace.into());
+        self
+    }
 }

@@ -9,6 +9,12 @@
 //! | [`runnable`] | what a manager starts and stops |
 //! | [`access`] | what a controller does to the API, declared: the source of its RBAC rules |
 //! | [`leader`] | at most one of several replicas works at a time, by a `Lease` |
+//! | [`manager`] | several controllers as one program: started, watched and ended in order |
+//! | [`options`] | how a manager runs, in code and from the command line |
+//! | [`http`] | whether it lives, whether it is ready, what it counts |
+//! | [`events`] | telling people what a controller did |
+//! | [`rbac`] | what a controller may do: as rules, as manifests, and asked at the start |
+//! | [`rest_metrics`], [`process_metrics`] | requests and the process, under the usual names |
 //! | [`time`] | the clocks, injected |
 
 pub mod access;
@@ -17,15 +23,22 @@ mod change;
 mod context;
 mod controller;
 mod error;
+pub mod events;
 mod hot_loop;
+pub mod http;
 pub mod leader;
+pub mod manager;
 mod mapping;
 mod memory;
 pub mod metrics;
+pub mod options;
 mod outcome;
 pub mod predicate;
+pub mod process_metrics;
+pub mod rbac;
 mod reconciler;
 mod request;
+pub mod rest_metrics;
 pub mod runnable;
 mod source;
 pub mod time;

@@ -19,13 +19,13 @@ pub struct NotLeading {
 }
 
 pub(super) fn fence(client: &Client, leadership: Leadership) -> Client {
-    let (kube, limits) = (client.kube().clone(), client.limits().clone());
+    let kube = client.kube().clone();
     let namespace = kube.default_namespace().to_owned();
     let service = tower::service_fn(move |request: Request<Body>| {
         let (kube, leadership) = (kube.clone(), leadership.clone());
         async move { send(&kube, &leadership, request).await }
     });
-    Client::from_service(service, namespace).with_limits(limits)
+    client.clone().with_kube(kube_client::Client::new(service, namespace))
 }
 
 async fn send(

@@ -52,6 +52,7 @@ mod timing;
 
 pub use driver::{LeadError, LeaderElector, Term};
 pub use election::LeaderElection;
+pub(crate) use election::host_name;
 pub use elector::{Action, Elector, Observed, Outcome};
 pub use fence::NotLeading;
 pub use leadership::Leadership;
