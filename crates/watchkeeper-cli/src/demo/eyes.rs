@@ -44,7 +44,11 @@ impl Eyes {
     }
 
     /// Waits until there is something to be seen.
-    pub(super) async fn until<T>(&self, awaited: &str, look: impl Fn(&Self) -> Option<T>) -> Result<T, Failure> {
+    pub(super) async fn until<T>(
+        &self,
+        awaited: &str,
+        look: impl Fn(&Self) -> Option<T>,
+    ) -> Result<T, Failure> {
         until(&self.changes, self.patience, awaited, || look(self)).await
     }
 
@@ -54,6 +58,16 @@ impl Eyes {
 
     pub(super) fn deployment(&self, name: &str) -> Option<std::sync::Arc<Deployment>> {
         self.deployments.reader().get_in(Some(&self.namespace), name)
+    }
+
+    /// The warning about a Foo, if there is one: its reason and its note.
+    pub(super) fn warning(&self, foo: &str) -> Option<(String, String)> {
+        let is_about = |event: &ClusterEvent| {
+            let regarding = event.regarding.as_ref().and_then(|object| object.name.as_deref());
+            event.type_.as_deref() == Some("Warning") && regarding == Some(foo)
+        };
+        let event = self.events.reader().list().into_iter().find(|event| is_about(event))?;
+        Some((event.reason.clone().unwrap_or_default(), event.note.clone().unwrap_or_default()))
     }
 
     /// Looks again whenever something has changed.

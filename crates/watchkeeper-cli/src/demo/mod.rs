@@ -13,9 +13,14 @@ mod workloads;
 use std::path::PathBuf;
 
 use tokio_util::sync::CancellationToken;
-use watchkeeper::controller::{Controller, runnable::Runnable};
+use watchkeeper::controller::manager::Manager;
 
-use self::{breaker::Breaker, narrator::Narrator, stage::Stage, story::Story};
+use self::{
+    breaker::Breaker,
+    narrator::Narrator,
+    stage::Stage,
+    story::{Counted, Story},
+};
 use crate::{cluster::ClusterArguments, exit::Failure, sample, stop};
 
 /// The arguments of `demo`.
@@ -50,16 +55,14 @@ pub async fn demo(arguments: &DemoArguments) -> Result<(), Failure> {
 async fn play(stage: &Stage, arguments: &DemoArguments, narrator: &mut Narrator) -> Result<(), Failure> {
     // The controller's client goes through the breaker; everybody else's does not.
     let breaker = Breaker::new();
-    let factory = stage.factory(&breaker.client(stage.client().kube()));
-    let counted = story::Counted::default();
-    let controller: Controller<sample::Foo> = sample::controller(&factory);
-    let reconcile_loop = controller.reconcile_with(counted.reconciler());
+    let mut manager = Manager::builder(breaker.client(stage.client().kube())).build();
+    let factory = stage.factory(manager.client().kube());
+    let counted = Counted::default();
+    let controller = sample::controller(&factory, manager.recorder(sample::NAME));
+    manager.add(controller.reconcile_with(counted.reconciler()));
 
     let stop = CancellationToken::new();
-    let running = async {
-        reconcile_loop.prepare(stop.clone()).await?;
-        reconcile_loop.run(stop.clone()).await
-    };
+    let running = manager.run_until(stop.clone());
     let telling = async {
         let mut story = Story::begin(stage, &breaker, &factory, &counted, narrator).await?;
         story.tell().await?;

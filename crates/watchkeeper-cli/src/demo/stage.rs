@@ -48,16 +48,22 @@ impl Stage {
         } else {
             let server = ApiServer::in_process();
             let client = Client::from(server.client());
-            let target = Target { server: "in this process".to_owned(), origin: "the demonstration".to_owned() };
+            let target =
+                Target { server: "in this process".to_owned(), origin: "the demonstration".to_owned() };
             (Some(server), Cluster { client, target })
         };
         let version = client.discovery().server_version().await;
         let version = version.map_err(|error| Failure::of_request(&error, &target))?.git_version;
-        let place = if server.is_some() { "in this process".to_owned() } else { format!("at {}", target.server) };
+        let place =
+            if server.is_some() { "in this process".to_owned() } else { format!("at {}", target.server) };
         narrator.part("A cluster, and a controller for Foos: each wants a Deployment")?;
-        narrator.say(Voice::Cluster, &format!("API server {place}, Kubernetes {}", version.trim_start_matches('v')))?;
+        narrator.say(
+            Voice::Cluster,
+            &format!("API server {place}, Kubernetes {}", version.trim_start_matches('v')),
+        )?;
 
-        let mut stage = Self { client, target, namespace: "default".to_owned(), server, has_installed: false };
+        let mut stage =
+            Self { client, target, namespace: "default".to_owned(), server, has_installed: false };
         if let Err(failure) = stage.furnish(narrator).await {
             // What was made before it failed goes too; the first failure is the one to tell.
             let _ = stage.clear().await;
@@ -68,7 +74,8 @@ impl Stage {
 
     async fn furnish(&mut self, narrator: &Narrator) -> Result<(), Failure> {
         if self.server.is_none() {
-            let metadata = ObjectMeta { generate_name: Some("watchkeeper-demo-".to_owned()), ..ObjectMeta::default() };
+            let metadata =
+                ObjectMeta { generate_name: Some("watchkeeper-demo-".to_owned()), ..ObjectMeta::default() };
             let namespace = Namespace { metadata, ..Namespace::default() };
             let namespaces = self.client.clientset().core_v1().namespaces();
             let made = namespaces.create(&PostParams::default(), &namespace).await;
@@ -80,11 +87,11 @@ impl Stage {
         let what = if self.has_installed { "install" } else { "find" };
         narrator.say(Voice::You, &format!("{what} the definition of Foo"))?;
         let definitions = SharedInformerFactory::new(self.client.clone());
-        let informer = definitions.informer_in::<CustomResourceDefinition>(
-            Scope::all().fields(format!("metadata.name={name}")),
-        );
+        let informer = definitions
+            .informer_in::<CustomResourceDefinition>(Scope::all().fields(format!("metadata.name={name}")));
         definitions.start();
-        let is_established = || informer.reader().get(&name).filter(|it| sample::is_established(it)).map(drop);
+        let is_established =
+            || informer.reader().get(&name).filter(|it| sample::is_established(it)).map(drop);
         let awaited = format!("the definition {name} to be established");
         eyes::until(&eyes::changes(&informer)?, self.patience(), &awaited, is_established).await?;
         definitions.shutdown().await;
@@ -121,7 +128,8 @@ impl Stage {
     pub(super) async fn listen(&self, kubeconfig: &Path) -> Result<Option<Endpoint>, Failure> {
         let Some(server) = &self.server else { return Ok(None) };
         let endpoint = server.listen(([127, 0, 0, 1], 0).into()).await;
-        let endpoint = endpoint.map_err(|error| Failure::Other(format!("cannot listen on 127.0.0.1: {error}")))?;
+        let endpoint =
+            endpoint.map_err(|error| Failure::Other(format!("cannot listen on 127.0.0.1: {error}")))?;
         files::write_private(kubeconfig, &endpoint.kubeconfig(None))?;
         Ok(Some(endpoint))
     }

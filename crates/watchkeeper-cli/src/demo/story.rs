@@ -118,7 +118,9 @@ impl<'a> Story<'a> {
 
     async fn start(&self) -> Result<(), Failure> {
         let patience = Some(self.stage.patience());
-        for waited in [self.cache.wait_for_sync(patience).await, self.deployment_cache.wait_for_sync(patience).await] {
+        for waited in
+            [self.cache.wait_for_sync(patience).await, self.deployment_cache.wait_for_sync(patience).await]
+        {
             waited.map_err(|error| Failure::Other(error.to_string()))?;
         }
         let (foos, deployments) = (self.cache.reader().len(), self.deployment_cache.reader().len());
@@ -144,7 +146,24 @@ impl<'a> Story<'a> {
     }
 
     async fn conflict(&self) -> Result<(), Failure> {
-        Ok(())
+        self.narrator.part("One wants a Deployment that is not its own")?;
+        let mut taken =
+            sample::wanted(&Foo::new("nobody", FooSpec { deployment_name: "taken".to_owned(), replicas: 1 }));
+        taken.metadata.namespace = None;
+        self.say(You, "create Deployment taken, and Foo purple, which wants it")?;
+        let made = self.deployments.create(&PostParams::default(), &taken).await;
+        made.map_err(|error| self.stage.explain(&error))?;
+        self.create_foo("purple", "taken", 7).await?;
+        let warning = self.eyes.until("an event about Foo purple", |eyes| eyes.warning("purple"));
+        let (reason, note) = warning.await?;
+        self.say(Controller, &format!("{reason}: {note}"))?;
+        let deleted = self.foos.delete("purple", &DeleteParams::background()).await;
+        deleted.map_err(|error| self.stage.explain(&error))?;
+        self.say(You, "delete Foo purple")?;
+        self.eyes.until("Foo purple to be gone", |eyes| eyes.foo("purple").is_none().then_some(())).await?;
+        let left = self.eyes.until("Deployment taken to be there", |eyes| eyes.deployment("taken")).await?;
+        let left = count(sample::replicas(&left), "replica");
+        self.say(Cluster, &format!("Deployment taken was not touched: {left}"))
     }
 
     async fn break_watches(&self) -> Result<(), Failure> {
@@ -172,7 +191,11 @@ impl<'a> Story<'a> {
         self.until_status("the controller's watches to be mended", synced).await?;
         let after = self.counters();
         let (resumed, relisted) = (after.0 - before.0, after.1 - before.1);
-        let lists = if relisted == 0 { "no list was repeated".to_owned() } else { format!("{relisted} lists were repeated") };
+        let lists = if relisted == 0 {
+            "no list was repeated".to_owned()
+        } else {
+            format!("{relisted} lists were repeated")
+        };
         let followed = if resumed > 0 { "follows again where the watches broke" } else { "follows again" };
         self.say(Controller, &format!("{followed}; {lists}"))?;
         self.deployment_of("blue", 4).await?;
@@ -197,7 +220,10 @@ impl<'a> Story<'a> {
         let rows = [
             ("foos", self.eyes.foos.reader().len().to_string()),
             ("deployments", self.eyes.deployments.reader().len().to_string()),
-            ("reconciles", format!("{}, of which {} failed", reconciles.load(Relaxed), failures.load(Relaxed))),
+            (
+                "reconciles",
+                format!("{}, of which {} failed", reconciles.load(Relaxed), failures.load(Relaxed)),
+            ),
             ("events", self.eyes.events.reader().len().to_string()),
             ("watches", format!("{resumed} resumed, {relisted} lists repeated")),
             ("time", format!("{:.2}s", self.narrator.elapsed().as_secs_f64())),
@@ -210,13 +236,15 @@ impl<'a> Story<'a> {
 
     /// Stays until it is asked to stop.
     pub(super) async fn keep(&mut self, kubeconfig: Option<&Path>) -> Result<(), Failure> {
-        let default = std::env::temp_dir().join(format!("watchkeeper-demo-{}.kubeconfig", std::process::id()));
+        let default =
+            std::env::temp_dir().join(format!("watchkeeper-demo-{}.kubeconfig", std::process::id()));
         let file = kubeconfig.unwrap_or(&default);
         let namespace = self.stage.namespace();
         match self.stage.listen(file).await? {
             Some(endpoint) => {
                 self.narrator.part(&format!("Still there, at {}, until Ctrl-C", endpoint.url()))?;
-                self.narrator.note(&format!("  kubectl --kubeconfig {} get foos,deployments", file.display()))?;
+                self.narrator
+                    .note(&format!("  kubectl --kubeconfig {} get foos,deployments", file.display()))?;
                 self.narrator.note(&format!("  kubectl --kubeconfig {} delete foo green", file.display()))?;
             }
             None => {
@@ -263,11 +291,18 @@ impl<'a> Story<'a> {
         let awaited = format!("Deployment {deployment_name} of {}", count(replicas, "replica"));
         let owner = self.eyes.until(&awaited, |eyes| {
             let (foo, deployment) = (eyes.foo(name)?, eyes.deployment(&deployment_name)?);
-            let is_right = sample::replicas(&deployment) == replicas && sample::is_controlled_by(&deployment, &foo);
+            let is_right =
+                sample::replicas(&deployment) == replicas && sample::is_controlled_by(&deployment, &foo);
             is_right.then(|| foo.name_any())
         });
         let owner = owner.await?;
-        self.say(Controller, &format!("Deployment {deployment_name} of Foo {owner} has {} in its spec", count(replicas, "replica")))
+        self.say(
+            Controller,
+            &format!(
+                "Deployment {deployment_name} of Foo {owner} has {} in its spec",
+                count(replicas, "replica")
+            ),
+        )
     }
 
     /// A Foo says that it has what it wants.
@@ -301,7 +336,11 @@ impl<'a> Story<'a> {
         tokio::time::timeout(patience, seeing).await.map_err(|_| Failure::NotSeen {
             awaited: awaited.to_owned(),
             seconds: patience.as_secs(),
-            seen: Some(format!("{}, {}", self.cache.status().label(), self.deployment_cache.status().label())),
+            seen: Some(format!(
+                "{}, {}",
+                self.cache.status().label(),
+                self.deployment_cache.status().label()
+            )),
         })
     }
 

@@ -11,7 +11,10 @@ use super::eyes::Eyes;
 use crate::sample;
 
 /// Says of every Deployment that all its replicas run, as soon as they are asked for. Does not end.
-pub(super) async fn play(eyes: &Eyes, deployments: &ResourceClient<Deployment>) -> watchkeeper::client::Error {
+pub(super) async fn play(
+    eyes: &Eyes,
+    deployments: &ResourceClient<Deployment>,
+) -> watchkeeper::client::Error {
     let mut changed = eyes.subscribe();
     loop {
         changed.borrow_and_update();

@@ -18,12 +18,13 @@ use super::Foo;
 
 /// The Deployment that a Foo wants. It is the Foo's: when the Foo goes, it is collected.
 pub fn wanted(foo: &Foo) -> Deployment {
-    let labels = BTreeMap::from([
-        ("app".to_owned(), "nginx".to_owned()),
-        ("controller".to_owned(), foo.name_any()),
-    ]);
-    let containers =
-        vec![Container { name: "nginx".to_owned(), image: Some("nginx:latest".to_owned()), ..Container::default() }];
+    let labels =
+        BTreeMap::from([("app".to_owned(), "nginx".to_owned()), ("controller".to_owned(), foo.name_any())]);
+    let containers = vec![Container {
+        name: "nginx".to_owned(),
+        image: Some("nginx:latest".to_owned()),
+        ..Container::default()
+    }];
     Deployment {
         metadata: ObjectMeta {
             name: Some(foo.spec.deployment_name.clone()),

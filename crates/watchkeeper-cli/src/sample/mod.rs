@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use watchkeeper::{
     client::Error,
-    controller::{Controller, access::Verb},
+    controller::{Controller, access::Verb, events::Recorder},
     k8s_openapi::{
         api::apps::v1::Deployment,
         apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -28,10 +28,11 @@ pub use self::{
 /// The name of the controller, in events, metrics and logs.
 pub const NAME: &str = "sample-controller";
 
-/// The controller, without its reconciler: what it watches and what it does to the API.
-pub fn controller(factory: &SharedInformerFactory) -> Controller<Foo> {
+/// The controller, without its reconciler: what it watches, what it does to the API, and where its events go.
+pub fn controller(factory: &SharedInformerFactory, recorder: Recorder) -> Controller<Foo> {
     Controller::<Foo>::on(factory)
         .named(NAME)
+        .with(recorder)
         .owns::<Deployment>()
         .workers(2)
         .timeout(Duration::from_secs(30))

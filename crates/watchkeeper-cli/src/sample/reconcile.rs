@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use serde_json::json;
 use watchkeeper::{
-    controller::{Action, Context, ReconcileError, Request},
+    controller::{
+        Action, Context, ReconcileError, Request,
+        events::{EventType, Recorder},
+    },
     k8s_openapi::api::apps::v1::Deployment,
     prelude::*,
 };
@@ -13,7 +16,9 @@ use super::{Foo, FooStatus, available, is_controlled_by, replicas, wanted};
 
 /// The Deployment a Foo wants is somebody else's.
 #[derive(Debug, thiserror::Error)]
-#[error("Deployment {name} exists and is not controlled by this Foo; delete it, or give the Foo another name for its own")]
+#[error(
+    "Deployment {name} exists and is not controlled by this Foo; delete it, or give the Foo another name for its own"
+)]
 #[non_exhaustive]
 pub struct ResourceExists {
     /// The Deployment.
@@ -32,11 +37,19 @@ pub async fn reconcile(request: Request<Foo>, context: Context) -> Result<Action
     let client = Client::from(context.client());
     let deployments = client.clientset().apps_v1().deployments(&namespace);
 
+    let tell = |kind, reason: &str, note: String| {
+        if let Some(recorder) = context.get::<Recorder>() {
+            recorder.event(&*foo, kind, reason, "Reconcile", note);
+        }
+    };
+
     let cached = context.lister::<Deployment>()?.namespace(&*namespace).get(name).ok();
     let deployment = match cached {
         None => Arc::new(deployments.create(&PostParams::default(), &wanted(&foo)).await?),
         Some(deployment) if !is_controlled_by(&deployment, &foo) => {
-            return Err(ResourceExists { name: name.clone() }.into());
+            let error = ResourceExists { name: name.clone() };
+            tell(EventType::Warning, "ErrResourceExists", error.to_string());
+            return Err(error.into());
         }
         Some(deployment) if replicas(&deployment) != foo.spec.replicas => {
             let scaled = Patch::Merge(json!({"spec": {"replicas": foo.spec.replicas}}));
@@ -55,6 +68,7 @@ pub async fn reconcile(request: Request<Foo>, context: Context) -> Result<Action
         let foos = client.clientset().resource::<Foo>(&namespace);
         let patch = Patch::Merge(json!({"status": status}));
         foos.patch_status(&foo.name_any(), &PatchParams::default(), &patch).await?;
+        tell(EventType::Normal, "Synced", "Foo synced successfully".to_owned());
     }
     Ok(Action::done())
 }
