@@ -43,12 +43,12 @@ impl<'a, K> Change<'a, K> {
     }
 
     /// The state before it, as this controller was told of it. None for an object that is new to it.
-    pub fn old(self) -> Option<&'a Arc<K>> {
+    pub fn before(self) -> Option<&'a Arc<K>> {
         self.event.last_seen()
     }
 
     /// The state after it. None for an object that is gone.
-    pub fn new(self) -> Option<&'a Arc<K>> {
+    pub fn after(self) -> Option<&'a Arc<K>> {
         match self.event {
             Event::Added { object, .. } | Event::Synced(object) => Some(object),
             Event::Updated { new, .. } => Some(new),
@@ -65,7 +65,7 @@ impl<'a, K> Change<'a, K> {
     /// looks at each of them forgets neither side of a move.
     pub fn states(self) -> impl Iterator<Item = &'a Arc<K>> {
         let object = self.object();
-        let other = self.old().filter(|old| !Arc::ptr_eq(old, object));
+        let other = self.before().filter(|old| !Arc::ptr_eq(old, object));
         other.into_iter().chain([object])
     }
 

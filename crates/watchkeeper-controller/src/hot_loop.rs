@@ -190,7 +190,7 @@ mod tests {
 
     use super::*;
 
-    const LIMITS: HotLoopLimits = HotLoopLimits { reconciles: 3, window: Duration::from_secs(60) };
+    const LIMITS: HotLoopLimits = HotLoopLimits { reconciles: 3, window: Duration::from_mins(1) };
 
     fn write(resource: &str, is_no_op: bool) -> WriteMade {
         WriteMade { resource: resource.into(), is_no_op }

@@ -210,11 +210,6 @@ impl Memory {
         }
         ended
     }
-
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.keys.lock().notes.len()
-    }
 }
 
 impl Keys {

@@ -23,6 +23,8 @@
 //! # let _: &dyn Fn(Change<'_, Deployment>) -> bool = &|change| wanted.admits(change);
 //! ```
 
+use std::collections::BTreeMap;
+
 use kube_core::{Resource, Selector, SelectorExt as _};
 
 use crate::{Change, ChangeKind};
@@ -138,7 +140,7 @@ pub fn finalizers_changed() -> Changed {
 
 impl<K: Resource> Predicate<K> for Changed {
     fn admits(&self, change: Change<'_, K>) -> bool {
-        let (old, new) = match (change.kind(), change.old(), change.new()) {
+        let (old, new) = match (change.kind(), change.before(), change.after()) {
             (ChangeKind::Updated, Some(old), Some(new)) => (old.meta(), new.meta()),
             (kind, ..) => return kind != ChangeKind::Resynced,
         };
@@ -169,7 +171,7 @@ impl<K: Resource> Predicate<K> for LabelsMatch {
     fn admits(&self, change: Change<'_, K>) -> bool {
         change.states().any(|object| match &object.meta().labels {
             Some(labels) => self.0.matches(labels),
-            None => self.0.matches(&Default::default()),
+            None => self.0.matches(&BTreeMap::new()),
         })
     }
 }

@@ -461,7 +461,7 @@ async fn asked_to_end() {
     }
     // One that cannot be listened to never comes.
     if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

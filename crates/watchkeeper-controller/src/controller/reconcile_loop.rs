@@ -98,7 +98,9 @@ impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
         mut options: Options,
     ) -> Self {
         let mut caches = Caches::default();
-        parts.iter().for_each(|part| part.source.add_cache(&mut caches));
+        for part in &parts {
+            part.source.add_cache(&mut caches);
+        }
         let (sources, followed): (Vec<_>, Vec<_>) =
             parts.into_iter().map(|part| (part.source, part.cache)).unzip();
         let memory = Arc::new(Memory::new(followed, Arc::clone(&options.clock), options.memory()));

@@ -91,7 +91,7 @@ impl<W: Object> Delivery<W> {
         if let Role::Mapped(_) = self.rule.role {
             return false;
         }
-        match (change.kind(), change.old(), change.new()) {
+        match (change.kind(), change.before(), change.after()) {
             (ChangeKind::Updated, Some(old), Some(new)) => {
                 let (old, new) = (old.meta().generation, new.meta().generation);
                 old.is_some() && new.is_some() && old != new
