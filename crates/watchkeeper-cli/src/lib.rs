@@ -8,6 +8,7 @@
 //! | [`sample`] | the sample controller |
 //! | [`serve`] | `serve`: the API server for kubectl |
 //! | [`table`] | `get` and `watch`: tables from informers |
+//! | [`seen`] | waiting until something is seen |
 //! | [`exit`] | what can go wrong, and the exit codes |
 
 pub mod cluster;
@@ -17,6 +18,7 @@ pub mod exit;
 mod files;
 pub mod program;
 pub mod sample;
+pub mod seen;
 pub mod serve;
 mod stop;
 pub mod table;

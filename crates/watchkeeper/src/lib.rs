@@ -48,6 +48,7 @@
 //! | `latest` | the newest Kubernetes types: for programs, which choose a version; libraries leave the choice to them |
 //! | `derive` | `CustomResource` and the other derives of kube, and schemas for built-in types |
 //! | `apiserver` | the module `apiserver`; for tests, usually in `[dev-dependencies]` |
+//! | `clap` | the flags of a controller program, [`controller::options`] |
 //!
 //! None is on unless asked for.
 //!
@@ -83,6 +84,7 @@ pub mod prelude {
         params::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     };
     pub use watchkeeper_client::Client;
+    pub use watchkeeper_controller::{Action, Context, Controller, ReconcileError, Reconciler, Request};
     pub use watchkeeper_informer::{
         ObjectKey, ResourceVersion, SharedIndexInformer, SharedInformerFactory, event::Event, factory::Scope,
     };

@@ -13,10 +13,7 @@ use watchkeeper::{
     prelude::*,
 };
 
-use super::{
-    eyes,
-    narrator::{Narrator, Voice},
-};
+use super::narrator::{Narrator, Voice};
 use crate::{
     cluster::{Cluster, ClusterArguments, Target},
     exit::Failure,
@@ -86,15 +83,11 @@ impl Stage {
         let name = Foo::crd_name();
         let what = if self.has_installed { "install" } else { "find" };
         narrator.say(Voice::You, &format!("{what} the definition of Foo"))?;
-        let definitions = SharedInformerFactory::new(self.client.clone());
-        let informer = definitions
-            .informer_in::<CustomResourceDefinition>(Scope::all().fields(format!("metadata.name={name}")));
-        definitions.start();
-        let is_established =
-            || informer.reader().get(&name).filter(|it| sample::is_established(it)).map(drop);
-        let awaited = format!("the definition {name} to be established");
-        eyes::until(&eyes::changes(&informer)?, self.patience(), &awaited, is_established).await?;
-        definitions.shutdown().await;
+        let served = sample::served(&self.client, self.patience()).await;
+        if !served.map_err(|error| Failure::of_sync(&error, &self.target))? {
+            let awaited = format!("the definition {name} to be established");
+            return Err(Failure::NotSeen { awaited, seconds: self.patience().as_secs(), seen: None });
+        }
         narrator.say(Voice::Cluster, &format!("serves {name}"))?;
         Ok(())
     }

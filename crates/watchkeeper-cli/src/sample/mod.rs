@@ -11,6 +11,7 @@ use std::time::Duration;
 use watchkeeper::{
     client::Error,
     controller::{Controller, access::Verb, events::Recorder},
+    informer::status::SyncError,
     k8s_openapi::{
         api::apps::v1::Deployment,
         apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -24,6 +25,8 @@ pub use self::{
     foo::{Foo, FooSpec, FooStatus},
     reconcile::{ResourceExists, reconcile},
 };
+
+use crate::seen::Changes;
 
 /// The name of the controller, in events, metrics and logs.
 pub const NAME: &str = "sample-controller";
@@ -45,13 +48,32 @@ pub fn definition() -> CustomResourceDefinition {
     Foo::crd()
 }
 
-/// Whether the server serves what a definition defines.
-pub fn is_established(definition: &CustomResourceDefinition) -> bool {
+/// Waits until the server serves Foos, for so long at most. False if it does not by then.
+///
+/// # Errors
+/// If the server refuses to show its definitions.
+pub async fn served(client: &Client, within: Duration) -> Result<bool, SyncError> {
+    let factory = SharedInformerFactory::new(client.clone());
+    let name = Foo::crd_name();
+    let scope = Scope::all().fields(format!("metadata.name={name}"));
+    let definitions = factory.informer_in::<CustomResourceDefinition>(scope);
+    let changes = Changes::default();
+    changes.count(&definitions).map_err(|_| SyncError::Stopped)?;
+    factory.start();
+    definitions.wait_for_sync(Some(within)).await?;
+    let reader = definitions.reader();
+    let is_served = || reader.get(name).filter(|definition| is_established(definition)).map(drop);
+    let served = changes.until(within, is_served).await;
+    factory.shutdown().await;
+    Ok(served.is_some())
+}
+
+fn is_established(definition: &CustomResourceDefinition) -> bool {
     let conditions = definition.status.iter().filter_map(|status| status.conditions.as_ref()).flatten();
     conditions.into_iter().any(|condition| condition.type_ == "Established" && condition.status == "True")
 }
 
-/// Installs the definition of Foo, unless it is there. Says whether it did; [`is_established`] says when it can be used.
+/// Installs the definition of Foo, unless it is there. Says whether it did; [`served`] waits until it can be used.
 ///
 /// # Errors
 /// If the server refuses.
