@@ -8,6 +8,8 @@
 //! | [`sample`] | the sample controller |
 //! | [`serve`] | `serve`: the API server for kubectl |
 //! | [`table`] | `get` and `watch`: tables from informers |
+//! | [`scaffold`] | `new`: an operator from a template |
+//! | [`manifests`] | `crd` and `rbac`: what to install for the sample |
 //! | [`seen`] | waiting until something is seen |
 //! | [`exit`] | what can go wrong, and the exit codes |
 
@@ -16,8 +18,10 @@ mod completions;
 pub mod demo;
 pub mod exit;
 mod files;
+pub mod manifests;
 pub mod program;
 pub mod sample;
+pub mod scaffold;
 pub mod seen;
 pub mod serve;
 mod stop;

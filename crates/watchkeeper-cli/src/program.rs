@@ -9,6 +9,8 @@ use crate::{
     completions,
     demo::{self, DemoArguments},
     exit::{EXIT_CODES, Failure},
+    manifests::{self, RbacArguments},
+    scaffold::{self, NewArguments},
     serve::{self, ServeArguments},
     table::{self, Form, TableArguments},
 };
@@ -39,6 +41,12 @@ enum Command {
     },
     /// Prints a table of any resource and keeps it up to date: in place on a terminal, otherwise a line a change.
     Watch(TableArguments),
+    /// Makes an operator from a template: a crate that builds, and whose tests pass at once.
+    New(NewArguments),
+    /// Prints the definition of the sample's resource.
+    Crd,
+    /// Prints the service account and roles that the sample controller needs, from what it declares to do.
+    Rbac(RbacArguments),
     /// Prints the completions of a shell.
     Completions {
         /// The shell.
@@ -58,6 +66,9 @@ impl Program {
             Some(Command::Serve(arguments)) => serve::serve(&arguments).await,
             Some(Command::Get { table, output }) => table::get(&table, output).await,
             Some(Command::Watch(arguments)) => table::watch(&arguments).await,
+            Some(Command::New(arguments)) => scaffold::new(&arguments),
+            Some(Command::Crd) => manifests::crd(),
+            Some(Command::Rbac(arguments)) => manifests::roles(&arguments),
             Some(Command::Completions { shell }) => completions::print(shell),
         }
     }

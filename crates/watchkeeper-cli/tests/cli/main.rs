@@ -1,0 +1,9 @@
+//! The program, run as a program: what it prints, and the code it ends with.
+
+mod demo;
+mod failures;
+mod manifests;
+mod new;
+mod serve;
+mod support;
+mod table;
