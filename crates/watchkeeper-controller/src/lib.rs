@@ -13,6 +13,7 @@
 //! | [`options`] | how a manager runs, in code and from the command line |
 //! | [`http`] | whether it lives, whether it is ready, what it counts |
 //! | [`events`] | telling people what a controller did |
+//! | [`objects`] | what reconcilers do to objects: finalizers, owners, conditions, apply |
 //! | [`rbac`] | what a controller may do: as rules, as manifests, and asked at the start |
 //! | [`rest_metrics`], [`process_metrics`] | requests and the process, under the usual names |
 //! | [`time`] | the clocks, injected |
@@ -31,6 +32,7 @@ pub mod manager;
 mod mapping;
 mod memory;
 pub mod metrics;
+pub mod objects;
 pub mod options;
 mod outcome;
 pub mod predicate;

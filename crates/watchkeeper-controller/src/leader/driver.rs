@@ -183,7 +183,7 @@ impl LeaderElector {
         }
         self.elector.release();
         self.publish();
-        let (time, patience) = (self.time.clone(), self.election.timing.renew_deadline());
+        let (time, patience) = (self.time.clone(), self.patience());
         let is_done = time.within(patience, self.release_steps()).await.is_some();
         if !is_done {
             tracing::warn!(
@@ -214,6 +214,11 @@ impl LeaderElector {
         timing.lease_duration().saturating_sub(timing.renew_deadline())
     }
 
+    /// Half the time a holder has: so that one request that hangs leaves time for another.
+    fn patience(&self) -> Duration {
+        (self.election.timing.renew_deadline() / 2).max(Duration::from_secs(1))
+    }
+
     /// Sends a request for no longer than it is worth waiting for: until it is late, or until leading ends anyway.
     async fn send_while_leading(&mut self, request: Action) -> Option<Action> {
         let leads_until = self.elector.leads_until();
@@ -238,9 +243,8 @@ impl LeaderElector {
         self.elector.outcome(self.time.moment(), outcome)
     }
 
-    /// Sends a request, for half the time a holder has at most: so that one that hangs leaves time for another.
     async fn send(&mut self, request: &Action) -> Outcome {
-        let patience = (self.election.timing.renew_deadline() / 2).max(Duration::from_secs(1));
+        let patience = self.patience();
         let (time, params) = (self.time.clone(), PostParams::default());
         let result = match request {
             Action::Read => {
