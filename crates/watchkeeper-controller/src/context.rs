@@ -29,7 +29,7 @@ struct Inner {
     key: Option<ObjectKey>,
     id: u64,
     freshness: Freshness,
-    signals: Signals,
+    signals: Arc<Signals>,
     /// Made when it is asked for: most reconciles find nothing to write.
     client: OnceLock<Client>,
     cancellation: OnceLock<CancellationToken>,
@@ -45,8 +45,8 @@ pub(crate) struct Shared {
     pub(crate) values: Values,
 }
 
-/// How a run ends.
-#[derive(Debug, Clone)]
+/// How a run ends. Shared as a whole: each clone of a token takes its lock.
+#[derive(Debug)]
 pub(crate) struct Signals {
     /// Nothing new is begun.
     pub(crate) stop: CancellationToken,
@@ -97,14 +97,14 @@ impl Context {
         key: &ObjectKey,
         id: u64,
         freshness: Freshness,
-        signals: &Signals,
+        signals: &Arc<Signals>,
     ) -> Self {
         let inner = Inner {
             shared: Arc::clone(shared),
             key: Some(key.clone()),
             id,
             freshness,
-            signals: signals.clone(),
+            signals: Arc::clone(signals),
             client: OnceLock::new(),
             cancellation: OnceLock::new(),
         };
@@ -121,7 +121,7 @@ impl Context {
             caches: Caches::default(),
             values: Values::new(),
         };
-        let signals = Signals { stop: CancellationToken::new(), abort: CancellationToken::new() };
+        let signals = Arc::new(Signals { stop: CancellationToken::new(), abort: CancellationToken::new() });
         let inner = Inner {
             shared: Arc::new(shared),
             key: None,
@@ -147,8 +147,8 @@ impl Context {
     /// A client whose writes are remembered: the next reconcile of this key does not begin before the controller's
     /// caches show them. See [`Controller::freshness_timeout`](crate::Controller::freshness_timeout).
     ///
-    /// Only writes of kinds that the controller watches count, and of those only the ones that name one object. Reads go
-    /// to the server; [`lister`](Self::lister) reads the cache.
+    /// Only writes of kinds that the controller watches count, and of those only the ones that name one object and whose
+    /// answer arrived. Reads go to the server; [`lister`](Self::lister) reads the cache.
     ///
     /// Every request fails if the controller was given no client.
     pub fn client(&self) -> Client {
@@ -209,7 +209,8 @@ impl Context {
         self.inner.signals.stop.is_cancelled()
     }
 
-    /// Cancelled when this reconcile is dropped before its end: it took too long, or the time to stop is over.
+    /// Cancelled when this reconcile is dropped before its end, because it took too long or the time to stop is over; and
+    /// when the controller has stopped, for what outlives the reconcile.
     ///
     /// For what the reconcile started and does not await: tasks, blocking calls. The reconcile itself is dropped.
     pub fn cancellation(&self) -> CancellationToken {

@@ -307,3 +307,6 @@ impl Note {
             && self.track.is_quiet()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,7 @@
 
 mod options;
 mod reconcile_loop;
+mod signals;
 mod worker;
 
 use std::{any::TypeId, fmt, sync::Arc, time::Duration};
@@ -15,10 +16,13 @@ use watchkeeper_informer::{
 };
 use watchkeeper_workqueue::{Clock, RateLimiter};
 
-use self::options::{Options, default_limiter};
 pub use self::{
     options::{GaveUp, GiveUpReason},
     reconcile_loop::ReconcileLoop,
+};
+use self::{
+    options::{Options, default_limiter},
+    signals::{AskedTwice, EndSignals},
 };
 use crate::{
     Change, HotLoop, HotLoopLimits, Reconciler, Watching,
@@ -167,9 +171,10 @@ impl<K: Object> Controller<K> {
         self
     }
 
-    /// Has everything of its own kind looked at again this often, at low priority.
+    /// Has every object of its own kind looked at again this often, at low priority and whatever a filter says. Never,
+    /// unless said otherwise; what the factory resyncs comes as well, and is filtered.
     pub fn resync_period(mut self, period: Duration) -> Self {
-        self.primary = self.primary.resync_period(period);
+        self.options.resync_period = Some(period).filter(|period| !period.is_zero());
         self
     }
 
@@ -396,12 +401,15 @@ impl<K: Object> Controller<K> {
         ReconcileLoop::new(reconciler, &primary, parts, self.triggers, access, self.limiter, self.options)
     }
 
-    /// Runs until the program is asked to end, by Ctrl-C or SIGTERM: for a program that is one controller.
+    /// Runs until the program is asked to end, by Ctrl-C or SIGTERM: for a program that is one controller. Asked a second
+    /// time, it drops what is still running.
     ///
     /// # Errors
-    /// When a source that is not [optional](Watching::optional) will never be there, and why.
+    /// When a source that is not [optional](Watching::optional) will never be there, and why; or when it was asked to end
+    /// twice.
     pub async fn run<R: Reconciler<K>>(self, reconciler: R) -> Result<(), RunError> {
         let owned = self.owns_factory.then(|| self.factory.clone());
+        let name = self.options.name.to_string();
         let reconcile_loop = self.reconcile_with(reconciler);
         let stop = CancellationToken::new();
         let running = async {
@@ -409,13 +417,15 @@ impl<K: Object> Controller<K> {
             reconcile_loop.run(stop.clone()).await
         };
         let signalled = async {
-            asked_to_end().await;
+            let mut signals = EndSignals::listen();
+            signals.next().await;
             stop.cancel();
-            std::future::pending().await
+            signals.next().await;
         };
         let ended = tokio::select! {
+            biased;
+            () = signalled => Err(RunError::Run { name, source: Box::new(AskedTwice) }),
             ended = running => ended,
-            never = signalled => never,
         };
         if let Some(factory) = owned {
             factory.shutdown().await;
@@ -444,25 +454,6 @@ fn access_of<K: Object>(primary: &InformerSource<K>, sources: &[Part], uses: Vec
         }));
     }
     access
-}
-
-/// Returns when the program is asked to end.
-async fn asked_to_end() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            }
-            return;
-        }
-    }
-    // One that cannot be listened to never comes.
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
-    }
 }
 
 impl<K: Object> fmt::Debug for Controller<K> {

@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    future::pending,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -18,7 +19,7 @@ use watchkeeper_informer::{
     processor::Stopped,
     status::{Status, SyncError},
 };
-use watchkeeper_workqueue::{RateLimiter, WorkQueue};
+use watchkeeper_workqueue::{AddOptions, Cause, Priority, RateLimiter, WorkQueue};
 
 use super::{
     Part,
@@ -202,16 +203,31 @@ impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
         warn!(controller = self.name(), source, status, message, "starts without an optional source");
     }
 
+    /// Queues every key there is, again and again.
+    async fn resync(&self) {
+        let Shared { queue, cache, options, .. } = &*self.shared;
+        let Some(period) = options.resync_period else { return pending().await };
+        let mut next = options.clock.now();
+        loop {
+            // By the clock and not by when the last one was done, so that it does not drift; and never twice at once.
+            next = next.saturating_add(period).max(options.clock.now());
+            options.clock.sleep_until(next).await;
+            for key in cache.keys() {
+                queue.add_with(key, AddOptions::new().priority(Priority::LOW).cause(Cause::Resync));
+            }
+        }
+    }
+
     async fn work(&self, stop: CancellationToken) -> Result<(), Ended> {
         let shared = &self.shared;
-        let signals = Signals { stop: stop.child_token(), abort: CancellationToken::new() };
+        let signals = Arc::new(Signals { stop: stop.child_token(), abort: CancellationToken::new() });
         // Whoever drops this future ends the workers too.
         let _ending = (signals.stop.clone().drop_guard(), signals.abort.clone().drop_guard());
         let (alive, mut all_ended) = mpsc::channel::<()>(1);
         let spawn: Arc<dyn Spawn> =
             shared.options.spawn.clone().unwrap_or_else(|| Arc::new(Handle::current()));
         for _ in 0..shared.options.workers {
-            let (shared, signals, alive) = (Arc::clone(shared), signals.clone(), alive.clone());
+            let (shared, signals, alive) = (Arc::clone(shared), Arc::clone(&signals), alive.clone());
             spawn.spawn(Box::pin(async move {
                 worker::work(&shared, &signals).await;
                 // Not before everything of it is gone.
@@ -223,6 +239,7 @@ impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
             biased;
             () = signals.stop.cancelled() => {}
             _ = all_ended.recv() => return Err(Ended::WorkersGone),
+            () = self.resync() => {}
         }
         let clock = &shared.options.clock;
         let deadline = clock.sleep_until(clock.now().saturating_add(shared.options.stop_within));

@@ -1,6 +1,12 @@
 //! One worker: takes a key, has it reconciled, sees to what becomes of it.
 
-use std::{any::Any, future::pending, panic::AssertUnwindSafe, sync::atomic::Ordering, time::Duration};
+use std::{
+    any::Any,
+    future::pending,
+    panic::AssertUnwindSafe,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use futures_util::FutureExt as _;
 use tracing::{Instrument as _, debug, error, info_span, warn};
@@ -20,7 +26,7 @@ use crate::{
 };
 
 /// Works until it is asked to stop.
-pub(super) async fn work<K: Object, R: Reconciler<K>>(shared: &Shared<K, R>, signals: &Signals) {
+pub(super) async fn work<K: Object, R: Reconciler<K>>(shared: &Shared<K, R>, signals: &Arc<Signals>) {
     loop {
         let item = tokio::select! {
             biased;
@@ -51,7 +57,7 @@ enum Said {
 
 async fn process<K: Object, R: Reconciler<K>>(
     shared: &Shared<K, R>,
-    signals: &Signals,
+    signals: &Arc<Signals>,
     item: Item<'_, ObjectKey>,
 ) {
     let freshness = match shared.memory.begin(item.key(), item.causes()) {

@@ -1,6 +1,6 @@
 //! Keys from the events of an informer.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use watchkeeper_informer::{
@@ -33,7 +33,6 @@ pub(crate) struct InformerSource<W: Object> {
     /// The namespaces it is of; none for all of them.
     namespaces: Option<Vec<Arc<str>>>,
     is_optional: bool,
-    resync_period: Option<Duration>,
 }
 
 impl<W: Object> InformerSource<W> {
@@ -42,7 +41,6 @@ impl<W: Object> InformerSource<W> {
         resource: ResourceId,
         rule: Rule<W>,
         is_optional: bool,
-        resync_period: Option<Duration>,
     ) -> Self {
         let parts = informer.monitors();
         let namespaces = parts.into_iter().map(|(namespace, _)| namespace).collect();
@@ -57,7 +55,6 @@ impl<W: Object> InformerSource<W> {
             rule: Arc::new(rule),
             namespaces,
             is_optional,
-            resync_period,
         }
     }
 
@@ -107,8 +104,7 @@ impl<W: Object> Source for InformerSource<W> {
     }
 
     fn connect(&self, feed: Feed) -> Result<Box<dyn Connection>, Stopped> {
-        let mut options = ListenerOptions::new(format!("{} for {}", self.rule.kind, feed.queue.name()));
-        options.resync_period = self.resync_period;
+        let options = ListenerOptions::new(format!("{} for {}", self.rule.kind, feed.queue.name()));
         let delivery = Delivery { feed, rule: Arc::clone(&self.rule) };
         let handler = move |event: &Event<W>| delivery.deliver(Change::of(event));
         let registration = self.informer.add_handler_with(handler, options)?;

@@ -1,6 +1,6 @@
 //! How a kind is watched.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 use kube_core::DynamicObject;
 use serde::de::DeserializeOwned;
@@ -35,7 +35,6 @@ pub struct Watching<W: Object> {
     kind: Arc<str>,
     predicate: Option<Arc<dyn Predicate<W>>>,
     is_optional: bool,
-    resync_period: Option<Duration>,
 }
 
 impl<W> Watching<W>
@@ -111,12 +110,6 @@ impl<W: Object> Watching<W> {
         self
     }
 
-    /// Has everything looked at again this often, at low priority. By default as often as the factory says.
-    pub fn resync_period(mut self, period: Duration) -> Self {
-        self.resync_period = Some(period);
-        self
-    }
-
     fn typed(informer: MakeInformer<W>) -> Self
     where
         W::DynamicType: Default,
@@ -125,19 +118,19 @@ impl<W: Object> Watching<W> {
         let resource =
             ResourceId { group: W::group(&kind).into_owned(), plural: W::plural(&kind).into_owned() };
         let kind = Arc::from(&*W::kind(&kind));
-        Self { informer, resource, kind, predicate: None, is_optional: false, resync_period: None }
+        Self { informer, resource, kind, predicate: None, is_optional: false }
     }
 
     fn dynamic(resource: &GroupVersionResource, informer: MakeInformer<W>) -> Self {
         let kind = Arc::from(resource.resource.as_str());
         let resource = ResourceId { group: resource.group.clone(), plural: resource.resource.clone() };
-        Self { informer, resource, kind, predicate: None, is_optional: false, resync_period: None }
+        Self { informer, resource, kind, predicate: None, is_optional: false }
     }
 
     pub(crate) fn into_source(self, factory: &SharedInformerFactory, role: Role<W>) -> InformerSource<W> {
-        let Self { informer, resource, kind, predicate, is_optional, resync_period } = self;
+        let Self { informer, resource, kind, predicate, is_optional } = self;
         let rule = Rule { role, predicate, kind };
-        InformerSource::new(informer(factory), resource, rule, is_optional, resync_period)
+        InformerSource::new(informer(factory), resource, rule, is_optional)
     }
 
     pub(crate) fn kind(&self) -> &Arc<str> {
@@ -151,7 +144,6 @@ impl<W: Object> fmt::Debug for Watching<W> {
             .field("kind", &self.kind)
             .field("is_filtered", &self.predicate.is_some())
             .field("is_optional", &self.is_optional)
-            .field("resync_period", &self.resync_period)
             .finish_non_exhaustive()
     }
 }

@@ -2,25 +2,24 @@
 
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
 };
 
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
-use kube_client::api::PostParams;
+use kube_client::api::{Patch, PatchParams, PostParams};
+use parking_lot::Mutex;
 use serde_json::json;
-use watchkeeper_controller::{
-    Action, Context, Controller, GiveUpReason, ReconcileError, Request, Triggers,
-};
+use watchkeeper_controller::{Action, Context, Controller, GiveUpReason, ReconcileError, Request, Triggers};
 
 use crate::support::*;
 
 /// Tries of one key, by when they began and how often it had failed.
 fn tries(log: &Log, key: &str, began: Duration) -> Vec<(u128, u32)> {
     let of_key = log.all().into_iter().filter(|seen| seen.key == key);
-    of_key.map(|seen| ((seen.at - began).as_millis(), seen.failures)).collect()
+    of_key.map(|seen| (millis_between(began, seen.at), seen.failures)).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -68,21 +67,23 @@ async fn a_key_is_given_up_after_five_retries_and_reported_and_looked_at_again_w
         noted.note(&request);
         async move { Err::<Action, _>(ReconcileError::new("cannot be done")) }
     };
-    let controller = Controller::<ConfigMap>::new(server.client()).named("pods").retry_limit(5).on_give_up(move |gave_up| {
-        let GiveUpReason::Error(error) = &gave_up.reason else { panic!("{gave_up:?}") };
-        let report = format!("{} {} {} {error}", gave_up.controller, gave_up.key, gave_up.tries);
-        reports.lock().unwrap().push(report);
-    });
+    let controller = Controller::<ConfigMap>::new(server.client()).named("pods").retry_limit(5).on_give_up(
+        move |gave_up| {
+            let GiveUpReason::Error(error) = &gave_up.reason else { panic!("{gave_up:?}") };
+            let report = format!("{} {} {} {error}", gave_up.controller, gave_up.key, gave_up.tries);
+            reports.lock().push(report);
+        },
+    );
     let running = started(controller.reconcile_with(reconcile)).await;
     tokio::time::sleep(ms(600_000)).await;
-    given_up.lock().unwrap().clear();
+    given_up.lock().clear();
     log.take();
 
     create(&maps, &map("a")).await;
     tokio::time::sleep(ms(3_600_000)).await;
     let failures: Vec<_> = log.take().into_iter().map(|seen| seen.failures).collect();
     assert_eq!(failures, [0, 1, 2, 3, 4, 5]);
-    assert_eq!(*given_up.lock().unwrap(), ["pods default/a 6 cannot be done"]);
+    assert_eq!(*given_up.lock(), ["pods default/a 6 cannot be done"]);
 
     patch(&maps, "a", json!({"data": {"k": "v"}})).await;
     settle().await;
@@ -104,14 +105,15 @@ async fn a_terminal_error_is_reported_and_not_tried_again() {
     };
     let controller = Controller::<ConfigMap>::new(server.client())
         .channel(&triggers)
-        .on_give_up(move |gave_up| reported.lock().unwrap().push((gave_up.key.to_string(), gave_up.tries)));
+        .on_give_up(move |gave_up| reported.lock().push((gave_up.key.to_string(), gave_up.tries)));
     let running = started(controller.reconcile_with(reconcile)).await;
-    (log.take(), reports.lock().unwrap().clear());
+    log.take();
+    reports.lock().clear();
     triggers.send(key("default/a"), because("test"));
     tokio::time::sleep(ms(3_600_000)).await;
     running.stop().await;
     assert_eq!(log.take_keys(), ["default/a"]);
-    assert_eq!(*reports.lock().unwrap(), [("default/a".to_owned(), 1)]);
+    assert_eq!(*reports.lock(), [("default/a".to_owned(), 1)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -174,10 +176,12 @@ async fn a_panic_is_a_failure_of_its_key_and_the_worker_goes_on() {
             }
         }
     };
-    let controller =
-        Controller::<ConfigMap>::new(server.client()).channel(&triggers).retry_limit(2).on_give_up(move |gave_up| {
+    let controller = Controller::<ConfigMap>::new(server.client())
+        .channel(&triggers)
+        .retry_limit(2)
+        .on_give_up(move |gave_up| {
             let GiveUpReason::Panic(message) = gave_up.reason else { panic!("{gave_up:?}") };
-            reported.lock().unwrap().push(message.to_owned());
+            reported.lock().push(message.to_owned());
             panic!("and the hook panics too");
         });
     let running = started(controller.reconcile_with(reconcile)).await;
@@ -191,7 +195,7 @@ async fn a_panic_is_a_failure_of_its_key_and_the_worker_goes_on() {
     let (good, bad): (Vec<_>, Vec<_>) = log.take().into_iter().partition(|seen| seen.key == "default/good");
     assert_eq!(bad.into_iter().map(|seen| seen.failures).collect::<Vec<_>>(), [0, 1, 2]);
     assert_eq!(good.len(), 2);
-    assert_eq!(*reports.lock().unwrap(), ["(no message)"]);
+    assert_eq!(*reports.lock(), ["(no message)"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -205,7 +209,7 @@ async fn a_reconcile_that_takes_too_long_is_dropped_and_tried_again() {
     let reconcile = move |request: Request<ConfigMap>, ctx: Context| {
         noted.note(&request);
         let is_stuck = request.name() == "slow" && request.failures == 0;
-        kept.lock().unwrap().push((request.key.to_string(), ctx.cancellation()));
+        kept.lock().push((request.key.to_string(), ctx.cancellation()));
         async move {
             if is_stuck {
                 std::future::pending::<()>().await;
@@ -217,16 +221,18 @@ async fn a_reconcile_that_takes_too_long_is_dropped_and_tried_again() {
     let controller = Controller::<ConfigMap>::new(server.client()).channel(&triggers).timeout(ms(1_000));
     let running = started(controller.reconcile_with(reconcile)).await;
     tokio::time::sleep(ms(60_000)).await;
-    (log.take(), tokens.lock().unwrap().clear());
+    log.take();
+    tokens.lock().clear();
     let began = log.now();
     triggers.send(key("default/slow"), because("test"));
     tokio::time::sleep(ms(10_000)).await;
+    let cancelled: Vec<_> = tokens.lock().iter().map(|(_, token)| token.is_cancelled()).collect();
     running.stop().await;
     let seen = tries(&log, "default/slow", began);
     assert_eq!(seen.len(), 2, "{seen:?}");
     assert!((1_005..=1_007).contains(&seen[1].0) && seen[1].1 == 1, "{seen:?}");
-    let cancelled: Vec<_> = tokens.lock().unwrap().iter().map(|(_, token)| token.is_cancelled()).collect();
     assert_eq!(cancelled, [true, false], "told to what was dropped, and to nothing else");
+    assert!(tokens.lock()[1].1.is_cancelled(), "what outlives the controller is told too");
 }
 
 #[tokio::test(start_paused = true)]
@@ -245,7 +251,7 @@ async fn an_edit_of_the_desired_state_does_not_wait_for_the_backoff_and_a_status
     tokio::time::sleep(ms(500_000)).await; // the backoff is now of minutes
     log.take();
     let status = json!({"status": {"replicas": 1}});
-    api.patch_status("web", &Default::default(), &kube_client::api::Patch::Merge(status)).await.unwrap();
+    api.patch_status("web", &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
     settle().await;
     assert_eq!(log.take().len(), 0);
     patch(&api, "web", json!({"spec": {"replicas": 2}})).await;

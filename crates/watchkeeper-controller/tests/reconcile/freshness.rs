@@ -1,20 +1,21 @@
 //! A reconcile begins when the caches show what was written before it.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube_client::{
-    Api, Client,
+    Api,
     api::{DeleteParams, PostParams},
 };
+use parking_lot::Mutex;
 use serde_json::json;
+use watchkeeper_apiserver::ApiServer;
 use watchkeeper_controller::{Action, Context, Controller, Freshness, ReconcileError, Request, Triggers};
 use watchkeeper_informer::{SharedInformerFactory, factory::Scope};
 
 use crate::support::*;
+
+type Configure = fn(Controller<ConfigMap>) -> Controller<ConfigMap>;
 
 /// What a reconcile of `default/a` writes first.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,8 +34,12 @@ async fn write(what: Write, ctx: &Context) -> Result<(), ReconcileError> {
     let maps = maps(&ctx.client());
     let change = json!({"data": {"k": "new"}});
     match what {
-        Write::Change => _ = patch(&maps, "a", change).await,
-        Write::ChangeUntracked => _ = patch(&crate::support::maps(&ctx.untracked_client()), "a", change).await,
+        Write::Change => {
+            patch(&maps, "a", change).await;
+        }
+        Write::ChangeUntracked => {
+            patch(&crate::support::maps(&ctx.untracked_client()), "a", change).await;
+        }
         Write::ChangeTried => {
             let params = kube_client::api::PatchParams { dry_run: true, ..Default::default() };
             maps.patch("a", &params, &kube_client::api::Patch::Merge(change)).await?;
@@ -65,10 +70,10 @@ struct Look {
 }
 
 struct Scene {
-    client: Client,
+    /// Its watches end with it.
+    server: ApiServer,
     triggers: Triggers,
     looks: Arc<Mutex<Vec<Look>>>,
-    delay: Arc<Mutex<Duration>>,
     log: Log,
     began: Arc<Mutex<Duration>>,
     running: Running,
@@ -95,19 +100,19 @@ impl Scene {
             clock.note(&request);
             let (noted, clock, origin) = (Arc::clone(&noted), clock.clone(), Arc::clone(&origin));
             async move {
-                let began = *origin.lock().unwrap();
+                let began = *origin.lock();
                 if request.name() != "a" || began.is_zero() {
                     return Ok::<_, ReconcileError>(Action::done());
                 }
                 let a = request.object.as_ref();
                 let look = Look {
-                    at: (clock.now() - began).as_millis(),
+                    at: clock.since(began),
                     freshness: ctx.freshness(),
                     a: a.map(|a| a.data.as_ref().is_some_and(|data| data["k"] == "new")),
                     has_b: ctx.lister::<ConfigMap>()?.get("default/b").is_ok(),
                 };
                 let is_first = {
-                    let mut looks = noted.lock().unwrap();
+                    let mut looks = noted.lock();
                     looks.push(look);
                     looks.len() == 1
                 };
@@ -119,9 +124,9 @@ impl Scene {
         };
         let controller = configure(Controller::<ConfigMap>::on(&factory).channel(&triggers));
         let running = started(controller.reconcile_with(reconcile)).await;
-        *late.lock().unwrap() = delay;
-        *began.lock().unwrap() = log.now();
-        Self { client, triggers, looks, delay: late, log, began, running }
+        *late.lock() = delay;
+        *began.lock() = log.now();
+        Self { server, triggers, looks, log, began, running }
     }
 
     /// Has `default/a` looked at now, and again 100 ms later; returns the looks of the time after.
@@ -133,12 +138,12 @@ impl Scene {
         self.triggers.send(key("default/other"), because("of another key"));
         tokio::time::sleep(time).await;
         let others: Vec<_> = self.log.take().into_iter().filter(|seen| seen.key == "default/other").collect();
-        let began = *self.began.lock().unwrap();
-        let others: Vec<_> = others.into_iter().map(|seen| (seen.at - began).as_millis()).collect();
+        let began = *self.began.lock();
+        let others: Vec<_> = others.into_iter().map(|seen| millis_between(began, seen.at)).collect();
         assert_eq!(others, [100], "the worker goes on with other keys");
         self.running.stop().await;
-        drop((self.client, self.delay));
-        std::mem::take(&mut *self.looks.lock().unwrap())
+        drop(self.server);
+        std::mem::take(&mut *self.looks.lock())
     }
 }
 
@@ -206,7 +211,7 @@ async fn the_wait_has_an_end_and_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_waited_for_that_no_cache_will_show_or_nobody_wants() {
-    let cases: [(Write, fn(Controller<ConfigMap>) -> Controller<ConfigMap>); 6] = [
+    let cases: [(Write, Configure); 6] = [
         (Write::Nothing, |controller| controller),
         (Write::ChangeTried, |controller| controller),
         (Write::ChangeUnwatched, |controller| controller),
@@ -225,7 +230,8 @@ async fn nothing_is_waited_for_that_no_cache_will_show_or_nobody_wants() {
 async fn a_write_in_a_namespace_that_the_cache_is_not_of_is_not_waited_for() {
     let server = server();
     let client = server.client();
-    let factory = SharedInformerFactory::builder(client.clone()).scope(Scope::namespace("kube-system")).build();
+    let factory =
+        SharedInformerFactory::builder(client.clone()).scope(Scope::namespace("kube-system")).build();
     let triggers = Triggers::new();
     let log = Log::new();
     let noted = log.clone();
@@ -246,6 +252,6 @@ async fn a_write_in_a_namespace_that_the_cache_is_not_of_is_not_waited_for() {
         tokio::time::sleep(ms(10)).await;
     }
     running.stop().await;
-    let at: Vec<_> = log.take().into_iter().map(|seen| (seen.at - began).as_millis()).collect();
+    let at: Vec<_> = log.take().into_iter().map(|seen| millis_between(began, seen.at)).collect();
     assert_eq!(at, [0, 10, 20]);
 }

@@ -3,20 +3,23 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use k8s_openapi::api::core::v1::ConfigMap;
+use parking_lot::Mutex;
 use serde_json::json;
 use watchkeeper_controller::{
-    Action, Context, Controller, HotLoop, HotLoopLimits, ReconcileError, Request, predicate::generation_changed,
+    Action, Context, Controller, HotLoop, HotLoopLimits, ReconcileError, Request,
+    predicate::generation_changed,
 };
 
 use crate::support::*;
 
+type Configure = fn(Controller<ConfigMap>) -> Controller<ConfigMap>;
 type Found = Arc<Mutex<Vec<HotLoop>>>;
 
 /// A controller of config maps that tells what it finds.
@@ -25,12 +28,12 @@ fn telling(client: kube_client::Client) -> (Controller<ConfigMap>, Found) {
     let tell = Arc::clone(&found);
     let controller = Controller::<ConfigMap>::new(client)
         .named("maps")
-        .on_hot_loop(move |hot_loop| tell.lock().unwrap().push(hot_loop.clone()));
+        .on_hot_loop(move |hot_loop| tell.lock().push(hot_loop.clone()));
     (controller, found)
 }
 
 fn taken(found: &Found) -> Vec<HotLoop> {
-    std::mem::take(&mut found.lock().unwrap())
+    std::mem::take(&mut found.lock())
 }
 
 #[tokio::test(start_paused = true)]
@@ -44,7 +47,7 @@ async fn a_key_that_is_woken_by_its_own_writes_is_named_once_with_the_evidence()
     // A heartbeat in the object itself: each write is a change, and each change a reason to write.
     let reconcile = move |request: Request<ConfigMap>, ctx: Context| {
         let now = clock.fetch_add(1, Ordering::Relaxed);
-        let beats = request.name() == "hot" && *switch.lock().unwrap();
+        let beats = request.name() == "hot" && *switch.lock();
         async move {
             if beats {
                 tokio::time::sleep(ms(500)).await;
@@ -70,9 +73,9 @@ async fn a_key_that_is_woken_by_its_own_writes_is_named_once_with_the_evidence()
          configmaps, of which 0 changed nothing"
     );
 
-    *is_on.lock().unwrap() = false;
+    *is_on.lock() = false;
     tokio::time::sleep(Duration::from_mins(2)).await;
-    *is_on.lock().unwrap() = true;
+    *is_on.lock() = true;
     patch(&maps(&client), "hot", json!({"data": {"edited": "yes"}})).await;
     tokio::time::sleep(Duration::from_mins(2)).await;
     assert_eq!(taken(&found).len(), 1, "after a quiet window it is news again");
@@ -147,7 +150,7 @@ async fn limits_are_the_users_and_nobody_looks_when_told_not_to() {
         Ok::<_, ReconcileError>(Action::done())
     };
     create(&maps(&client), &map("hot")).await;
-    let cases: [(fn(Controller<ConfigMap>) -> Controller<ConfigMap>, Option<u32>); 4] = [
+    let cases: [(Configure, Option<u32>); 4] = [
         (|controller| controller.hot_loops(HotLoopLimits::new(3, Duration::from_secs(10))), Some(3)),
         (|controller| controller.hot_loops(HotLoopLimits::new(30, Duration::from_secs(10))), None),
         (Controller::without_hot_loops, None),

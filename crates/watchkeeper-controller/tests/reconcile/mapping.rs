@@ -71,11 +71,10 @@ async fn an_owner_in_another_group_or_in_no_namespace_is_told_apart() {
     let namespaces = Log::new();
     let of_namespaces = Controller::<Namespace>::new(client.clone()).owns::<ConfigMap>();
     let of_namespaces = started(of_namespaces.reconcile_with(namespaces.noting())).await;
-    (log.take(), namespaces.take());
+    log.take();
+    namespaces.take();
 
-    let reference = |api_version: &str, kind: &str| {
-        json!({"apiVersion": api_version, "kind": kind, "name": "x", "uid": "u", "controller": true})
-    };
+    let reference = |api_version: &str, kind: &str| json!({"apiVersion": api_version, "kind": kind, "name": "x", "uid": "u", "controller": true});
     let cases = [
         ("same-group-other-version", reference("example.com/v9", "Foo"), vec!["default/x"], vec![]),
         ("other-group", reference("example.org/v1", "Foo"), vec![], vec![]),
@@ -87,10 +86,14 @@ async fn an_owner_in_another_group_or_in_no_namespace_is_told_apart() {
         map.metadata.owner_references = Some(vec![serde_json::from_value(owner).unwrap()]);
         create(&maps(&client), &map).await;
         settle().await;
-        assert_eq!((log.take_keys(), namespaces.take_keys()), (
-            foos.into_iter().map(String::from).collect(),
-            of_cluster.into_iter().map(String::from).collect(),
-        ), "{name}");
+        assert_eq!(
+            (log.take_keys(), namespaces.take_keys()),
+            (
+                foos.into_iter().map(String::from).collect(),
+                of_cluster.into_iter().map(String::from).collect(),
+            ),
+            "{name}"
+        );
     }
     of_foos.stop().await;
     of_namespaces.stop().await;
@@ -165,17 +168,24 @@ async fn triggers_wait_for_a_controller_and_go_to_each_and_to_none_that_is_gone(
     triggers.send(key("default/early"), because("first"));
     triggers.send(key("default/early"), because("second"));
     let (one, two) = (Log::new(), Log::new());
-    let make = |log: &Log| Controller::<ConfigMap>::new(server.client()).channel(&triggers).reconcile_with(log.noting());
+    let make = |log: &Log| {
+        Controller::<ConfigMap>::new(server.client()).channel(&triggers).reconcile_with(log.noting())
+    };
     let first = started(make(&one)).await;
-    assert_eq!(one.take().last().map(|seen| (seen.key.clone(), seen.causes.clone())),
-        Some(("default/early".to_owned(), "first".to_owned())));
+    assert_eq!(
+        one.take().last().map(|seen| (seen.key.clone(), seen.causes.clone())),
+        Some(("default/early".to_owned(), "first".to_owned()))
+    );
     let second = Arc::new(make(&two));
     let running = Running::start(&second);
     settle().await;
     two.take();
     triggers.send(key("default/late"), because("test"));
     settle().await;
-    assert_eq!((one.take_keys(), two.take_keys()), (vec!["default/late".into()], vec!["default/late".to_owned()]));
+    assert_eq!(
+        (one.take_keys(), two.take_keys()),
+        (vec!["default/late".into()], vec!["default/late".to_owned()])
+    );
     running.stop().await;
     drop(second);
     first.stop().await;
@@ -219,6 +229,8 @@ async fn only_changes_that_a_filter_admits_are_looked_at() {
     owning.stop().await;
 }
 
+type Admits = Box<dyn Fn(Change<'_, ConfigMap>) -> bool>;
+
 /// An object with this metadata.
 fn with(metadata: serde_json::Value) -> Arc<ConfigMap> {
     let metadata: ObjectMeta = serde_json::from_value(metadata).unwrap();
@@ -227,11 +239,12 @@ fn with(metadata: serde_json::Value) -> Arc<ConfigMap> {
 
 #[test]
 fn each_predicate_admits_what_it_says() {
-    let base = || with(json!({"name": "a", "generation": 1, "resourceVersion": "1", "labels": {"app": "web"}}));
+    let base =
+        || with(json!({"name": "a", "generation": 1, "resourceVersion": "1", "labels": {"app": "web"}}));
     let update = |new: serde_json::Value| Event::Updated { old: base(), new: with(new) };
     let deleted = Deleted { object: base(), last_seen: base(), final_state_unknown: false };
     let label = |value: &str| labels_match(Expression::Equal("app".into(), value.into()).into());
-    let is = |predicate: Box<dyn Fn(Change<'_, ConfigMap>) -> bool>| predicate;
+    let is = |predicate: Admits| predicate;
     let predicates = [
         ("generation", is(Box::new(|change| generation_changed().admits(change)))),
         ("version", is(Box::new(|change| resource_version_changed().admits(change)))),
@@ -240,27 +253,73 @@ fn each_predicate_admits_what_it_says() {
         ("finalizers", is(Box::new(|change| finalizers_changed().admits(change)))),
         ("app=web", is(Box::new(move |change| label("web").admits(change)))),
         ("app=db", is(Box::new(move |change| label("db").admits(change)))),
-        ("not labels", is(Box::new(|change| Predicate::<ConfigMap>::negated(labels_changed()).admits(change)))),
-        ("labels and annotations", is(Box::new(|change| {
-            Predicate::<ConfigMap>::and(labels_changed(), annotations_changed()).admits(change)
-        }))),
-        ("labels or annotations", is(Box::new(|change| {
-            Predicate::<ConfigMap>::or(labels_changed(), annotations_changed()).admits(change)
-        }))),
+        (
+            "not labels",
+            is(Box::new(|change| Predicate::<ConfigMap>::negated(labels_changed()).admits(change))),
+        ),
+        (
+            "labels and annotations",
+            is(Box::new(|change| {
+                Predicate::<ConfigMap>::and(labels_changed(), annotations_changed()).admits(change)
+            })),
+        ),
+        (
+            "labels or annotations",
+            is(Box::new(|change| {
+                Predicate::<ConfigMap>::or(labels_changed(), annotations_changed()).admits(change)
+            })),
+        ),
     ];
     let cases = [
-        (Event::Added { object: base(), is_initial: true }, "generation version labels annotations finalizers app=web labels-and-annotations labels-or-annotations"),
-        (Event::Added { object: base(), is_initial: false }, "generation version labels annotations finalizers app=web labels-and-annotations labels-or-annotations"),
-        (Event::Deleted(deleted), "generation version labels annotations finalizers app=web labels-and-annotations labels-or-annotations"),
+        (
+            Event::Added { object: base(), is_initial: true },
+            "generation version labels annotations finalizers app=web labels-and-annotations labels-or-annotations",
+        ),
+        (
+            Event::Added { object: base(), is_initial: false },
+            "generation version labels annotations finalizers app=web labels-and-annotations labels-or-annotations",
+        ),
+        (
+            Event::Deleted(deleted),
+            "generation version labels annotations finalizers app=web labels-and-annotations labels-or-annotations",
+        ),
         (Event::Synced(base()), "app=web not-labels"),
-        (update(json!({"generation": 2, "resourceVersion": "2", "labels": {"app": "web"}})), "generation version app=web not-labels"),
-        (update(json!({"generation": 1, "resourceVersion": "2", "labels": {"app": "web"}})), "version app=web not-labels"),
-        (update(json!({"resourceVersion": "2", "labels": {"app": "web"}})), "generation version app=web not-labels"),
-        (update(json!({"generation": 1, "resourceVersion": "2", "labels": {"app": "db"}})), "version labels app=web app=db labels-or-annotations"),
-        (update(json!({"generation": 1, "resourceVersion": "2"})), "version labels app=web labels-or-annotations"),
-        (update(json!({"generation": 1, "resourceVersion": "2", "labels": {"app": "web"}, "annotations": {"a": "b"}})), "version annotations app=web not-labels labels-or-annotations"),
-        (update(json!({"generation": 1, "resourceVersion": "2", "labels": {}, "annotations": {"a": "b"}})), "version labels annotations app=web labels-and-annotations labels-or-annotations"),
-        (update(json!({"generation": 1, "resourceVersion": "2", "labels": {"app": "web"}, "finalizers": ["a/b"]})), "version finalizers app=web not-labels"),
+        (
+            update(json!({"generation": 2, "resourceVersion": "2", "labels": {"app": "web"}})),
+            "generation version app=web not-labels",
+        ),
+        (
+            update(json!({"generation": 1, "resourceVersion": "2", "labels": {"app": "web"}})),
+            "version app=web not-labels",
+        ),
+        (
+            update(json!({"resourceVersion": "2", "labels": {"app": "web"}})),
+            "generation version app=web not-labels",
+        ),
+        (
+            update(json!({"generation": 1, "resourceVersion": "2", "labels": {"app": "db"}})),
+            "version labels app=web app=db labels-or-annotations",
+        ),
+        (
+            update(json!({"generation": 1, "resourceVersion": "2"})),
+            "version labels app=web labels-or-annotations",
+        ),
+        (
+            update(
+                json!({"generation": 1, "resourceVersion": "2", "labels": {"app": "web"}, "annotations": {"a": "b"}}),
+            ),
+            "version annotations app=web not-labels labels-or-annotations",
+        ),
+        (
+            update(json!({"generation": 1, "resourceVersion": "2", "labels": {}, "annotations": {"a": "b"}})),
+            "version labels annotations app=web labels-and-annotations labels-or-annotations",
+        ),
+        (
+            update(
+                json!({"generation": 1, "resourceVersion": "2", "labels": {"app": "web"}, "finalizers": ["a/b"]}),
+            ),
+            "version finalizers app=web not-labels",
+        ),
     ];
     for (event, expected) in &cases {
         let admitted: Vec<String> = predicates

@@ -1,13 +1,10 @@
 //! The whole loop against what it promises, on random histories.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::ObjectMeta;
+use parking_lot::Mutex;
 use proptest::prelude::*;
 use watchkeeper_client::list_watch::{ScriptedSource, WatchHandle, WatchScript};
 use watchkeeper_controller::{Action, Context, Controller, ReconcileError, Request, Triggers};
@@ -155,7 +152,7 @@ async fn play(workers: usize, steps: Vec<Step>, courses: Vec<Course>) -> Result<
             failures: request.failures,
         };
         let index = {
-            let ran_so_far = &mut noted.lock().unwrap().ran;
+            let ran_so_far = &mut noted.lock().ran;
             ran_so_far.push(ran);
             ran_so_far.len() - 1
         };
@@ -163,11 +160,12 @@ async fn play(workers: usize, steps: Vec<Step>, courses: Vec<Course>) -> Result<
         let course = courses.get(index).copied().unwrap_or(Course { takes: 0, ends: Ends::Well });
         async move {
             tokio::time::sleep(ms(course.takes.into())).await;
-            noted.lock().unwrap().ran[index].ended = Some(time.now());
+            noted.lock().ran[index].ended = Some(time.now());
             match course.ends {
                 Ends::Well => Ok(Action::done()),
                 Ends::WithAnError => Err(ReconcileError::new("as scripted")),
-                Ends::WithAPanic => panic!("as scripted"),
+                // A panic without the noise of its hook.
+                Ends::WithAPanic => std::panic::resume_unwind(Box::new("as scripted")),
                 Ends::WithAConflict => Err(ReconcileError::conflict("as scripted")),
                 Ends::ByAskingForMore => Ok(Action::requeue_after(ms(50))),
             }
@@ -178,7 +176,7 @@ async fn play(workers: usize, steps: Vec<Step>, courses: Vec<Course>) -> Result<
         .channel(&triggers)
         .workers(workers)
         .retry_limit(RETRIES)
-        .on_give_up(move |it| gave_up.lock().unwrap().given_up.push((number(it.key), it.tries)));
+        .on_give_up(move |it| gave_up.lock().given_up.push((number(it.key), it.tries)));
     let running = started(controller.reconcile_with(reconcile)).await;
 
     let mut outside = Outside { version: 1, ..Outside::default() };
@@ -190,7 +188,7 @@ async fn play(workers: usize, steps: Vec<Step>, courses: Vec<Course>) -> Result<
     }
     tokio::time::sleep(Duration::from_hours(1)).await;
     running.stop().await;
-    let world = world.lock().unwrap();
+    let world = world.lock();
     check(&world, &outside, workers)
 }
 

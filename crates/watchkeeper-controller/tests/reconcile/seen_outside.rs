@@ -1,14 +1,11 @@
-//! Metrics and logs.
+//! Metrics.
 
-use std::{
-    io,
-    sync::{Arc, Mutex},
-};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube_client::api::PostParams;
 use prometheus_client::registry::Registry;
 use serde_json::json;
-use tracing_subscriber::fmt::MakeWriter;
 use watchkeeper_controller::{
     Action, Context, Controller, ReconcileError, Request, Triggers, metrics::ControllerMetrics,
 };
@@ -19,6 +16,40 @@ use crate::support::*;
 fn value(text: &str, series: &str) -> Option<f64> {
     text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
 }
+
+/// Series that are there before anything happens.
+const ZERO_AT_FIRST: [&str; 11] = [
+    "controller_runtime_reconcile_total{controller=\"maps\",result=\"success\"}",
+    "controller_runtime_reconcile_total{controller=\"maps\",result=\"error\"}",
+    "controller_runtime_reconcile_total{controller=\"maps\",result=\"requeue\"}",
+    "controller_runtime_reconcile_total{controller=\"maps\",result=\"requeue_after\"}",
+    "controller_runtime_reconcile_errors_total{controller=\"maps\"}",
+    "controller_runtime_terminal_reconcile_errors_total{controller=\"maps\"}",
+    "controller_runtime_reconcile_panics_total{controller=\"maps\"}",
+    "controller_runtime_reconcile_timeouts_total{controller=\"maps\"}",
+    "controller_runtime_reconcile_time_seconds_count{controller=\"maps\"}",
+    "controller_runtime_active_workers{controller=\"maps\"}",
+    "workqueue_depth{name=\"maps\"}",
+];
+
+/// What they are at the end.
+const AT_LAST: [(&str, f64); 15] = [
+    ("controller_runtime_reconcile_total{controller=\"maps\",result=\"error\"}", 7.0),
+    ("controller_runtime_reconcile_total{controller=\"maps\",result=\"requeue\"}", 1.0),
+    ("controller_runtime_reconcile_total{controller=\"maps\",result=\"requeue_after\"}", 1.0),
+    ("controller_runtime_reconcile_errors_total{controller=\"maps\"}", 7.0),
+    ("controller_runtime_terminal_reconcile_errors_total{controller=\"maps\"}", 1.0),
+    ("controller_runtime_reconcile_panics_total{controller=\"maps\"}", 2.0),
+    ("controller_runtime_reconcile_timeouts_total{controller=\"maps\"}", 2.0),
+    ("controller_runtime_max_concurrent_reconciles{controller=\"maps\"}", 2.0),
+    ("controller_runtime_active_workers{controller=\"maps\"}", 0.0),
+    ("watchkeeper_reconcile_conflicts_total{controller=\"maps\"}", 1.0),
+    ("watchkeeper_reconcile_given_up_total{controller=\"maps\"}", 3.0),
+    ("watchkeeper_hot_loops_total{controller=\"maps\"}", 0.0),
+    ("watchkeeper_freshness_waits_total{controller=\"maps\",result=\"reached\"}", 1.0),
+    ("watchkeeper_freshness_waits_total{controller=\"maps\",result=\"timeout\"}", 1.0),
+    ("workqueue_depth{name=\"maps\"}", 0.0),
+];
 
 #[tokio::test(start_paused = true)]
 async fn metrics_have_the_names_that_dashboards_know() {
@@ -41,10 +72,13 @@ async fn metrics_have_the_names_that_dashboards_know() {
                 "panic" => panic!("failed"),
                 "timeout" => std::future::pending().await,
                 "conflict" if is_live && request.failures == 0 && ctx.reconcile_id() < 10 => {
-                    _ = maps(&ctx.client()).replace("conflict", &Default::default(), &stale).await?;
+                    _ = maps(&ctx.client()).replace("conflict", &PostParams::default(), &stale).await?;
                 }
                 "later" => return Ok(Action::requeue_after(ms(3_600_000))),
-                "writer" => _ = patch(&maps(&ctx.client()), "conflict", json!({"data": {"k": "x"}})).await,
+                "writer" => {
+                    let news = json!({"data": {"k": ctx.reconcile_id().to_string()}});
+                    _ = patch(&maps(&ctx.client()), "conflict", news).await;
+                }
                 _ => {}
             }
             Ok(Action::done())
@@ -65,24 +99,12 @@ async fn metrics_have_the_names_that_dashboards_know() {
     };
     let reconcile_loop = Arc::new(controller.reconcile_with(reconcile));
     let zero = text();
-    for series in [
-        "controller_runtime_reconcile_total{controller=\"maps\",result=\"success\"}",
-        "controller_runtime_reconcile_total{controller=\"maps\",result=\"error\"}",
-        "controller_runtime_reconcile_total{controller=\"maps\",result=\"requeue\"}",
-        "controller_runtime_reconcile_total{controller=\"maps\",result=\"requeue_after\"}",
-        "controller_runtime_reconcile_errors_total{controller=\"maps\"}",
-        "controller_runtime_terminal_reconcile_errors_total{controller=\"maps\"}",
-        "controller_runtime_reconcile_panics_total{controller=\"maps\"}",
-        "controller_runtime_reconcile_timeouts_total{controller=\"maps\"}",
-        "controller_runtime_reconcile_time_seconds_count{controller=\"maps\"}",
-        "controller_runtime_active_workers{controller=\"maps\"}",
-        "workqueue_depth{name=\"maps\"}",
-    ] {
+    for series in ZERO_AT_FIRST {
         assert_eq!(value(&zero, series), Some(0.0), "{series} in\n{zero}");
     }
     let running = Running::start(&reconcile_loop);
     settle().await;
-    *delay.lock().unwrap() = ms(500);
+    *delay.lock() = ms(500);
     for name in ["error", "terminal", "panic", "timeout", "conflict", "later", "fine"] {
         triggers.send(key(&format!("default/{name}")), because("test"));
     }
@@ -94,7 +116,7 @@ async fn metrics_have_the_names_that_dashboards_know() {
     tokio::time::sleep(ms(100)).await;
     triggers.send(key("default/writer"), because("test"));
     tokio::time::sleep(ms(60_000)).await;
-    *delay.lock().unwrap() = ms(30_000);
+    *delay.lock() = ms(30_000);
     triggers.send(key("default/writer"), because("test"));
     tokio::time::sleep(ms(100)).await;
     triggers.send(key("default/writer"), because("test"));
@@ -102,96 +124,18 @@ async fn metrics_have_the_names_that_dashboards_know() {
     running.stop().await;
 
     let told = text();
-    let expected = [
-        ("controller_runtime_reconcile_total{controller=\"maps\",result=\"error\"}", 7.0),
-        ("controller_runtime_reconcile_total{controller=\"maps\",result=\"requeue\"}", 1.0),
-        ("controller_runtime_reconcile_total{controller=\"maps\",result=\"requeue_after\"}", 1.0),
-        ("controller_runtime_reconcile_errors_total{controller=\"maps\"}", 7.0),
-        ("controller_runtime_terminal_reconcile_errors_total{controller=\"maps\"}", 1.0),
-        ("controller_runtime_reconcile_panics_total{controller=\"maps\"}", 2.0),
-        ("controller_runtime_reconcile_timeouts_total{controller=\"maps\"}", 2.0),
-        ("controller_runtime_max_concurrent_reconciles{controller=\"maps\"}", 2.0),
-        ("controller_runtime_active_workers{controller=\"maps\"}", 0.0),
-        ("watchkeeper_reconcile_conflicts_total{controller=\"maps\"}", 1.0),
-        ("watchkeeper_reconcile_given_up_total{controller=\"maps\"}", 3.0),
-        ("watchkeeper_hot_loops_total{controller=\"maps\"}", 0.0),
-        ("watchkeeper_freshness_waits_total{controller=\"maps\",result=\"reached\"}", 1.0),
-        ("watchkeeper_freshness_waits_total{controller=\"maps\",result=\"timeout\"}", 1.0),
-        ("workqueue_depth{name=\"maps\"}", 0.0),
-    ];
-    for (series, count) in expected {
+    for (series, count) in AT_LAST {
         assert_eq!(value(&told, series), Some(count), "{series} in\n{told}");
     }
     let sum = |prefix: &str| -> f64 {
-        told.lines().filter(|line| line.starts_with(prefix)).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+        told.lines()
+            .filter(|line| line.starts_with(prefix))
+            .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+            .sum()
     };
     assert_eq!(
         value(&told, "controller_runtime_reconcile_time_seconds_count{controller=\"maps\"}"),
         Some(sum("controller_runtime_reconcile_total{")),
         "every reconcile is timed"
     );
-}
-
-/// Keeps what is written.
-#[derive(Clone, Default)]
-struct Written(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Written {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Written {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn logs_say_which_key_and_why_and_a_conflict_is_not_worth_a_warning() {
-    let written = Written::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_writer(written.clone())
-        .with_ansi(false)
-        .without_time()
-        .with_max_level(tracing::Level::INFO)
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
-    let server = server();
-    let triggers = Triggers::new();
-    let reconcile = |request: Request<ConfigMap>, _: Context| async move {
-        let conflict = || {
-            let status = kube_core::Status::failure("the object has been modified", "Conflict").with_code(409);
-            kube_client::Error::Api(Box::new(status))
-        };
-        match (request.name(), request.failures) {
-            ("stale", _) if request.causes.adds() < 2 => Err(conflict().into()),
-            ("bad", 0) => {
-                tracing::info!("said by the reconciler");
-                Err(ReconcileError::new("no luck"))
-            }
-            _ => Ok(Action::done()),
-        }
-    };
-    let controller = Controller::<ConfigMap>::new(server.client()).named("maps").channel(&triggers);
-    let running = started(controller.reconcile_with(reconcile)).await;
-    triggers.send(key("shop/stale"), because("test"));
-    triggers.send(key("shop/bad"), because("webhook"));
-    settle().await;
-    running.stop().await;
-    let log = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
-    let span = "reconcile{controller=\"maps\" controller_kind=\"ConfigMap\" namespace=\"shop\" name=\"bad\" reconcile_id=";
-    let lines: Vec<_> = log.lines().filter(|line| line.contains(span)).collect();
-    assert_eq!(lines.len(), 2, "{log}");
-    assert!(lines[0].contains("causes=webhook failures=0") && lines[0].ends_with("said by the reconciler"), "{log}");
-    assert!(lines[1].trim_start().starts_with("WARN") && lines[1].contains("error=no luck"), "{log}");
-    assert!(!log.contains("stale"), "{log}");
 }

@@ -1,9 +1,6 @@
 //! A server, objects on it, and a record of what was reconciled.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use futures_util::StreamExt as _;
 use k8s_openapi::{
@@ -16,6 +13,7 @@ use kube_client::{
     client::Body,
 };
 use kube_core::{ApiResource, DynamicObject, ObjectMeta, Resource};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -42,6 +40,10 @@ pub(crate) fn key(text: &str) -> ObjectKey {
 
 pub(crate) fn because(text: &str) -> Cause {
     Cause::Other(text.into())
+}
+
+pub(crate) fn millis_between(then: Duration, now: Duration) -> u128 {
+    now.saturating_sub(then).as_millis()
 }
 
 pub(crate) fn ms(milliseconds: u64) -> Duration {
@@ -145,8 +147,13 @@ impl Log {
         self.clock.now()
     }
 
+    /// The milliseconds since then.
+    pub(crate) fn since(&self, then: Duration) -> u128 {
+        millis_between(then, self.now())
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<Seen>> {
-        self.seen.lock().unwrap()
+        self.seen.lock()
     }
 
     pub(crate) fn note<K: Resource>(&self, request: &Request<K>) {
@@ -177,8 +184,11 @@ impl Log {
     /// A reconciler that does nothing but note what it was asked.
     pub(crate) fn noting<K: Resource + Send + Sync + 'static>(
         &self,
-    ) -> impl Fn(Request<K>, Context) -> std::future::Ready<Result<Action, ReconcileError>> + Send + Sync + use<K> + 'static
-    {
+    ) -> impl Fn(Request<K>, Context) -> std::future::Ready<Result<Action, ReconcileError>>
+    + Send
+    + Sync
+    + use<K>
+    + 'static {
         let log = self.clone();
         move |request, _| {
             log.note(&request);
@@ -240,7 +250,7 @@ impl<K: Send + Sync + 'static, S: ListerWatcher<K>> ListerWatcher<K> for Delayed
         let delay = Arc::clone(&self.delay);
         Box::pin(async move {
             let stream = opening.await?.then(move |event| {
-                let delay = *delay.lock().unwrap();
+                let delay = *delay.lock();
                 async move {
                     tokio::time::sleep(delay).await;
                     event
@@ -330,7 +340,7 @@ pub(crate) struct FooStatus {
 }
 
 pub(crate) fn foo(name: &str) -> Foo {
-    let mut foo = Foo::new(name, FooSpec { replicas: 1 });
-    foo.metadata = ObjectMeta { namespace: Some("default".into()), ..foo.metadata };
-    foo
+    let made = Foo::new(name, FooSpec { replicas: 1 });
+    let metadata = ObjectMeta { namespace: Some("default".into()), ..made.metadata };
+    Foo { metadata, ..made }
 }
