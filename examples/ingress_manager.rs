@@ -17,7 +17,8 @@ use k8s_openapi::api::{
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use watchkeeper::{
-    controller::{access::Verb, manager::Manager},
+    controller::{access::Verb, manager::Manager, objects::owner},
+    kube_core::params::Preconditions,
     prelude::*,
 };
 use watchkeeper_cli::seen::Changes;
@@ -65,7 +66,7 @@ async fn reconcile(request: Request<Service>, context: Context) -> Result<Action
     let ingresses = Client::from(context.client()).clientset().networking_v1().ingresses(&namespace);
     let existing = context.lister::<Ingress>()?.namespace(&*namespace).get(&name).ok();
 
-    if existing.as_ref().is_some_and(|ingress| !is_controlled_by(ingress, &service)) {
+    if existing.as_ref().is_some_and(|ingress| !owner::is_controlled_by(&**ingress, &*service)) {
         // Trying again does not help; a change of the Service does.
         let why = format!("Ingress {namespace}/{name} exists and is not this Service's");
         return Err(ReconcileError::terminal(why));
@@ -77,20 +78,18 @@ async fn reconcile(request: Request<Service>, context: Context) -> Result<Action
             let is_right = existing.as_ref().is_some_and(|ingress| backend(ingress) == backend(&wanted));
             if !is_right {
                 // Applying makes it, or mends the fields that are ours and leaves those of others alone.
-                let what = if existing.is_some() { "mended" } else { "made" };
+                let what = if existing.is_some() { "mends" } else { "makes" };
+                writeln!(io::stdout(), "  {what} Ingress {namespace}/{name} ({})", request.causes)?;
                 ingresses.apply(&PatchParams::apply(NAME).force(), &wanted).await?;
-                writeln!(io::stdout(), "{what} Ingress {namespace}/{name} ({})", request.causes)?;
             }
         }
         (false, Some(ingress)) => {
             // Of this very Ingress, and not of one that was made under its name meanwhile.
             let params = DeleteParams { preconditions: preconditions(&ingress), ..DeleteParams::default() };
+            writeln!(io::stdout(), "  deletes Ingress {namespace}/{name} ({})", request.causes)?;
             match ingresses.delete(&name, &params).await {
                 Err(error) if error.is_object_not_found() => {}
-                deleted => {
-                    deleted?;
-                    writeln!(io::stdout(), "deleted Ingress {namespace}/{name} ({})", request.causes)?;
-                }
+                deleted => drop(deleted?),
             }
         }
         (false, None) => {}
@@ -98,9 +97,9 @@ async fn reconcile(request: Request<Service>, context: Context) -> Result<Action
     Ok(Action::done())
 }
 
-fn preconditions(ingress: &Ingress) -> Option<watchkeeper::kube_core::params::Preconditions> {
+fn preconditions(ingress: &Ingress) -> Option<Preconditions> {
     let uid = ingress.metadata.uid.clone();
-    Some(watchkeeper::kube_core::params::Preconditions { uid, resource_version: None })
+    Some(Preconditions { uid, resource_version: None })
 }
 
 /// The Ingress of a Service: everything under `/` goes to its first port.
@@ -117,7 +116,7 @@ fn wanted(service: &Service) -> Result<Ingress, ReconcileError> {
             "backend": {"service": {"name": name, "port": {"number": port.port}}},
         }]}}]},
     }))?;
-    ingress.metadata.owner_references = service.controller_owner_ref(&()).map(|owner| vec![owner]);
+    ingress.metadata.owner_references = owner::controller_reference(service).map(|owner| vec![owner]);
     Ok(ingress)
 }
 
@@ -126,11 +125,6 @@ fn backend(ingress: &Ingress) -> Option<(&str, Option<&ServiceBackendPort>)> {
     let rule = ingress.spec.as_ref()?.rules.as_ref()?.first()?;
     let service = rule.http.as_ref()?.paths.first()?.backend.service.as_ref()?;
     Some((&service.name, service.port.as_ref()))
-}
-
-fn is_controlled_by(ingress: &Ingress, service: &Service) -> bool {
-    let mut owners = ingress.owner_references().iter();
-    owners.any(|owner| owner.controller == Some(true) && Some(&owner.uid) == service.metadata.uid.as_ref())
 }
 
 /// What people do to a Service and its Ingress, and what comes of it.

@@ -108,7 +108,8 @@ async fn tell(
     changes.until(PATIENCE, || is_of(2)).await.ok_or("no Deployment of 2 replicas")?;
 
     // An API server alone starts no pods. Say that they were started, as the cluster would.
-    let started = Patch::Merge(json!({"status": {"replicas": 2, "availableReplicas": 2}}));
+    let started =
+        Patch::Merge(json!({"status": {"replicas": 2, "readyReplicas": 2, "availableReplicas": 2}}));
     deployment_client.patch_status("example-foo", &PatchParams::default(), &started).await?;
     let has_two = || {
         let foo = cached_foos.get("default/example-foo")?;

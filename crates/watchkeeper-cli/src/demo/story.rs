@@ -12,7 +12,10 @@ use std::{
 use serde_json::json;
 use watchkeeper::{
     client::rest::ResourceClient,
-    controller::{Action, Context, ReconcileError, Reconciler, Request},
+    controller::{
+        Action, Context, ReconcileError, Reconciler, Request,
+        objects::{conditions, owner},
+    },
     informer::{InformerStats, status::Status},
     k8s_openapi::api::apps::v1::Deployment,
     prelude::*,
@@ -292,7 +295,7 @@ impl<'a> Story<'a> {
         let owner = self.eyes.until(&awaited, |eyes| {
             let (foo, deployment) = (eyes.foo(name)?, eyes.deployment(&deployment_name)?);
             let is_right =
-                sample::replicas(&deployment) == replicas && sample::is_controlled_by(&deployment, &foo);
+                sample::replicas(&deployment) == replicas && owner::is_controlled_by(&*deployment, &*foo);
             is_right.then(|| foo.name_any())
         });
         let owner = owner.await?;
@@ -311,11 +314,13 @@ impl<'a> Story<'a> {
         let seen = self.eyes.until(&awaited, |eyes| {
             let foo = eyes.foo(name)?;
             let status = foo.status.clone()?;
-            (status.available_replicas == replicas && status.observed_generation == foo.metadata.generation)
+            let is_current = status.observed_generation == foo.metadata.generation;
+            let is_ready = conditions::is_true(&status.conditions, sample::READY);
+            (is_current && is_ready && status.available_replicas == replicas)
                 .then_some(status.available_replicas)
         });
         let available = seen.await?;
-        self.say(Controller, &format!("Foo {name} says: {available} available"))
+        self.say(Controller, &format!("Foo {name} is ready: {available} available"))
     }
 
     /// Waits until both informers of the controller have a status.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use watchkeeper::{
+    controller::objects::owner,
     k8s_openapi::{
         api::{
             apps::v1::{Deployment, DeploymentSpec},
@@ -29,7 +30,7 @@ pub fn wanted(foo: &Foo) -> Deployment {
         metadata: ObjectMeta {
             name: Some(foo.spec.deployment_name.clone()),
             namespace: foo.namespace(),
-            owner_references: foo.controller_owner_ref(&()).map(|owner| vec![owner]),
+            owner_references: owner::controller_reference(foo).map(|owner| vec![owner]),
             ..ObjectMeta::default()
         },
         spec: DeploymentSpec {
@@ -43,12 +44,6 @@ pub fn wanted(foo: &Foo) -> Deployment {
         },
         status: None,
     }
-}
-
-/// Whether a Deployment is controlled by this Foo, and not by another of its name or by nobody.
-pub fn is_controlled_by(deployment: &Deployment, foo: &Foo) -> bool {
-    let mut owners = deployment.owner_references().iter();
-    owners.any(|owner| owner.controller == Some(true) && Some(&owner.uid) == foo.metadata.uid.as_ref())
 }
 
 /// Replicas that can be used.
@@ -77,17 +72,7 @@ mod tests {
     fn the_deployment_is_controlled_by_the_foo_that_wants_it_and_by_no_namesake() {
         let deployment = wanted(&foo("1"));
         assert_eq!((deployment.name_any().as_str(), replicas(&deployment)), ("red-web", 3));
-        assert!(is_controlled_by(&deployment, &foo("1")));
-        assert!(!is_controlled_by(&deployment, &foo("2")));
-        assert!(!is_controlled_by(&Deployment::default(), &foo("1")));
-    }
-
-    #[test]
-    fn an_owner_that_does_not_control_does_not_count() {
-        let mut deployment = wanted(&foo("1"));
-        for owner in deployment.metadata.owner_references.iter_mut().flatten() {
-            owner.controller = None;
-        }
-        assert!(!is_controlled_by(&deployment, &foo("1")));
+        assert!(owner::is_controlled_by(&deployment, &foo("1")));
+        assert!(!owner::is_controlled_by(&deployment, &foo("2")));
     }
 }

@@ -21,9 +21,9 @@ use watchkeeper::{
 };
 
 pub use self::{
-    deployment::{available, is_controlled_by, replicas, wanted},
+    deployment::{available, replicas, wanted},
     foo::{Foo, FooSpec, FooStatus},
-    reconcile::{ResourceExists, reconcile},
+    reconcile::{READY, ResourceExists, reconcile},
 };
 
 use crate::seen::Changes;
