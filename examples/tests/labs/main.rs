@@ -2,5 +2,6 @@
 //! that listens and stands for a cluster, where what it did can be looked at.
 
 mod clients;
+mod controllers;
 mod informers;
 mod support;

@@ -3,9 +3,13 @@
 use std::{process::Stdio, time::Duration};
 
 use k8s_openapi::api::core::v1::Pod;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::process::Command;
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader, Lines},
+    process::{Child, ChildStdout, Command},
+};
 use watchkeeper::{apiserver::ApiServer, client::rest::ResourceClient, prelude::*};
 
 /// How long a lab may take before it counts as stuck. Generous, for machines with much to do.
@@ -42,6 +46,45 @@ pub(crate) async fn run(program: &str, arguments: &[&str]) -> Ended {
         code: output.status.code(),
         out: String::from_utf8(output.stdout).unwrap(),
         err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// A lab that runs until it is told to stop.
+pub(crate) struct Running {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Running {
+    pub(crate) fn start(program: &str, arguments: &[&str]) -> Self {
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .env_remove("KUBECONFIG")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true);
+        let mut child = command.spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines }
+    }
+
+    /// The next line it prints.
+    pub(crate) async fn line(&mut self) -> String {
+        let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await;
+        line.expect("it prints something").unwrap().expect("it still runs")
+    }
+
+    /// Asks it to stop as Ctrl-C does, and returns its exit code. What it printed meanwhile is read, so that it is not
+    /// stopped by nobody reading.
+    pub(crate) async fn interrupt(mut self) -> Option<i32> {
+        let id = Pid::from_raw(self.child.id().unwrap().try_into().unwrap()).unwrap();
+        kill_process(id, Signal::INT).unwrap();
+        let ending = async {
+            while self.lines.next_line().await.unwrap().is_some() {}
+            self.child.wait().await.unwrap().code()
+        };
+        tokio::time::timeout(PATIENCE, ending).await.expect("it ends when it is asked to")
     }
 }
 
