@@ -36,7 +36,6 @@ async fn main() -> Outcome {
     let controller = Controller::<Service>::on(&factory)
         .named(NAME)
         .owns::<Ingress>() // has the Service looked at when its Ingress changes
-        .retry_limit(10)
         .uses::<Ingress>(&[Verb::Create, Verb::Patch, Verb::Delete]);
     manager.add(controller.reconcile_with(reconcile));
 
@@ -66,40 +65,44 @@ async fn reconcile(request: Request<Service>, context: Context) -> Result<Action
     let ingresses = Client::from(context.client()).clientset().networking_v1().ingresses(&namespace);
     let existing = context.lister::<Ingress>()?.namespace(&*namespace).get(&name).ok();
 
-    if existing.as_ref().is_some_and(|ingress| !owner::is_controlled_by(&**ingress, &*service)) {
-        // Trying again does not help; a change of the Service does.
-        let why = format!("Ingress {namespace}/{name} exists and is not this Service's");
-        return Err(ReconcileError::terminal(why));
-    }
     let is_wanted = service.annotations().get(ANNOTATION).is_some_and(|value| value == "true");
-    match (is_wanted, existing) {
-        (true, existing) => {
-            let wanted = wanted(&service)?;
-            let is_right = existing.as_ref().is_some_and(|ingress| backend(ingress) == backend(&wanted));
-            if !is_right {
-                // Applying makes it, or mends the fields that are ours and leaves those of others alone.
-                let what = if existing.is_some() { "mends" } else { "makes" };
-                writeln!(io::stdout(), "  {what} Ingress {namespace}/{name} ({})", request.causes)?;
+    let say = |what: &str| writeln!(io::stdout(), "  {what} Ingress {namespace}/{name} ({})", request.causes);
+    match existing {
+        None if is_wanted => {
+            say("makes")?;
+            // Not by applying: one that somebody else has just made, and the cache does not have yet, would be taken over.
+            ingresses.create(&PostParams::default(), &wanted(&service)?).await?;
+        }
+        None => {}
+        Some(ingress) if !owner::is_controlled_by(&*ingress, &*service) => {
+            // Somebody else's. It is looked for again after a while, in case it has gone.
+            if is_wanted {
+                let why = format!("Ingress {namespace}/{name} exists and is not this Service's");
+                return Err(ReconcileError::new(why));
+            }
+        }
+        Some(ingress) if is_wanted => {
+            let mut wanted = wanted(&service)?;
+            if backend(&ingress) != backend(&wanted) {
+                say("mends")?;
+                // Applying mends the fields that are ours and leaves those of others alone; of this very Ingress, and not
+                // of one that was made under its name meanwhile.
+                wanted.metadata.uid.clone_from(&ingress.metadata.uid);
                 ingresses.apply(&PatchParams::apply(NAME).force(), &wanted).await?;
             }
         }
-        (false, Some(ingress)) => {
-            // Of this very Ingress, and not of one that was made under its name meanwhile.
-            let params = DeleteParams { preconditions: preconditions(&ingress), ..DeleteParams::default() };
-            writeln!(io::stdout(), "  deletes Ingress {namespace}/{name} ({})", request.causes)?;
-            match ingresses.delete(&name, &params).await {
+        Some(ingress) => {
+            say("deletes")?;
+            let uid = ingress.metadata.uid.clone();
+            let preconditions = Some(Preconditions { uid, resource_version: None });
+            let this_one = DeleteParams { preconditions, ..DeleteParams::default() };
+            match ingresses.delete(&name, &this_one).await {
                 Err(error) if error.is_object_not_found() => {}
                 deleted => drop(deleted?),
             }
         }
-        (false, None) => {}
     }
     Ok(Action::done())
-}
-
-fn preconditions(ingress: &Ingress) -> Option<Preconditions> {
-    let uid = ingress.metadata.uid.clone();
-    Some(Preconditions { uid, resource_version: None })
 }
 
 /// The Ingress of a Service: everything under `/` goes to its first port.

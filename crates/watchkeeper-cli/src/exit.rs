@@ -26,7 +26,8 @@ Exit codes:
     5  the API server does not accept the credentials (401)
     6  the credentials do not allow it (403)
     7  the API server has no such resource or object
-    8  the demonstration did not see in time what it was waiting for";
+    8  the demonstration did not see in time what it was waiting for
+  130  the demonstration was interrupted";
 
 /// Why the program failed.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +86,9 @@ pub enum Failure {
         /// What was seen instead, if anything.
         seen: Option<String>,
     },
+    /// It was asked to stop before it was done.
+    #[error("interrupted")]
+    Interrupted,
     /// A file could not be written, or read.
     #[error("{}: {source}", path.display())]
     File {
@@ -115,6 +119,7 @@ impl Failure {
             Self::Forbidden { .. } => 6,
             Self::NotFound(_) => 7,
             Self::NotSeen { .. } => 8,
+            Self::Interrupted => 130,
             Self::File { .. } | Self::Output(_) | Self::Other(_) => 1,
         }
     }

@@ -42,17 +42,27 @@ pub struct DemoArguments {
 /// # Errors
 /// If the cluster cannot be asked, or something that was to happen did not.
 pub async fn demo(arguments: &DemoArguments) -> Result<(), Failure> {
-    let mut narrator = Narrator::new();
-    let stage = Stage::set(&arguments.cluster, &mut narrator).await?;
-    let played = tokio::select! {
-        played = play(&stage, arguments, &mut narrator) => played,
-        () = stop::requested() => Err(Failure::Other("interrupted".to_owned())),
+    let narrator = Narrator::new();
+    let mut stage = Stage::connect(&arguments.cluster, &narrator).await?;
+    let played = async {
+        interruptible(stage.furnish(&narrator)).await?;
+        play(&stage, arguments, &narrator).await
     };
+    let played = played.await;
+    // Also after a failure; and the first failure is the one to tell.
     let cleared = stage.clear().await;
     played.and(cleared)
 }
 
-async fn play(stage: &Stage, arguments: &DemoArguments, narrator: &mut Narrator) -> Result<(), Failure> {
+/// Does something, unless the program is asked to stop.
+async fn interruptible<T>(doing: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    tokio::select! {
+        done = doing => done,
+        () = stop::requested() => Err(Failure::Interrupted),
+    }
+}
+
+async fn play(stage: &Stage, arguments: &DemoArguments, narrator: &Narrator) -> Result<(), Failure> {
     // The controller's client goes through the breaker; everybody else's does not.
     let breaker = Breaker::new();
     let mut manager = Manager::builder(breaker.client(stage.client().kube())).build();
@@ -65,7 +75,7 @@ async fn play(stage: &Stage, arguments: &DemoArguments, narrator: &mut Narrator)
     let running = manager.run_until(stop.clone());
     let telling = async {
         let mut story = Story::begin(stage, &breaker, &factory, &counted, narrator).await?;
-        story.tell().await?;
+        interruptible(story.tell()).await?;
         if arguments.keep {
             story.keep(arguments.kubeconfig_out.as_deref()).await?;
         }

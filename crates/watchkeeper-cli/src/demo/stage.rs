@@ -38,8 +38,8 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Connects, makes a namespace and installs the definition of Foo.
-    pub(super) async fn set(cluster: &ClusterArguments, narrator: &mut Narrator) -> Result<Self, Failure> {
+    /// Connects. Nothing is made yet.
+    pub(super) async fn connect(cluster: &ClusterArguments, narrator: &Narrator) -> Result<Self, Failure> {
         let (server, Cluster { client, target }) = if cluster.is_given() {
             (None, cluster.connect()?)
         } else {
@@ -59,17 +59,11 @@ impl Stage {
             &format!("API server {place}, Kubernetes {}", version.trim_start_matches('v')),
         )?;
 
-        let mut stage =
-            Self { client, target, namespace: "default".to_owned(), server, has_installed: false };
-        if let Err(failure) = stage.furnish(narrator).await {
-            // What was made before it failed goes too; the first failure is the one to tell.
-            let _ = stage.clear().await;
-            return Err(failure);
-        }
-        Ok(stage)
+        Ok(Self { client, target, namespace: "default".to_owned(), server, has_installed: false })
     }
 
-    async fn furnish(&mut self, narrator: &Narrator) -> Result<(), Failure> {
+    /// Makes a namespace on a cluster, and installs the definition of Foo.
+    pub(super) async fn furnish(&mut self, narrator: &Narrator) -> Result<(), Failure> {
         if self.server.is_none() {
             let metadata =
                 ObjectMeta { generate_name: Some("watchkeeper-demo-".to_owned()), ..ObjectMeta::default() };

@@ -45,7 +45,7 @@ async fn a_cluster_without_workload_controllers_is_left_as_it_was_found() {
     let namespace = line.split_whitespace().last().unwrap().to_owned();
     assert!(namespace.starts_with("watchkeeper-demo-"), "{line}");
     demo.line_with("Deployment red-web of Foo red").await;
-    assert_eq!(demo.interrupt().await, Some(1));
+    assert_eq!(demo.interrupt().await, Some(130));
 
     let clientset = cluster.client.clientset();
     let left: Option<Namespace> = clientset.core_v1().namespaces().get_opt(&namespace).await.unwrap();

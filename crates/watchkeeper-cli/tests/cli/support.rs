@@ -77,8 +77,12 @@ impl Running {
     pub(crate) async fn interrupt(mut self) -> Option<i32> {
         let id = Pid::from_raw(self.child.id().unwrap().try_into().unwrap()).unwrap();
         kill_process(id, Signal::INT).unwrap();
-        let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
-        ended.expect("it ends when it is asked to").unwrap().code()
+        let ending = async {
+            // Read, so that it is not held up by nobody reading.
+            while self.lines.next_line().await.unwrap().is_some() {}
+            self.child.wait().await.unwrap().code()
+        };
+        tokio::time::timeout(PATIENCE, ending).await.expect("it ends when it is asked to")
     }
 }
 
