@@ -29,6 +29,9 @@ const FIRST_LOOK: Duration = Duration::from_millis(10);
 /// And never later than this after the last.
 const LAST_LOOK: Duration = Duration::from_millis(500);
 
+/// Fewer notes than this are not worth a look for those that can go.
+const SWEEP_AT_LEAST: usize = 1024;
+
 /// A cache of the controller's, as far as its writes are concerned.
 pub(crate) trait FollowedCache: CacheView {
     /// The resource, for people.
@@ -116,7 +119,7 @@ impl Memory {
         clock: Arc<dyn Clock>,
         options: MemoryOptions,
     ) -> Self {
-        let keys = Keys { notes: HashMap::default(), sweep_at: 1024 };
+        let keys = Keys { notes: HashMap::default(), sweep_at: SWEEP_AT_LEAST };
         Self { keys: Mutex::new(keys), caches, clock, options, is_writing: AtomicBool::new(false) }
     }
 
@@ -138,7 +141,7 @@ impl Memory {
     /// An event has a key looked at. To be told before the key is queued.
     pub(crate) fn triggered(&self, key: &ObjectKey, trigger: Trigger) {
         let now = self.clock.now();
-        self.keys.lock().note(key, now, self.options).triggered(trigger);
+        self.note(&mut self.keys.lock(), key, now).triggered(trigger);
     }
 
     /// A request is about to be sent. None when no cache follows what it writes.
@@ -160,7 +163,7 @@ impl Memory {
         let Some(object) = object.or(answer.object) else { return };
         let now = self.clock.now();
         let mut keys = self.keys.lock();
-        let note = keys.note(key, now, self.options);
+        let note = self.note(&mut keys, key, now);
         let mut made = None;
         for seen in caches {
             let Some(view) = self.caches.get(seen.cache) else { continue };
@@ -189,8 +192,7 @@ impl Memory {
         let mut keys = self.keys.lock();
         let Some(note) = keys.notes.get_mut(key) else { return Begin::Now(Freshness::Fresh) };
         let now = self.clock.now();
-        let view = |cache: usize| self.caches.get(cache).map(|cache| &**cache as &dyn CacheView);
-        note.begin(now, causes, self.options, view)
+        note.begin(now, causes, self.options, |cache| self.view(cache))
     }
 
     /// A reconcile ended. Returns how many conflicts there were in a row before it, and the evidence that the key keeps
@@ -201,7 +203,7 @@ impl Memory {
             return (0, None);
         }
         let now = self.clock.now();
-        let note = keys.note(key, now, self.options);
+        let note = self.note(&mut keys, key, now);
         let ended = note.end(now, causes, end, self.options);
         if note.is_empty() {
             let note = keys.notes.remove(key);
@@ -210,18 +212,22 @@ impl Memory {
         }
         ended
     }
-}
 
-impl Keys {
-    fn note(&mut self, key: &ObjectKey, now: Duration, options: MemoryOptions) -> &mut Note {
-        if !self.notes.contains_key(key) && self.notes.len() >= self.sweep_at {
-            self.notes.retain(|_, note| {
-                note.expire(now, options);
+    /// What is remembered of a key, from now on if nothing was.
+    fn note<'a>(&self, keys: &'a mut Keys, key: &ObjectKey, now: Duration) -> &'a mut Note {
+        if keys.notes.len() >= keys.sweep_at && !keys.notes.contains_key(key) {
+            keys.notes.retain(|_, note| {
+                note.expire(now, self.options);
+                note.ledger.settle(|cache| self.view(cache));
                 !note.is_empty()
             });
-            self.sweep_at = (2 * self.notes.len()).max(1024);
+            keys.sweep_at = (2 * keys.notes.len()).max(SWEEP_AT_LEAST);
         }
-        self.notes.entry(key.clone()).or_default()
+        keys.notes.entry(key.clone()).or_default()
+    }
+
+    fn view(&self, cache: usize) -> Option<&dyn CacheView> {
+        self.caches.get(cache).map(|cache| &**cache as &dyn CacheView)
     }
 }
 

@@ -36,7 +36,7 @@ use crate::{Freshness, outcome::Outcome};
 /// use watchkeeper_controller::metrics::ControllerMetrics;
 ///
 /// let mut registry = Registry::default();
-/// let metrics = ControllerMetrics::register(&mut registry); // then: Controller::…​.metrics(&metrics)
+/// let metrics = ControllerMetrics::register(&mut registry); // then: controller.metrics(&metrics)
 /// # let _ = metrics;
 /// ```
 #[derive(Debug, Clone)]

@@ -19,8 +19,9 @@
 //!
 //! let edited = generation_changed().or(annotations_changed());
 //! let in_shop = |change: Change<'_, Deployment>| change.object().metadata.namespace.as_deref() == Some("shop");
-//! let wanted = Predicate::<Deployment>::and(edited, in_shop);
-//! # let _: &dyn Fn(Change<'_, Deployment>) -> bool = &|change| wanted.admits(change);
+//! let wanted = edited.and(in_shop); // then: controller.filter(wanted)
+//! # fn is_predicate(_: impl Predicate<Deployment>) {}
+//! # is_predicate(wanted);
 //! ```
 
 use std::collections::BTreeMap;
@@ -35,30 +36,6 @@ use crate::{Change, ChangeKind};
 pub trait Predicate<K>: Send + Sync + 'static {
     /// Whether the change is worth a look.
     fn admits(&self, change: Change<'_, K>) -> bool;
-
-    /// Admits what both admit.
-    fn and<P: Predicate<K>>(self, other: P) -> And<Self, P>
-    where
-        Self: Sized,
-    {
-        And(self, other)
-    }
-
-    /// Admits what one of them admits.
-    fn or<P: Predicate<K>>(self, other: P) -> Or<Self, P>
-    where
-        Self: Sized,
-    {
-        Or(self, other)
-    }
-
-    /// Admits what this one does not.
-    fn negated(self) -> Not<Self>
-    where
-        Self: Sized,
-    {
-        Not(self)
-    }
 }
 
 impl<K, F: Fn(Change<'_, K>) -> bool + Send + Sync + 'static> Predicate<K> for F {
@@ -67,7 +44,7 @@ impl<K, F: Fn(Change<'_, K>) -> bool + Send + Sync + 'static> Predicate<K> for F
     }
 }
 
-/// Admits what both admit: [`Predicate::and`].
+/// Admits what both admit: [`Changed::and`].
 #[derive(Debug, Clone, Copy)]
 pub struct And<A, B>(A, B);
 
@@ -77,7 +54,7 @@ impl<K, A: Predicate<K>, B: Predicate<K>> Predicate<K> for And<A, B> {
     }
 }
 
-/// Admits what one of two admits: [`Predicate::or`].
+/// Admits what one of two admits: [`Changed::or`].
 #[derive(Debug, Clone, Copy)]
 pub struct Or<A, B>(A, B);
 
@@ -87,9 +64,34 @@ impl<K, A: Predicate<K>, B: Predicate<K>> Predicate<K> for Or<A, B> {
     }
 }
 
-/// Admits what another does not: [`Predicate::negated`].
+/// Admits what another does not: [`not`].
 #[derive(Debug, Clone, Copy)]
 pub struct Not<A>(A);
+
+/// Admits what another does not.
+pub fn not<A>(predicate: A) -> Not<A> {
+    Not(predicate)
+}
+
+/// Puts predicates together. Methods of each type, and not of the trait, so that nobody has to say of which kind of objects
+/// they are before somebody asks.
+macro_rules! combine {
+    ($([$($parameter:ident),*] $type:ty),* $(,)?) => {$(
+        impl<$($parameter),*> $type {
+            /// Admits what both admit.
+            pub fn and<P>(self, other: P) -> And<Self, P> {
+                And(self, other)
+            }
+
+            /// Admits what one of them admits.
+            pub fn or<P>(self, other: P) -> Or<Self, P> {
+                Or(self, other)
+            }
+        }
+    )*};
+}
+
+combine!([] Changed, [] LabelsMatch, [A, B] And<A, B>, [A, B] Or<A, B>, [A] Not<A>);
 
 impl<K, A: Predicate<K>> Predicate<K> for Not<A> {
     fn admits(&self, change: Change<'_, K>) -> bool {

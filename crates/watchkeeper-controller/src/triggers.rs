@@ -14,7 +14,7 @@ use watchkeeper_workqueue::{AddOptions, Cause, Priority, WorkQueue};
 /// ```
 /// use watchkeeper_controller::{Cause, Triggers};
 ///
-/// let triggers = Triggers::new(); // then: Controller::…​.channel(&triggers)
+/// let triggers = Triggers::new(); // then: controller.channel(&triggers)
 /// triggers.send("shop/web".parse()?, Cause::Other("webhook".into()));
 /// # Ok::<(), watchkeeper_informer::KeyError>(())
 /// ```

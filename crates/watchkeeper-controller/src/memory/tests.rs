@@ -233,18 +233,34 @@ fn conflicts_in_a_row_are_counted_until_something_else_happens() {
 
 #[test]
 fn what_is_remembered_is_bounded_by_what_is_written_within_a_window() {
-    let scene = Scene::new();
-    let mut most = 0;
-    for number in 1..50_000_u64 {
-        let key = object(&format!("m{number}"));
-        scene.write(&key, "a", number);
-        scene.show("a", number);
-        scene.reconcile(&key, &event(), || {});
-        scene.clock.advance(Duration::from_millis(100));
-        most = most.max(scene.notes());
+    for is_looked_at_again in [true, false] {
+        let scene = Scene::new();
+        let mut most = 0;
+        for number in 1..50_000_u64 {
+            let key = object(&format!("m{number}"));
+            scene.write(&key, "a", number);
+            scene.show("a", number);
+            if is_looked_at_again {
+                scene.reconcile(&key, &event(), || {});
+            }
+            scene.clock.advance(Duration::from_millis(100));
+            most = most.max(scene.notes());
+        }
+        // 600 keys write in a window of a minute.
+        assert!(most <= 1_200, "{most}");
     }
-    // 600 keys write in a window of a minute.
-    assert!(most <= 1_200, "{most}");
+}
+
+#[test]
+fn a_write_that_no_cache_shows_is_remembered_however_long_that_takes() {
+    let scene = Scene::new();
+    scene.write(&key(), "a", 1_000_000);
+    for number in 1..5_000_u64 {
+        scene.write(&object(&format!("m{number}")), "b", number);
+        scene.show("b", number);
+        scene.clock.advance(Duration::from_secs(1));
+    }
+    assert!(matches!(scene.memory.begin(&key(), &event()), Begin::Wait { is_first: true, .. }));
 }
 
 /// What happens to one key and its two objects.

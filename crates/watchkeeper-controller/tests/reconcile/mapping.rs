@@ -13,7 +13,7 @@ use watchkeeper_controller::{
     Change, ChangeKind, Controller, Triggers, Watching, each_state,
     predicate::{
         Predicate, annotations_changed, finalizers_changed, generation_changed, labels_changed, labels_match,
-        resource_version_changed,
+        not, resource_version_changed,
     },
 };
 use watchkeeper_informer::{
@@ -253,21 +253,14 @@ fn each_predicate_admits_what_it_says() {
         ("finalizers", is(Box::new(|change| finalizers_changed().admits(change)))),
         ("app=web", is(Box::new(move |change| label("web").admits(change)))),
         ("app=db", is(Box::new(move |change| label("db").admits(change)))),
-        (
-            "not labels",
-            is(Box::new(|change| Predicate::<ConfigMap>::negated(labels_changed()).admits(change))),
-        ),
+        ("not labels", is(Box::new(|change| not(labels_changed()).admits(change)))),
         (
             "labels and annotations",
-            is(Box::new(|change| {
-                Predicate::<ConfigMap>::and(labels_changed(), annotations_changed()).admits(change)
-            })),
+            is(Box::new(|change| labels_changed().and(annotations_changed()).admits(change))),
         ),
         (
             "labels or annotations",
-            is(Box::new(|change| {
-                Predicate::<ConfigMap>::or(labels_changed(), annotations_changed()).admits(change)
-            })),
+            is(Box::new(|change| labels_changed().or(annotations_changed()).admits(change))),
         ),
     ];
     let cases = [

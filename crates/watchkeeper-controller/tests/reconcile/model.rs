@@ -223,7 +223,7 @@ fn check(world: &World, outside: &Outside, workers: usize) -> Result<(), TestCas
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_happens_every_key_is_looked_at_after_it_by_one_worker_and_failures_are_bounded(
