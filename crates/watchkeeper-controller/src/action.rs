@@ -14,7 +14,7 @@ use watchkeeper_workqueue::Priority;
 /// let look_again = Action::requeue_after(Duration::from_mins(5)).with_priority(Priority::LOW);
 /// assert_ne!(settled, look_again);
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[must_use = "an action does nothing unless the reconciler returns it"]
 pub struct Action {
     requeue: Option<Requeue>,

@@ -29,6 +29,12 @@ pub fn register(registry: &mut Registry) {
 #[derive(Debug)]
 struct Process;
 
+/// As metrics have numbers.
+#[expect(clippy::cast_precision_loss, reason = "seconds, ticks and page sizes are far below 2^52")]
+fn number(whole: u64) -> f64 {
+    whole as f64
+}
+
 impl Collector for Process {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         let cpu = ConstCounter::<f64>::new(cpu_seconds());
@@ -41,7 +47,7 @@ impl Collector for Process {
         let read = |path: &str| std::fs::read_to_string(path).ok();
         let memory = read("/proc/self/statm")
             .and_then(|statm| resident_pages(&statm))
-            .map(|pages| pages * page_size() as f64);
+            .map(|pages| pages * number(page_size() as u64));
         let start =
             read("/proc/self/stat").zip(read("/proc/stat")).and_then(|(own, all)| start_time(&own, &all));
         let gauges = [
@@ -59,7 +65,8 @@ impl Collector for Process {
 
 fn cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+    let whole = |part: i64| number(u64::try_from(part).unwrap_or_default());
+    whole(time.tv_sec) + whole(time.tv_nsec) / 1e9
 }
 
 /// The second number of `/proc/self/statm`.
@@ -73,7 +80,7 @@ fn start_time(own_stat: &str, machine_stat: &str) -> Option<f64> {
     let (_, after_name) = own_stat.rsplit_once(')')?;
     let ticks: f64 = after_name.split_whitespace().nth(19)?.parse().ok()?;
     let booted = machine_stat.lines().find_map(|line| line.strip_prefix("btime "))?;
-    Some(booted.trim().parse::<f64>().ok()? + ticks / clock_ticks_per_second() as f64)
+    Some(booted.trim().parse::<f64>().ok()? + ticks / number(clock_ticks_per_second()))
 }
 
 #[cfg(test)]
@@ -83,7 +90,7 @@ mod tests {
     #[test]
     fn what_proc_says_is_read_whatever_the_program_is_called() {
         let own = "42 (a ) b) S 1 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 1000 9 10";
-        let ticks = clock_ticks_per_second() as f64;
+        let ticks = number(clock_ticks_per_second());
         assert_eq!(start_time(own, "cpu 1\nbtime 1700000000\n"), Some(1_700_000_000.0 + 1000.0 / ticks));
         assert_eq!(resident_pages("100 42 7 1 0 30 0"), Some(42.0));
         for nonsense in ["", "42 (x", "42 (x) S"] {

@@ -4,6 +4,7 @@ mod demo;
 mod failures;
 mod manifests;
 mod new;
+mod readme;
 mod serve;
 mod support;
 mod table;

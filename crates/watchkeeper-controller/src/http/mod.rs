@@ -5,7 +5,7 @@
 //! | `/healthz`, `/livez` | 200 while the process works; checks of your own can be added |
 //! | `/readyz` | 200 once caches are warm, on a replica that waits to lead too; 503 before, and while it stops |
 //! | `/healthz/NAME`, `/readyz/NAME` | one check |
-//! | `/metrics` | every metric, as OpenMetrics text |
+//! | `/metrics` | every metric, as `OpenMetrics` text |
 //!
 //! `?verbose` lists the checks, `?exclude=NAME` leaves one out. Why a check fails is in the log and not in the answer, which
 //! anybody who reaches the port can read.

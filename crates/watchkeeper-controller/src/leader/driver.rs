@@ -77,7 +77,7 @@ impl LeaderElector {
         time: Time,
         metrics: &LeaderMetrics,
     ) -> Self {
-        let leases = ResourceClient::namespaced(&client.into(), &election.namespace);
+        let leases = ResourceClient::namespaced(client.into(), &election.namespace);
         // Replicas differ by name, so what they draw from it differs too; and a run can be repeated.
         let seed = election.identity.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -184,7 +184,9 @@ impl LeaderElector {
         self.elector.release();
         self.publish();
         let (time, patience) = (self.time.clone(), self.patience());
-        let is_done = time.within(patience, self.release_steps()).await.is_some();
+        // Requests are large, and this is held by everything that ends an elector.
+        let steps = Box::pin(self.release_steps());
+        let is_done = time.within(patience, steps).await.is_some();
         if !is_done {
             tracing::warn!(
                 lease = %self.election.name, identity = %self.election.identity, error = self.last_error(),

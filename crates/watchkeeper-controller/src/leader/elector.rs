@@ -261,13 +261,12 @@ impl Elector {
         if !may_create {
             return None;
         }
-        let record = match &self.seen {
-            Some(seen) => seen.observed.record.held_by(&self.identity, &self.timing, now.date),
-            None => {
-                let first = LeaseRecord::default().held_by(&self.identity, &self.timing, now.date);
-                LeaseRecord { transitions: 0, ..first }
-            }
-        };
+        let nothing = LeaseRecord::default();
+        let last = self.seen.as_ref().map_or(&nothing, |seen| &seen.observed.record);
+        let mut record = last.held_by(&self.identity, &self.timing, now.date);
+        if self.seen.is_none() {
+            record.transitions = 0;
+        }
         self.may_hold = true;
         self.in_flight = Some(Request::Create { sent_at: now.at });
         Some(Action::Create(record))

@@ -6,13 +6,13 @@ use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 use watchkeeper_client::Client;
 use watchkeeper_informer::SharedInformerFactory;
-use watchkeeper_workqueue::prometheus::QueueMetrics;
 
 use super::Manager;
 use crate::{
     events::{self, EventMetrics, EventOptions},
     http::Checks,
     leader::{LeaderElection, LeaderElector, LeaderMetrics},
+    metrics::ControllerMetrics,
     options::ManagerOptions,
     process_metrics,
     rest_metrics::RestMetrics,
@@ -80,7 +80,7 @@ impl ManagerBuilder {
     pub fn build(self) -> Manager {
         let Self { client, options, election, events, time, mut registry } = self;
         process_metrics::register(&mut registry);
-        let queue_metrics = QueueMetrics::register(&mut registry);
+        let metrics = ControllerMetrics::register(&mut registry);
         let leader_metrics = LeaderMetrics::register(&mut registry);
         let event_metrics = EventMetrics::register(&mut registry);
         let own_client = RestMetrics::register(&mut registry).count(&client, &time);
@@ -105,7 +105,7 @@ impl ManagerBuilder {
             leadership,
             runnables: Vec::new(),
             registry,
-            queue_metrics,
+            metrics,
             recorder,
             event_writer,
             has_recorders: AtomicBool::new(false),

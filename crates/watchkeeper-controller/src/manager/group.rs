@@ -43,8 +43,8 @@ impl Group {
         std::future::pending().await
     }
 
-    /// Asks all to end and waits until they have, for so long; what is left then is dropped. The second is whether nothing runs any
-    /// more: a task that blocks its thread cannot be dropped.
+    /// Asks all to end and waits until they have, for so long; what is left then is dropped. The second is whether all ended by themselves,
+    /// and so nothing of them runs any more: what is dropped ends at its next await, and what it has started when that notices.
     pub(super) async fn end(&mut self, time: &Time, within: Duration) -> (Result<(), ManagerError>, bool) {
         self.stop.cancel();
         let mut first = Ok(());
@@ -63,8 +63,8 @@ impl Group {
         tracing::error!(?names, ?within, "did not end in time, and are dropped");
         self.tasks.abort_all();
         let aborting = async { while self.tasks.join_next().await.is_some() {} };
-        let is_over = time.within(ABORT_WITHIN, aborting).await.is_some();
-        (first.and(Err(ManagerError::StopTimeout { names, within })), is_over)
+        time.within(ABORT_WITHIN, aborting).await;
+        (first.and(Err(ManagerError::StopTimeout { names, within })), false)
     }
 
     fn named(

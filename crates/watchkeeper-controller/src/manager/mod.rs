@@ -4,43 +4,40 @@
 //! in one order and ends them in the other.
 //!
 //! ```
-//! use tokio_util::sync::CancellationToken;
+//! use k8s_openapi::api::core::v1::ConfigMap;
 //! use watchkeeper_controller::{
+//!     Action, Context, Controller, ReconcileError, Request,
+//!     events::{EventType, Recorder},
 //!     leader::LeaderElection,
-//!     manager::Manager,
-//!     runnable::{RunError, Runnable},
+//!     manager::{Manager, ManagerError},
 //! };
 //!
-//! /// In a program, a controller.
-//! struct Greeter;
-//!
-//! impl Runnable for Greeter {
-//!     fn name(&self) -> &str {
-//!         "greeter"
+//! async fn reconcile(request: Request<ConfigMap>, context: Context) -> Result<Action, ReconcileError> {
+//!     if let (Some(config), Some(recorder)) = (request.object, context.get::<Recorder>()) {
+//!         recorder.event(&*config, EventType::Normal, "Seen", "Look", "it was looked at");
 //!     }
-//!
-//!     fn run(&self, stop: CancellationToken) -> futures_util::future::BoxFuture<'_, Result<(), RunError>> {
-//!         Box::pin(async move {
-//!             println!("leading");
-//!             stop.cancelled().await;
-//!             Ok(())
-//!         })
-//!     }
+//! #   context.get::<tokio_util::sync::CancellationToken>().expect("given").cancel();
+//!     Ok(Action::done())
 //! }
 //!
 //! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> Result<(), watchkeeper_controller::manager::ManagerError> {
+//! # async fn main() -> Result<(), ManagerError> {
 //! # let client = watchkeeper_apiserver::ApiServer::in_process().client();
+//! # let config = serde_json::from_str(r#"{"metadata": {"name": "till"}}"#).expect("an object");
+//! # let configs = kube_client::Api::<ConfigMap>::default_namespaced(client.clone());
+//! # configs.create(&kube_core::params::PostParams::default(), &config).await.expect("created");
 //! let mut manager = Manager::builder(client)
-//!     .leader_election(LeaderElection::new("default", "greeter.example.com"))
+//!     .leader_election(LeaderElection::new("default", "shop.example.com"))
 //!     .build();
-//! manager.add(Greeter);
-//! # let mut leadership = manager.leadership().expect("it was asked for");
-//! # let stop = CancellationToken::new();
-//! # let watcher = async { leadership.acquired().await; stop.cancel(); };
-//! # let (result, ()) = tokio::join!(manager.run_until(stop.clone()), watcher);
-//! # return result;
-//! # #[allow(unreachable_code)]
+//! # let stop = tokio_util::sync::CancellationToken::new();
+//! let controller = Controller::<ConfigMap>::on(manager.factory())
+//!     .named("shop")
+//!     .metrics(manager.metrics())
+//!     .with(manager.recorder("shop"))
+//! #   .with(stop.clone())
+//!     .reconcile_with(reconcile);
+//! manager.add(controller);
+//! # if true { return manager.run_until(stop).await; }
 //! manager.run().await // until SIGTERM or SIGINT
 //! # }
 //! ```
@@ -58,7 +55,6 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_client::Client;
 use watchkeeper_informer::SharedInformerFactory;
-use watchkeeper_workqueue::prometheus::QueueMetrics;
 
 pub use builder::ManagerBuilder;
 pub use error::{ManagerError, Signal};
@@ -69,6 +65,7 @@ use crate::{
     events::{EventWriter, Recorder},
     http::{CheckResult, Checks},
     leader::{LeaderElector, Leadership},
+    metrics::ControllerMetrics,
     options::ManagerOptions,
     runnable::Runnable,
     time::Time,
@@ -83,7 +80,7 @@ use crate::{
 ///    it is ready.
 /// 2. **Ended in the reverse order**: what needs leadership ends; the lease is let go; everything else ends; events that wait are
 ///    written; caches stop; the endpoints close.
-/// 3. **The lease is held until the work has ended**, and not let go if some of it cannot be ended.
+/// 3. **The lease is held until the work has ended**, and left to run out if some of it did not end by itself.
 /// 4. **A lost lease ends the work** at once, and the manager with [`ManagerError::LeaseLost`]. What has not ended when another
 ///    replica may start is dropped.
 /// 5. **One failure ends everything**, in order, and is what [`run`](Self::run) returns: an error or a panic of a runnable. One that returns
@@ -101,7 +98,7 @@ pub struct Manager {
     leadership: Option<Leadership>,
     runnables: Vec<Arc<dyn Runnable>>,
     registry: Registry,
-    queue_metrics: QueueMetrics,
+    metrics: ControllerMetrics,
     recorder: Recorder,
     event_writer: EventWriter,
     has_recorders: std::sync::atomic::AtomicBool,
@@ -148,15 +145,16 @@ impl Manager {
         self.leadership.clone()
     }
 
-    /// Every metric of the program, to add one's own before it runs. Registered already: those of the leader election, of
-    /// requests, of queues and of the process.
+    /// Every metric of the program, to add one's own before it runs. Registered already: those of controllers and their queues, of
+    /// the leader election, of requests, of events and of the process.
     pub fn registry(&mut self) -> &mut Registry {
         &mut self.registry
     }
 
-    /// The metrics of queues in the manager's registry, to be handed to queues.
-    pub fn queue_metrics(&self) -> &QueueMetrics {
-        &self.queue_metrics
+    /// The metrics of controllers and their queues in the manager's registry, to be handed to
+    /// [`Controller::metrics`](crate::Controller::metrics).
+    pub fn metrics(&self) -> &ControllerMetrics {
+        &self.metrics
     }
 
     /// A recorder of events for a controller of this name. Its events are written for as long as the manager runs, and those that

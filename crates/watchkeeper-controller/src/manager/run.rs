@@ -219,7 +219,7 @@ impl Work {
             preparing.push(async move {
                 if is_done.await.is_err() {
                     // It failed, which is told where it runs.
-                    pending().await
+                    pending::<()>().await;
                 }
             });
         }

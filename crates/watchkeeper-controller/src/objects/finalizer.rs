@@ -216,7 +216,7 @@ where
         }
         match api.get_opt(&identity.name).await? {
             Some(now) if now.meta().uid.as_ref() == Some(&identity.uid) && has(&now, finalizer) => {
-                object = Arc::new(now)
+                object = Arc::new(now);
             }
             // It is gone, another has its name, or the finalizer is.
             _ => return Ok(()),

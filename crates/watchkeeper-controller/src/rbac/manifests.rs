@@ -1,5 +1,6 @@
 //! Roles, their bindings and the account they are bound to.
 
+use super::{Access, Rules, YamlError, rules, yaml::document};
 use k8s_openapi::{
     api::{
         core::v1::ServiceAccount,
@@ -7,9 +8,6 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
-use serde_json::Value;
-
-use super::{Access, Rules, YamlError, rules, yaml};
 
 /// What to install so that a controller may do what it declares: its service account, roles, and the bindings between them.
 ///
@@ -67,14 +65,16 @@ impl Manifests {
     /// # Errors
     /// If an object cannot be written, which those made here always can.
     pub fn to_yaml(&self) -> Result<String, YamlError> {
-        let mut documents = vec![yaml::value(&self.service_account)?];
+        let mut stream = document(&self.service_account)?;
         if let Some((role, binding)) = &self.cluster {
-            documents.extend([yaml::value(role)?, yaml::value(binding)?]);
+            stream.push_str(&document(role)?);
+            stream.push_str(&document(binding)?);
         }
         for (role, binding) in &self.namespaces {
-            documents.extend([yaml::value(role)?, yaml::value(binding)?]);
+            stream.push_str(&document(role)?);
+            stream.push_str(&document(binding)?);
         }
-        yaml::documents(&documents.iter().collect::<Vec<&Value>>())
+        Ok(stream)
     }
 }
 

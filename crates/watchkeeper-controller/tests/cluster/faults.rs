@@ -60,11 +60,10 @@ impl Faults {
             async move {
                 let fate = faults.fate(&request);
                 match fate {
-                    Fate::Pass => {}
+                    Fate::Pass | Fate::AnswerLost | Fate::AnswerHangs => {}
                     Fate::Lost => return Err(lost()),
                     Fate::Hangs => std::future::pending::<()>().await,
                     Fate::Slow(there, _) => tokio::time::sleep(there).await,
-                    Fate::AnswerLost | Fate::AnswerHangs => {}
                 }
                 let response: Response<_> = service.call(request).await?;
                 match fate {

@@ -216,7 +216,7 @@ async fn a_lease_that_is_not_to_be_let_go_runs_out() {
     let elector = LeaderElector::with(server.client(), election, time(), &LeaderMetrics::default());
     let (mut leadership, stop) = (elector.leadership(), CancellationToken::new());
     let lead = elector.lead(stop.clone(), |term: Term| async move { term.stop.cancelled().await });
-    let (result, _) = tokio::join!(lead, async {
+    let (result, ()) = tokio::join!(lead, async {
         leadership.acquired().await;
         stop.cancel();
     });

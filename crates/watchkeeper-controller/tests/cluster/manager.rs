@@ -19,8 +19,9 @@ use tokio_util::sync::CancellationToken;
 use watchkeeper_apiserver::ApiServer;
 use watchkeeper_client::Client;
 use watchkeeper_controller::{
+    Action, Context, Controller, ReconcileError, Request,
     access::{Access, Verb},
-    http::EndpointError,
+    http::{Endpoint, EndpointError, Handler},
     leader::{LeaderElection, Leadership},
     manager::{Manager, ManagerError},
     options::{AccessCheck, ManagerOptions},
@@ -417,7 +418,11 @@ async fn one_that_does_not_end_in_time_is_dropped_and_named() {
     assert_eq!((error.exit_code(), asked.elapsed()), (7, SECOND * 30));
     assert!(story.told().contains(&"good has ended".to_owned()));
     let lease = Api::<Lease>::namespaced(server.client(), "default").get("lock.example.com").await.unwrap();
-    assert_eq!(lease.spec.unwrap().holder_identity.as_deref(), Some(""), "what was dropped has ended");
+    assert_eq!(
+        lease.spec.unwrap().holder_identity.as_deref(),
+        Some("first"),
+        "what was dropped may have left something behind"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -645,10 +650,13 @@ async fn metrics_have_the_names_dashboards_know() {
         Manager::builder(server.client()).options(listening()).leader_election(election("first")).build();
     let own = prometheus_client::metrics::counter::Counter::<u64>::default();
     manager.registry().register("shop_orders", "Orders", own.clone());
-    let queue = watchkeeper_workqueue::WorkQueue::builder("pods")
-        .metrics(manager.queue_metrics().queue("pods"))
-        .build();
-    queue.add("default/web");
+    let controller = Controller::<ConfigMap>::on(manager.factory())
+        .named("shop")
+        .metrics(manager.metrics())
+        .reconcile_with(|_: Request<ConfigMap>, _: Context| async {
+            Ok::<_, ReconcileError>(Action::done())
+        });
+    manager.add(controller);
     own.inc();
     let mut endpoints = manager.endpoints();
     let mut running = Running::start(manager);
@@ -662,8 +670,10 @@ async fn metrics_have_the_names_dashboards_know() {
         "rest_client_requests_total{code=\"404\",method=\"GET\",host=\"in-process\"} 1",
         "rest_client_requests_total{code=\"201\",method=\"POST\",host=\"in-process\"} 1",
         "rest_client_request_duration_seconds_count{verb=\"POST\",host=\"in-process\"} 1",
-        "workqueue_depth{name=\"pods\"} 1",
-        "workqueue_adds_total{name=\"pods\"} 1",
+        "workqueue_depth{name=\"shop\"} 0",
+        "workqueue_adds_total{name=\"shop\"} 0",
+        "controller_runtime_max_concurrent_reconciles{controller=\"shop\"} 1",
+        "controller_runtime_reconcile_total{controller=\"shop\",result=\"error\"} 0",
         "shop_orders_total 1",
         "# EOF",
     ] {
@@ -703,4 +713,39 @@ async fn one_address_can_serve_both_and_one_that_is_taken_is_a_typed_error() {
     assert_eq!(get(address, "/healthz").await.0, 200);
     assert_eq!(get(address, "/metrics").await.0, 200);
     running.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn connections_are_so_many_at_a_time_and_one_more_waits() {
+    let handler: Handler = Arc::new(|_| http::Response::new(http_body_util::Full::default()));
+    let endpoint = Endpoint::bind("test", "127.0.0.1:0".parse().unwrap(), handler).await.unwrap();
+    let (address, stop) = (endpoint.address(), CancellationToken::new());
+    let mut tasks = JoinSet::new();
+    tasks.spawn(endpoint.serve(stop.clone()));
+    let mut idle = Vec::new();
+    for _ in 0..64 {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        // Answered, and kept open: so it was accepted.
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        let mut start = [0; 12];
+        stream.read_exact(&mut start).await.unwrap();
+        assert_eq!(&start, b"HTTP/1.1 200");
+        idle.push(stream);
+    }
+    let mut one_more = std::pin::pin!(get(address, "/"));
+    let waits = tokio::select! {
+        biased;
+        _ = &mut one_more => false,
+        () = async { for _ in 0..1_000 { tokio::task::yield_now().await } } => true,
+    };
+    assert!(waits, "the 65th was answered");
+    idle.pop();
+    assert_eq!(one_more.await.0, 200);
+    stop.cancel();
+    tasks.join_next().await.unwrap().unwrap();
+    let mut rest = Vec::new();
+    assert!(
+        idle.pop().unwrap().read_to_end(&mut rest).await.is_ok(),
+        "idle connections are closed at the end"
+    );
 }
