@@ -25,9 +25,7 @@ pub const READY: &str = "Ready";
 
 /// The Deployment a Foo wants is somebody else's.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "Deployment {name} exists and is not controlled by this Foo; delete it, or give the Foo another name for its own"
-)]
+#[error("Deployment {name} exists and is not this Foo's; delete it, or name another")]
 #[non_exhaustive]
 pub struct ResourceExists {
     /// The Deployment.
