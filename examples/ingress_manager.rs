@@ -75,11 +75,9 @@ async fn reconcile(request: Request<Service>, context: Context) -> Result<Action
         }
         None => {}
         Some(ingress) if !owner::is_controlled_by(&*ingress, &*service) => {
-            // Somebody else's. It is looked for again after a while, in case it has gone.
-            if is_wanted {
-                let why = format!("Ingress {namespace}/{name} exists and is not this Service's");
-                return Err(ReconcileError::new(why));
-            }
+            // Somebody else's. If one is wanted, it is looked for again after a while, in case this one has gone.
+            let why = format!("Ingress {namespace}/{name} exists and is not this Service's");
+            return if is_wanted { Err(ReconcileError::new(why)) } else { Ok(Action::done()) };
         }
         Some(ingress) if is_wanted => {
             let mut wanted = wanted(&service)?;

@@ -19,7 +19,7 @@ use watchkeeper::{
 use watchkeeper_examples::{Connection, Failure, Outcome};
 
 const LEASE: &str = "leader-pair-lab";
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 #[tokio::main]
 async fn main() -> Outcome {

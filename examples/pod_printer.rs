@@ -46,7 +46,7 @@ async fn main() -> Outcome {
     let (give_up, given_up) = oneshot::channel();
     let worker = work(&queue, pods.reader(), give_up);
     let ending = async {
-        tokio::time::timeout(Duration::from_secs(60), given_up).await??;
+        tokio::time::timeout(Duration::from_mins(1), given_up).await??;
         pods_client.delete(POD, &DeleteParams::default().grace_period(0)).await?;
         queue.shutdown(); // the worker ends when nothing is left
         Outcome::Ok(())

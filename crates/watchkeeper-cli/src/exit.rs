@@ -77,7 +77,7 @@ pub enum Failure {
     #[error("{0}")]
     NotFound(String),
     /// Something that was awaited did not happen.
-    #[error("waited {seconds} s in vain for {awaited}{}", hint(.seen))]
+    #[error("waited {seconds} s in vain for {awaited}{}", hint(seen.as_deref()))]
     NotSeen {
         /// What was awaited.
         awaited: String,
@@ -105,8 +105,8 @@ pub enum Failure {
     Other(String),
 }
 
-fn hint(seen: &Option<String>) -> String {
-    seen.as_ref().map(|seen| format!("; last seen: {seen}")).unwrap_or_default()
+fn hint(seen: Option<&str>) -> String {
+    seen.map(|seen| format!("; last seen: {seen}")).unwrap_or_default()
 }
 
 impl Failure {

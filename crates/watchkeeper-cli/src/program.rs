@@ -61,8 +61,8 @@ impl Program {
     /// See [`Failure`].
     pub async fn run(self) -> Result<(), Failure> {
         match self.command {
-            None => demo::demo(&DemoArguments::default()).await,
-            Some(Command::Demo(arguments)) => demo::demo(&arguments).await,
+            None => Box::pin(demo::demo(&DemoArguments::default())).await,
+            Some(Command::Demo(arguments)) => Box::pin(demo::demo(&arguments)).await,
             Some(Command::Serve(arguments)) => serve::serve(&arguments).await,
             Some(Command::Get { table, output }) => table::get(&table, output).await,
             Some(Command::Watch(arguments)) => table::watch(&arguments).await,

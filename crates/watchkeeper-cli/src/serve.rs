@@ -80,16 +80,13 @@ pub async fn serve(arguments: &ServeArguments) -> Result<(), Failure> {
 fn announce(endpoint: &Endpoint, file: Option<&PathBuf>, token: Option<&str>) -> Result<(), Failure> {
     let kubeconfig = endpoint.kubeconfig(token);
     let mut out = anstream::stdout();
-    match file {
-        Some(path) => {
-            files::write_private(path, &kubeconfig)?;
-            writeln!(out, "serving on {} until Ctrl-C", endpoint.url())?;
-            writeln!(out, "try: kubectl --kubeconfig {} get namespaces", path.display())?;
-        }
-        None => {
-            writeln!(out, "# serving on {} until Ctrl-C; a kubeconfig for it:", endpoint.url())?;
-            write!(out, "{kubeconfig}")?;
-        }
+    if let Some(path) = file {
+        files::write_private(path, &kubeconfig)?;
+        writeln!(out, "serving on {} until Ctrl-C", endpoint.url())?;
+        writeln!(out, "try: kubectl --kubeconfig {} get namespaces", path.display())?;
+    } else {
+        writeln!(out, "# serving on {} until Ctrl-C; a kubeconfig for it:", endpoint.url())?;
+        write!(out, "{kubeconfig}")?;
     }
     out.flush()?;
     Ok(())

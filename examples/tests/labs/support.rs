@@ -13,7 +13,7 @@ use tokio::{
 use watchkeeper::{apiserver::ApiServer, client::rest::ResourceClient, prelude::*};
 
 /// How long a lab may take before it counts as stuck. Generous, for machines with much to do.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What a program printed and how it ended.
 #[derive(Debug)]

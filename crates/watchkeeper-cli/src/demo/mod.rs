@@ -44,11 +44,11 @@ pub struct DemoArguments {
 pub async fn demo(arguments: &DemoArguments) -> Result<(), Failure> {
     let narrator = Narrator::new();
     let mut stage = Stage::connect(&arguments.cluster, &narrator).await?;
-    let played = async {
-        interruptible(stage.furnish(&narrator)).await?;
-        play(&stage, arguments, &narrator).await
+    let furnished = interruptible(stage.furnish(&narrator)).await;
+    let played = match furnished {
+        Ok(()) => Box::pin(play(&stage, arguments, &narrator)).await,
+        Err(failure) => Err(failure),
     };
-    let played = played.await;
     // Also after a failure; and the first failure is the one to tell.
     let cleared = stage.clear().await;
     played.and(cleared)
@@ -75,7 +75,7 @@ async fn play(stage: &Stage, arguments: &DemoArguments, narrator: &Narrator) -> 
     let running = manager.run_until(stop.clone());
     let telling = async {
         let mut story = Story::begin(stage, &breaker, &factory, &counted, narrator).await?;
-        interruptible(story.tell()).await?;
+        interruptible(Box::pin(story.tell())).await?;
         if arguments.keep {
             story.keep(arguments.kubeconfig_out.as_deref()).await?;
         }

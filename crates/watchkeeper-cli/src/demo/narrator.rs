@@ -58,7 +58,7 @@ impl Narrator {
     }
 
     /// A part of the story begins.
-    pub(super) fn part(&self, title: &str) -> io::Result<()> {
+    pub(super) fn part(title: &str) -> io::Result<()> {
         let style = Style::new().bold();
         writeln!(anstream::stdout(), "\n{style}{title}{style:#}")
     }
@@ -74,7 +74,7 @@ impl Narrator {
     }
 
     /// A line without a time.
-    pub(super) fn note(&self, text: &str) -> io::Result<()> {
+    pub(super) fn note(text: &str) -> io::Result<()> {
         writeln!(anstream::stdout(), "{text}")
     }
 }

@@ -23,7 +23,7 @@ use crate::{
 
 /// What is looked for on a cluster takes longer: images are pulled, pods are started.
 const PATIENCE_EMBEDDED: Duration = Duration::from_secs(30);
-const PATIENCE_CLUSTER: Duration = Duration::from_secs(180);
+const PATIENCE_CLUSTER: Duration = Duration::from_mins(3);
 
 /// The place, and what has to be tidied up after it.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Stage {
         let version = version.map_err(|error| Failure::of_request(&error, &target))?.git_version;
         let place =
             if server.is_some() { "in this process".to_owned() } else { format!("at {}", target.server) };
-        narrator.part("A cluster, and a controller for Foos: each wants a Deployment")?;
+        Narrator::part("A cluster, and a controller for Foos: each wants a Deployment")?;
         narrator.say(
             Voice::Cluster,
             &format!("API server {place}, Kubernetes {}", version.trim_start_matches('v')),
@@ -131,7 +131,7 @@ impl Stage {
         let now = DeleteParams::default();
         if self.has_installed {
             let definitions = clientset.cluster_resource::<CustomResourceDefinition>();
-            definitions.delete(&Foo::crd_name(), &now).await.map_err(|error| self.explain(&error))?;
+            definitions.delete(Foo::crd_name(), &now).await.map_err(|error| self.explain(&error))?;
         }
         if self.namespace != "default" {
             let namespaces = clientset.core_v1().namespaces();

@@ -24,7 +24,10 @@ use watchkeeper::{
 use super::{
     breaker::Breaker,
     eyes::Eyes,
-    narrator::{Narrator, Voice::*},
+    narrator::{
+        Narrator, Voice,
+        Voice::{Cluster, Controller, Fault, You},
+    },
     stage::Stage,
     workloads,
 };
@@ -131,7 +134,7 @@ impl<'a> Story<'a> {
     }
 
     async fn create(&self) -> Result<(), Failure> {
-        self.narrator.part("Foos are created")?;
+        Narrator::part("Foos are created")?;
         for (name, replicas) in [("red", 1), ("green", 2), ("blue", 3)] {
             self.say(You, &format!("create Foo {name}, which wants {}", count(replicas, "replica")))?;
             self.create_foo(name, &format!("{name}-web"), replicas).await?;
@@ -142,14 +145,14 @@ impl<'a> Story<'a> {
     }
 
     async fn scale(&self) -> Result<(), Failure> {
-        self.narrator.part("One is scaled")?;
+        Narrator::part("One is scaled")?;
         self.scale_foo("green", 5).await?;
         self.deployment_of("green", 5).await?;
         self.available("green", 5).await
     }
 
     async fn conflict(&self) -> Result<(), Failure> {
-        self.narrator.part("One wants a Deployment that is not its own")?;
+        Narrator::part("One wants a Deployment that is not its own")?;
         let mut taken =
             sample::wanted(&Foo::new("nobody", FooSpec { deployment_name: "taken".to_owned(), replicas: 1 }));
         taken.metadata.namespace = None;
@@ -170,7 +173,7 @@ impl<'a> Story<'a> {
     }
 
     async fn break_watches(&self) -> Result<(), Failure> {
-        self.narrator.part("The controller's watches break, and are mended")?;
+        Narrator::part("The controller's watches break, and are mended")?;
         let before = self.counters();
         self.breaker.cut();
         let why = self.until_status("the controller's watches to break", |status| match status {
@@ -206,7 +209,7 @@ impl<'a> Story<'a> {
     }
 
     async fn delete(&self) -> Result<(), Failure> {
-        self.narrator.part("One is deleted")?;
+        Narrator::part("One is deleted")?;
         self.say(You, "delete Foo red")?;
         let deleted = self.foos.delete("red", &DeleteParams::background()).await;
         deleted.map_err(|error| self.stage.explain(&error))?;
@@ -219,7 +222,7 @@ impl<'a> Story<'a> {
     fn summary(&self) -> Result<(), Failure> {
         let Counts { reconciles, failures } = &*self.counted.counts;
         let (resumed, relisted) = self.counters();
-        self.narrator.part("That was it")?;
+        Narrator::part("That was it")?;
         let rows = [
             ("foos", self.eyes.foos.reader().len().to_string()),
             ("deployments", self.eyes.deployments.reader().len().to_string()),
@@ -232,7 +235,7 @@ impl<'a> Story<'a> {
             ("time", format!("{:.2}s", self.narrator.elapsed().as_secs_f64())),
         ];
         for (what, how_many) in rows {
-            self.narrator.note(&format!("  {what:<12} {how_many}"))?;
+            Narrator::note(&format!("  {what:<12} {how_many}"))?;
         }
         Ok(())
     }
@@ -243,17 +246,13 @@ impl<'a> Story<'a> {
             std::env::temp_dir().join(format!("watchkeeper-demo-{}.kubeconfig", std::process::id()));
         let file = kubeconfig.unwrap_or(&default);
         let namespace = self.stage.namespace();
-        match self.stage.listen(file).await? {
-            Some(endpoint) => {
-                self.narrator.part(&format!("Still there, at {}, until Ctrl-C", endpoint.url()))?;
-                self.narrator
-                    .note(&format!("  kubectl --kubeconfig {} get foos,deployments", file.display()))?;
-                self.narrator.note(&format!("  kubectl --kubeconfig {} delete foo green", file.display()))?;
-            }
-            None => {
-                self.narrator.part("Still there, until Ctrl-C")?;
-                self.narrator.note(&format!("  kubectl --namespace {namespace} get foos,deployments"))?;
-            }
+        if let Some(endpoint) = self.stage.listen(file).await? {
+            Narrator::part(&format!("Still there, at {}, until Ctrl-C", endpoint.url()))?;
+            Narrator::note(&format!("  kubectl --kubeconfig {} get foos,deployments", file.display()))?;
+            Narrator::note(&format!("  kubectl --kubeconfig {} delete foo green", file.display()))?;
+        } else {
+            Narrator::part("Still there, until Ctrl-C")?;
+            Narrator::note(&format!("  kubectl --namespace {namespace} get foos,deployments"))?;
         }
         let stopped = stop::requested();
         if self.stage.is_embedded() {
@@ -361,7 +360,7 @@ impl<'a> Story<'a> {
         (foos.0 + deployments.0, foos.1 + deployments.1)
     }
 
-    fn say(&self, voice: super::narrator::Voice, what: &str) -> Result<(), Failure> {
+    fn say(&self, voice: Voice, what: &str) -> Result<(), Failure> {
         Ok(self.narrator.say(voice, what)?)
     }
 }

@@ -40,7 +40,7 @@ use crate::{
 };
 
 /// How long the first list may take.
-const SYNC_WITHIN: Duration = Duration::from_secs(60);
+const SYNC_WITHIN: Duration = Duration::from_mins(1);
 /// A terminal is drawn at most this often, however much happens.
 const REDRAW_EVERY: Duration = Duration::from_millis(100);
 /// Ages grow although nothing happens.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// A path into an object: the part of JSONPath that definitions use for columns.
+/// A path into an object: the part of `JSONPath` that definitions use for columns.
 ///
 /// `.spec.replicas`, `.status.conditions[0].reason`, `.status.conditions[?(@.type=="Ready")].status`,
 /// `.metadata.labels['app']`.
@@ -18,7 +18,7 @@ enum Step {
 }
 
 impl Path {
-    /// None if the path uses more of JSONPath than this understands.
+    /// None if the path uses more of `JSONPath` than this understands.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut steps = Vec::new();
         let mut rest = text.trim().trim_start_matches('{').trim_end_matches('}');

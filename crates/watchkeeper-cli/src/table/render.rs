@@ -102,13 +102,13 @@ pub(super) fn duration(seconds: i64) -> String {
     let seconds = seconds.max(0);
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     match seconds {
-        0..120 => format!("{seconds}s"),
+        ..120 => format!("{seconds}s"),
         120..600 if seconds % 60 != 0 => format!("{minutes}m{}s", seconds % 60),
-        0..7200 => format!("{minutes}m"),
+        120..7200 => format!("{minutes}m"),
         7200..28_800 if minutes % 60 != 0 => format!("{hours}h{}m", minutes % 60),
-        0..172_800 => format!("{hours}h"),
+        7200..172_800 => format!("{hours}h"),
         172_800..691_200 if hours % 24 != 0 => format!("{days}d{}h", hours % 24),
-        _ => format!("{days}d"),
+        172_800.. => format!("{days}d"),
     }
 }
 

@@ -7,7 +7,7 @@ use tokio::process::Command;
 use crate::support::run;
 
 /// Compiling takes its time.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(1800);
+const PATIENCE: std::time::Duration = std::time::Duration::from_mins(30);
 
 #[tokio::test]
 async fn an_operator_from_the_template_builds_and_its_tests_pass_at_once() {
