@@ -8,7 +8,7 @@ use std::{
 };
 
 use http::Method;
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use kube_client::Api;
 use kube_core::params::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -209,10 +209,41 @@ async fn an_apply_that_would_change_nothing_is_not_sent() {
     assert!(matches!(result, Applied::Unchanged(_)), "{result:?}");
     assert_eq!(other.apply(&counted, &fewer, Some(&fewer_made)).await.unwrap(), Applied::Skipped);
 
+    // One that remembers nothing always asks.
+    let forgetful = Applier::new("shop").remembering(0);
+    for _ in 0..2 {
+        let result = forgetful.apply(&counted, &fewer, Some(&fewer_made)).await.unwrap();
+        assert!(matches!(result, Applied::Unchanged(_)), "{result:?}");
+    }
+
     // Deleted and made again by somebody, it is another object.
     api(&server).delete("a", &DeleteParams::default()).await.unwrap();
     let remade = create(&server, json!({"metadata": {"name": "a"}, "data": {"x": "1"}})).await;
     assert!(matches!(other.apply(&counted, &fewer, Some(&remade)).await.unwrap(), Applied::Changed(_)));
+}
+
+#[tokio::test]
+async fn a_status_is_applied_apart_from_the_rest_and_skipped_alike() {
+    let (server, faults) = (ApiServer::in_process(), Faults::none());
+    let deployments: Api<Deployment> = Api::default_namespaced(faults.client(&server).kube().clone());
+    let deployment: Deployment = serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": {
+        "selector": {"matchLabels": {"app": "a"}},
+        "template": {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+    }}))
+    .unwrap();
+    let made = deployments.create(&PostParams::default(), &deployment).await.unwrap();
+    let status: Deployment = serde_json::from_value(json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "status": {"replicas": 3},
+    }))
+    .unwrap();
+    let applier = Applier::new("shop");
+    let applied = applier.apply_status(&deployments, &status, Some(&made)).await.unwrap();
+    let Applied::Changed(now) = applied else { panic!("{applied:?}") };
+    assert_eq!(now.status.as_ref().unwrap().replicas, Some(3));
+    assert_eq!(now.spec, made.spec);
+    let requests = faults.requests().len();
+    assert_eq!(applier.apply_status(&deployments, &status, Some(&now)).await.unwrap(), Applied::Skipped);
+    assert_eq!(faults.requests().len(), requests);
 }
 
 #[tokio::test]
