@@ -15,9 +15,13 @@ lint:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
     cargo deny check
 
-# a worker loop over the queue, explained as it runs
-demo:
-    cargo run -p watchkeeper-workqueue --example worker_loop
+# a controller at work, on an API server in the same process
+demo *flags:
+    cargo run -- demo {{flags}}
+
+# one of the labs, for example `just lab informer`
+lab name *flags:
+    cargo run -p watchkeeper-examples --bin {{name}} -- {{flags}}
 
 # one benchmark suite beside its peer, for example `just bench queue`
 bench suite *flags:

@@ -25,6 +25,7 @@ pub struct Client {
     kube: kube_client::Client,
     limits: Arc<Limits>,
     credentials: Option<Arc<Credentials>>,
+    host: Option<Arc<str>>,
 }
 
 /// How the credentials of a client are doing.
@@ -74,9 +75,28 @@ impl Client {
         self
     }
 
+    /// The same client with other services underneath, such as ones that count or refuse requests before they hand them to
+    /// the [`kube`](Self::kube) client of this one.
+    #[must_use]
+    pub fn with_kube(mut self, kube: kube_client::Client) -> Self {
+        self.kube = kube;
+        self
+    }
+
     pub(crate) fn with_credentials(mut self, credentials: Arc<Credentials>) -> Self {
         self.credentials = Some(credentials);
         self
+    }
+
+    pub(crate) fn with_host(mut self, host: &str) -> Self {
+        self.host = Some(host.into());
+        self
+    }
+
+    /// The host requests go to, with its port if it was given one. Unknown for a client that was not made from a
+    /// [`ClientConfig`].
+    pub fn host(&self) -> Option<&str> {
+        self.host.as_deref()
     }
 
     /// The `kube` client underneath, for code written against kube-rs.
@@ -124,7 +144,7 @@ impl Client {
 
 impl From<kube_client::Client> for Client {
     fn from(kube: kube_client::Client) -> Self {
-        Self { kube, limits: Arc::new(Limits::default()), credentials: None }
+        Self { kube, limits: Arc::new(Limits::default()), credentials: None, host: None }
     }
 }
 

@@ -16,6 +16,7 @@ use crate::{
 /// | [`forget`](Item::forget) | leaves, unless it was added meanwhile | forgotten |
 /// | [`retry`](Item::retry) | comes back after its backoff | one more |
 /// | [`requeue_after`](Item::requeue_after) | comes back after a while | forgotten |
+/// | [`put_back`](Item::put_back) | comes back after a while, or when it is added | kept |
 /// | [`done`](Item::done), or dropping it | leaves, unless it was added meanwhile | kept while the key is in the queue |
 /// | dropping it in a panic | comes back after its backoff, as with `retry` | one more |
 ///
@@ -105,6 +106,15 @@ impl<'q, K: Key> Item<'q, K> {
     pub fn requeue_after(mut self, delay: Duration) -> Admission {
         let (at, now) = self.queue.get().time_after(delay);
         self.finish(Verdict::RequeueAt(at), Some(now)).unwrap_or(Admission::Refused)
+    }
+
+    /// Not worked on, because its time has not come: the key comes back after `delay`, or as soon as it is added, as if
+    /// it had not been handed out: with its priority, its causes and its failures.
+    ///
+    /// `Refused` when the queue is shut down.
+    pub fn put_back(mut self, delay: Duration) -> Admission {
+        let (at, now) = self.queue.get().time_after(delay);
+        self.finish(Verdict::PutBack(at), Some(now)).unwrap_or(Admission::Refused)
     }
 
     /// Finished, nothing more to say. The same as dropping it.

@@ -50,11 +50,15 @@ impl Waiters {
         is_keeper
     }
 
+    /// Notes that the holder of `ticket` watches no clock: nothing is delayed. Whoever waits when something is again will be
+    /// woken for it.
+    pub(crate) fn stop_keeping_time(&mut self, ticket: Ticket) {
+        self.keeper = self.keeper.filter(|keeper| keeper.ticket != ticket);
+    }
+
     /// Takes a waiter off the list for good. True if it had been woken for a key it did not take.
     pub(crate) fn leave(&mut self, ticket: Ticket) -> bool {
-        if self.keeper.is_some_and(|keeper| keeper.ticket == ticket) {
-            self.keeper = None;
-        }
+        self.stop_keeping_time(ticket);
         match self.queue.iter().position(|(waiting, _)| *waiting == ticket) {
             Some(place) => {
                 self.queue.remove(place);

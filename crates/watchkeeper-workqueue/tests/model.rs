@@ -39,6 +39,7 @@ enum Say {
     Forget,
     Retry,
     RequeueAfter(u64),
+    PutBack(u64),
 }
 
 fn calls() -> impl Strategy<Value = Vec<Call>> {
@@ -60,6 +61,7 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
         2 => Just(Say::Forget),
         3 => Just(Say::Retry),
         1 => millis().prop_map(Say::RequeueAfter),
+        1 => millis().prop_map(Say::PutBack),
     ];
     let priority = prop_oneof![3 => Just(0_i8), 1 => Just(-100), 1 => Just(7)];
     let call = prop_oneof![
@@ -194,6 +196,7 @@ impl Pair {
             Say::Forget => Verdict::Forget,
             Say::Retry => Verdict::Retry(self.backoff(key)),
             Say::RequeueAfter(millis) => Verdict::Requeue(Wanted::At(self.reference.now + millis)),
+            Say::PutBack(millis) => Verdict::PutBack(Wanted::At(self.reference.now + millis)),
         };
         let admission = match say {
             Say::Done => {
@@ -208,6 +211,7 @@ impl Pair {
             }
             Say::Retry => Some(item.retry()),
             Say::RequeueAfter(millis) => Some(item.requeue_after(Duration::from_millis(millis))),
+            Say::PutBack(millis) => Some(item.put_back(Duration::from_millis(millis))),
         };
         let expected = self.reference.finish(key, entry.causes, verdict);
         if let Some(admission) = admission {

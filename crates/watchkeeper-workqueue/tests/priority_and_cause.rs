@@ -115,6 +115,23 @@ fn a_requeue_keeps_its_priority_and_starts_a_new_list_of_causes() {
 }
 
 #[test]
+fn a_key_that_is_put_back_comes_as_it_was_and_at_once_when_it_is_added() {
+    let clock = ManualClock::new();
+    let queue = WorkQueue::builder("cause").clock(clock.clone()).build();
+    queue.add_with(1, event("Pod").priority(Priority::LOW));
+    queue.try_get().unwrap().retry();
+    clock.advance(std::time::Duration::from_secs(1));
+    assert_eq!(queue.try_get().unwrap().put_back(std::time::Duration::from_secs(5)), Admission::Scheduled);
+    assert!(queue.try_get().is_none());
+    queue.add_with(1, event("Service").priority(Priority::LOW));
+    let item = queue.try_get().unwrap();
+    assert_eq!((item.failures(), item.priority()), (1, Priority::LOW));
+    assert_eq!(item.causes().to_string(), "event of Pod, retry 1, event of Service");
+    queue.shutdown();
+    assert_eq!(item.put_back(std::time::Duration::ZERO), Admission::Refused);
+}
+
+#[test]
 fn work_added_while_a_key_is_processed_has_its_own_priority_and_causes() {
     let queue = WorkQueue::new("cause");
     queue.add_with(1, event("Pod").priority(Priority::HIGH));

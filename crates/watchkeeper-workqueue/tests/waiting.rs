@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use proptest::prelude::*;
-use tokio::task::JoinSet;
+use tokio::{sync::Notify, task::JoinSet};
 use watchkeeper_workqueue::{Clock, Drained, TokioClock, WorkQueue, limiter::ItemExponential};
 
 fn millis(millis: u64) -> Duration {
@@ -30,6 +30,32 @@ async fn an_earlier_delay_is_not_held_up_by_the_timer_of_a_later_one() {
     tokio::time::sleep(millis(100)).await;
     queue.add_after("early", millis(10));
     assert_eq!(worker.join_next().await.unwrap().unwrap(), ("early", millis(110)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_was_woken_when_nothing_was_delayed_any_more_still_watches_the_clock_later() {
+    let queue = WorkQueue::new("waiting");
+    let clock = TokioClock::new();
+    queue.add_after("dropped", millis(10));
+    let (taken, nudge) = (queue.clone(), Arc::new(Notify::new()));
+    let (nudged, mut worker) = (Arc::clone(&nudge), JoinSet::new());
+    worker.spawn(async move {
+        let mut get = std::pin::pin!(taken.get());
+        loop {
+            tokio::select! {
+                biased;
+                item = &mut get => return (*item.unwrap().key(), clock.now()),
+                () = nudged.notified() => {}
+            }
+        }
+    });
+    tokio::time::sleep(millis(5)).await; // it watches the clock for the first key
+    assert!(queue.cancel(&"dropped"));
+    nudge.notify_one();
+    tokio::time::sleep(millis(5)).await; // and, having looked again, for none
+    queue.add_after("late", millis(50));
+    let got = tokio::time::timeout(Duration::from_secs(1), worker.join_next()).await;
+    assert_eq!(got.unwrap().unwrap().unwrap(), ("late", millis(60)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -45,7 +45,8 @@ impl ClientConfig {
         let credentials = Arc::new(credentials);
         let service = ApiService::new(pool, credentials.clone(), headers, self.warnings);
         let kube = kube_client::Client::new(service, self.default_namespace);
-        Ok(Client::from(kube).with_limits(self.limits).with_credentials(credentials))
+        let host = self.server.authority().map_or("", |authority| authority.as_str());
+        Ok(Client::from(kube).with_limits(self.limits).with_credentials(credentials).with_host(host))
     }
 
     fn check_features(&self) -> Result<(), ConfigError> {

@@ -134,6 +134,11 @@ impl SharedInformerFactory {
         Self { shared: Arc::new(shared) }
     }
 
+    /// The client its informers use; none in a factory that was made without.
+    pub fn client(&self) -> Option<&Client> {
+        self.shared.client.as_ref()
+    }
+
     /// The informer of a type known at compile time, in the factory's scope.
     ///
     /// One that is not there yet is made, and starts with the next [`start`](Self::start).

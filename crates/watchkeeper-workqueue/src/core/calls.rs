@@ -64,6 +64,8 @@ pub(crate) enum Verdict {
     Retry(Backoff),
     /// Success, and again at this time.
     RequeueAt(u64),
+    /// Not worked on: again at this time, as if it had not been handed out.
+    PutBack(u64),
 }
 
 /// A key that is handed out.

@@ -276,7 +276,7 @@ impl<K: Eq + Clone> Core<K> {
         let has_nothing_to_remember = match verdict {
             Verdict::Forget => !is_posted(slot.hash),
             Verdict::Done => slot.failures == 0,
-            Verdict::Retry(_) | Verdict::RequeueAt(_) => false,
+            Verdict::Retry(_) | Verdict::RequeueAt(_) | Verdict::PutBack(_) => false,
         };
         if slot.state != State::Processing || !has_nothing_to_remember {
             return None;
@@ -316,12 +316,17 @@ impl<K: Eq + Clone> Core<K> {
                 if !self.is_shut_down {
                     let mut all = causes.unwrap_or_default();
                     all.push(Cause::Retry(u32::from(failures)));
-                    if let Some(added_meanwhile) = self.take_causes(id) {
-                        all.append(*added_meanwhile);
-                    }
-                    *self.causes_of(id) = Some(all);
+                    self.prepend(id, all);
                 }
                 Some(pending)
+            }
+            Verdict::PutBack(at) => {
+                if !self.is_shut_down
+                    && let Some(causes) = causes
+                {
+                    self.prepend(id, causes);
+                }
+                Some(Pending::Scheduled(at))
             }
             Verdict::RequeueAt(at) => {
                 self.slots[id].failures = 0;
@@ -559,6 +564,14 @@ impl<K: Eq + Clone> Core<K> {
         if let Some(cause) = cause {
             self.causes_of(id).get_or_insert_default().push(cause);
         }
+    }
+
+    /// Puts the causes a key was handed out with before those it was given since.
+    fn prepend(&mut self, id: SlotId, mut causes: Box<Causes>) {
+        if let Some(added_meanwhile) = self.take_causes(id) {
+            causes.append(*added_meanwhile);
+        }
+        *self.causes_of(id) = Some(causes);
     }
 
     fn causes_of(&mut self, id: SlotId) -> &mut Option<Box<Causes>> {

@@ -89,7 +89,11 @@ impl<K: Key> WorkQueue<K> {
             // First say that somebody waits, then look into the inbox: see there.
             self.shared.inbox.set_has_waiters(true);
             if self.shared.inbox.is_empty() {
-                let keep_time_until = inner.core.next_at().filter(|&at| inner.waiters.keep_time(ticket, at));
+                let next_at = inner.core.next_at();
+                if next_at.is_none() {
+                    inner.waiters.stop_keeping_time(ticket);
+                }
+                let keep_time_until = next_at.filter(|&at| inner.waiters.keep_time(ticket, at));
                 self.release(inner, 0, drop);
                 return Look::Wait { ticket, keep_time_until };
             }

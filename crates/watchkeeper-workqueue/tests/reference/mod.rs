@@ -33,6 +33,7 @@ pub(crate) enum Verdict {
     Forget,
     Retry(Wanted),
     Requeue(Wanted),
+    PutBack(Wanted),
 }
 
 /// A key: in line (since when), waiting (for what, since when), or neither: held. Its causes are uncapped.
@@ -117,15 +118,19 @@ impl Reference {
             Verdict::Forget => (0, None),
             Verdict::Retry(at) => (entry.failures + 1, Some(at)),
             Verdict::Requeue(at) => (0, Some(at)),
+            Verdict::PutBack(at) => (entry.failures, Some(at)),
         };
         entry.failures = failures;
         let again = again.filter(|_| !self.is_shut_down).map(|at| (at, entry.priority));
-        if matches!(verdict, Verdict::Retry(_)) && again.is_some() {
-            let added_meanwhile = std::mem::replace(&mut entry.causes, causes);
-            entry.causes.push(Cause::Retry(entry.failures));
-            entry.causes.extend(added_meanwhile);
-        } else {
-            entry.causes.extend(again.map(|_| Cause::Requeue));
+        match verdict {
+            Verdict::Retry(_) | Verdict::PutBack(_) if again.is_some() => {
+                let added_meanwhile = std::mem::replace(&mut entry.causes, causes);
+                if let Verdict::Retry(_) = verdict {
+                    entry.causes.push(Cause::Retry(entry.failures));
+                }
+                entry.causes.extend(added_meanwhile);
+            }
+            _ => entry.causes.extend(again.map(|_| Cause::Requeue)),
         }
         let (wanted, priority) = match (entry.rerun.take(), again) {
             (Some((a, p)), Some((b, q))) => (a.min(b), p.max(q)),

@@ -1,0 +1,86 @@
+//! The program: its arguments, and what each command does.
+
+use std::io::Write as _;
+
+use clap::{Parser, Subcommand};
+use clap_complete::Shell;
+
+use crate::{
+    completions,
+    demo::{self, DemoArguments},
+    exit::{EXIT_CODES, Failure},
+    manifests::{self, RbacArguments},
+    scaffold::{self, NewArguments},
+    serve::{self, ServeArguments},
+    table::{self, Form, TableArguments},
+};
+
+/// The Kubernetes controller machinery, shown, served and scaffolded.
+///
+/// Without a command it runs the demonstration, which needs no cluster.
+#[derive(Debug, Parser)]
+#[command(name = "watchkeeper", version, after_help = EXIT_CODES, max_term_width = 110)]
+pub struct Program {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Shows the sample controller at work, on an API server in this process or on your cluster. The default.
+    Demo(DemoArguments),
+    /// Serves the Kubernetes API on 127.0.0.1, for kubectl and every other client.
+    Serve(ServeArguments),
+    /// Prints a table of any resource, from an informer's cache.
+    Get {
+        #[command(flatten)]
+        table: TableArguments,
+        /// The form.
+        #[arg(long, short, value_enum, default_value_t)]
+        output: Form,
+    },
+    /// Prints a table of any resource and keeps it up to date: in place on a terminal, otherwise a line a change.
+    Watch(TableArguments),
+    /// Makes an operator from a template: a crate that builds, and whose tests pass at once.
+    New(NewArguments),
+    /// Prints the definition of the sample's resource.
+    Crd,
+    /// Prints the service account and roles that the sample controller needs, from what it declares to do.
+    Rbac(RbacArguments),
+    /// Prints the completions of a shell.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+}
+
+impl Program {
+    /// Does what the arguments ask for.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub async fn run(self) -> Result<(), Failure> {
+        match self.command {
+            None => Box::pin(demo::demo(&DemoArguments::default())).await,
+            Some(Command::Demo(arguments)) => Box::pin(demo::demo(&arguments)).await,
+            Some(Command::Serve(arguments)) => serve::serve(&arguments).await,
+            Some(Command::Get { table, output }) => table::get(&table, output).await,
+            Some(Command::Watch(arguments)) => table::watch(&arguments).await,
+            Some(Command::New(arguments)) => scaffold::new(&arguments),
+            Some(Command::Crd) => manifests::crd(),
+            Some(Command::Rbac(arguments)) => manifests::roles(&arguments),
+            Some(Command::Completions { shell }) => completions::print(shell),
+        }
+    }
+}
+
+/// Prints why the program failed, and returns the number it ends with.
+pub fn report(failure: &Failure) -> u8 {
+    if failure.is_broken_pipe() {
+        return 0;
+    }
+    let style = anstyle::AnsiColor::Red.on_default().bold();
+    // There is nobody to tell when this fails too.
+    let _ = writeln!(anstream::stderr(), "{style}error:{style:#} {failure}");
+    failure.exit_code()
+}

@@ -1,0 +1,76 @@
+//! `watchkeeper new`: an operator from a template, that builds and whose tests pass at once.
+
+mod name;
+mod templates;
+mod tree;
+
+use std::{
+    fs,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+use self::{name::CrateName, tree::Source};
+use crate::exit::Failure;
+
+/// The arguments of `new`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct NewArguments {
+    /// The name of the operator and of its folder: lower-case letters, digits and dashes.
+    name: CrateName,
+    /// The kind of its custom resource, instead of the name in upper camel case.
+    #[arg(long, value_parser = name::kind)]
+    kind: Option<String>,
+    /// The API group of its custom resource.
+    #[arg(long, default_value = "example.com", value_parser = name::group)]
+    group: String,
+    /// The folder that the folder is made in.
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    directory: PathBuf,
+    /// The working tree of Watchkeeper to depend on, instead of the one this program was built from.
+    #[arg(long, value_name = "FOLDER")]
+    watchkeeper: Option<PathBuf>,
+}
+
+/// Makes the crate. Nothing that is there is overwritten.
+///
+/// # Errors
+/// If the folder exists, or cannot be made.
+pub fn new(arguments: &NewArguments) -> Result<(), Failure> {
+    let folder = arguments.directory.join(arguments.name.as_str());
+    let source = Source::find(arguments.watchkeeper.as_deref())?;
+    let kind = arguments.kind.clone().unwrap_or_else(|| arguments.name.kind());
+    let values =
+        templates::Values { name: &arguments.name, kind: &kind, group: &arguments.group, source: &source };
+
+    // Made first and in one step, so that two of these, or a folder of somebody's, cannot be mixed up.
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source: io::Error| match source.kind() {
+            io::ErrorKind::AlreadyExists => Failure::Other(format!(
+                "{} exists; nothing is overwritten, choose another name",
+                path.display()
+            )),
+            _ => Failure::File { path, source },
+        }
+    };
+    fs::create_dir(&folder).map_err(failed(&folder))?;
+    for (path, text) in templates::files(&values) {
+        let path = folder.join(path);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(failed(parent))?;
+        }
+        fs::write(&path, text).map_err(failed(&path))?;
+    }
+    // The very versions that the tree is tested with.
+    if let Some(lock) = source.lock_file() {
+        fs::copy(&lock, folder.join("Cargo.lock")).map_err(failed(&lock))?;
+    }
+    let mut out = anstream::stdout();
+    writeln!(out, "made {}, an operator for {kind}s in the group {}", folder.display(), arguments.group)?;
+    writeln!(out, "next:")?;
+    writeln!(out, "  cd {}", folder.display())?;
+    writeln!(out, "  cargo test        # the operator on an API server in the same process")?;
+    writeln!(out, "  cargo run -- crd  # what to install; README.md has the rest")?;
+    Ok(())
+}

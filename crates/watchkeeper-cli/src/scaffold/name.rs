@@ -1,0 +1,217 @@
+//! Names that can be names: of a crate, a kind, a group.
+
+use std::{fmt, str::FromStr};
+
+/// Words that a crate cannot be called, because Rust or Cargo mean something else by them.
+const RESERVED: [&str; 58] = [
+    "abstract",
+    "alloc",
+    "as",
+    "async",
+    "await",
+    "become",
+    "box",
+    "break",
+    "build",
+    "const",
+    "continue",
+    "core",
+    "crate",
+    "deps",
+    "do",
+    "dyn",
+    "else",
+    "enum",
+    "examples",
+    "extern",
+    "false",
+    "final",
+    "fn",
+    "for",
+    "gen",
+    "if",
+    "impl",
+    "in",
+    "incremental",
+    "let",
+    "loop",
+    "macro",
+    "match",
+    "mod",
+    "move",
+    "mut",
+    "override",
+    "priv",
+    "proc-macro",
+    "pub",
+    "ref",
+    "return",
+    "self",
+    "static",
+    "std",
+    "struct",
+    "super",
+    "test",
+    "trait",
+    "true",
+    "try",
+    "type",
+    "unsafe",
+    "use",
+    "virtual",
+    "watchkeeper",
+    "where",
+    "while",
+];
+
+/// The name of a crate, which is also the name of its folder, binary and service account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct CrateName(String);
+
+impl CrateName {
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The same as an identifier.
+    pub(super) fn identifier(&self) -> String {
+        self.0.replace('-', "_")
+    }
+
+    /// The kind that is called like it: `coffee-shop` is of `CoffeeShop`s.
+    pub(super) fn kind(&self) -> String {
+        let capitalised = |word: &str| {
+            let mut chars = word.chars();
+            chars
+                .next()
+                .map(|first| first.to_ascii_uppercase().to_string() + chars.as_str())
+                .unwrap_or_default()
+        };
+        self.0.split('-').map(capitalised).collect()
+    }
+}
+
+impl FromStr for CrateName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // A DNS label that begins with a letter is a crate, an identifier, an account and a folder.
+        let is_inside = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        let is_label = text.starts_with(|c: char| c.is_ascii_lowercase())
+            && text.chars().all(is_inside)
+            && !text.ends_with('-')
+            && !text.contains("--")
+            && text.len() <= 40;
+        if !is_label {
+            return Err(
+                "a name is up to 40 lower-case letters, digits and single dashes, and begins with a letter"
+                    .to_owned(),
+            );
+        }
+        if RESERVED.contains(&text) {
+            return Err(format!("{text:?} means something else to Rust or Cargo; choose another name"));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for CrateName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A kind: upper camel case. Kinds that the template uses itself are taken.
+pub(super) fn kind(text: &str) -> Result<String, String> {
+    let is_kind = text.starts_with(|c: char| c.is_ascii_uppercase())
+        && text.chars().all(|c| c.is_ascii_alphanumeric())
+        && text.len() <= 60;
+    if !is_kind {
+        return Err("a kind is letters and digits, and begins with a capital".to_owned());
+    }
+    if TAKEN.contains(&text) {
+        return Err(format!("{text:?} is a name that the template uses; choose another kind"));
+    }
+    Ok(text.to_owned())
+}
+
+const TAKEN: [&str; 19] = [
+    "Action",
+    "Arguments",
+    "Arc",
+    "Cause",
+    "Client",
+    "Command",
+    "ConfigMap",
+    "Context",
+    "Controller",
+    "CustomResource",
+    "Event",
+    "Manager",
+    "Option",
+    "Patch",
+    "Request",
+    "Resource",
+    "Result",
+    "Scope",
+    "Self",
+];
+
+/// An API group: a domain with a dot in it.
+pub(super) fn group(text: &str) -> Result<String, String> {
+    let is_label = |label: &str| {
+        !label.is_empty()
+            && label.len() <= 63
+            && label.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    if !text.contains('.') || text.len() > 200 || !text.split('.').all(is_label) {
+        return Err("a group is a domain, such as shop.example.com".to_owned());
+    }
+    if text.ends_with(".k8s.io") || text.ends_with(".kubernetes.io") {
+        return Err(
+            "groups of k8s.io and kubernetes.io are Kubernetes' own; use a domain of yours".to_owned()
+        );
+    }
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_cargo_rust_or_a_file_system_would_trip_over_are_refused() {
+        for bad in [
+            "", "Shop", "1shop", "-shop", "shop-", "a--b", "../shop", "shop/x", "shop x", "shöp", "fn",
+            "test", "std",
+        ] {
+            assert!(bad.parse::<CrateName>().is_err(), "{bad:?}");
+        }
+        for good in ["shop", "coffee-shop", "a", "x2"] {
+            assert!(good.parse::<CrateName>().is_ok(), "{good:?}");
+        }
+    }
+
+    #[test]
+    fn a_kind_is_made_of_the_name() {
+        for (name, wanted) in [("shop", "Shop"), ("coffee-shop", "CoffeeShop"), ("x2", "X2")] {
+            let name: CrateName = name.parse().unwrap();
+            assert_eq!(name.kind(), wanted);
+            assert_eq!(kind(&name.kind()), Ok(wanted.to_owned()));
+        }
+        for bad in ["shop", "", "Sh op", "Shop-x", "Request", "1"] {
+            assert!(kind(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn groups_are_domains_of_ones_own() {
+        assert!(group("shop.example.com").is_ok());
+        for bad in ["", "shop", "a..b", "Shop.example.com", "-a.b", "apps.k8s.io", "x.kubernetes.io", "a b.c"]
+        {
+            assert!(group(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! `watchkeeper serve`: the API server for kubectl and every other client.
+
+use std::{io::Write as _, net::SocketAddr, path::PathBuf};
+
+use clap::ValueEnum;
+use watchkeeper::apiserver::{ApiServer, Endpoint};
+
+use crate::{exit::Failure, files, stop};
+
+/// The arguments of `serve`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ServeArguments {
+    /// The port on 127.0.0.1; 0 takes a free one.
+    #[arg(long, default_value_t = 8001)]
+    port: u16,
+    /// Writes the kubeconfig here, instead of printing it.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig_out: Option<PathBuf>,
+    /// Serves over TLS with a certificate made for it.
+    #[arg(long)]
+    tls: bool,
+    /// Bearer tokens: lines of token,user,uid,"group1,group2". The kubeconfig has the first.
+    #[arg(long, value_name = "FILE")]
+    token_auth_file: Option<PathBuf>,
+    /// Who may do what: everybody everything, or what roles and bindings say.
+    #[arg(long, value_enum, default_value_t = AuthorizationMode::AlwaysAllow)]
+    authorization_mode: AuthorizationMode,
+    /// Serves /-/control, where tests tell the server what to do.
+    #[arg(long)]
+    control: bool,
+    /// Which controllers run: garbage collection, namespaces and definitions, or none.
+    #[arg(long, value_enum, default_value_t = Controllers::All)]
+    controllers: Controllers,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum AuthorizationMode {
+    #[value(name = "AlwaysAllow")]
+    AlwaysAllow,
+    #[value(name = "RBAC")]
+    Rbac,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Controllers {
+    All,
+    None,
+}
+
+/// Serves until it is asked to stop.
+///
+/// # Errors
+/// If the port is taken, or a file cannot be read or written.
+pub async fn serve(arguments: &ServeArguments) -> Result<(), Failure> {
+    let mut builder = ApiServer::builder()
+        .control(arguments.control)
+        .controllers(arguments.controllers == Controllers::All)
+        .rbac(arguments.authorization_mode == AuthorizationMode::Rbac);
+    let mut token = None;
+    if let Some(path) = &arguments.token_auth_file {
+        let csv =
+            std::fs::read_to_string(path).map_err(|source| Failure::File { path: path.clone(), source })?;
+        token = csv.lines().find_map(|line| line.split(',').next()).map(str::to_owned);
+        builder =
+            builder.tokens(&csv).map_err(|error| Failure::Other(format!("{}: {error}", path.display())))?;
+    }
+    let server = builder.build();
+    let address = SocketAddr::from(([127, 0, 0, 1], arguments.port));
+    let endpoint =
+        if arguments.tls { server.listen_tls(address).await } else { server.listen(address).await };
+    let endpoint = endpoint.map_err(|error| {
+        Failure::Other(format!("cannot listen on {address}: {error}; choose another port with --port"))
+    })?;
+    announce(&endpoint, arguments.kubeconfig_out.as_ref(), token.as_deref())?;
+    stop::requested().await;
+    server.shutdown().await;
+    Ok(())
+}
+
+fn announce(endpoint: &Endpoint, file: Option<&PathBuf>, token: Option<&str>) -> Result<(), Failure> {
+    let kubeconfig = endpoint.kubeconfig(token);
+    let mut out = anstream::stdout();
+    if let Some(path) = file {
+        files::write_private(path, &kubeconfig)?;
+        writeln!(out, "serving on {} until Ctrl-C", endpoint.url())?;
+        writeln!(out, "try: kubectl --kubeconfig {} get namespaces", path.display())?;
+    } else {
+        writeln!(out, "# serving on {} until Ctrl-C; a kubeconfig for it:", endpoint.url())?;
+        write!(out, "{kubeconfig}")?;
+    }
+    out.flush()?;
+    Ok(())
+}

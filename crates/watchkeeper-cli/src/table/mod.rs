@@ -1,0 +1,332 @@
+//! `watchkeeper get` and `watchkeeper watch`: a table of any resource, from an informer's cache and its indexes.
+
+mod columns;
+mod grouping;
+mod path;
+mod render;
+mod screen;
+
+use std::{
+    io::{self, Write},
+    sync::Arc,
+    time::Duration,
+};
+
+use clap::ValueEnum;
+use jiff::Timestamp;
+use serde_json::json;
+use tokio::sync::mpsc;
+use watchkeeper::{
+    client::discovery::{RestMapper, RestMapping},
+    informer::{
+        Index,
+        processor::{ListenerOptions, Registration},
+    },
+    kube_core::{DynamicObject, TypeMeta},
+    prelude::*,
+};
+
+pub use self::grouping::Grouping;
+pub(crate) use self::screen::Size;
+use self::{
+    columns::Column,
+    render::{Row, Table},
+    screen::Screen,
+};
+use crate::{
+    cluster::{Cluster, ClusterArguments, Target},
+    exit::Failure,
+    stop, terminal,
+};
+
+/// How long the first list may take.
+const SYNC_WITHIN: Duration = Duration::from_mins(1);
+/// A terminal is drawn at most this often, however much happens.
+const REDRAW_EVERY: Duration = Duration::from_millis(100);
+/// Ages grow although nothing happens.
+const AGES_EVERY: Duration = Duration::from_secs(5);
+/// Changes that are waiting to be printed.
+const CHANGES: usize = 256;
+/// The index that rows are read from.
+const INDEX: &str = "rows";
+
+/// The arguments of `get` and `watch`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct TableArguments {
+    /// The resource: plural, singular or short name, or `plural.group`.
+    resource: String,
+    /// One object instead of all.
+    name: Option<String>,
+    /// The namespace, instead of the context's.
+    #[arg(long, short)]
+    namespace: Option<String>,
+    /// All namespaces.
+    #[arg(long, short = 'A', conflicts_with = "namespace")]
+    all_namespaces: bool,
+    /// Only objects with these labels: `app=web,tier!=db`.
+    #[arg(long, short = 'l', value_name = "LABELS")]
+    selector: Option<String>,
+    /// Only objects with these fields: `spec.nodeName=node-1`.
+    #[arg(long, value_name = "FIELDS")]
+    field_selector: Option<String>,
+    /// Groups rows by an index: `namespace`, `node`, `owner` or `label=KEY`.
+    #[arg(long, value_name = "INDEX")]
+    by: Option<Grouping>,
+    #[command(flatten)]
+    cluster: ClusterArguments,
+}
+
+/// The form in which `get` prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Form {
+    /// A row an object.
+    #[default]
+    Table,
+    /// `resource/name`, a line an object.
+    Name,
+    /// The objects as one JSON list.
+    Json,
+    /// The objects as one YAML list.
+    Yaml,
+}
+
+/// Prints the objects there are.
+///
+/// # Errors
+/// If the cluster cannot be asked, or the output cannot be written.
+pub async fn get(arguments: &TableArguments, form: Form) -> Result<(), Failure> {
+    let (following, _changes) = Following::start(arguments).await?;
+    let objects = following.objects();
+    if let (Some(name), true) = (&arguments.name, objects.is_empty()) {
+        return Err(Failure::NotFound(format!("there is no {} {name:?}", following.mapping.kind.kind)));
+    }
+    let mut out = anstream::stdout();
+    match form {
+        Form::Table if objects.is_empty() => writeln!(anstream::stderr(), "{}", following.nothing_found())?,
+        Form::Table => write!(out, "{}", following.table(Timestamp::now()).text())?,
+        Form::Name => {
+            for object in &objects {
+                writeln!(out, "{}/{}", following.mapping.resource.resource, object.name_any())?;
+            }
+        }
+        Form::Json => {
+            serde_json::to_writer_pretty(&mut out, &following.list()).map_err(io::Error::from)?;
+            writeln!(out)?;
+        }
+        Form::Yaml => {
+            let yaml = serde_saphyr::to_string(&following.list())
+                .map_err(|error| Failure::Other(format!("the objects as YAML: {error}")))?;
+            write!(out, "{yaml}")?;
+        }
+    }
+    out.flush()?;
+    following.end().await;
+    Ok(())
+}
+
+/// Prints the objects there are and follows them until it is asked to stop: in place on a terminal, otherwise a line a
+/// change.
+///
+/// # Errors
+/// If the cluster cannot be asked, or the output cannot be written.
+pub async fn watch(arguments: &TableArguments) -> Result<(), Failure> {
+    let (following, changes) = Following::start(arguments).await?;
+    let ended = async {
+        if terminal::is_interactive() {
+            following.draw(changes).await
+        } else {
+            following.print(changes).await
+        }
+    };
+    let result = tokio::select! {
+        result = ended => result,
+        () = stop::requested() => Ok(()),
+    };
+    following.end().await;
+    result
+}
+
+/// A change, as a handler passes it on.
+struct Changed {
+    what: &'static str,
+    object: Arc<DynamicObject>,
+}
+
+/// An informer of one resource, and what its rows look like.
+struct Following {
+    factory: SharedInformerFactory,
+    informer: SharedIndexInformer<DynamicObject>,
+    _registration: Registration<DynamicObject>,
+    index: Index<DynamicObject>,
+    mapping: RestMapping,
+    columns: Vec<Column>,
+    grouping: Grouping,
+    has_namespaces: bool,
+    place: String,
+}
+
+impl Following {
+    /// Finds the resource, and returns when everything of it is in the cache.
+    async fn start(arguments: &TableArguments) -> Result<(Self, mpsc::Receiver<Changed>), Failure> {
+        let Cluster { client, target } = arguments.cluster.connect()?;
+        let mapping = RestMapper::new(client.discovery()).find_resource(&arguments.resource).await;
+        let mapping = mapping.map_err(|error| Failure::of_mapping(&error, &target))?;
+        let columns = columns::of(&client, &mapping).await;
+        let is_everywhere = arguments.all_namespaces || !mapping.is_namespaced();
+        let namespace = arguments.namespace.as_deref().unwrap_or(client.default_namespace()).to_owned();
+        let place = if is_everywhere { "the cluster".to_owned() } else { format!("namespace {namespace}") };
+        let scope = scope(arguments, (!is_everywhere).then_some(namespace));
+
+        let factory = SharedInformerFactory::new(client);
+        let informer = factory.for_resource_in(&mapping.resource, scope);
+        let grouping = arguments.by.clone().unwrap_or(Grouping::None);
+        let function = grouping.clone();
+        let index = informer.add_index(INDEX, move |object: &DynamicObject| function.values(object));
+        let index = index.map_err(|error| Failure::Other(error.to_string()))?;
+        // Bounded: when the output is slower than the cluster, the informer holds what is left to tell, by key.
+        let (sender, changes) = mpsc::channel(CHANGES);
+        let handler = move |event: Event<DynamicObject>| {
+            let sender = sender.clone();
+            async move {
+                let what = match &event {
+                    Event::Added { .. } => "ADDED",
+                    Event::Updated { .. } => "MODIFIED",
+                    Event::Deleted(_) => "DELETED",
+                    Event::Synced(_) => return,
+                };
+                // Nobody listens any more when the program is ending.
+                let _ = sender.send(Changed { what, object: Arc::clone(event.object()) }).await;
+            }
+        };
+        let registration = informer.add_async_handler(handler, ListenerOptions::default());
+        let registration = registration.map_err(|error| Failure::Other(error.to_string()))?;
+        factory.start();
+        synced(&informer, &target).await?;
+        let has_namespaces = is_everywhere && mapping.is_namespaced();
+        let following = Self {
+            factory,
+            informer,
+            _registration: registration,
+            index,
+            mapping,
+            columns,
+            grouping,
+            has_namespaces,
+            place,
+        };
+        Ok((following, changes))
+    }
+
+    /// The objects, group by group, in each by namespace and name.
+    fn objects(&self) -> Vec<Arc<DynamicObject>> {
+        self.groups().into_iter().flat_map(|(_, objects)| objects).collect()
+    }
+
+    fn groups(&self) -> Vec<(Arc<str>, Vec<Arc<DynamicObject>>)> {
+        let mut values = self.index.values();
+        values.sort_unstable();
+        let group = |value: Arc<str>| {
+            let mut objects = self.index.get(&value);
+            objects.sort_by_cached_key(|object| (object.namespace(), object.name_any()));
+            (value, objects)
+        };
+        values.into_iter().map(group).collect()
+    }
+
+    fn header(&self) -> Vec<String> {
+        let group = self.grouping.header();
+        let namespace = self.has_namespaces.then(|| "NAMESPACE".to_owned());
+        let columns = self.columns.iter().map(|column| column.header.clone());
+        let fixed = group.into_iter().chain(namespace).chain(["NAME".to_owned()]);
+        fixed.chain(columns).chain(["AGE".to_owned()]).collect()
+    }
+
+    fn row(&self, group: &str, object: &DynamicObject, now: Timestamp) -> Row {
+        let group = self.grouping.header().map(|_| group.to_owned());
+        let namespace = self.has_namespaces.then(|| object.namespace().unwrap_or_default());
+        let columns = self.columns.iter().map(|column| column.value(object, now));
+        let fixed = group.into_iter().chain(namespace).chain([object.name_any()]);
+        fixed.chain(columns).chain([render::age(object, now)]).collect()
+    }
+
+    fn table(&self, now: Timestamp) -> Table {
+        let mut table = Table::new(self.header());
+        for (group, objects) in self.groups() {
+            for object in objects {
+                table.push(self.row(&group, &object, now));
+            }
+        }
+        table
+    }
+
+    /// The objects as a list that says what they are, which servers leave out of lists.
+    fn list(&self) -> serde_json::Value {
+        let kind = &self.mapping.kind;
+        let types = TypeMeta { api_version: kind.api_version(), kind: kind.kind.clone() };
+        let typed =
+            |object: Arc<DynamicObject>| DynamicObject { types: Some(types.clone()), ..(*object).clone() };
+        let items: Vec<DynamicObject> = self.objects().into_iter().map(typed).collect();
+        json!({"apiVersion": "v1", "kind": "List", "items": items})
+    }
+
+    fn nothing_found(&self) -> String {
+        format!("no {} in {}", self.mapping.resource.resource, self.place)
+    }
+
+    /// One line a change, and at the start one for each object.
+    async fn print(&self, mut changes: mpsc::Receiver<Changed>) -> Result<(), Failure> {
+        let mut out = anstream::stdout();
+        let mut widths = Table::new([vec!["EVENT".to_owned()], self.header()].concat());
+        write!(out, "{}", widths.header_text())?;
+        out.flush()?;
+        while let Some(Changed { what, object }) = changes.recv().await {
+            let group = self.grouping.values(&object).join(",");
+            let row = [vec![what.to_owned()], self.row(&group, &object, Timestamp::now())].concat();
+            write!(out, "{}", widths.line(row))?;
+            out.flush()?;
+        }
+        Ok(())
+    }
+
+    /// The table, drawn over itself.
+    async fn draw(&self, mut changes: mpsc::Receiver<Changed>) -> Result<(), Failure> {
+        let mut screen = Screen::default();
+        let mut out = anstream::stdout();
+        loop {
+            let table = self.table(Timestamp::now());
+            let text = if table.is_empty() { format!("{}\n", self.nothing_found()) } else { table.text() };
+            let status =
+                format!("{} · {} objects · Ctrl-C ends", self.informer.status().label(), table.len());
+            write!(out, "{}", screen.frame(&text, &status, terminal::size()))?;
+            out.flush()?;
+            tokio::select! {
+                changed = changes.recv() => if changed.is_none() { return Ok(()) },
+                () = tokio::time::sleep(AGES_EVERY) => {}
+            }
+            // What happens until the next drawing is in it.
+            tokio::time::sleep(REDRAW_EVERY).await;
+            while changes.try_recv().is_ok() {}
+        }
+    }
+
+    async fn end(self) {
+        self.factory.shutdown().await;
+    }
+}
+
+fn scope(arguments: &TableArguments, namespace: Option<String>) -> Scope {
+    let mut scope = namespace.map_or_else(Scope::all, Scope::namespace);
+    if let Some(labels) = &arguments.selector {
+        scope = scope.labels(labels);
+    }
+    let name = arguments.name.as_ref().map(|name| format!("metadata.name={name}"));
+    let fields: Vec<String> = name.into_iter().chain(arguments.field_selector.clone()).collect();
+    if !fields.is_empty() {
+        scope = scope.fields(fields.join(","));
+    }
+    scope
+}
+
+async fn synced(informer: &SharedIndexInformer<DynamicObject>, target: &Target) -> Result<(), Failure> {
+    informer.wait_for_sync(Some(SYNC_WITHIN)).await.map_err(|error| Failure::of_sync(&error, target))
+}

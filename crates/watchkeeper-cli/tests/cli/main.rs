@@ -1,0 +1,12 @@
+//! The program, run as a program: what it prints, and the code it ends with.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod demo;
+mod failures;
+mod manifests;
+mod new;
+mod readme;
+mod serve;
+mod support;
+mod table;

@@ -1,0 +1,74 @@
+//! `serve`.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use watchkeeper::{
+    client::config::{Kubeconfig, Loader},
+    prelude::*,
+};
+
+use crate::support::{Running, run};
+
+async fn namespaces(loader: Loader) -> Result<Vec<String>, watchkeeper::client::Error> {
+    let client = loader.load().unwrap().into_client().unwrap();
+    let namespaces = client.clientset().core_v1().namespaces().list_all(&ListParams::default()).await?;
+    Ok(namespaces.iter().map(ResourceExt::name_any).collect())
+}
+
+#[tokio::test]
+async fn a_kubeconfig_is_printed_that_leads_to_the_server() {
+    let mut serving = Running::start(&["serve", "--port", "0"]);
+    let mut text = String::new();
+    while !text.contains("\nusers:") || !text.contains("token:") {
+        text += &serving.line().await;
+        text.push('\n');
+    }
+    let kubeconfig = Kubeconfig::from_text(&text).unwrap();
+    assert!(namespaces(Loader::new().kubeconfig(kubeconfig)).await.unwrap().contains(&"default".to_owned()));
+    assert_eq!(serving.interrupt().await, Some(0));
+}
+
+#[tokio::test]
+async fn with_tls_tokens_and_rbac_the_first_token_is_in_a_kubeconfig_only_its_owner_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (tokens, kubeconfig) = (path("tokens.csv"), path("kubeconfig"));
+    std::fs::write(&tokens, "admin-token,admin,1,\"system:masters\"\nother-token,other,2,\"others\"\n")
+        .unwrap();
+    let mut serving = Running::start(&[
+        "serve",
+        "--port",
+        "0",
+        "--tls",
+        "--token-auth-file",
+        &tokens,
+        "--authorization-mode",
+        "RBAC",
+        "--kubeconfig-out",
+        &kubeconfig,
+    ]);
+    let line = serving.line().await;
+    assert!(line.starts_with("serving on https://127.0.0.1:"), "{line}");
+    let mode = std::fs::metadata(&kubeconfig).unwrap().permissions().mode();
+    assert_eq!(mode & 0o077, 0, "{mode:o}");
+    assert!(namespaces(Loader::new().file(&kubeconfig)).await.unwrap().contains(&"kube-system".to_owned()));
+
+    // Somebody else may not.
+    let others = std::fs::read_to_string(&kubeconfig).unwrap().replace("admin-token", "other-token");
+    let others = Kubeconfig::from_text(&others).unwrap();
+    assert!(namespaces(Loader::new().kubeconfig(others)).await.unwrap_err().is_forbidden());
+    assert_eq!(serving.interrupt().await, Some(0));
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_and_tokens_that_are_none_are_refused() {
+    let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let ended = run(&["serve", "--port", &port]).await;
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.err.contains(&format!("cannot listen on 127.0.0.1:{port}")), "{ended:?}");
+
+    let ended = run(&["serve", "--port", "0", "--token-auth-file", "/nonexistent/tokens"]).await;
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.err.starts_with("error: /nonexistent/tokens: "), "{ended:?}");
+}

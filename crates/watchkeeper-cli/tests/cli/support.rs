@@ -1,0 +1,133 @@
+//! The program as a process, and a server that stands for a cluster.
+
+use std::{path::PathBuf, process::Stdio, time::Duration};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader, Lines},
+    process::{Child, ChildStdout, Command},
+};
+use watchkeeper::{apiserver::ApiServer, prelude::*};
+
+/// How long a program may take before it counts as stuck. Generous, for machines with much to do.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+
+/// What a program printed and how it ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_watchkeeper"));
+    // Nothing of the machine the tests run on: no cluster, no colours.
+    command
+        .args(arguments)
+        .env_remove("KUBECONFIG")
+        .env("HOME", "/nonexistent")
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    command
+}
+
+/// Runs the program to its end.
+pub(crate) async fn run(arguments: &[&str]) -> Ended {
+    let output = tokio::time::timeout(PATIENCE, command(arguments).output()).await;
+    let output = output.expect("the program ends").expect("the program starts");
+    Ended {
+        code: output.status.code(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// A program that runs until it is told to stop.
+pub(crate) struct Running {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Running {
+    pub(crate) fn start(arguments: &[&str]) -> Self {
+        let mut child = command(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines }
+    }
+
+    /// The next line it prints.
+    pub(crate) async fn line(&mut self) -> String {
+        let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await;
+        line.expect("it prints something").unwrap().expect("it still runs")
+    }
+
+    /// The next line with this in it.
+    pub(crate) async fn line_with(&mut self, part: &str) -> String {
+        loop {
+            let line = self.line().await;
+            if line.contains(part) {
+                return line;
+            }
+        }
+    }
+
+    /// Asks it to stop as Ctrl-C does, and returns its exit code.
+    pub(crate) async fn interrupt(mut self) -> Option<i32> {
+        let id = Pid::from_raw(self.child.id().unwrap().try_into().unwrap()).unwrap();
+        kill_process(id, Signal::INT).unwrap();
+        let ending = async {
+            // Read, so that it is not held up by nobody reading.
+            while self.lines.next_line().await.unwrap().is_some() {}
+            self.child.wait().await.unwrap().code()
+        };
+        tokio::time::timeout(PATIENCE, ending).await.expect("it ends when it is asked to")
+    }
+}
+
+/// A server that listens, with a kubeconfig to reach it by.
+pub(crate) struct Listening {
+    pub(crate) client: Client,
+    pub(crate) folder: TempDir,
+    pub(crate) url: String,
+    server: ApiServer,
+}
+
+impl Listening {
+    pub(crate) async fn start() -> Self {
+        Self::of(ApiServer::in_process(), None).await
+    }
+
+    /// One that knows its users, and whose kubeconfig has this token.
+    pub(crate) async fn with_users(token: &str) -> Self {
+        let tokens = "admin-token,admin,1,\"system:masters\"\nnobody-token,nobody,2,\"nobodies\"\n";
+        let server = ApiServer::builder().rbac(true).tokens(tokens).unwrap().build();
+        Self::of(server, Some(token)).await
+    }
+
+    async fn of(server: ApiServer, token: Option<&str>) -> Self {
+        let endpoint = server.listen(([127, 0, 0, 1], 0).into()).await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("config"), endpoint.kubeconfig(token)).unwrap();
+        Self { client: Client::from(server.client()), folder, url: endpoint.url(), server }
+    }
+
+    pub(crate) fn kubeconfig(&self) -> String {
+        self.path("config").to_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Runs the program on this server to its end.
+    pub(crate) async fn run(&self, arguments: &[&str]) -> Ended {
+        let kubeconfig = self.kubeconfig();
+        run(&[arguments, &["--kubeconfig", &kubeconfig]].concat()).await
+    }
+
+    pub(crate) async fn shut_down(&self) {
+        self.server.shutdown().await;
+    }
+}

@@ -1,0 +1,266 @@
+//! What a reconciler has at hand.
+
+use std::{
+    any::{Any, TypeId, type_name},
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use kube_client::{Client, client::Body};
+use tokio_util::sync::CancellationToken;
+use watchkeeper_informer::{CacheReader, Lister, Object, ObjectKey};
+use watchkeeper_workqueue::{Clock, TokioClock};
+
+use crate::{memory::Memory, writes};
+
+/// What a reconciler has at hand: a client, the caches of its controller, a word on whether to hurry.
+///
+/// A handle: clones are of the same reconcile.
+#[derive(Clone)]
+pub struct Context {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    shared: Arc<Shared>,
+    /// None when there is no controller.
+    key: Option<ObjectKey>,
+    id: u64,
+    freshness: Freshness,
+    signals: Arc<Signals>,
+    /// Made when it is asked for: most reconciles find nothing to write.
+    client: OnceLock<Client>,
+    cancellation: OnceLock<CancellationToken>,
+}
+
+/// What all reconciles of a controller have in common.
+pub(crate) struct Shared {
+    pub(crate) controller: Arc<str>,
+    pub(crate) client: Option<Client>,
+    pub(crate) memory: Option<Arc<Memory>>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) caches: Caches,
+    pub(crate) values: Values,
+}
+
+/// How a run ends. Shared as a whole: each clone of a token takes its lock.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    /// Nothing new is begun.
+    pub(crate) stop: CancellationToken,
+    /// What is being done is dropped.
+    pub(crate) abort: CancellationToken,
+}
+
+/// Values of different types, one of each.
+pub(crate) type Values = BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>;
+
+/// The caches of a controller, by the type of their objects.
+#[derive(Default)]
+pub(crate) struct Caches(BTreeMap<TypeId, Box<dyn Any + Send + Sync>>);
+
+struct Cache<W> {
+    reader: CacheReader<W>,
+    lister: Lister<W>,
+}
+
+/// Whether the caches show what this controller last wrote for the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Freshness {
+    /// They do, or nothing was written.
+    Fresh,
+    /// They do, after the reconcile was held back for this long.
+    Waited(Duration),
+    /// They do not: this long was waited in vain, and what is read may be older than what was written.
+    TimedOut(Duration),
+}
+
+/// The controller does not watch objects of a type.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{controller} has no cache of {type_name}; have the controller watch it, or read it from an informer of your own"
+)]
+#[non_exhaustive]
+pub struct NotWatched {
+    /// The controller.
+    pub controller: Arc<str>,
+    /// The Rust type.
+    pub type_name: &'static str,
+}
+
+impl Context {
+    pub(crate) fn new(
+        shared: &Arc<Shared>,
+        key: &ObjectKey,
+        id: u64,
+        freshness: Freshness,
+        signals: &Arc<Signals>,
+    ) -> Self {
+        let inner = Inner {
+            shared: Arc::clone(shared),
+            key: Some(key.clone()),
+            id,
+            freshness,
+            signals: Arc::clone(signals),
+            client: OnceLock::new(),
+            cancellation: OnceLock::new(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// A context without a controller, for tests of a reconciler: it has no caches, and never stops.
+    pub fn detached(client: Client) -> Self {
+        let shared = Shared {
+            controller: "detached".into(),
+            client: Some(client),
+            memory: None,
+            clock: Arc::new(TokioClock::new()),
+            caches: Caches::default(),
+            values: Values::new(),
+        };
+        let signals = Arc::new(Signals { stop: CancellationToken::new(), abort: CancellationToken::new() });
+        let inner = Inner {
+            shared: Arc::new(shared),
+            key: None,
+            id: 0,
+            freshness: Freshness::Fresh,
+            signals,
+            client: OnceLock::new(),
+            cancellation: OnceLock::new(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The name of the controller.
+    pub fn controller(&self) -> &str {
+        &self.inner.shared.controller
+    }
+
+    /// The number of this reconcile, counted from 1 since the controller was made; the same as in its logs.
+    pub fn reconcile_id(&self) -> u64 {
+        self.inner.id
+    }
+
+    /// A client whose writes are remembered: the next reconcile of this key does not begin before the controller's
+    /// caches show them. See [`Controller::freshness_timeout`](crate::Controller::freshness_timeout).
+    ///
+    /// Only writes of kinds that the controller watches count, and of those only the ones that name one object and whose
+    /// answer arrived. Reads go to the server; [`lister`](Self::lister) reads the cache.
+    ///
+    /// Every request fails if the controller was given no client.
+    pub fn client(&self) -> Client {
+        let Inner { shared, key, client, .. } = &*self.inner;
+        let tracked =
+            client.get_or_init(|| match (&shared.client, shared.memory.as_ref().zip(key.as_ref())) {
+                (Some(client), Some((memory, key))) if memory.is_tracking() => {
+                    memory.expect_writes();
+                    writes::tracked(client, memory, key)
+                }
+                (Some(client), _) => client.clone(),
+                (None, _) => no_client(&shared.controller),
+            });
+        tracked.clone()
+    }
+
+    /// A client whose writes are not remembered: the next reconcile does not wait for them, and they are no evidence
+    /// of a [hot loop](crate::HotLoop).
+    pub fn untracked_client(&self) -> Client {
+        let shared = &self.inner.shared;
+        shared.client.clone().unwrap_or_else(|| no_client(&shared.controller))
+    }
+
+    /// The cache of a kind that the controller watches, by name, namespace and label.
+    ///
+    /// # Errors
+    /// When the controller watches no objects of this type.
+    pub fn lister<W: Object>(&self) -> Result<Lister<W>, NotWatched> {
+        self.cache().map(|cache| cache.lister.clone())
+    }
+
+    /// The cache of a kind that the controller watches, with its indexes.
+    ///
+    /// # Errors
+    /// When the controller watches no objects of this type.
+    pub fn reader<W: Object>(&self) -> Result<CacheReader<W>, NotWatched> {
+        self.cache().map(|cache| cache.reader.clone())
+    }
+
+    /// A value that was given to the controller: [`Controller::with`](crate::Controller::with).
+    pub fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        let value = self.inner.shared.values.get(&TypeId::of::<T>())?;
+        Arc::clone(value).downcast().ok()
+    }
+
+    /// The clock of the controller: monotonic, and virtual in tests.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.inner.shared.clock
+    }
+
+    /// Whether the caches show what was last written for this key.
+    pub fn freshness(&self) -> Freshness {
+        self.inner.freshness
+    }
+
+    /// Whether the controller has been asked to stop. The reconcile may go on to its end, but should not begin long work.
+    pub fn is_stopping(&self) -> bool {
+        self.inner.signals.stop.is_cancelled()
+    }
+
+    /// Cancelled when this reconcile is dropped before its end, because it took too long or the time to stop is over; and
+    /// when the controller has stopped, for what outlives the reconcile.
+    ///
+    /// For what the reconcile started and does not await: tasks, blocking calls. The reconcile itself is dropped.
+    pub fn cancellation(&self) -> CancellationToken {
+        self.inner.cancellation.get_or_init(|| self.inner.signals.abort.child_token()).clone()
+    }
+
+    /// The reconcile was dropped before its end.
+    pub(crate) fn cancel(&self) {
+        self.cancellation().cancel();
+    }
+
+    fn cache<W: Object>(&self) -> Result<&Cache<W>, NotWatched> {
+        let shared = &self.inner.shared;
+        shared.caches.get().ok_or_else(|| NotWatched {
+            controller: Arc::clone(&shared.controller),
+            type_name: type_name::<W>(),
+        })
+    }
+}
+
+impl Caches {
+    /// Adds a cache, if there is none of its type.
+    pub(crate) fn add<W: Object>(&mut self, reader: CacheReader<W>, lister: Lister<W>) {
+        self.0.entry(TypeId::of::<W>()).or_insert_with(|| Box::new(Cache { reader, lister }));
+    }
+
+    fn get<W: Object>(&self) -> Option<&Cache<W>> {
+        self.0.get(&TypeId::of::<W>())?.downcast_ref()
+    }
+}
+
+/// A client that says what is missing.
+fn no_client(controller: &Arc<str>) -> Client {
+    let controller = Arc::clone(controller);
+    let refuse = tower::service_fn(move |_: http::Request<Body>| {
+        let message = format!(
+            "{controller} was made without a client; give it one, or a factory that has one, to read and write"
+        );
+        async move { Err::<http::Response<Body>, _>(tower::BoxError::from(message)) }
+    });
+    Client::new(refuse, "default")
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("controller", &self.inner.shared.controller)
+            .field("key", &self.inner.key)
+            .field("reconcile_id", &self.inner.id)
+            .field("freshness", &self.inner.freshness)
+            .finish_non_exhaustive()
+    }
+}

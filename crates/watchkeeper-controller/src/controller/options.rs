@@ -1,0 +1,110 @@
+//! What can be chosen about a controller.
+
+use std::{sync::Arc, time::Duration};
+
+use kube_client::Client;
+use watchkeeper_informer::{ObjectKey, Spawn};
+use watchkeeper_workqueue::{Clock, RateLimiter, Sleep, TokioClock, limiter::ItemExponential};
+
+use crate::{
+    HotLoop, HotLoopLimits, ReconcileError, context::Values, memory::MemoryOptions,
+    metrics::ControllerMetrics,
+};
+
+const FRESHNESS_TIMEOUT: Duration = Duration::from_secs(5);
+const STOP_WITHIN: Duration = Duration::from_secs(30);
+
+pub(super) type OnGiveUp = Arc<dyn Fn(&GaveUp<'_>) + Send + Sync>;
+pub(super) type OnHotLoop = Arc<dyn Fn(&HotLoop) + Send + Sync>;
+
+/// A key that is not tried again until something changes.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct GaveUp<'a> {
+    /// The controller.
+    pub controller: &'a str,
+    /// The key.
+    pub key: &'a ObjectKey,
+    /// How often it was tried since it last went well.
+    pub tries: u32,
+    /// How the last try ended.
+    pub reason: GiveUpReason<'a>,
+}
+
+/// How the last try of a key ended.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum GiveUpReason<'a> {
+    /// With an error; one that is [terminal](crate::ErrorClass::Terminal), or one too many.
+    Error(&'a ReconcileError),
+    /// With a panic, and this message.
+    Panic(&'a str),
+    /// Not within this time.
+    Timeout(Duration),
+}
+
+pub(super) struct Options {
+    pub(super) name: Arc<str>,
+    pub(super) client: Option<Client>,
+    pub(super) values: Values,
+    pub(super) workers: usize,
+    pub(super) resync_period: Option<Duration>,
+    pub(super) timeout: Option<Duration>,
+    pub(super) retry_limit: Option<u32>,
+    pub(super) on_give_up: Option<OnGiveUp>,
+    pub(super) stop_within: Duration,
+    pub(super) freshness_timeout: Option<Duration>,
+    pub(super) hot_loops: Option<HotLoopLimits>,
+    pub(super) on_hot_loop: Option<OnHotLoop>,
+    pub(super) metrics: Option<ControllerMetrics>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) spawn: Option<Arc<dyn Spawn>>,
+    pub(super) needs_leadership: bool,
+}
+
+impl Options {
+    pub(super) fn new(name: String, client: Option<Client>) -> Self {
+        Self {
+            name: name.into(),
+            client,
+            values: Values::new(),
+            workers: 1,
+            resync_period: None,
+            timeout: None,
+            retry_limit: None,
+            on_give_up: None,
+            stop_within: STOP_WITHIN,
+            freshness_timeout: Some(FRESHNESS_TIMEOUT),
+            hot_loops: Some(HotLoopLimits::default()),
+            on_hot_loop: None,
+            metrics: None,
+            clock: Arc::new(TokioClock::new()),
+            spawn: None,
+            needs_leadership: true,
+        }
+    }
+
+    pub(super) fn memory(&self) -> MemoryOptions {
+        MemoryOptions { freshness_timeout: self.freshness_timeout, hot_loops: self.hot_loops }
+    }
+}
+
+/// Each key from 5 ms doubling to 1000 s. The rate that client-go's controllers share between all keys is not among it:
+/// one failing key would slow down another's retry.
+pub(super) fn default_limiter() -> Box<dyn RateLimiter> {
+    Box::new(ItemExponential::new(Duration::from_millis(5), Duration::from_secs(1000)))
+}
+
+/// A clock that is shared, as a queue takes it.
+#[derive(Debug)]
+pub(super) struct SharedClock(pub(super) Arc<dyn Clock>);
+
+impl Clock for SharedClock {
+    fn now(&self) -> Duration {
+        self.0.now()
+    }
+
+    fn sleep_until(&self, at: Duration) -> Sleep {
+        self.0.sleep_until(at)
+    }
+}

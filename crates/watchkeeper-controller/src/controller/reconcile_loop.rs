@@ -1,0 +1,329 @@
+//! A controller and its reconciler, to be run.
+
+use std::{
+    fmt,
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use futures_util::future::{BoxFuture, try_join_all};
+use parking_lot::Mutex;
+use tokio::{runtime::Handle, sync::mpsc};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+use watchkeeper_informer::{
+    CacheReader, Object, ObjectKey, Spawn,
+    processor::Stopped,
+    status::{Status, SyncError},
+};
+use watchkeeper_workqueue::{AddOptions, Cause, Priority, RateLimiter, WorkQueue};
+
+use super::{
+    Part,
+    options::{Options, SharedClock},
+    worker,
+};
+use crate::{
+    Reconciler,
+    access::Access,
+    context::{self, Caches, Signals},
+    memory::Memory,
+    metrics::OneController,
+    runnable::{RunError, Runnable},
+    source::{Connection, Feed, InformerSource, Source, SourceStatus},
+    triggers::{Connected, Triggers},
+};
+
+/// A controller and its reconciler, ready to be run: by a manager, as a [`Runnable`], or by hand.
+///
+/// [`prepare`](Runnable::prepare) starts the informers, waits for their first lists and queues their keys.
+/// [`run`](Runnable::run) works on keys until it is asked to stop; what is queued stays queued, so that it can be run
+/// again. Dropping it takes its handlers off the informers.
+#[must_use = "it does nothing until it is run"]
+pub struct ReconcileLoop<K: Object, R> {
+    shared: Arc<Shared<K, R>>,
+    sources: Vec<Arc<dyn Source>>,
+    triggers: Vec<Triggers>,
+    access: Vec<Access>,
+    connections: Mutex<Option<Arc<Connections>>>,
+    is_running: AtomicBool,
+}
+
+/// What workers share.
+pub(super) struct Shared<K: Object, R> {
+    pub(super) reconciler: R,
+    pub(super) queue: WorkQueue<ObjectKey>,
+    pub(super) cache: CacheReader<K>,
+    pub(super) memory: Arc<Memory>,
+    pub(super) context: Arc<context::Shared>,
+    pub(super) metrics: Option<OneController>,
+    pub(super) options: Options,
+    pub(super) kind: String,
+    pub(super) reconciles: AtomicU64,
+}
+
+/// What feeds the queue.
+struct Connections {
+    sources: Vec<Box<dyn Connection>>,
+    _triggers: Vec<Connected>,
+}
+
+/// A source will not be there.
+#[derive(Debug, thiserror::Error)]
+#[error("{name}: {error}; if the controller can do without it, watch it as optional")]
+struct NotReady {
+    name: String,
+    #[source]
+    error: SyncError,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Ended {
+    #[error("it is running already")]
+    RunsAlready,
+    #[error("its workers are gone; was the place they run in shut down?")]
+    WorkersGone,
+}
+
+impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
+    pub(super) fn new(
+        reconciler: R,
+        primary: &InformerSource<K>,
+        parts: Vec<Part>,
+        triggers: Vec<Triggers>,
+        access: Vec<Access>,
+        limiter: Box<dyn RateLimiter>,
+        mut options: Options,
+    ) -> Self {
+        let mut caches = Caches::default();
+        for part in &parts {
+            part.source.add_cache(&mut caches);
+        }
+        let (sources, followed): (Vec<_>, Vec<_>) =
+            parts.into_iter().map(|part| (part.source, part.cache)).unzip();
+        let memory = Arc::new(Memory::new(followed, Arc::clone(&options.clock), options.memory()));
+        let queue = WorkQueue::builder(Arc::clone(&options.name))
+            .clock(SharedClock(Arc::clone(&options.clock)))
+            .rate_limiter(limiter);
+        let queue = match &options.metrics {
+            Some(metrics) => queue.metrics(metrics.queue(&options.name)),
+            None => queue,
+        };
+        let metrics = options.metrics.as_ref().map(|metrics| metrics.controller(&options.name));
+        if let Some(metrics) = &metrics {
+            metrics.workers(options.workers);
+        }
+        let context = Arc::new(context::Shared {
+            controller: Arc::clone(&options.name),
+            client: options.client.take(),
+            memory: Some(Arc::clone(&memory)),
+            clock: Arc::clone(&options.clock),
+            caches,
+            values: std::mem::take(&mut options.values),
+        });
+        let shared = Shared {
+            reconciler,
+            queue: queue.build(),
+            cache: primary.reader().clone(),
+            memory,
+            context,
+            metrics,
+            options,
+            kind: primary.kind().to_string(),
+            reconciles: AtomicU64::new(0),
+        };
+        Self {
+            shared: Arc::new(shared),
+            sources,
+            triggers,
+            access,
+            connections: Mutex::new(None),
+            is_running: AtomicBool::new(false),
+        }
+    }
+
+    /// How its sources are doing, its own kind first.
+    pub fn sources(&self) -> Vec<SourceStatus> {
+        let status = |source: &Arc<dyn Source>| SourceStatus {
+            name: source.name().to_owned(),
+            is_optional: source.is_optional(),
+            status: source.status(),
+        };
+        self.sources.iter().map(status).collect()
+    }
+
+    /// How many keys are due to be reconciled.
+    pub fn queued(&self) -> usize {
+        self.shared.queue.len()
+    }
+
+    /// Has the sources feed the queue, if they do not yet.
+    fn connect(&self) -> Result<Arc<Connections>, (String, Stopped)> {
+        let mut connections = self.connections.lock();
+        if let Some(connections) = &*connections {
+            return Ok(Arc::clone(connections));
+        }
+        let connect = |(cache, source): (usize, &Arc<dyn Source>)| {
+            let feed =
+                Feed { queue: self.shared.queue.clone(), memory: Arc::clone(&self.shared.memory), cache };
+            source.connect(feed).map_err(|stopped| (source.name().to_owned(), stopped))
+        };
+        let sources: Result<_, _> = self.sources.iter().enumerate().map(connect).collect();
+        let triggers = self.triggers.iter().map(|triggers| triggers.connect(&self.shared.queue)).collect();
+        let made = Arc::new(Connections { sources: sources?, _triggers: triggers });
+        *connections = Some(Arc::clone(&made));
+        Ok(made)
+    }
+
+    async fn get_ready(&self) -> Result<(), NotReady> {
+        let connections = self.connect().map_err(|(name, _)| NotReady { name, error: SyncError::Stopped })?;
+        self.sources.iter().for_each(|source| source.start());
+        let waits = self.sources.iter().zip(&connections.sources).map(|(source, connection)| async move {
+            if source.is_optional() {
+                if let Err(status) = connection.settled().await {
+                    self.tell_absence(source.name(), &status);
+                }
+                return Ok(());
+            }
+            let ready = connection.ready().await;
+            ready.map_err(|error| NotReady { name: source.name().to_owned(), error })
+        });
+        try_join_all(waits).await.map(drop)
+    }
+
+    fn tell_absence(&self, source: &str, status: &Status) {
+        let message = match status {
+            Status::Failing { message, .. } | Status::Parked { message, .. } => message,
+            _ => "",
+        };
+        let status = status.label();
+        warn!(controller = self.name(), source, status, message, "starts without an optional source");
+    }
+
+    /// Queues every key there is, again and again.
+    async fn resync(&self) {
+        let Shared { queue, cache, options, .. } = &*self.shared;
+        let Some(period) = options.resync_period else { return pending().await };
+        let mut next = options.clock.now();
+        loop {
+            // By the clock and not by when the last one was done, so that it does not drift; and never twice at once.
+            next = next.saturating_add(period).max(options.clock.now());
+            options.clock.sleep_until(next).await;
+            for key in cache.keys() {
+                queue.add_with(key, AddOptions::new().priority(Priority::LOW).cause(Cause::Resync));
+            }
+        }
+    }
+
+    async fn work(&self, stop: CancellationToken) -> Result<(), Ended> {
+        let shared = &self.shared;
+        let signals = Arc::new(Signals { stop: stop.child_token(), abort: CancellationToken::new() });
+        // Whoever drops this future ends the workers too.
+        let _ending = (signals.stop.clone().drop_guard(), signals.abort.clone().drop_guard());
+        let (alive, mut all_ended) = mpsc::channel::<()>(1);
+        let spawn: Arc<dyn Spawn> =
+            shared.options.spawn.clone().unwrap_or_else(|| Arc::new(Handle::current()));
+        for _ in 0..shared.options.workers {
+            let (shared, signals, alive) = (Arc::clone(shared), Arc::clone(&signals), alive.clone());
+            spawn.spawn(Box::pin(async move {
+                worker::work(&shared, &signals).await;
+                // Not before everything of it is gone.
+                drop((shared, signals, alive));
+            }));
+        }
+        drop(alive);
+        tokio::select! {
+            biased;
+            () = signals.stop.cancelled() => {}
+            _ = all_ended.recv() => return Err(Ended::WorkersGone),
+            () = self.resync() => {}
+        }
+        let clock = &shared.options.clock;
+        let deadline = clock.sleep_until(clock.now().saturating_add(shared.options.stop_within));
+        tokio::select! {
+            biased;
+            _ = all_ended.recv() => {}
+            () = deadline => {
+                warn!(
+                    controller = self.name(),
+                    unfinished = shared.queue.processing_len(),
+                    "the time to stop is over, reconciles are dropped"
+                );
+                signals.abort.cancel();
+                all_ended.recv().await;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<K: Object, R: Reconciler<K>> Runnable for ReconcileLoop<K, R> {
+    fn name(&self) -> &str {
+        &self.shared.options.name
+    }
+
+    fn needs_leadership(&self) -> bool {
+        self.shared.options.needs_leadership
+    }
+
+    fn access(&self) -> Vec<Access> {
+        self.access.clone()
+    }
+
+    fn prepare(&self, stop: CancellationToken) -> BoxFuture<'_, Result<(), RunError>> {
+        Box::pin(async move {
+            let ready = tokio::select! {
+                biased;
+                () = stop.cancelled() => return Ok(()),
+                ready = self.get_ready() => ready,
+            };
+            ready.map_err(|source| RunError::Prepare {
+                name: self.name().to_owned(),
+                source: Box::new(source),
+            })
+        })
+    }
+
+    fn run(&self, stop: CancellationToken) -> BoxFuture<'_, Result<(), RunError>> {
+        Box::pin(async move {
+            let failed =
+                |source: Ended| RunError::Run { name: self.name().to_owned(), source: Box::new(source) };
+            let _running = Running::claim(&self.is_running).ok_or(Ended::RunsAlready).map_err(failed)?;
+            self.prepare(stop.clone()).await?;
+            debug!(controller = self.name(), workers = self.shared.options.workers, "runs");
+            let ended = self.work(stop).await.map_err(failed);
+            debug!(controller = self.name(), "has stopped");
+            ended
+        })
+    }
+}
+
+/// Keeps a loop from being run twice at the same time.
+struct Running<'a>(&'a AtomicBool);
+
+impl<'a> Running<'a> {
+    fn claim(is_running: &'a AtomicBool) -> Option<Self> {
+        let was_running = is_running.swap(true, Ordering::AcqRel);
+        (!was_running).then_some(Self(is_running))
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+impl<K: Object, R: Reconciler<K>> fmt::Debug for ReconcileLoop<K, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReconcileLoop")
+            .field("name", &self.name())
+            .field("sources", &self.sources())
+            .field("queue", &self.shared.queue)
+            .field("is_running", &self.is_running)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,259 @@
+//! One worker: takes a key, has it reconciled, sees to what becomes of it.
+
+use std::{
+    any::Any,
+    future::pending,
+    panic::AssertUnwindSafe,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use futures_util::FutureExt as _;
+use tracing::{Instrument as _, debug, error, info_span, warn};
+use watchkeeper_informer::{Object, ObjectKey};
+use watchkeeper_workqueue::{AddOptions, Cause, Item};
+
+use super::{
+    options::{GaveUp, GiveUpReason},
+    reconcile_loop::Shared,
+};
+use crate::{
+    Action, Context, ErrorClass, Freshness, HotLoop, ReconcileError, Reconciler, Request,
+    context::Signals,
+    hot_loop::Evidence,
+    memory::{Begin, End},
+    outcome::{Outcome, Verdict, decide},
+};
+
+/// Works until it is asked to stop.
+pub(super) async fn work<K: Object, R: Reconciler<K>>(shared: &Shared<K, R>, signals: &Arc<Signals>) {
+    // Waiting for the end takes a lock, so that is done only where there is nothing else to do.
+    while !signals.stop.is_cancelled() {
+        let item = tokio::select! {
+            biased;
+            item = shared.queue.get() => item,
+            () = signals.stop.cancelled() => return,
+        };
+        let Some(item) = item else { return };
+        // What is caught here is not the reconcile's, which is caught closer by: a hook's, or of something dropped.
+        if let Err(panic) = AssertUnwindSafe(process(shared, signals, item)).catch_unwind().await {
+            error!(
+                controller = &*shared.options.name,
+                panic = panic_message(&*panic),
+                "a hook, or the end of a dropped reconcile, panicked"
+            );
+        }
+        // A reconciler that never waits would keep the thread from everybody else.
+        tokio::task::coop::consume_budget().await;
+    }
+}
+
+/// How a reconcile ended, with what it said.
+enum Said {
+    Returned(Result<Action, ReconcileError>),
+    Panicked(Box<dyn Any + Send>),
+    TimedOut(Duration),
+    Cancelled,
+}
+
+async fn process<K: Object, R: Reconciler<K>>(
+    shared: &Shared<K, R>,
+    signals: &Arc<Signals>,
+    item: Item<'_, ObjectKey>,
+) {
+    let freshness = match shared.memory.begin(item.key(), item.causes()) {
+        Begin::Now(freshness) => freshness,
+        Begin::Wait { look_after, is_first } => {
+            if is_first {
+                debug!(
+                    controller = &*shared.options.name,
+                    key = item.key().as_str(),
+                    "waits for its writes to be seen"
+                );
+            }
+            item.put_back(look_after);
+            return;
+        }
+    };
+    let id = shared.reconciles.fetch_add(1, Ordering::Relaxed) + 1;
+    let span = info_span!(
+        "reconcile",
+        controller = &*shared.options.name,
+        controller_kind = shared.kind.as_str(),
+        namespace = item.key().namespace(),
+        name = item.key().name(),
+        reconcile_id = id,
+        causes = %item.causes(),
+        failures = item.failures(),
+    );
+    if let Freshness::TimedOut(waited) = freshness {
+        span.in_scope(|| warn!(?waited, "what was written has not been seen in time; begins all the same"));
+    }
+    let began = shared.now_if_measured();
+    let _at_work = shared.metrics.as_ref().map(|metrics| {
+        metrics.waited(freshness);
+        metrics.at_work()
+    });
+    let context = Context::new(&shared.context, item.key(), id, freshness, signals);
+    let said = reconcile(shared, signals, &item, context).instrument(span.clone()).await;
+    let _in_span = span.enter();
+    conclude(shared, item, &said, began);
+}
+
+/// Runs the reconciler on a key, to its end or to where it is dropped.
+async fn reconcile<K: Object, R: Reconciler<K>>(
+    shared: &Shared<K, R>,
+    signals: &Signals,
+    item: &Item<'_, ObjectKey>,
+    context: Context,
+) -> Said {
+    let request = Request {
+        key: item.key().clone(),
+        object: shared.cache.get(item.key()),
+        causes: item.causes().clone(),
+        failures: item.failures(),
+        priority: item.priority(),
+    };
+    let timeout = shared.options.timeout;
+    let too_long = async {
+        match timeout {
+            Some(timeout) => {
+                let clock = &shared.options.clock;
+                clock.sleep_until(clock.now().saturating_add(timeout)).await;
+                timeout
+            }
+            None => pending().await,
+        }
+    };
+    // In a block of its own, so that a panic before there is a future is caught too.
+    let given = context.clone();
+    let reconcile = async move { shared.reconciler.reconcile(request, given).await };
+    let said = tokio::select! {
+        biased;
+        returned = AssertUnwindSafe(reconcile).catch_unwind() => match returned {
+            Ok(returned) => Said::Returned(returned),
+            Err(panic) => Said::Panicked(panic),
+        },
+        () = signals.abort.cancelled() => Said::Cancelled,
+        timeout = too_long => Said::TimedOut(timeout),
+    };
+    if !matches!(said, Said::Returned(_)) {
+        context.cancel();
+    }
+    said
+}
+
+/// Sees to what becomes of the key.
+fn conclude<K: Object, R: Reconciler<K>>(
+    shared: &Shared<K, R>,
+    item: Item<'_, ObjectKey>,
+    said: &Said,
+    began: Option<Duration>,
+) {
+    let outcome = said.outcome();
+    if let Some((metrics, began)) = shared.metrics.as_ref().zip(began) {
+        metrics.reconciled(outcome, shared.options.clock.now().saturating_sub(began));
+    }
+    let end = match outcome {
+        Outcome::Failed(ErrorClass::Conflict) => End::Conflict,
+        _ => End::Other,
+    };
+    // While the key is still this worker's.
+    let (conflicts, evidence) = shared.memory.end(item.key(), item.causes(), end);
+    let verdict = decide(outcome, item.failures(), conflicts, shared.options.retry_limit);
+    said.tell(verdict);
+    let tries = item.failures().saturating_add(1);
+    let key = item.key().clone();
+    match verdict {
+        Verdict::Forget => item.forget(),
+        Verdict::Requeue(requeue) => match requeue.priority {
+            None => _ = item.requeue_after(requeue.after),
+            Some(priority) => {
+                let options = AddOptions::new().after(requeue.after).priority(priority).cause(Cause::Requeue);
+                shared.queue.add_with(key.clone(), options);
+                item.forget();
+            }
+        },
+        Verdict::Retry => _ = item.retry(),
+        Verdict::PutBack(delay) => _ = item.put_back(delay),
+        Verdict::Abandon => {
+            item.forget();
+            shared.gave_up(&key, tries, said);
+        }
+        Verdict::GiveUp => {
+            item.forget();
+            if let Some(metrics) = &shared.metrics {
+                metrics.gave_up();
+            }
+            shared.gave_up(&key, tries, said);
+        }
+    }
+    if let Some(evidence) = evidence {
+        shared.found_hot_loop(key, evidence);
+    }
+}
+
+impl<K: Object, R> Shared<K, R> {
+    fn now_if_measured(&self) -> Option<Duration> {
+        self.metrics.as_ref().map(|_| self.options.clock.now())
+    }
+
+    fn gave_up(&self, key: &ObjectKey, tries: u32, said: &Said) {
+        let Some(hook) = &self.options.on_give_up else { return };
+        let reason = match said {
+            Said::Returned(Err(error)) => GiveUpReason::Error(error),
+            Said::Panicked(panic) => GiveUpReason::Panic(panic_message(&**panic)),
+            Said::TimedOut(timeout) => GiveUpReason::Timeout(*timeout),
+            // Those are no reasons.
+            Said::Returned(Ok(_)) | Said::Cancelled => return,
+        };
+        hook(&GaveUp { controller: &self.options.name, key, tries, reason });
+    }
+
+    fn found_hot_loop(&self, key: ObjectKey, evidence: Evidence) {
+        let Evidence { reconciles, echoes, within, writes } = evidence;
+        let found =
+            HotLoop { controller: self.options.name.clone(), key, reconciles, echoes, within, writes };
+        warn!("hot loop: {found}");
+        if let Some(metrics) = &self.metrics {
+            metrics.hot_loop();
+        }
+        if let Some(hook) = &self.options.on_hot_loop {
+            hook(&found);
+        }
+    }
+}
+
+impl Said {
+    fn outcome(&self) -> Outcome {
+        match self {
+            Self::Returned(Ok(action)) => Outcome::Worked(*action),
+            Self::Returned(Err(error)) => Outcome::Failed(error.class()),
+            Self::Panicked(_) => Outcome::Panicked,
+            Self::TimedOut(_) => Outcome::TimedOut,
+            Self::Cancelled => Outcome::Cancelled,
+        }
+    }
+
+    /// Logs how it went, in the span of the reconcile.
+    fn tell(&self, verdict: Verdict) {
+        let is_given_up = verdict == Verdict::GiveUp;
+        match self {
+            Self::Returned(Ok(_)) => debug!("reconciled"),
+            Self::Returned(Err(error)) => match (error.class(), is_given_up) {
+                (ErrorClass::Conflict, _) => debug!(error = %error.chain(), "conflict, looks again"),
+                (ErrorClass::Terminal, _) => error!(error = %error.chain(), "failed, not to be tried again"),
+                (_, true) => error!(error = %error.chain(), "failed too often, given up"),
+                (_, false) => warn!(error = %error.chain(), "failed, to be tried again"),
+            },
+            Self::Panicked(panic) => error!(panic = panic_message(&**panic), is_given_up, "panicked"),
+            Self::TimedOut(timeout) => warn!(?timeout, is_given_up, "took too long"),
+            Self::Cancelled => debug!("dropped, because the controller stops"),
+        }
+    }
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&'static str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no message)")
+}

@@ -1,0 +1,267 @@
+//! Finds keys that reconcile themselves without end.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt,
+    sync::Arc,
+    time::Duration,
+};
+
+use watchkeeper_informer::ObjectKey;
+
+/// When a key that keeps itself busy is reported.
+///
+/// What counts is a reconcile that nobody else asked for, and that wrote again:
+///
+/// - it ran because of nothing but the events of this controller's own writes for the same key, and wrote something; or
+/// - it ran because it had asked to be run again, and all its writes changed nothing.
+///
+/// A controller whose writes settle has a few of these for each change from outside, and then none. One that writes a new
+/// timestamp each time, or fights with itself over a field, has them without end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HotLoopLimits {
+    /// How many such reconciles of one key, within the window, are reported. 10 unless said otherwise; at least 1.
+    pub reconciles: u32,
+    /// The window. One minute unless said otherwise.
+    pub window: Duration,
+}
+
+impl HotLoopLimits {
+    /// This many within this time.
+    pub fn new(reconciles: u32, window: Duration) -> Self {
+        Self { reconciles: reconciles.max(1), window }
+    }
+}
+
+impl Default for HotLoopLimits {
+    fn default() -> Self {
+        Self::new(10, Duration::from_mins(1))
+    }
+}
+
+/// A key that keeps itself busy, with the evidence. Told once, until it has been quiet for a whole window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HotLoop {
+    /// The controller.
+    pub controller: Arc<str>,
+    /// The key.
+    pub key: ObjectKey,
+    /// How many reconciles it caused itself.
+    pub reconciles: u32,
+    /// How many of them ran because of nothing but the events of its own writes.
+    pub echoes: u32,
+    /// In what time.
+    pub within: Duration,
+    /// What these reconciles wrote, by resource.
+    pub writes: BTreeMap<Arc<str>, Writes>,
+}
+
+/// Writes of one resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Writes {
+    /// How many.
+    pub total: u32,
+    /// How many of them changed nothing: the object had the same version after it as before.
+    pub no_ops: u32,
+}
+
+impl fmt::Display for HotLoop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { controller, key, reconciles, echoes, within, writes } = self;
+        write!(
+            f,
+            "{controller} reconciled {key} {reconciles} times in {within:?} for no reason but its own: {echoes} because \
+             of its own writes"
+        )?;
+        for (resource, Writes { total, no_ops }) in writes {
+            write!(f, "; {total} writes of {resource}, of which {no_ops} changed nothing")?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a reconcile ran, as far as it matters here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Somebody else's doing, or not known.
+    Elsewhere,
+    /// Nothing but events of own writes.
+    Echo,
+    /// Nothing but having asked for it.
+    Requeue,
+}
+
+/// A write a reconcile made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WriteMade {
+    pub(crate) resource: Arc<str>,
+    pub(crate) is_no_op: bool,
+}
+
+/// What is remembered of one key. Pure: the time and what happened go in, a report may come out.
+#[derive(Debug, Default)]
+pub(crate) struct LoopTrack {
+    /// The reconciles that count, oldest first; those within the window, and of these the last `limits.reconciles`.
+    counted: VecDeque<Counted>,
+    is_reported: bool,
+}
+
+#[derive(Debug)]
+struct Counted {
+    at: Duration,
+    is_echo: bool,
+    writes: Vec<WriteMade>,
+}
+
+/// What a report is made of.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Evidence {
+    pub(crate) reconciles: u32,
+    pub(crate) echoes: u32,
+    pub(crate) within: Duration,
+    pub(crate) writes: BTreeMap<Arc<str>, Writes>,
+}
+
+impl LoopTrack {
+    /// A reconcile ended. Returns the evidence when this makes it one too many, once an episode.
+    pub(crate) fn reconciled(
+        &mut self,
+        now: Duration,
+        origin: Origin,
+        writes: Vec<WriteMade>,
+        limits: HotLoopLimits,
+    ) -> Option<Evidence> {
+        self.expire(now, limits);
+        let counts = match origin {
+            Origin::Elsewhere => false,
+            Origin::Echo => !writes.is_empty(),
+            Origin::Requeue => !writes.is_empty() && writes.iter().all(|write| write.is_no_op),
+        };
+        if !counts {
+            return None;
+        }
+        self.counted.push_back(Counted { at: now, is_echo: origin == Origin::Echo, writes });
+        if self.counted.len() > limits.reconciles as usize {
+            self.counted.pop_front();
+        }
+        if self.is_reported || self.counted.len() < limits.reconciles as usize {
+            return None;
+        }
+        self.is_reported = true;
+        Some(self.evidence(now))
+    }
+
+    /// Whether there is nothing to remember.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.counted.is_empty()
+    }
+
+    /// Forgets what was before the window; when nothing is left, the episode is over.
+    pub(crate) fn expire(&mut self, now: Duration, limits: HotLoopLimits) {
+        while self.counted.front().is_some_and(|counted| now.saturating_sub(counted.at) >= limits.window) {
+            self.counted.pop_front();
+        }
+        self.is_reported &= !self.counted.is_empty();
+    }
+
+    fn evidence(&self, now: Duration) -> Evidence {
+        let mut writes: BTreeMap<Arc<str>, Writes> = BTreeMap::new();
+        for write in self.counted.iter().flat_map(|counted| &counted.writes) {
+            let sum = writes.entry(Arc::clone(&write.resource)).or_default();
+            sum.total += 1;
+            sum.no_ops += u32::from(write.is_no_op);
+        }
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        Evidence {
+            reconciles: count(self.counted.len()),
+            echoes: count(self.counted.iter().filter(|counted| counted.is_echo).count()),
+            within: self.counted.front().map_or(Duration::ZERO, |first| now.saturating_sub(first.at)),
+            writes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LIMITS: HotLoopLimits = HotLoopLimits { reconciles: 3, window: Duration::from_mins(1) };
+
+    fn write(resource: &str, is_no_op: bool) -> WriteMade {
+        WriteMade { resource: resource.into(), is_no_op }
+    }
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_reconcile_counts_when_it_caused_itself_and_wrote() {
+        let (real, no_op) = (write("foos", false), write("foos", true));
+        let cases = [
+            (Origin::Elsewhere, vec![real.clone()], false),
+            (Origin::Echo, vec![], false),
+            (Origin::Echo, vec![real.clone()], true),
+            (Origin::Echo, vec![no_op.clone()], true),
+            (Origin::Requeue, vec![], false),
+            (Origin::Requeue, vec![real.clone()], false),
+            (Origin::Requeue, vec![real, no_op.clone()], false),
+            (Origin::Requeue, vec![no_op], true),
+        ];
+        for (origin, writes, counts) in cases {
+            let mut track = LoopTrack::default();
+            track.reconciled(seconds(1), origin, writes.clone(), LIMITS);
+            assert_eq!(!track.is_quiet(), counts, "{origin:?} {writes:?}");
+        }
+    }
+
+    #[test]
+    fn the_report_says_what_was_written_and_comes_once_an_episode() {
+        let mut track = LoopTrack::default();
+        let mut echo = |at, writes| track.reconciled(seconds(at), Origin::Echo, writes, LIMITS);
+        assert_eq!(echo(1, vec![write("foos", false)]), None);
+        assert_eq!(echo(2, vec![write("foos", true), write("pods", false)]), None);
+        let evidence = echo(4, vec![write("foos", false)]).unwrap();
+        let foos = Writes { total: 3, no_ops: 1 };
+        let pods = Writes { total: 1, no_ops: 0 };
+        assert_eq!(evidence.writes, BTreeMap::from([("foos".into(), foos), ("pods".into(), pods)]));
+        assert_eq!((evidence.reconciles, evidence.echoes, evidence.within), (3, 3, seconds(3)));
+        for at in 5..100 {
+            assert_eq!(echo(at, vec![write("foos", false)]), None, "told already");
+        }
+        assert_eq!(echo(160, vec![write("foos", false)]), None, "a new episode begins");
+        assert_eq!(echo(161, vec![write("foos", false)]), None);
+        assert!(echo(162, vec![write("foos", false)]).is_some());
+    }
+
+    proptest! {
+        /// Against a list of everything that ever happened.
+        #[test]
+        fn a_report_comes_exactly_when_the_window_fills_up_and_none_was_made_since_it_was_empty(
+            steps in prop::collection::vec((0..40_u64, prop_oneof![
+                Just(Origin::Elsewhere), Just(Origin::Echo), Just(Origin::Requeue),
+            ], any::<bool>()), 0..80)
+        ) {
+            let mut track = LoopTrack::default();
+            let (mut now, mut all, mut is_reported) = (0, Vec::new(), false);
+            for (pause, origin, is_no_op) in steps {
+                now += pause;
+                all.retain(|at| now - at < 60);
+                is_reported &= !all.is_empty();
+                let counts = origin == Origin::Echo || (origin == Origin::Requeue && is_no_op);
+                if counts {
+                    all.push(now);
+                }
+                let expected = counts && all.len() >= 3 && !is_reported;
+                is_reported |= expected;
+                let told = track.reconciled(seconds(now), origin, vec![write("foos", is_no_op)], LIMITS);
+                prop_assert_eq!(told.is_some(), expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! One address, served.
+
+use std::{convert::Infallible, fmt, io, net::SocketAddr, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+};
+use tokio_util::sync::CancellationToken;
+
+/// Answers a request by its method, address and headers. Bodies are not read.
+pub type Handler = Arc<dyn Fn(&Request<()>) -> Response<Full<Bytes>> + Send + Sync>;
+
+/// Connections at a time. One more waits until one ends.
+const MAX_CONNECTIONS: usize = 64;
+/// How long a connection may take to send a request, and be idle between two.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a connection lasts at most, however it behaves.
+const CONNECTION_TIMEOUT: Duration = Duration::from_mins(10);
+/// How much header a request may have.
+const MAX_HEADER_BYTES: usize = 16 * 1024;
+/// How long answers may take to be sent once the server is to stop.
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long to wait after a connection could not be accepted, so that running out of file descriptors is no busy loop.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// An address could not be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EndpointError {
+    /// Something else listens there.
+    #[error(
+        "the {name} endpoint cannot listen on {address}: another process does; choose another address, or 0 for none"
+    )]
+    Taken {
+        /// Which endpoint.
+        name: &'static str,
+        /// Where.
+        address: SocketAddr,
+    },
+    /// The address cannot be listened on.
+    #[error("the {name} endpoint cannot listen on {address}: {source}")]
+    Bind {
+        /// Which endpoint.
+        name: &'static str,
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// An address that is listened on, and will be served.
+#[must_use = "nobody answers until it is served"]
+pub struct Endpoint {
+    listener: TcpListener,
+    address: SocketAddr,
+    handler: Handler,
+}
+
+impl Endpoint {
+    /// Listens on `address`; port 0 is any that is free.
+    ///
+    /// # Errors
+    /// If that cannot be.
+    pub async fn bind(
+        name: &'static str,
+        address: SocketAddr,
+        handler: Handler,
+    ) -> Result<Self, EndpointError> {
+        let failed = |source: io::Error| match source.kind() {
+            io::ErrorKind::AddrInUse => EndpointError::Taken { name, address },
+            _ => EndpointError::Bind { name, address, source },
+        };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Self { listener, address, handler })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers requests until `stop` is cancelled and what was being answered is.
+    pub async fn serve(self, stop: CancellationToken) {
+        let mut connections = JoinSet::new();
+        loop {
+            let has_room = connections.len() < MAX_CONNECTIONS;
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                Some(_) = connections.join_next(), if !connections.is_empty() => {}
+                accepted = self.listener.accept(), if has_room => match accepted {
+                    Ok((stream, _)) => {
+                        connections.spawn(connection(stream, Arc::clone(&self.handler), stop.clone()));
+                    }
+                    Err(error) => {
+                        tracing::warn!(address = %self.address, %error, "a connection could not be accepted");
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
+                },
+            }
+        }
+        drop(self.listener);
+        let all = async { while connections.join_next().await.is_some() {} };
+        // Who does not take the answer in time does not get it; dropping the set ends the rest.
+        let _ = tokio::time::timeout(STOP_TIMEOUT, all).await;
+    }
+}
+
+async fn connection(stream: TcpStream, handler: Handler, stop: CancellationToken) {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let handler = Arc::clone(&handler);
+        async move { Ok::<_, Infallible>(handler(&request.map(|_| ()))) }
+    });
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).max_buf_size(MAX_HEADER_BYTES);
+    let mut connection = std::pin::pin!(server.serve_connection(TokioIo::new(stream), service));
+    let served = async {
+        tokio::select! {
+            _ = connection.as_mut() => return,
+            () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
+        }
+        // A client that goes away is no news.
+        let _ = connection.as_mut().await;
+    };
+    let _ = tokio::time::timeout(CONNECTION_TIMEOUT, served).await;
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("address", &self.address).finish_non_exhaustive()
+    }
+}

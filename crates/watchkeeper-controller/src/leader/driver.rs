@@ -1,0 +1,387 @@
+//! Runs the elector over a client.
+
+use std::{sync::Arc, time::Duration};
+
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use kube_core::params::PostParams;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use watchkeeper_client::{Client, Error, rest::ResourceClient};
+
+use super::{
+    LeaderElection, Leadership, LeaseRecord,
+    elector::{Action, Elector, Observed, Outcome},
+    leadership::State,
+    metrics::{LeaderMetrics, OneLease},
+};
+use crate::time::Time;
+
+/// Why leading ended before it was asked to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LeadError {
+    /// Somebody else has the lease, or it could not be renewed in time.
+    #[error(
+        "{identity} lost the lease {namespace}/{name} ({why}); whatever it did must stop, and it may apply again when started anew"
+    )]
+    Lost {
+        /// The namespace of the lease.
+        namespace: String,
+        /// The name of the lease.
+        name: String,
+        /// The name of this replica.
+        identity: String,
+        /// Who has it, or the last error.
+        why: String,
+    },
+}
+
+/// One leadership, as its work sees it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Term {
+    /// Its number, greater than that of each one before.
+    pub number: u32,
+    /// Cancelled when the work is to end: it was asked to, or the lease was lost. Which of them,
+    /// [`Leadership::is_leader`] tells.
+    pub stop: CancellationToken,
+}
+
+/// Tries to lead, and goes on leading, for one replica.
+///
+/// It does nothing by itself: [`lead`](Self::lead) runs it with the work that is to be done while leading;
+/// [`run`](Self::run) and [`release`](Self::release) are its parts.
+#[derive(Debug)]
+#[must_use = "an elector does nothing until it is run"]
+pub struct LeaderElector {
+    leases: ResourceClient<Lease>,
+    election: LeaderElection,
+    time: Time,
+    elector: Elector,
+    /// The lease as last read or written, so that what others put there survives a renewal.
+    lease: Option<Lease>,
+    state: watch::Sender<State>,
+    metrics: OneLease,
+}
+
+impl LeaderElector {
+    /// An elector on the machine's clocks.
+    pub fn new(client: impl Into<Client>, election: LeaderElection) -> Self {
+        Self::with(client, election, Time::system(), &LeaderMetrics::default())
+    }
+
+    /// An elector on other clocks, and counted.
+    pub fn with(
+        client: impl Into<Client>,
+        election: LeaderElection,
+        time: Time,
+        metrics: &LeaderMetrics,
+    ) -> Self {
+        let leases = ResourceClient::namespaced(client.into(), &election.namespace);
+        // Replicas differ by name, so what they draw from it differs too; and a run can be repeated.
+        let seed = election.identity.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        let elector = Elector::new(&election.identity, election.timing, seed);
+        let metrics = metrics.lease(&election.name);
+        metrics.master_status.set(0);
+        Self { leases, election, time, elector, lease: None, state: watch::Sender::default(), metrics }
+    }
+
+    /// Who leads, as this elector sees it.
+    pub fn leadership(&self) -> Leadership {
+        let receiver = self.state.subscribe();
+        Leadership::new(&self.election.name, &self.election.identity, receiver, self.time.clone())
+    }
+
+    /// Waits to lead, then works until `stop` is cancelled, the lease is lost or the work ends by itself; then lets the lease
+    /// go.
+    ///
+    /// The lease is renewed for as long as the work takes to end, and let go only then. When it was lost, the work has until the
+    /// lease may be another's: what has not ended by then is dropped at its next await.
+    ///
+    /// The work runs in the task that renews the lease. Work that blocks its thread belongs into a task of its own, or the lease is lost.
+    ///
+    /// # Errors
+    /// When the lease was lost.
+    pub async fn lead<W, F>(mut self, stop: CancellationToken, work: W) -> Result<(), LeadError>
+    where
+        W: FnOnce(Term) -> F,
+        F: Future<Output = ()>,
+    {
+        let mut leadership = self.leadership();
+        let (has_ended, end_of_work) = (CancellationToken::new(), stop.child_token());
+        let margin = self.margin();
+        let time = self.time.clone();
+        let lost = CancellationToken::new();
+        let working = async {
+            tokio::select! {
+                _ = leadership.acquired() => {}
+                () = stop.cancelled() => return has_ended.cancel(),
+                // Gained and lost before anybody looked.
+                () = lost.cancelled() => return,
+            }
+            let term = Term { number: leadership.term().unwrap_or_default(), stop: end_of_work.clone() };
+            let too_late = async {
+                lost.cancelled().await;
+                end_of_work.cancel();
+                time.sleep(margin).await;
+            };
+            tokio::select! {
+                () = work(term) => {}
+                () = too_late => tracing::error!(lease = %leadership.name(), "the work went on after the lease was lost, and was dropped"),
+            }
+            has_ended.cancel();
+        };
+        let electing = async {
+            let result = self.run(has_ended.clone()).await;
+            if result.is_err() {
+                lost.cancel();
+            }
+            result
+        };
+        let ((), result) = tokio::join!(working, electing);
+        self.release().await;
+        result
+    }
+
+    /// Tries to lead, and goes on leading, until `stop` is cancelled or the lease is lost.
+    ///
+    /// Cancel `stop` when the work has ended, then call [`release`](Self::release). An elector is run once.
+    ///
+    /// # Errors
+    /// When this replica led and does not any more.
+    pub async fn run(&mut self, stop: CancellationToken) -> Result<(), LeadError> {
+        let mut has_led = false;
+        while !stop.is_cancelled() {
+            let mut action = Some(self.elector.next(self.time.moment()));
+            while let Some(request) = action.take() {
+                let is_leading = self.publish();
+                if has_led && !is_leading {
+                    return Err(self.lost());
+                }
+                has_led |= is_leading;
+                action = match request {
+                    Action::Done => return Ok(()),
+                    Action::WaitUntil(at) => {
+                        tokio::select! {
+                            () = self.time.sleep_until(at) => {}
+                            () = stop.cancelled() => {}
+                        }
+                        None
+                    }
+                    request => self.send_while_leading(request, &stop).await,
+                };
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the lease go, if this replica holds it, so that another can take it at once. When the server cannot be reached it is
+    /// given up after a while, and the lease runs out by itself.
+    pub async fn release(&mut self) {
+        if !self.election.is_released {
+            self.elector.release();
+            self.publish();
+            return;
+        }
+        self.elector.release();
+        self.publish();
+        let (time, patience) = (self.time.clone(), self.patience());
+        // Requests are large, and this is held by everything that ends an elector.
+        let steps = Box::pin(self.release_steps());
+        let is_done = time.within(patience, steps).await.is_some();
+        if !is_done {
+            tracing::warn!(
+                lease = %self.election.name, identity = %self.election.identity, error = self.last_error(),
+                "the lease could not be let go, and will run out"
+            );
+        }
+        self.publish();
+    }
+
+    async fn release_steps(&mut self) {
+        loop {
+            match self.elector.next(self.time.moment()) {
+                Action::Done => return,
+                Action::WaitUntil(at) => self.time.sleep_until(at).await,
+                request => {
+                    let outcome = self.send(&request).await;
+                    // Nothing is to be sent at once while releasing.
+                    let _ = self.elector.outcome(self.time.moment(), outcome);
+                }
+            }
+        }
+    }
+
+    /// Between when work is to stop and when another may start.
+    pub(crate) fn margin(&self) -> Duration {
+        let timing = &self.election.timing;
+        timing.lease_duration().saturating_sub(timing.renew_deadline())
+    }
+
+    /// Half the time a holder has: so that one request that hangs leaves time for another.
+    fn patience(&self) -> Duration {
+        (self.election.timing.renew_deadline() / 2).max(Duration::from_secs(1))
+    }
+
+    /// Sends a request for no longer than it is worth waiting for: until it is late, leading ends anyway, or it is to stop.
+    async fn send_while_leading(&mut self, request: Action, stop: &CancellationToken) -> Option<Action> {
+        let leads_until = self.elector.leads_until();
+        if leads_until.is_some() && request == Action::Read {
+            self.metrics.slow_path.inc();
+        }
+        let time = self.time.clone();
+        let end = async {
+            match leads_until {
+                Some(end) => time.sleep_until(end).await,
+                None => std::future::pending().await,
+            }
+        };
+        let outcome = tokio::select! {
+            biased;
+            outcome = self.send(&request) => outcome,
+            () = end => {
+                self.note(Some("a request about the lease was not answered before leading ended"));
+                Outcome::Failed
+            }
+            // Nobody waits for it: letting go looks first at what came of it.
+            () = stop.cancelled() => return None,
+        };
+        self.elector.outcome(self.time.moment(), outcome)
+    }
+
+    async fn send(&mut self, request: &Action) -> Outcome {
+        let patience = self.patience();
+        let (time, params) = (self.time.clone(), PostParams::default());
+        let result = match request {
+            Action::Read => {
+                time.within(patience, self.leases.get_opt(&self.election.name)).await.map(|result| {
+                    result.map(|lease| {
+                        lease.map_or(Outcome::Absent, |lease| self.observe(lease, Outcome::Read))
+                    })
+                })
+            }
+            Action::Create(record) => {
+                let lease = self.lease_of(record, None);
+                let create = self.leases.create(&params, &lease);
+                let result = time.within(patience, create).await;
+                result.map(|result| self.written(result, Error::is_already_exists))
+            }
+            Action::Update { record, over } => {
+                let lease = self.lease_of(record, Some(over));
+                let update = self.leases.update(&params, &lease);
+                let result = time.within(patience, update).await;
+                result.map(|result| self.written(result, Error::is_conflict))
+            }
+            Action::WaitUntil(_) | Action::Done => Some(Ok(Outcome::Failed)),
+        };
+        match result {
+            Some(Ok(outcome)) => {
+                self.note(None);
+                outcome
+            }
+            Some(Err(error)) => {
+                tracing::warn!(lease = %self.election.name, %error, "a request about the lease failed");
+                self.note(Some(&error.to_string()));
+                Outcome::Failed
+            }
+            None => {
+                tracing::warn!(lease = %self.election.name, ?patience, "a request about the lease was not answered");
+                self.note(Some("a request about the lease was not answered in time"));
+                Outcome::Failed
+            }
+        }
+    }
+
+    fn written(
+        &mut self,
+        result: Result<Lease, Error>,
+        is_conflict: impl Fn(&Error) -> bool,
+    ) -> Result<Outcome, Error> {
+        match result {
+            Ok(lease) => Ok(self.observe(lease, Outcome::Written)),
+            Err(error) if is_conflict(&error) => Ok(Outcome::Conflict),
+            Err(error) if error.is_object_not_found() => Ok(Outcome::Absent),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn observe(&mut self, lease: Lease, outcome: impl FnOnce(Observed) -> Outcome) -> Outcome {
+        let record = LeaseRecord::of(lease.spec.as_ref());
+        let uid = lease.metadata.uid.clone().unwrap_or_default();
+        let resource_version = lease.metadata.resource_version.clone().unwrap_or_default();
+        self.lease = Some(lease);
+        outcome(Observed { record, uid, resource_version })
+    }
+
+    /// The lease to write: what others put there stays, unless it is made anew.
+    fn lease_of(&self, record: &LeaseRecord, over: Option<&str>) -> Lease {
+        let mut lease = self.lease.clone().filter(|_| over.is_some()).unwrap_or_default();
+        lease.metadata.name = Some(self.election.name.clone());
+        lease.metadata.namespace = Some(self.election.namespace.clone());
+        lease.metadata.resource_version = over.map(str::to_owned);
+        lease.metadata.managed_fields = None;
+        if over.is_none() && !self.election.labels.is_empty() {
+            lease.metadata.labels = Some(self.election.labels.clone());
+        }
+        record.write_to(lease.spec.get_or_insert_with(LeaseSpec::default));
+        lease
+    }
+
+    /// Makes known what the elector knows, and answers whether this replica leads.
+    fn publish(&self) -> bool {
+        let is_leading = self.elector.is_leader(self.time.now());
+        self.metrics.master_status.set(i64::from(is_leading));
+        self.state.send_if_modified(|state| {
+            let was_leading = state.leads_until.is_some();
+            let leads_until = self.elector.leads_until().filter(|_| is_leading);
+            let next = State {
+                leads_until,
+                holder: self.elector.holder().to_owned(),
+                term: self.elector.term(),
+                last_error: state.last_error.clone(),
+            };
+            if is_leading != was_leading {
+                tracing::info!(
+                    lease = %self.election.name, identity = %self.election.identity, term = next.term, is_leading,
+                    "leadership changed"
+                );
+            }
+            let is_other = *state != next;
+            *state = next;
+            is_other
+        });
+        is_leading
+    }
+
+    fn note(&self, error: Option<&str>) {
+        self.state.send_if_modified(|state| {
+            let error: Option<Arc<str>> = error.map(Into::into);
+            let is_other = state.last_error != error;
+            state.last_error = error;
+            is_other
+        });
+    }
+
+    fn last_error(&self) -> String {
+        self.state.borrow().last_error.as_deref().unwrap_or_default().to_owned()
+    }
+
+    fn lost(&self) -> LeadError {
+        let holder = self.elector.holder();
+        let why = if holder != self.election.identity && !holder.is_empty() {
+            format!("{holder} holds it")
+        } else if let Some(error) = &self.state.borrow().last_error {
+            error.to_string()
+        } else {
+            "it was taken away".to_owned()
+        };
+        LeadError::Lost {
+            namespace: self.election.namespace.clone(),
+            name: self.election.name.clone(),
+            identity: self.election.identity.clone(),
+            why,
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! No write of one who does not lead.
+
+use http::{Method, Request, Response};
+use kube_client::client::Body;
+use tower::BoxError;
+use watchkeeper_client::Client;
+
+use super::Leadership;
+
+/// A write was not sent, because this replica does not lead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not sent: this replica ({identity}) does not hold the lease {lease}")]
+#[non_exhaustive]
+pub struct NotLeading {
+    /// The name of the lease.
+    pub lease: String,
+    /// The name of this replica.
+    pub identity: String,
+}
+
+pub(super) fn fence(client: &Client, leadership: Leadership) -> Client {
+    let kube = client.kube().clone();
+    let namespace = kube.default_namespace().to_owned();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (kube, leadership) = (kube.clone(), leadership.clone());
+        async move { send(&kube, &leadership, request).await }
+    });
+    client.clone().with_kube(kube_client::Client::new(service, namespace))
+}
+
+async fn send(
+    kube: &kube_client::Client,
+    leadership: &Leadership,
+    request: Request<Body>,
+) -> Result<Response<Body>, BoxError> {
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    if !is_read && !leadership.is_leader() {
+        let (lease, identity) = (leadership.name().to_owned(), leadership.identity().to_owned());
+        return Err(NotLeading { lease, identity }.into());
+    }
+    Ok(kube.send(request).await?)
+}

@@ -1,0 +1,318 @@
+//! What is remembered of keys between two reconciles.
+
+use std::{
+    collections::HashMap,
+    mem,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use foldhash::fast::RandomState;
+use parking_lot::Mutex;
+use watchkeeper_informer::{ObjectKey, ResourceVersion};
+use watchkeeper_workqueue::{Cause, Causes, Clock};
+
+use crate::{
+    Freshness, HotLoopLimits,
+    hot_loop::{Evidence, LoopTrack, Origin, WriteMade},
+    writes::{Answer, CacheView, Ledger, Target, Trigger, WriteVerb, Written},
+};
+
+/// How many of the events that had a key looked at are kept. A key with more of them is busy for other reasons.
+const TRIGGERS: usize = 8;
+
+/// The first look after a key was found waiting for its writes comes this soon, and each one after twice the time.
+const FIRST_LOOK: Duration = Duration::from_millis(10);
+/// And never later than this after the last.
+const LAST_LOOK: Duration = Duration::from_millis(500);
+
+/// Fewer notes than this are not worth a look for those that can go.
+const SWEEP_AT_LEAST: usize = 1024;
+
+/// A cache of the controller's, as far as its writes are concerned.
+pub(crate) trait FollowedCache: CacheView {
+    /// The resource, for people.
+    fn resource(&self) -> &Arc<str>;
+    /// Whether the objects a request writes are among those it follows, and it does follow.
+    fn follows(&self, target: &Target<'_>) -> bool;
+}
+
+/// What is remembered of keys between two reconciles: the writes that caches have yet to show, the events that had them
+/// looked at, conflicts in a row, reconciles that caused themselves.
+///
+/// Keys of which there is nothing to remember are not in it, so it costs nothing where nothing is written.
+pub(crate) struct Memory {
+    keys: Mutex<Keys>,
+    caches: Vec<Arc<dyn FollowedCache>>,
+    clock: Arc<dyn Clock>,
+    options: MemoryOptions,
+    /// Some reconciler got hold of a client that remembers. Before that there can be no event of an own write.
+    is_writing: AtomicBool,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MemoryOptions {
+    /// How long a key waits at most for its writes to be seen. None: not at all.
+    pub(crate) freshness_timeout: Option<Duration>,
+    /// None: not looked for.
+    pub(crate) hot_loops: Option<HotLoopLimits>,
+}
+
+struct Keys {
+    notes: HashMap<ObjectKey, Note, RandomState>,
+    /// Notes that nobody asks for any more are looked for when there are this many.
+    sweep_at: usize,
+}
+
+/// What is remembered of one key. Pure: times and events go in, decisions come out.
+#[derive(Debug, Default)]
+pub(crate) struct Note {
+    ledger: Ledger,
+    triggers: Vec<Trigger>,
+    has_more_triggers: bool,
+    conflicts: u32,
+    /// Since when it waits for its writes to be seen.
+    waits_since: Option<Duration>,
+    origin: Option<Origin>,
+    made: Vec<WriteMade>,
+    track: LoopTrack,
+}
+
+/// A write that is about to be sent.
+pub(crate) struct Pending {
+    caches: Vec<Seen>,
+    object: Option<ObjectKey>,
+    verb: WriteVerb,
+}
+
+/// What a cache had of the object before it was written.
+struct Seen {
+    cache: usize,
+    epoch: u64,
+    version: Option<ResourceVersion>,
+}
+
+/// Whether a key may be reconciled now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Begin {
+    Now(Freshness),
+    /// Not before its writes are seen: look again after this.
+    Wait {
+        look_after: Duration,
+        is_first: bool,
+    },
+}
+
+/// How a reconcile ended, as far as it is remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Conflict,
+    Other,
+}
+
+impl Memory {
+    pub(crate) fn new(
+        caches: Vec<Arc<dyn FollowedCache>>,
+        clock: Arc<dyn Clock>,
+        options: MemoryOptions,
+    ) -> Self {
+        let keys = Keys { notes: HashMap::default(), sweep_at: SWEEP_AT_LEAST };
+        Self { keys: Mutex::new(keys), caches, clock, options, is_writing: AtomicBool::new(false) }
+    }
+
+    /// Whether writes are remembered at all.
+    pub(crate) fn is_tracking(&self) -> bool {
+        self.options.freshness_timeout.is_some() || self.options.hot_loops.is_some()
+    }
+
+    /// Somebody may write from now on.
+    pub(crate) fn expect_writes(&self) {
+        self.is_writing.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it is of use to be told of events.
+    pub(crate) fn wants_triggers(&self) -> bool {
+        self.options.hot_loops.is_some() && self.is_writing.load(Ordering::Relaxed)
+    }
+
+    /// An event has a key looked at. To be told before the key is queued.
+    pub(crate) fn triggered(&self, key: &ObjectKey, trigger: Trigger) {
+        let now = self.clock.now();
+        self.note(&mut self.keys.lock(), key, now).triggered(trigger);
+    }
+
+    /// A request is about to be sent. None when no cache follows what it writes.
+    pub(crate) fn about_to_write(&self, target: &Target<'_>) -> Option<Pending> {
+        let object = target.name.and_then(|name| ObjectKey::new(target.namespace, name).ok());
+        let caches = self.caches.iter().enumerate().filter(|(_, cache)| cache.follows(target));
+        let caches: Vec<Seen> = caches
+            .map(|(cache, view)| {
+                let held = object.as_ref().and_then(|object| view.held(object));
+                Seen { cache, epoch: view.epoch(), version: held.and_then(|held| held.version) }
+            })
+            .collect();
+        (!caches.is_empty()).then_some(Pending { caches, object, verb: target.verb })
+    }
+
+    /// A write went well.
+    pub(crate) fn wrote(&self, key: &ObjectKey, pending: Pending, answer: Answer) {
+        let Pending { caches, object, verb } = pending;
+        let Some(object) = object.or(answer.object) else { return };
+        let now = self.clock.now();
+        let mut keys = self.keys.lock();
+        let note = self.note(&mut keys, key, now);
+        let mut made = None;
+        for seen in caches {
+            let Some(view) = self.caches.get(seen.cache) else { continue };
+            let before = [seen.version.as_ref(), note.ledger.last_version(seen.cache, &object)];
+            let is_no_op = verb == WriteVerb::Change
+                && answer.version.is_some()
+                && before.into_iter().any(|before| before.is_some() && before == answer.version.as_ref());
+            made.get_or_insert_with(|| WriteMade { resource: Arc::clone(view.resource()), is_no_op });
+            if !is_no_op {
+                let written = Written {
+                    cache: seen.cache,
+                    object: object.clone(),
+                    version: answer.version.clone(),
+                    uid: answer.uid.clone(),
+                    is_deletion: verb == WriteVerb::Delete,
+                    epoch: seen.epoch,
+                };
+                note.ledger.wrote(written, now);
+            }
+        }
+        note.made.extend(made);
+    }
+
+    /// A key was handed out. Whether it may be reconciled now.
+    pub(crate) fn begin(&self, key: &ObjectKey, causes: &Causes) -> Begin {
+        let mut keys = self.keys.lock();
+        let Some(note) = keys.notes.get_mut(key) else { return Begin::Now(Freshness::Fresh) };
+        let now = self.clock.now();
+        note.begin(now, causes, self.options, |cache| self.view(cache))
+    }
+
+    /// A reconcile ended. Returns how many conflicts there were in a row before it, and the evidence that the key keeps
+    /// itself busy, if it does and that is news.
+    pub(crate) fn end(&self, key: &ObjectKey, causes: &Causes, end: End) -> (u32, Option<Evidence>) {
+        let mut keys = self.keys.lock();
+        if end == End::Other && !keys.notes.contains_key(key) {
+            return (0, None);
+        }
+        let now = self.clock.now();
+        let note = self.note(&mut keys, key, now);
+        let ended = note.end(now, causes, end, self.options);
+        if note.is_empty() {
+            let note = keys.notes.remove(key);
+            drop(keys);
+            drop(note);
+        }
+        ended
+    }
+
+    /// What is remembered of a key, from now on if nothing was.
+    fn note<'a>(&self, keys: &'a mut Keys, key: &ObjectKey, now: Duration) -> &'a mut Note {
+        if keys.notes.len() >= keys.sweep_at && !keys.notes.contains_key(key) {
+            keys.notes.retain(|_, note| {
+                note.expire(now, self.options);
+                note.ledger.settle(|cache| self.view(cache));
+                !note.is_empty()
+            });
+            keys.sweep_at = (2 * keys.notes.len()).max(SWEEP_AT_LEAST);
+        }
+        keys.notes.entry(key.clone()).or_default()
+    }
+
+    fn view(&self, cache: usize) -> Option<&dyn CacheView> {
+        self.caches.get(cache).map(|cache| &**cache as &dyn CacheView)
+    }
+}
+
+impl Note {
+    fn triggered(&mut self, trigger: Trigger) {
+        if self.triggers.len() == TRIGGERS {
+            self.has_more_triggers = true;
+        } else {
+            self.triggers.push(trigger);
+        }
+    }
+
+    fn begin<'a>(
+        &mut self,
+        now: Duration,
+        causes: &Causes,
+        options: MemoryOptions,
+        cache: impl Fn(usize) -> Option<&'a dyn CacheView>,
+    ) -> Begin {
+        let is_fresh = options.freshness_timeout.is_none() || self.ledger.settle(cache);
+        let is_first = self.waits_since.is_none();
+        if !is_fresh {
+            let waited = now.saturating_sub(*self.waits_since.get_or_insert(now));
+            let left = options.freshness_timeout.unwrap_or_default().saturating_sub(waited);
+            if !left.is_zero() {
+                return Begin::Wait { look_after: waited.clamp(FIRST_LOOK, LAST_LOOK).min(left), is_first };
+            }
+            self.ledger.give_up();
+        }
+        let waited = self.waits_since.take().map(|since| now.saturating_sub(since));
+        self.origin = Some(self.origin_of(causes));
+        self.triggers.clear();
+        self.has_more_triggers = false;
+        self.made.clear();
+        Begin::Now(match waited {
+            None => Freshness::Fresh,
+            Some(waited) if is_fresh => Freshness::Waited(waited),
+            Some(waited) => Freshness::TimedOut(waited),
+        })
+    }
+
+    /// Why it was handed out.
+    fn origin_of(&self, causes: &Causes) -> Origin {
+        let all_are = |is_it: fn(&Cause) -> bool| !causes.is_empty() && causes.iter().all(is_it);
+        if all_are(|cause| matches!(cause, Cause::Requeue)) {
+            return Origin::Requeue;
+        }
+        let is_echo = all_are(|cause| matches!(cause, Cause::Event(_)))
+            && !self.triggers.is_empty()
+            && !self.has_more_triggers
+            && self.triggers.iter().all(|trigger| self.ledger.is_own(trigger));
+        if is_echo { Origin::Echo } else { Origin::Elsewhere }
+    }
+
+    fn end(
+        &mut self,
+        now: Duration,
+        causes: &Causes,
+        end: End,
+        options: MemoryOptions,
+    ) -> (u32, Option<Evidence>) {
+        let conflicts = self.conflicts;
+        self.conflicts = if end == End::Conflict { conflicts.saturating_add(1) } else { 0 };
+        // Of a key that nothing was known of when it was handed out, nothing was an own write.
+        let origin = self.origin.take().unwrap_or_else(|| Self::default().origin_of(causes));
+        let made = mem::take(&mut self.made);
+        let evidence = options.hot_loops.and_then(|limits| self.track.reconciled(now, origin, made, limits));
+        self.expire(now, options);
+        (conflicts, evidence)
+    }
+
+    fn expire(&mut self, now: Duration, options: MemoryOptions) {
+        let limits = options.hot_loops.unwrap_or_default();
+        self.track.expire(now, limits);
+        self.ledger.expire(now.saturating_sub(limits.window));
+    }
+
+    fn is_empty(&self) -> bool {
+        self.ledger.is_empty()
+            && self.triggers.is_empty()
+            && self.conflicts == 0
+            && self.waits_since.is_none()
+            && self.track.is_quiet()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,261 @@
+//! What controllers tell about themselves, under the names that dashboards know.
+//!
+//! | name | kind | labels beside `controller` | meaning |
+//! |---|---|---|---|
+//! | `controller_runtime_reconcile_total` | counter | `result`: `success`, `error`, `requeue`, `requeue_after` | reconciles; `requeue` are conflicts |
+//! | `controller_runtime_reconcile_errors_total` | counter | | reconciles that failed, conflicts not among them |
+//! | `controller_runtime_terminal_reconcile_errors_total` | counter | | of these, those that are not tried again |
+//! | `controller_runtime_reconcile_panics_total` | counter | | of these, those that panicked |
+//! | `controller_runtime_reconcile_timeouts_total` | counter | | of these, those that took too long |
+//! | `controller_runtime_reconcile_time_seconds` | histogram | | how long they took |
+//! | `controller_runtime_max_concurrent_reconciles` | gauge | | how many workers there are |
+//! | `controller_runtime_active_workers` | gauge | | how many of them are at work |
+//! | `watchkeeper_reconcile_conflicts_total` | counter | | reconciles from an old state, quietly repeated |
+//! | `watchkeeper_reconcile_given_up_total` | counter | | keys that failed too often |
+//! | `watchkeeper_freshness_waits_total` | counter | `result`: `reached`, `timeout` | keys that waited for their own writes to be seen |
+//! | `watchkeeper_freshness_wait_seconds` | histogram | | how long they waited |
+//! | `watchkeeper_hot_loops_total` | counter | | keys found to keep themselves busy |
+//!
+//! The queue's metrics are registered with them: see [`watchkeeper_workqueue::prometheus`].
+
+use std::{sync::Arc, time::Duration};
+
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    registry::Registry,
+};
+use watchkeeper_workqueue::{Metrics, prometheus::QueueMetrics};
+
+use crate::{Freshness, outcome::Outcome};
+
+/// The controller metrics of one registry: see [the module](self) for what there is.
+///
+/// ```
+/// use prometheus_client::registry::Registry;
+/// use watchkeeper_controller::metrics::ControllerMetrics;
+///
+/// let mut registry = Registry::default();
+/// let metrics = ControllerMetrics::register(&mut registry); // then: controller.metrics(&metrics)
+/// # let _ = metrics;
+/// ```
+#[derive(Debug, Clone)]
+pub struct ControllerMetrics {
+    families: Arc<Families>,
+    queues: QueueMetrics,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Label {
+    controller: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResultLabel {
+    controller: String,
+    result: &'static str,
+}
+
+type Durations = Family<Label, Histogram, fn() -> Histogram>;
+
+#[derive(Debug)]
+struct Families {
+    reconciles: Family<ResultLabel, Counter>,
+    errors: Family<Label, Counter>,
+    terminal_errors: Family<Label, Counter>,
+    panics: Family<Label, Counter>,
+    timeouts: Family<Label, Counter>,
+    time: Durations,
+    max_concurrent: Family<Label, Gauge>,
+    active_workers: Family<Label, Gauge>,
+    conflicts: Family<Label, Counter>,
+    given_up: Family<Label, Counter>,
+    freshness_waits: Family<ResultLabel, Counter>,
+    freshness_time: Durations,
+    hot_loops: Family<Label, Counter>,
+}
+
+impl ControllerMetrics {
+    /// Registers everything, the queue's metrics included. Once for each registry.
+    pub fn register(registry: &mut Registry) -> Self {
+        let families = Families {
+            reconciles: Family::default(),
+            errors: Family::default(),
+            terminal_errors: Family::default(),
+            panics: Family::default(),
+            timeouts: Family::default(),
+            time: Family::new_with_constructor(reconcile_buckets),
+            max_concurrent: Family::default(),
+            active_workers: Family::default(),
+            conflicts: Family::default(),
+            given_up: Family::default(),
+            freshness_waits: Family::default(),
+            freshness_time: Family::new_with_constructor(reconcile_buckets),
+            hot_loops: Family::default(),
+        };
+        let runtime = registry.sub_registry_with_prefix("controller_runtime");
+        runtime.register("reconcile", "Reconciles, by how they ended", families.reconciles.clone());
+        runtime.register("reconcile_errors", "Reconciles that failed", families.errors.clone());
+        runtime.register(
+            "terminal_reconcile_errors",
+            "Reconciles that failed and are not tried again",
+            families.terminal_errors.clone(),
+        );
+        runtime.register("reconcile_panics", "Reconciles that panicked", families.panics.clone());
+        runtime.register("reconcile_timeouts", "Reconciles that took too long", families.timeouts.clone());
+        runtime.register("reconcile_time_seconds", "How long reconciles took", families.time.clone());
+        runtime.register("max_concurrent_reconciles", "Workers", families.max_concurrent.clone());
+        runtime.register("active_workers", "Workers that are at work", families.active_workers.clone());
+        let own = registry.sub_registry_with_prefix("watchkeeper");
+        own.register(
+            "reconcile_conflicts",
+            "Reconciles from an old state, quietly repeated",
+            families.conflicts.clone(),
+        );
+        own.register("reconcile_given_up", "Keys that failed too often", families.given_up.clone());
+        own.register(
+            "freshness_waits",
+            "Keys that waited for their own writes to be seen",
+            families.freshness_waits.clone(),
+        );
+        own.register(
+            "freshness_wait_seconds",
+            "How long keys waited for their own writes to be seen",
+            families.freshness_time.clone(),
+        );
+        own.register("hot_loops", "Keys found to keep themselves busy", families.hot_loops.clone());
+        Self { families: Arc::new(families), queues: QueueMetrics::register(registry) }
+    }
+
+    /// The metrics of one controller's queue.
+    pub(crate) fn queue(&self, controller: &str) -> Arc<dyn Metrics> {
+        self.queues.queue(controller)
+    }
+
+    /// The metrics of one controller, all of them there from now on.
+    pub(crate) fn controller(&self, controller: &str) -> OneController {
+        let label = Label { controller: controller.to_owned() };
+        let families = &self.families;
+        let with = |result| ResultLabel { controller: controller.to_owned(), result };
+        let reconciles = |result| families.reconciles.get_or_create_owned(&with(result));
+        let waits = |result| families.freshness_waits.get_or_create_owned(&with(result));
+        OneController {
+            success: reconciles("success"),
+            error: reconciles("error"),
+            requeue: reconciles("requeue"),
+            requeue_after: reconciles("requeue_after"),
+            errors: families.errors.get_or_create_owned(&label),
+            terminal_errors: families.terminal_errors.get_or_create_owned(&label),
+            panics: families.panics.get_or_create_owned(&label),
+            timeouts: families.timeouts.get_or_create_owned(&label),
+            time: families.time.get_or_create_owned(&label),
+            max_concurrent: families.max_concurrent.get_or_create_owned(&label),
+            active_workers: families.active_workers.get_or_create_owned(&label),
+            conflicts: families.conflicts.get_or_create_owned(&label),
+            given_up: families.given_up.get_or_create_owned(&label),
+            reached: waits("reached"),
+            timed_out: waits("timeout"),
+            freshness_time: families.freshness_time.get_or_create_owned(&label),
+            hot_loops: families.hot_loops.get_or_create_owned(&label),
+        }
+    }
+}
+
+/// The buckets controller-runtime has for the time of a reconcile.
+fn reconcile_buckets() -> Histogram {
+    Histogram::new([
+        0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0,
+        1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0,
+        40.0, 50.0, 60.0,
+    ])
+}
+
+/// The metrics of one controller.
+#[derive(Debug)]
+pub(crate) struct OneController {
+    success: Counter,
+    error: Counter,
+    requeue: Counter,
+    requeue_after: Counter,
+    errors: Counter,
+    terminal_errors: Counter,
+    panics: Counter,
+    timeouts: Counter,
+    time: Histogram,
+    max_concurrent: Gauge,
+    active_workers: Gauge,
+    conflicts: Counter,
+    given_up: Counter,
+    reached: Counter,
+    timed_out: Counter,
+    freshness_time: Histogram,
+    hot_loops: Counter,
+}
+
+/// A worker that is at work, for as long as it lives.
+pub(crate) struct AtWork<'a>(&'a Gauge);
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+impl OneController {
+    pub(crate) fn workers(&self, workers: usize) {
+        self.max_concurrent.set(i64::try_from(workers).unwrap_or(i64::MAX));
+    }
+
+    pub(crate) fn at_work(&self) -> AtWork<'_> {
+        self.active_workers.inc();
+        AtWork(&self.active_workers)
+    }
+
+    pub(crate) fn waited(&self, freshness: Freshness) {
+        let (counter, waited) = match freshness {
+            Freshness::Fresh => return,
+            Freshness::Waited(waited) => (&self.reached, waited),
+            Freshness::TimedOut(waited) => (&self.timed_out, waited),
+        };
+        counter.inc();
+        self.freshness_time.observe(waited.as_secs_f64());
+    }
+
+    pub(crate) fn reconciled(&self, outcome: Outcome, took: Duration) {
+        use crate::ErrorClass;
+
+        self.time.observe(took.as_secs_f64());
+        let specific = match outcome {
+            Outcome::Worked(action) if action.requeue().is_some() => {
+                self.requeue_after.inc();
+                return;
+            }
+            Outcome::Worked(_) => {
+                self.success.inc();
+                return;
+            }
+            Outcome::Failed(ErrorClass::Conflict) => {
+                self.requeue.inc();
+                self.conflicts.inc();
+                return;
+            }
+            // Neither well nor badly: it was not let finish.
+            Outcome::Cancelled => return,
+            Outcome::Failed(ErrorClass::Retry) => None,
+            Outcome::Failed(ErrorClass::Terminal) => Some(&self.terminal_errors),
+            Outcome::Panicked => Some(&self.panics),
+            Outcome::TimedOut => Some(&self.timeouts),
+        };
+        self.error.inc();
+        self.errors.inc();
+        specific.map(Counter::inc);
+    }
+
+    pub(crate) fn gave_up(&self) {
+        self.given_up.inc();
+    }
+
+    pub(crate) fn hot_loop(&self) {
+        self.hot_loops.inc();
+    }
+}

@@ -1,0 +1,55 @@
+//! How a manager runs, in code and from the command line.
+
+#[cfg(feature = "clap")]
+mod args;
+
+use std::{net::SocketAddr, time::Duration};
+
+#[cfg(feature = "clap")]
+pub use args::{ArgsError, BindAddress, LogLevel, ManagerArgs};
+
+/// How a manager runs. The default listens nowhere and suits a test; programs take theirs from the command line (`ManagerArgs`,
+/// behind the feature `clap`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ManagerOptions {
+    /// Where `/metrics` is served, if anywhere.
+    pub metrics_address: Option<SocketAddr>,
+    /// Where `/healthz`, `/livez` and `/readyz` are served, if anywhere. The same address serves both.
+    pub health_address: Option<SocketAddr>,
+    /// How long everything may take to end once it was asked to. 30 seconds, as Kubernetes gives a pod.
+    pub stop_within: Duration,
+    /// How long caches may take to fill. Two minutes.
+    pub prepare_within: Duration,
+    /// What to do when the server does not allow what runnables declare. A warning.
+    pub access_check: AccessCheck,
+    /// No write leaves the manager's client unless this replica leads at that moment. Off; see
+    /// [`Leadership::fence`](crate::leader::Leadership::fence). Without leader election it changes nothing.
+    pub fences_writes: bool,
+}
+
+/// What to do when the server does not allow what runnables declare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum AccessCheck {
+    /// The server is not asked.
+    Off,
+    /// What is missing is logged, verb by verb.
+    #[default]
+    Warn,
+    /// The manager does not start.
+    Fail,
+}
+
+impl Default for ManagerOptions {
+    fn default() -> Self {
+        Self {
+            metrics_address: None,
+            health_address: None,
+            stop_within: Duration::from_secs(30),
+            prepare_within: Duration::from_mins(2),
+            access_check: AccessCheck::default(),
+            fences_writes: false,
+        }
+    }
+}

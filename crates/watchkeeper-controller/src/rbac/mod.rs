@@ -1,0 +1,32 @@
+//! What a controller may do: as rules, as manifests, and asked at the start.
+//!
+//! A controller declares what it does ([`Access`]), by the kinds it watches and the verbs it uses. From this one list come the
+//! rules of its role ([`rules`]), the manifests to install ([`Manifests`]) and the question to the server whether they are installed
+//! ([`missing`]). They cannot drift apart.
+//!
+//! ```
+//! use watchkeeper_controller::{access::{Access, Verb}, rbac::Manifests};
+//!
+//! let declared = [
+//!     Access::new("apps", "deployments", Verb::READ),
+//!     Access::new("apps", "deployments", [Verb::Create, Verb::Patch]),
+//!     Access::new("coordination.k8s.io", "leases", [Verb::Get, Verb::Create, Verb::Update]).in_namespace("shop"),
+//! ];
+//! let yaml = Manifests::new("shop-operator", "shop", &declared).to_yaml()?;
+//! assert!(yaml.contains("kind: ClusterRole\n") && yaml.contains("kind: Role\n"));
+//! # Ok::<(), watchkeeper_controller::rbac::YamlError>(())
+//! ```
+
+mod check;
+mod definition;
+mod manifests;
+mod rules;
+mod yaml;
+
+pub use check::{AccessError, Missing, missing};
+pub use definition::definition_yaml;
+pub use manifests::Manifests;
+pub use rules::{Rules, rules};
+pub use yaml::{YamlError, to_yaml};
+
+use crate::access::Access;

@@ -1,0 +1,32 @@
+//! Objects as YAML.
+
+use serde::Serialize;
+
+/// An object could not be written as YAML.
+#[derive(Debug, thiserror::Error)]
+#[error("{object} cannot be written as YAML: {source}")]
+#[non_exhaustive]
+pub struct YamlError {
+    /// The type of the object.
+    pub object: &'static str,
+    /// Why.
+    #[source]
+    pub source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+/// Objects as one stream of YAML documents, in the order given; members are in the order their types have them.
+///
+/// # Errors
+/// If one cannot be written.
+pub fn to_yaml<K: Serialize>(objects: &[K]) -> Result<String, YamlError> {
+    objects.iter().map(document).collect()
+}
+
+/// One document of a stream.
+pub(super) fn document<K: Serialize>(object: &K) -> Result<String, YamlError> {
+    let document = serde_saphyr::to_string(object)
+        .map_err(|source| YamlError { object: std::any::type_name::<K>(), source: source.into() })?;
+    let (document, end) =
+        (document.trim_start_matches("---\n"), if document.ends_with('\n') { "" } else { "\n" });
+    Ok(format!("---\n{document}{end}"))
+}

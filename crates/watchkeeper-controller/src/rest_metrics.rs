@@ -1,0 +1,99 @@
+//! Requests to the API server, counted under the names client-go gave them.
+//!
+//! | name | kind | labels |
+//! |---|---|---|
+//! | `rest_client_requests_total` | counter | `code` (`<error>` when no answer came), `method`, `host` |
+//! | `rest_client_request_duration_seconds` | histogram | `verb`, `host` |
+//!
+//! A request is over when the head of its answer is there; how long a watch then lasts is not its duration.
+
+use http::{Request, Response};
+use kube_client::client::Body;
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, histogram::Histogram},
+    registry::Registry,
+};
+use tower::BoxError;
+use watchkeeper_client::Client;
+
+use crate::time::Time;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Outcome {
+    code: String,
+    method: String,
+    host: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Asked {
+    verb: String,
+    host: String,
+}
+
+/// The request metrics of one registry.
+#[derive(Debug, Clone)]
+pub struct RestMetrics {
+    requests: Family<Outcome, Counter>,
+    durations: Family<Asked, Histogram, fn() -> Histogram>,
+}
+
+impl RestMetrics {
+    /// Registers the metrics. Once for each registry.
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self { requests: Family::default(), durations: Family::new_with_constructor(buckets) };
+        registry.register(
+            "rest_client_requests",
+            "Requests to the API server, by status code, method and host",
+            metrics.requests.clone(),
+        );
+        registry.register(
+            "rest_client_request_duration_seconds",
+            "Time from sending a request to the head of its answer, by verb and host",
+            metrics.durations.clone(),
+        );
+        metrics
+    }
+
+    /// The same client, counted. The host is the one the client was configured with, or `in-process`.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime, as [`kube_client::Client::new`] does.
+    pub fn count(&self, client: &Client, time: &Time) -> Client {
+        let kube = client.kube().clone();
+        let namespace = kube.default_namespace().to_owned();
+        let host = client.host().unwrap_or("in-process").to_owned();
+        let (metrics, time) = (self.clone(), time.clone());
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (kube, metrics, time, host) = (kube.clone(), metrics.clone(), time.clone(), host.clone());
+            async move { metrics.send(&kube, &time, host, request).await }
+        });
+        client.clone().with_kube(kube_client::Client::new(service, namespace))
+    }
+
+    async fn send(
+        &self,
+        kube: &kube_client::Client,
+        time: &Time,
+        host: String,
+        request: Request<Body>,
+    ) -> Result<Response<Body>, BoxError> {
+        let (method, sent_at) = (request.method().as_str().to_owned(), time.now());
+        let result = kube.send(request).await;
+        let took = time.now().saturating_sub(sent_at);
+        let code = match &result {
+            Ok(response) => response.status().as_str().to_owned(),
+            Err(_) => "<error>".to_owned(),
+        };
+        let asked = Asked { verb: method.clone(), host: host.clone() };
+        self.durations.get_or_create(&asked).observe(took.as_secs_f64());
+        self.requests.get_or_create(&Outcome { code, method, host }).inc();
+        Ok(result?)
+    }
+}
+
+/// client-go's: from 5 ms to a minute.
+fn buckets() -> Histogram {
+    Histogram::new([0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0])
+}

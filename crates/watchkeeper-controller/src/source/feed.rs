@@ -1,0 +1,113 @@
+//! From events to the queue.
+
+use std::sync::Arc;
+
+use watchkeeper_informer::{Object, ObjectKey};
+use watchkeeper_workqueue::{AddOptions, Cause, Priority, WorkQueue};
+
+use crate::{Change, ChangeKind, memory::Memory, predicate::Predicate, writes::Trigger};
+
+/// Where the events of one source go.
+pub(crate) struct Feed {
+    pub(crate) queue: WorkQueue<ObjectKey>,
+    pub(crate) memory: Arc<Memory>,
+    /// Which of the controller's caches they are of.
+    pub(crate) cache: usize,
+}
+
+/// Which keys a change concerns.
+pub(crate) enum Role<W> {
+    /// That of the object itself.
+    Primary,
+    /// Those that a function finds.
+    Mapped(Mapping<W>),
+}
+
+pub(crate) type Mapping<W> = Arc<dyn Fn(Change<'_, W>) -> Vec<ObjectKey> + Send + Sync>;
+
+/// What is done with the changes of one source.
+pub(crate) struct Rule<W> {
+    pub(crate) role: Role<W>,
+    pub(crate) predicate: Option<Arc<dyn Predicate<W>>>,
+    /// The kind, in causes.
+    pub(crate) kind: Arc<str>,
+}
+
+/// Has the changes of one source feed a queue.
+pub(crate) struct Delivery<W> {
+    pub(crate) feed: Feed,
+    pub(crate) rule: Arc<Rule<W>>,
+}
+
+impl<W: Object> Delivery<W> {
+    pub(crate) fn deliver(&self, change: Change<'_, W>) {
+        if self.rule.predicate.as_ref().is_some_and(|predicate| !predicate.admits(change)) {
+            return;
+        }
+        match &self.rule.role {
+            Role::Primary => {
+                // What is in a cache has a key.
+                if let Ok(key) = change.object().object_key() {
+                    self.enqueue(key, change);
+                }
+            }
+            Role::Mapped(map) => map(change).into_iter().for_each(|key| self.enqueue(key, change)),
+        }
+    }
+
+    fn enqueue(&self, key: ObjectKey, change: Change<'_, W>) {
+        let options = match change.kind() {
+            ChangeKind::Initial => AddOptions::new().priority(Priority::LOW).cause(Cause::InitialList),
+            ChangeKind::Resynced => AddOptions::new().priority(Priority::LOW).cause(Cause::Resync),
+            _ => {
+                let memory = &self.feed.memory;
+                if memory.wants_triggers()
+                    && let Some(trigger) = self.trigger(change)
+                {
+                    memory.triggered(&key, trigger);
+                }
+                let options = AddOptions::new().cause(Cause::Event(self.event(change)));
+                if self.is_worth_a_try(change) { options.immediately() } else { options }
+            }
+        };
+        self.feed.queue.add_with(key, options);
+    }
+
+    /// What changed, in words.
+    fn event(&self, change: Change<'_, W>) -> Arc<str> {
+        match &self.rule.role {
+            // Its name is the key's.
+            Role::Primary => Arc::clone(&self.rule.kind),
+            Role::Mapped(_) => change.object().object_key().map_or_else(
+                |_| Arc::clone(&self.rule.kind),
+                |key| format!("{} {key}", self.rule.kind).into(),
+            ),
+        }
+    }
+
+    /// Whether the change is a reason to believe that what failed before will work now, so that the key need not wait
+    /// for its backoff: the object was created or deleted, or its desired state was edited.
+    fn is_worth_a_try(&self, change: Change<'_, W>) -> bool {
+        if let Role::Mapped(_) = self.rule.role {
+            return false;
+        }
+        match (change.kind(), change.before(), change.after()) {
+            (ChangeKind::Updated, Some(old), Some(new)) => {
+                let (old, new) = (old.meta().generation, new.meta().generation);
+                old.is_some() && new.is_some() && old != new
+            }
+            _ => true,
+        }
+    }
+
+    fn trigger(&self, change: Change<'_, W>) -> Option<Trigger> {
+        let object = change.object();
+        Some(Trigger {
+            cache: self.feed.cache,
+            object: object.object_key().ok()?,
+            version: object.object_version(),
+            uid: object.object_uid().map(ToOwned::to_owned),
+            is_deletion: change.kind() == ChangeKind::Deleted,
+        })
+    }
+}

@@ -1,0 +1,191 @@
+//! Keys from the events of an informer.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use watchkeeper_informer::{
+    CacheReader, Object, ObjectKey, ResourceVersion, SharedIndexInformer,
+    event::Event,
+    processor::{ListenerOptions, Registration, Stopped},
+    status::{Status, SyncError},
+};
+
+use super::{
+    Connection, Feed, Source,
+    feed::{Delivery, Rule},
+};
+use crate::{
+    Change,
+    access::{Access, Verb},
+    context::Caches,
+    memory::FollowedCache,
+    writes::{CacheView, Held, ResourceId, Target},
+};
+
+/// An informer whose events have keys looked at.
+pub(crate) struct InformerSource<W: Object> {
+    informer: SharedIndexInformer<W>,
+    reader: CacheReader<W>,
+    resource: ResourceId,
+    /// The resource, for people.
+    label: Arc<str>,
+    rule: Arc<Rule<W>>,
+    /// The namespaces it is of; none for all of them.
+    namespaces: Option<Vec<Arc<str>>>,
+    is_optional: bool,
+}
+
+impl<W: Object> InformerSource<W> {
+    pub(crate) fn new(
+        informer: SharedIndexInformer<W>,
+        resource: ResourceId,
+        rule: Rule<W>,
+        is_optional: bool,
+    ) -> Self {
+        let parts = informer.monitors();
+        let namespaces = parts.into_iter().map(|(namespace, _)| namespace).collect();
+        let ResourceId { group, plural } = &resource;
+        let label =
+            if group.is_empty() { plural.as_str().into() } else { format!("{plural}.{group}").into() };
+        Self {
+            reader: informer.reader(),
+            informer,
+            resource,
+            label,
+            rule: Arc::new(rule),
+            namespaces,
+            is_optional,
+        }
+    }
+
+    pub(crate) fn reader(&self) -> &CacheReader<W> {
+        &self.reader
+    }
+
+    pub(crate) fn kind(&self) -> &str {
+        &self.rule.kind
+    }
+
+    /// The namespaces it is of; one that is none for all of them.
+    pub(crate) fn namespaces(&self) -> Vec<Option<String>> {
+        match &self.namespaces {
+            None => vec![None],
+            Some(namespaces) => namespaces.iter().map(|namespace| Some(namespace.to_string())).collect(),
+        }
+    }
+}
+
+impl<W: Object> Source for InformerSource<W> {
+    fn name(&self) -> &str {
+        self.informer.name()
+    }
+
+    fn is_optional(&self) -> bool {
+        self.is_optional
+    }
+
+    fn status(&self) -> Status {
+        self.informer.status()
+    }
+
+    fn access(&self) -> Vec<Access> {
+        let ResourceId { group, plural } = &self.resource;
+        let of = |namespace| Access {
+            group: group.clone(),
+            resource: plural.clone(),
+            namespace,
+            verbs: Verb::READ.into(),
+        };
+        self.namespaces().into_iter().map(of).collect()
+    }
+
+    fn add_cache(&self, caches: &mut Caches) {
+        caches.add(self.reader.clone(), self.informer.lister());
+    }
+
+    fn connect(&self, feed: Feed) -> Result<Box<dyn Connection>, Stopped> {
+        let options = ListenerOptions::new(format!("{} for {}", self.rule.kind, feed.queue.name()));
+        let delivery = Delivery { feed, rule: Arc::clone(&self.rule) };
+        let handler = move |event: &Event<W>| delivery.deliver(Change::of(event));
+        let registration = self.informer.add_handler_with(handler, options)?;
+        Ok(Box::new(Connected { informer: self.informer.clone(), registration }))
+    }
+
+    fn start(&self) {
+        self.informer.start();
+    }
+}
+
+impl<W: Object> CacheView for InformerSource<W> {
+    fn held(&self, object: &ObjectKey) -> Option<Held> {
+        let object = self.reader.get(object)?;
+        let meta = object.meta();
+        Some(Held {
+            version: ResourceVersion::of(&*object),
+            uid: meta.uid.clone(),
+            is_leaving: meta.deletion_timestamp.is_some(),
+        })
+    }
+
+    fn complete_to(&self) -> Option<ResourceVersion> {
+        self.reader.resource_version()
+    }
+
+    fn epoch(&self) -> u64 {
+        self.reader.snapshot().epoch()
+    }
+}
+
+impl<W: Object> FollowedCache for InformerSource<W> {
+    fn resource(&self) -> &Arc<str> {
+        &self.label
+    }
+
+    fn follows(&self, target: &Target<'_>) -> bool {
+        let is_covered = match (&self.namespaces, target.namespace) {
+            (None, _) => true,
+            (Some(namespaces), namespace) => namespaces.iter().any(|covered| Some(&**covered) == namespace),
+        };
+        is_covered && self.resource.is(target) && self.informer.has_synced()
+    }
+}
+
+struct Connected<W: Object> {
+    informer: SharedIndexInformer<W>,
+    registration: Registration<W>,
+}
+
+impl<W: Object> Connection for Connected<W> {
+    fn ready(&self) -> BoxFuture<'_, Result<(), SyncError>> {
+        Box::pin(async {
+            self.informer.wait_for_sync(None).await?;
+            if self.registration.synced().await { Ok(()) } else { Err(SyncError::Stopped) }
+        })
+    }
+
+    fn settled(&self) -> BoxFuture<'_, Result<(), Status>> {
+        Box::pin(async {
+            let mut status = self.informer.status_watch();
+            let trouble = async {
+                loop {
+                    let now = status.status();
+                    if matches!(now, Status::Failing { .. } | Status::Parked { .. } | Status::Stopped) {
+                        return now;
+                    }
+                    status.changed().await;
+                }
+            };
+            tokio::select! {
+                biased;
+                ready = self.ready() => ready.map_err(|_| self.informer.status()),
+                trouble = trouble => Err(trouble),
+            }
+        })
+    }
+}
+
+impl<W: Object> Drop for Connected<W> {
+    fn drop(&mut self) {
+        self.registration.stop();
+    }
+}

@@ -1,0 +1,149 @@
+//! How a kind is watched.
+
+use std::{fmt, sync::Arc};
+
+use kube_core::DynamicObject;
+use serde::de::DeserializeOwned;
+use watchkeeper_client::dynamic::GroupVersionResource;
+use watchkeeper_informer::{
+    Object, SharedIndexInformer, SharedInformerFactory,
+    factory::{CollectionScope, Scope},
+};
+
+use super::{InformerSource, Role, feed::Rule};
+use crate::{predicate::Predicate, writes::ResourceId};
+
+type MakeInformer<W> = Box<dyn FnOnce(&SharedInformerFactory) -> SharedIndexInformer<W> + Send>;
+
+/// How the objects of one kind are watched: which of them, which of their changes count, and whether the controller goes
+/// without them when it must.
+///
+/// ```
+/// use k8s_openapi::api::apps::v1::Deployment;
+/// use watchkeeper_controller::{Watching, predicate::generation_changed};
+/// use watchkeeper_informer::factory::Scope;
+///
+/// let edited_in_shop = Watching::<Deployment>::within(Scope::namespace("shop"))
+///     .filter(generation_changed())
+///     .optional();
+/// # let _ = edited_in_shop;
+/// ```
+#[must_use = "it says how to watch; a controller does it"]
+pub struct Watching<W: Object> {
+    informer: MakeInformer<W>,
+    resource: ResourceId,
+    kind: Arc<str>,
+    predicate: Option<Arc<dyn Predicate<W>>>,
+    is_optional: bool,
+}
+
+impl<W> Watching<W>
+where
+    W: Object + DeserializeOwned,
+    W::DynamicType: Default,
+    W::Scope: CollectionScope<W>,
+{
+    /// Those of the factory's scope.
+    pub fn new() -> Self {
+        Self::typed(Box::new(SharedInformerFactory::informer))
+    }
+
+    /// Those of a scope: some namespaces, or what matches selectors.
+    pub fn within(scope: Scope) -> Self {
+        Self::typed(Box::new(move |factory| factory.informer_in(scope)))
+    }
+}
+
+impl<W> Default for Watching<W>
+where
+    W: Object + DeserializeOwned,
+    W::DynamicType: Default,
+    W::Scope: CollectionScope<W>,
+{
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Watching<DynamicObject> {
+    /// Those of a resource known at run time, in the factory's scope.
+    pub fn resource(resource: &GroupVersionResource) -> Self {
+        let named = resource.clone();
+        Self::dynamic(resource, Box::new(move |factory| factory.for_resource(&named)))
+    }
+}
+
+impl<W: Object> Watching<W> {
+    /// Those of an informer that is there already. It is kept alive, and started if it was not.
+    pub fn informer(informer: &SharedIndexInformer<W>) -> Self
+    where
+        W::DynamicType: Default,
+    {
+        let informer = informer.clone();
+        Self::typed(Box::new(move |_| informer))
+    }
+
+    /// As [`informer`](Self::informer), for objects whose type does not say what they are.
+    pub fn informer_of(informer: &SharedIndexInformer<W>, resource: &GroupVersionResource) -> Self {
+        let informer = informer.clone();
+        Self::dynamic(resource, Box::new(move |_| informer))
+    }
+
+    /// Has only changes count that the predicate admits. Of several, all must.
+    pub fn filter(mut self, predicate: impl Predicate<W>) -> Self {
+        self.predicate = Some(match self.predicate {
+            None => Arc::new(predicate),
+            Some(earlier) => Arc::new(move |change: crate::Change<'_, W>| {
+                earlier.admits(change) && predicate.admits(change)
+            }),
+        });
+        self
+    }
+
+    /// Has the controller go without it when it must: a watch that is forbidden, a kind that is not installed or a server
+    /// that fails do not keep the controller from starting. It joins when it comes, and until then its status says what
+    /// is wrong: [`ReconcileLoop::sources`](crate::ReconcileLoop::sources).
+    ///
+    /// Without this the controller waits for it, and does not start when waiting is of no use.
+    pub fn optional(mut self) -> Self {
+        self.is_optional = true;
+        self
+    }
+
+    fn typed(informer: MakeInformer<W>) -> Self
+    where
+        W::DynamicType: Default,
+    {
+        let kind = W::DynamicType::default();
+        let resource =
+            ResourceId { group: W::group(&kind).into_owned(), plural: W::plural(&kind).into_owned() };
+        let kind = Arc::from(&*W::kind(&kind));
+        Self { informer, resource, kind, predicate: None, is_optional: false }
+    }
+
+    fn dynamic(resource: &GroupVersionResource, informer: MakeInformer<W>) -> Self {
+        let kind = Arc::from(resource.resource.as_str());
+        let resource = ResourceId { group: resource.group.clone(), plural: resource.resource.clone() };
+        Self { informer, resource, kind, predicate: None, is_optional: false }
+    }
+
+    pub(crate) fn into_source(self, factory: &SharedInformerFactory, role: Role<W>) -> InformerSource<W> {
+        let Self { informer, resource, kind, predicate, is_optional } = self;
+        let rule = Rule { role, predicate, kind };
+        InformerSource::new(informer(factory), resource, rule, is_optional)
+    }
+
+    pub(crate) fn kind(&self) -> &Arc<str> {
+        &self.kind
+    }
+}
+
+impl<W: Object> fmt::Debug for Watching<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watching")
+            .field("kind", &self.kind)
+            .field("is_filtered", &self.predicate.is_some())
+            .field("is_optional", &self.is_optional)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,132 @@
+//! The service under a reconciler's client.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::{Bytes, BytesMut};
+use futures_util::future::BoxFuture;
+use http::{Request, Response};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use http_body_util::BodyExt as _;
+use kube_client::{Client, Error, client::Body};
+use tower::Service;
+use watchkeeper_informer::ObjectKey;
+
+use super::{Answer, Target};
+use crate::memory::{Memory, Pending};
+
+/// Answers larger than this are passed on unread. No server stores an object of such a size.
+const LARGEST_ANSWER: usize = 32 << 20;
+
+/// A client whose writes are remembered as made for this key. Everything else about it is as with `client`.
+pub(crate) fn tracked(client: &Client, memory: &Arc<Memory>, key: &ObjectKey) -> Client {
+    let service = Tracked { client: client.clone(), memory: Arc::clone(memory), key: key.clone() };
+    Client::new(service, client.default_namespace())
+}
+
+struct Tracked {
+    client: Client,
+    memory: Arc<Memory>,
+    key: ObjectKey,
+}
+
+impl Service<Request<Body>> for Tracked {
+    type Response = Response<AnswerBody>;
+    type Error = Error;
+    type Future = BoxFuture<'static, Result<Self::Response, Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        // The client inside waits for itself, in `send`.
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let target = Target::of(request.method(), request.uri());
+        let pending = target.and_then(|target| self.memory.about_to_write(&target));
+        let (client, memory) = (self.client.clone(), Arc::clone(&self.memory));
+        let Some(pending) = pending else {
+            return Box::pin(async move { Ok(client.send(request).await?.map(AnswerBody::unread)) });
+        };
+        let key = self.key.clone();
+        Box::pin(async move {
+            let response = client.send(request).await?;
+            if !response.status().is_success() {
+                return Ok(response.map(AnswerBody::unread));
+            }
+            let (parts, body) = response.into_parts();
+            let body = AnswerBody::read(body).await?;
+            note(&memory, &key, pending, &body);
+            Ok(Response::from_parts(parts, body))
+        })
+    }
+}
+
+fn note(memory: &Memory, key: &ObjectKey, pending: Pending, body: &AnswerBody) {
+    if body.rest.is_none()
+        && let Some(answer) = body.begun.as_deref().and_then(Answer::read)
+    {
+        memory.wrote(key, pending, answer);
+    }
+}
+
+/// The body of an answer: what was read of it, and what was not.
+pub(crate) struct AnswerBody {
+    begun: Option<Bytes>,
+    rest: Option<Body>,
+}
+
+impl AnswerBody {
+    fn unread(body: Body) -> Self {
+        Self { begun: None, rest: Some(body) }
+    }
+
+    /// Reads a body to its end, if that is not too far away.
+    async fn read(mut body: Body) -> Result<Self, Error> {
+        let mut begun = BytesMut::new();
+        while let Some(frame) = body.frame().await {
+            if let Ok(data) = frame?.into_data() {
+                begun.extend_from_slice(&data);
+            }
+            if begun.len() > LARGEST_ANSWER {
+                return Ok(Self { begun: Some(begun.freeze()), rest: Some(body) });
+            }
+        }
+        Ok(Self { begun: Some(begun.freeze()), rest: None })
+    }
+}
+
+impl HttpBody for AnswerBody {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        if let Some(begun) = self.begun.take() {
+            return Poll::Ready(Some(Ok(Frame::data(begun))));
+        }
+        match &mut self.rest {
+            Some(rest) => Pin::new(rest).poll_frame(context),
+            None => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.begun.is_none() && self.rest.as_ref().is_none_or(HttpBody::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let begun = self.begun.as_ref().map_or(0, Bytes::len) as u64;
+        let rest = self.rest.as_ref().map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint);
+        let mut hint = SizeHint::new();
+        hint.set_lower(begun.saturating_add(rest.lower()));
+        if let Some(upper) = rest.upper() {
+            hint.set_upper(begun.saturating_add(upper));
+        }
+        hint
+    }
+}

@@ -1,0 +1,144 @@
+//! Which object a request writes.
+
+use std::borrow::Cow;
+
+use http::{Method, Uri};
+
+/// A resource, in whatever version it is served.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct ResourceId {
+    pub(crate) group: String,
+    pub(crate) plural: String,
+}
+
+/// What a request writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Target<'a> {
+    pub(crate) group: &'a str,
+    pub(crate) plural: &'a str,
+    pub(crate) namespace: Option<&'a str>,
+    /// None for an object that is being created: its answer has the name.
+    pub(crate) name: Option<&'a str>,
+    pub(crate) verb: WriteVerb,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WriteVerb {
+    Create,
+    Change,
+    Delete,
+}
+
+impl ResourceId {
+    pub(crate) fn is(&self, target: &Target<'_>) -> bool {
+        self.group == target.group && self.plural == target.plural
+    }
+}
+
+impl<'a> Target<'a> {
+    /// What a request writes. None for requests that write no single object: those that read, that delete many, that
+    /// are only tried out, and that go to paths no object has.
+    ///
+    /// A subresource counts as the object it belongs to: an answer that has a version has the object's.
+    pub(crate) fn of(method: &Method, uri: &'a Uri) -> Option<Self> {
+        let verb = match *method {
+            Method::POST => WriteVerb::Create,
+            Method::PUT | Method::PATCH => WriteVerb::Change,
+            Method::DELETE => WriteVerb::Delete,
+            _ => return None,
+        };
+        if is_dry_run(uri.query().unwrap_or_default()) {
+            return None;
+        }
+        let mut segments = uri.path().split('/').filter(|segment| !segment.is_empty());
+        let group = match segments.next()? {
+            "api" => "",
+            "apis" => segments.next()?,
+            _ => return None,
+        };
+        segments.next()?; // the version
+        let rest: Vec<&str> = segments.collect();
+        let (namespace, plural, name, subresource) = match rest.as_slice() {
+            // A namespace is an object too, and has subresources of its own.
+            ["namespaces"] => (None, "namespaces", None, false),
+            ["namespaces", name] => (None, "namespaces", Some(*name), false),
+            ["namespaces", name, "status" | "finalize"] => (None, "namespaces", Some(*name), true),
+            ["namespaces", namespace, plural] => (Some(*namespace), *plural, None, false),
+            ["namespaces", namespace, plural, name] => (Some(*namespace), *plural, Some(*name), false),
+            ["namespaces", namespace, plural, name, _] => (Some(*namespace), *plural, Some(*name), true),
+            [plural] => (None, *plural, None, false),
+            [plural, name] => (None, *plural, Some(*name), false),
+            [plural, name, _] => (None, *plural, Some(*name), true),
+            _ => return None,
+        };
+        let verb = match (verb, name) {
+            // Of many objects: the answer does not tell them one by one.
+            (WriteVerb::Change | WriteVerb::Delete, None) => return None,
+            (WriteVerb::Create, Some(_)) if subresource => WriteVerb::Change,
+            (verb, _) => verb,
+        };
+        Some(Self { group, plural, namespace, name, verb })
+    }
+}
+
+/// Whether the query has a `dryRun` that says something.
+fn is_dry_run(query: &str) -> bool {
+    query.split('&').filter_map(|pair| pair.split_once('=')).any(|(name, value)| {
+        let name: Cow<'_, str> = name.into();
+        name == "dryRun" && !value.is_empty()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(method: &str, path: &str) -> Option<String> {
+        let uri: Uri = path.parse().unwrap();
+        let method: Method = method.parse().unwrap();
+        let target = Target::of(&method, &uri)?;
+        let Target { group, plural, namespace, name, verb } = target;
+        let (namespace, name) = (namespace.unwrap_or("-"), name.unwrap_or("-"));
+        Some(format!("{verb:?} {group}/{plural} {namespace} {name}"))
+    }
+
+    #[test]
+    fn the_path_says_which_object_is_written() {
+        let deployments = "/apis/apps/v1/namespaces/shop/deployments";
+        let cases = [
+            ("POST", deployments.to_owned(), "Create apps/deployments shop -"),
+            ("POST", format!("{deployments}?fieldManager=a"), "Create apps/deployments shop -"),
+            ("PATCH", format!("{deployments}/web?force=true"), "Change apps/deployments shop web"),
+            ("PUT", format!("{deployments}/web/status"), "Change apps/deployments shop web"),
+            ("POST", "/api/v1/namespaces/shop/pods/web/eviction".into(), "Change /pods shop web"),
+            ("DELETE", format!("{deployments}/web"), "Delete apps/deployments shop web"),
+            ("DELETE", "/api/v1/nodes/n1".into(), "Delete /nodes - n1"),
+            ("PUT", "/api/v1/nodes/n1/status".into(), "Change /nodes - n1"),
+            ("POST", "/api/v1/nodes".into(), "Create /nodes - -"),
+            ("POST", "/api/v1/namespaces".into(), "Create /namespaces - -"),
+            ("PATCH", "/api/v1/namespaces/shop".into(), "Change /namespaces - shop"),
+            ("PUT", "/api/v1/namespaces/shop/finalize".into(), "Change /namespaces - shop"),
+            ("POST", "/apis/example.com/v1/namespaces/shop/foos".into(), "Create example.com/foos shop -"),
+        ];
+        for (method, path, expected) in cases {
+            assert_eq!(told(method, &path).as_deref(), Some(expected), "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn what_writes_no_single_object_is_not_looked_at() {
+        let cases = [
+            ("GET", "/api/v1/namespaces/shop/pods/web"),
+            ("DELETE", "/api/v1/namespaces/shop/pods"),
+            ("PATCH", "/api/v1/namespaces/shop/pods/web?dryRun=All"),
+            ("POST", "/api/v1/namespaces/shop/pods?fieldManager=a&dryRun=All"),
+            ("POST", "/-/control"),
+            ("POST", "/apis"),
+            ("POST", "/"),
+            ("DELETE", "/api/v1/namespaces/shop/pods/web/a/b"),
+        ];
+        for (method, path) in cases {
+            assert_eq!(told(method, path), None, "{method} {path}");
+        }
+    }
+}

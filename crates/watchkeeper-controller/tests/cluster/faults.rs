@@ -1,0 +1,90 @@
+//! A server that is slow, loses requests or answers, or says no; for one client of it.
+
+use std::{sync::Arc, time::Duration};
+
+use http::{Method, Request, Response};
+use kube_client::client::Body;
+use parking_lot::Mutex;
+use tower::{BoxError, Service as _};
+use watchkeeper_apiserver::ApiServer;
+use watchkeeper_client::Client;
+
+/// What happens to one request.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Fate {
+    Pass,
+    /// It does not arrive, and the client is told.
+    Lost,
+    /// It is done, and the client is told it was not.
+    AnswerLost,
+    /// It does not arrive, and nobody says so.
+    Hangs,
+    /// It is done, and nobody says so.
+    AnswerHangs,
+    /// It takes so long to arrive, and so long to be answered.
+    Slow(Duration, Duration),
+}
+
+type Plan = Box<dyn FnMut(&Method, &str) -> Fate + Send>;
+
+/// Decides about requests, and remembers them.
+#[derive(Clone)]
+pub(crate) struct Faults {
+    plan: Arc<Mutex<Plan>>,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl Faults {
+    pub(crate) fn none() -> Self {
+        Self::planned(|_, _| Fate::Pass)
+    }
+
+    pub(crate) fn planned(plan: impl FnMut(&Method, &str) -> Fate + Send + 'static) -> Self {
+        Self { plan: Arc::new(Mutex::new(Box::new(plan))), requests: Arc::default() }
+    }
+
+    /// Another plan from now on.
+    pub(crate) fn plan(&self, plan: impl FnMut(&Method, &str) -> Fate + Send + 'static) {
+        *self.plan.lock() = Box::new(plan);
+    }
+
+    /// `METHOD path` of each request so far.
+    pub(crate) fn requests(&self) -> Vec<String> {
+        self.requests.lock().clone()
+    }
+
+    pub(crate) fn client(&self, server: &ApiServer) -> Client {
+        let (faults, service) = (self.clone(), server.service());
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (faults, mut service) = (faults.clone(), service.clone());
+            async move {
+                let fate = faults.fate(&request);
+                match fate {
+                    Fate::Pass | Fate::AnswerLost | Fate::AnswerHangs => {}
+                    Fate::Lost => return Err(lost()),
+                    Fate::Hangs => std::future::pending::<()>().await,
+                    Fate::Slow(there, _) => tokio::time::sleep(there).await,
+                }
+                let response: Response<_> = service.call(request).await?;
+                match fate {
+                    Fate::AnswerLost => return Err(lost()),
+                    Fate::AnswerHangs => std::future::pending::<()>().await,
+                    Fate::Slow(_, back) => tokio::time::sleep(back).await,
+                    _ => {}
+                }
+                Ok(response)
+            }
+        });
+        Client::from_service(service, "default")
+    }
+
+    fn fate(&self, request: &Request<Body>) -> Fate {
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        self.requests.lock().push(format!("{method} {path}"));
+        (self.plan.lock())(&method, &path)
+    }
+}
+
+fn lost() -> BoxError {
+    "the connection broke".into()
+}

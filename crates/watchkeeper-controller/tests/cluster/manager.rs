@@ -1,0 +1,804 @@
+//! Managers on a server.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::future::BoxFuture;
+use http::Method;
+use k8s_openapi::api::{coordination::v1::Lease, core::v1::ConfigMap};
+use kube_client::Api;
+use kube_core::params::{Patch, PatchParams};
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    task::JoinSet,
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+use watchkeeper_apiserver::ApiServer;
+use watchkeeper_client::{Client, config::ClientConfig};
+use watchkeeper_controller::{
+    Action, Context, Controller, ReconcileError, Request,
+    access::{Access, Verb},
+    http::{Endpoint, EndpointError, Handler},
+    leader::{LeaderElection, Leadership},
+    manager::{Manager, ManagerError},
+    options::{AccessCheck, ManagerOptions},
+    rbac::AccessError,
+    rest_metrics::RestMetrics,
+    runnable::{RunError, Runnable},
+    time::Time,
+};
+use watchkeeper_informer::SharedIndexInformer;
+
+use crate::faults::{Fate, Faults};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// What happened, in order.
+#[derive(Clone, Default)]
+struct Story(Arc<Mutex<Vec<String>>>);
+
+impl Story {
+    fn tell(&self, what: impl Into<String>) {
+        self.0.lock().push(what.into());
+    }
+
+    fn told(&self) -> Vec<String> {
+        self.0.lock().clone()
+    }
+
+    fn place_of(&self, what: &str) -> usize {
+        let told = self.told();
+        told.iter().position(|line| line == what).unwrap_or_else(|| panic!("{what} is not in {told:?}"))
+    }
+}
+
+type Step = Box<dyn Fn(CancellationToken) -> BoxFuture<'static, Result<(), RunError>> + Send + Sync>;
+
+/// Something to run that tells what happens to it.
+struct Told {
+    name: &'static str,
+    story: Story,
+    needs_leadership: bool,
+    access: Vec<Access>,
+    prepare: Step,
+    run: Step,
+}
+
+impl Told {
+    fn new(name: &'static str, story: &Story) -> Self {
+        let until_stopped: Step = Box::new(|stop| {
+            Box::pin(async move {
+                stop.cancelled().await;
+                Ok(())
+            })
+        });
+        Self {
+            name,
+            story: story.clone(),
+            needs_leadership: true,
+            access: Vec::new(),
+            prepare: Box::new(|_| Box::pin(async { Ok(()) })),
+            run: until_stopped,
+        }
+    }
+
+    fn everywhere(mut self) -> Self {
+        self.needs_leadership = false;
+        self
+    }
+
+    fn access(mut self, access: impl IntoIterator<Item = Access>) -> Self {
+        self.access = access.into_iter().collect();
+        self
+    }
+
+    fn preparing<F>(mut self, prepare: impl Fn(CancellationToken) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<(), RunError>> + Send + 'static,
+    {
+        self.prepare = Box::new(move |stop| Box::pin(prepare(stop)));
+        self
+    }
+
+    fn running<F>(mut self, run: impl Fn(CancellationToken) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<(), RunError>> + Send + 'static,
+    {
+        self.run = Box::new(move |stop| Box::pin(run(stop)));
+        self
+    }
+}
+
+impl Runnable for Told {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn needs_leadership(&self) -> bool {
+        self.needs_leadership
+    }
+
+    fn access(&self) -> Vec<Access> {
+        self.access.clone()
+    }
+
+    fn prepare(&self, stop: CancellationToken) -> BoxFuture<'_, Result<(), RunError>> {
+        Box::pin(async move {
+            self.story.tell(format!("{} prepares", self.name));
+            (self.prepare)(stop).await?;
+            self.story.tell(format!("{} is prepared", self.name));
+            Ok(())
+        })
+    }
+
+    fn run(&self, stop: CancellationToken) -> BoxFuture<'_, Result<(), RunError>> {
+        Box::pin(async move {
+            self.story.tell(format!("{} runs", self.name));
+            let result = (self.run)(stop).await;
+            self.story.tell(format!("{} has ended", self.name));
+            result
+        })
+    }
+}
+
+fn failure(name: &str) -> RunError {
+    RunError::Run { name: name.to_owned(), source: "it broke".into() }
+}
+
+fn time() -> Time {
+    Time::starting_at("2026-01-02T03:04:05Z".parse().unwrap())
+}
+
+fn election(identity: &str) -> LeaderElection {
+    LeaderElection::new("default", "lock.example.com").identity(identity)
+}
+
+fn quiet() -> ManagerOptions {
+    let mut options = ManagerOptions::default();
+    options.access_check = AccessCheck::Off;
+    options
+}
+
+/// A manager that runs in a task.
+struct Running {
+    leadership: Option<Leadership>,
+    stop: CancellationToken,
+    tasks: JoinSet<Result<(), ManagerError>>,
+}
+
+impl Running {
+    fn start(manager: Manager) -> Self {
+        let (leadership, stop) = (manager.leadership(), CancellationToken::new());
+        let mut tasks = JoinSet::new();
+        tasks.spawn(manager.run_until(stop.clone()));
+        Self { leadership, stop, tasks }
+    }
+
+    async fn leads(&mut self) {
+        assert!(self.leadership.as_mut().expect("an election").acquired().await);
+    }
+
+    async fn end(&mut self) -> Result<(), ManagerError> {
+        self.stop.cancel();
+        self.ended().await
+    }
+
+    async fn ended(&mut self) -> Result<(), ManagerError> {
+        self.tasks.join_next().await.expect("started").expect("no panic")
+    }
+}
+
+fn manager(client: impl Into<Client>, identity: &str) -> Manager {
+    Manager::builder(client).time(time()).options(quiet()).leader_election(election(identity)).build()
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_starts_in_order_and_ends_in_the_reverse() {
+    let (server, story) = (ApiServer::in_process(), Story::default());
+    let faults = Faults::planned({
+        let story = story.clone();
+        move |method, path| {
+            if path.contains("/leases") && *method == Method::POST {
+                story.tell("the lease is tried for");
+            }
+            Fate::Pass
+        }
+    });
+    let mut manager = manager(faults.client(&server), "first");
+    let watched = manager.factory().informer::<ConfigMap>();
+    let at_stop = watched.clone();
+    let told = story.clone();
+    manager.add(Told::new("everywhere", &story).everywhere());
+    manager.add(
+        Told::new("controller", &story)
+            .preparing(move |_| {
+                let watched: SharedIndexInformer<ConfigMap> = watched.clone();
+                async move {
+                    watched.start();
+                    watched.wait_for_sync(None).await.map_err(|source| RunError::Prepare {
+                        name: "controller".into(),
+                        source: Box::new(source),
+                    })
+                }
+            })
+            .running(move |stop| {
+                let told = told.clone();
+                async move {
+                    stop.cancelled().await;
+                    tokio::time::sleep(SECOND).await;
+                    told.tell("the last work is done");
+                    Ok(())
+                }
+            }),
+    );
+    let mut running = Running::start(manager);
+    running.leads().await;
+    tokio::time::sleep(SECOND).await;
+    assert!(at_stop.has_synced());
+    let leases: Api<Lease> = Api::namespaced(server.client(), "default");
+    running.stop.cancel();
+    while story.told().last().is_some_and(|line| line != "everywhere has ended") {
+        let holder = leases.get("lock.example.com").await.unwrap().spec.unwrap().holder_identity.unwrap();
+        let is_working = !story.told().iter().any(|line| line == "the last work is done");
+        assert!(!is_working || holder == "first", "the lease was let go while there was work");
+        tokio::time::sleep(SECOND / 20).await;
+    }
+    running.ended().await.unwrap();
+    let spec = leases.get("lock.example.com").await.unwrap().spec.unwrap();
+    assert_eq!(spec.holder_identity.as_deref(), Some(""), "let go at the end");
+    let order = [
+        "controller is prepared",
+        "the lease is tried for",
+        "controller runs",
+        "the last work is done",
+        "controller has ended",
+        "everywhere has ended",
+    ];
+    let places: Vec<usize> = order.iter().map(|what| story.place_of(what)).collect();
+    assert!(places.is_sorted(), "{:?}", story.told());
+    assert!(story.place_of("everywhere runs") < story.place_of("controller runs"));
+    assert!(at_stop.is_stopped(), "caches are down");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_stands_by_is_warm_and_takes_over() {
+    let (server, stories) = (ApiServer::in_process(), [Story::default(), Story::default()]);
+    let mut replicas = Vec::new();
+    for (identity, story) in ["first", "second"].into_iter().zip(&stories) {
+        let mut manager = manager(server.client(), identity);
+        manager.add(Told::new("controller", story));
+        manager.add(Told::new("everywhere", story).everywhere());
+        let mut running = Running::start(manager);
+        if identity == "first" {
+            running.leads().await;
+        }
+        replicas.push(running);
+    }
+    tokio::time::sleep(SECOND * 30).await;
+    assert_eq!(
+        stories[1].told(),
+        [
+            "controller prepares",
+            "controller is prepared",
+            "everywhere prepares",
+            "everywhere is prepared",
+            "everywhere runs"
+        ]
+    );
+    let asked = Instant::now();
+    replicas[0].end().await.unwrap();
+    replicas[1].leads().await;
+    assert!(asked.elapsed() <= SECOND * 2, "{:?}", asked.elapsed());
+    tokio::time::sleep(SECOND / 100).await;
+    assert!(stories[1].told().contains(&"controller runs".to_owned()));
+    replicas[1].end().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_error_of_one_runnable_ends_the_others_and_is_the_reason() {
+    let (server, story) = (ApiServer::in_process(), Story::default());
+    let mut manager = manager(server.client(), "first");
+    manager.add(Told::new("good", &story));
+    manager.add(Told::new("bad", &story).running(|_| async {
+        tokio::time::sleep(SECOND).await;
+        Err(failure("bad"))
+    }));
+    let mut running = Running::start(manager);
+    let error = running.ended().await.unwrap_err();
+    assert!(matches!(&error, ManagerError::Failed(RunError::Run { name, .. }) if name == "bad"), "{error}");
+    assert_eq!(error.exit_code(), 1);
+    assert!(story.told().contains(&"good has ended".to_owned()));
+    let lease = Api::<Lease>::namespaced(server.client(), "default").get("lock.example.com").await.unwrap();
+    assert_eq!(lease.spec.unwrap().holder_identity.as_deref(), Some(""), "let go after a failure too");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_of_one_runnable_ends_the_others_and_is_the_reason() {
+    let (server, story) = (ApiServer::in_process(), Story::default());
+    let mut manager = manager(server.client(), "first");
+    manager.add(Told::new("good", &story));
+    manager.add(Told::new("bad", &story).running(|_| async { panic!("at the disco") }));
+    let error = Running::start(manager).ended().await.unwrap_err();
+    assert!(
+        matches!(&error, ManagerError::Panicked { name, message } if name == "bad" && message == "at the disco"),
+        "{error}"
+    );
+    assert!(story.told().contains(&"good has ended".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_has_done_its_work_is_no_reason_to_end() {
+    let (server, story) = (ApiServer::in_process(), Story::default());
+    let mut manager = manager(server.client(), "first");
+    manager.add(Told::new("once", &story).running(|_| async { Ok(()) }));
+    manager.add(Told::new("good", &story));
+    let mut running = Running::start(manager);
+    running.leads().await;
+    tokio::time::sleep(SECOND * 100).await;
+    assert!(story.told().contains(&"once has ended".to_owned()));
+    assert!(!story.told().contains(&"good has ended".to_owned()));
+    running.end().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_will_never_be_ready_ends_it_before_anything_works() {
+    let (server, story) = (ApiServer::in_process(), Story::default());
+    let mut manager = manager(server.client(), "first");
+    manager.add(Told::new("good", &story));
+    manager.add(
+        Told::new("bad", &story).preparing(|_| async {
+            Err(RunError::Prepare { name: "bad".into(), source: "forbidden".into() })
+        }),
+    );
+    let error = Running::start(manager).ended().await.unwrap_err();
+    assert!(matches!(&error, ManagerError::Prepare(_)), "{error}");
+    assert_eq!(error.exit_code(), 3);
+    assert!(!story.told().contains(&"good runs".to_owned()));
+    assert!(
+        Api::<Lease>::namespaced(server.client(), "default")
+            .get_opt("lock.example.com")
+            .await
+            .unwrap()
+            .is_none()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_not_ready_in_time_is_named() {
+    let (server, story) = (ApiServer::in_process(), Story::default());
+    let mut manager = manager(server.client(), "first");
+    manager.add(Told::new("good", &story));
+    manager.add(Told::new("slow", &story).preparing(|stop| async move {
+        stop.cancelled().await;
+        Ok(())
+    }));
+    let started = Instant::now();
+    let error = Running::start(manager).ended().await.unwrap_err();
+    assert!(matches!(&error, ManagerError::PrepareTimeout { names, .. } if names == &["slow"]), "{error}");
+    assert_eq!((error.exit_code(), started.elapsed()), (3, SECOND * 120));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_lease_ends_the_work_and_has_a_code_of_its_own() {
+    let (server, story) = (ApiServer::in_process(), Story::default());
+    let mut manager = manager(server.client(), "first");
+    manager.add(Told::new("controller", &story));
+    // It does not end: the others must not wait for it longer than the lease lasts.
+    manager.add(Told::new("stubborn", &story).running(|_| std::future::pending()));
+    let mut running = Running::start(manager);
+    running.leads().await;
+    tokio::time::sleep(SECOND).await;
+    let theft = Patch::Merge(json!({"spec": {"holderIdentity": "thief"}}));
+    let leases: Api<Lease> = Api::namespaced(server.client(), "default");
+    leases.patch("lock.example.com", &PatchParams::default(), &theft).await.unwrap();
+    let stolen = Instant::now();
+    let error = running.ended().await.unwrap_err();
+    assert!(matches!(&error, ManagerError::LeaseLost(_)), "{error}");
+    assert_eq!(error.exit_code(), 6);
+    assert!(stolen.elapsed() <= SECOND * 8, "{:?}", stolen.elapsed());
+    assert!(story.told().contains(&"controller has ended".to_owned()));
+    let spec = leases.get("lock.example.com").await.unwrap().spec.unwrap();
+    assert_eq!(spec.holder_identity.as_deref(), Some("thief"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_does_not_end_in_time_is_dropped_and_named() {
+    let (server, story) = (ApiServer::in_process(), Story::default());
+    let mut manager = manager(server.client(), "first");
+    manager.add(Told::new("good", &story));
+    manager.add(Told::new("stubborn", &story).running(|_| std::future::pending()));
+    let mut running = Running::start(manager);
+    running.leads().await;
+    tokio::time::sleep(SECOND).await;
+    let asked = Instant::now();
+    let error = running.end().await.unwrap_err();
+    assert!(matches!(&error, ManagerError::StopTimeout { names, .. } if names == &["stubborn"]), "{error}");
+    assert_eq!((error.exit_code(), asked.elapsed()), (7, SECOND * 30));
+    assert!(story.told().contains(&"good has ended".to_owned()));
+    let lease = Api::<Lease>::namespaced(server.client(), "default").get("lock.example.com").await.unwrap();
+    assert_eq!(
+        lease.spec.unwrap().holder_identity.as_deref(),
+        Some("first"),
+        "what was dropped may have left something behind"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_ends_while_it_still_prepares_and_while_it_waits_to_lead() {
+    let (server, story) = (ApiServer::in_process(), Story::default());
+    let mut preparing = manager(server.client(), "first");
+    preparing.add(Told::new("slow", &story).preparing(|stop| async move {
+        stop.cancelled().await;
+        Ok(())
+    }));
+    let mut running = Running::start(preparing);
+    tokio::time::sleep(SECOND).await;
+    running.end().await.unwrap();
+
+    let mut leader = Running::start(manager(server.client(), "first"));
+    leader.leads().await;
+    let mut waiting = manager(server.client(), "second");
+    waiting.add(Told::new("controller", &story));
+    let mut running = Running::start(waiting);
+    tokio::time::sleep(SECOND * 5).await;
+    running.end().await.unwrap();
+    assert!(!story.told().contains(&"controller runs".to_owned()));
+    leader.end().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_an_election_everything_runs_once_it_is_prepared() {
+    let (server, story) = (ApiServer::in_process(), Story::default());
+    let mut manager = Manager::builder(server.client()).time(time()).options(quiet()).build();
+    assert!(manager.leadership().is_none());
+    manager.add(Told::new("controller", &story).preparing(|_| async {
+        tokio::time::sleep(SECOND).await;
+        Ok(())
+    }));
+    let mut running = Running::start(manager);
+    tokio::time::sleep(SECOND * 2).await;
+    running.end().await.unwrap();
+    assert_eq!(
+        story.told(),
+        ["controller prepares", "controller is prepared", "controller runs", "controller has ended"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fenced_manager_writes_only_while_it_leads() {
+    let server = ApiServer::in_process();
+    let mut options = quiet();
+    options.fences_writes = true;
+    let manager = Manager::builder(server.client())
+        .time(time())
+        .options(options)
+        .leader_election(election("first"))
+        .build();
+    let configs: Api<ConfigMap> = Api::default_namespaced(manager.client().kube().clone());
+    let config: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "x"}})).unwrap();
+    assert!(configs.create(&kube_core::params::PostParams::default(), &config).await.is_err());
+    let mut running = Running::start(manager);
+    running.leads().await;
+    configs.create(&kube_core::params::PostParams::default(), &config).await.unwrap();
+    running.end().await.unwrap();
+    assert!(configs.delete("x", &kube_core::params::DeleteParams::default()).await.is_err(), "it has let go");
+}
+
+fn pods(verbs: impl IntoIterator<Item = Verb>) -> Access {
+    Access::new("", "pods", verbs)
+}
+
+/// A server that knows `keeper`, who may read pods and, in one namespace, handle leases.
+async fn guarded() -> (ApiServer, Client) {
+    let server = ApiServer::builder()
+        .tokens("root,root,1,\"system:masters\"\nsecret,keeper,2,")
+        .unwrap()
+        .rbac(true)
+        .build();
+    let root = token_client(&server, "root");
+    let objects = [
+        (
+            "clusterroles",
+            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "r"},
+            "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}]}),
+        ),
+        (
+            "clusterrolebindings",
+            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": {"name": "r"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "r"},
+            "subjects": [{"kind": "User", "name": "keeper", "apiGroup": "rbac.authorization.k8s.io"}]}),
+        ),
+    ];
+    for (resource, object) in objects {
+        let request = root.rest().post().api("rbac.authorization.k8s.io/v1").resource(resource).body(&object);
+        request.send::<serde_json::Value>().await.unwrap();
+    }
+    let keeper = token_client(&server, "secret");
+    (server, keeper)
+}
+
+fn token_client(server: &ApiServer, token: &str) -> Client {
+    use tower::Service as _;
+    let (service, token) = (server.service(), format!("Bearer {token}"));
+    let service = tower::service_fn(move |mut request: http::Request<kube_client::client::Body>| {
+        let mut service = service.clone();
+        request.headers_mut().insert("authorization", token.parse().unwrap());
+        async move { service.call(request).await }
+    });
+    Client::from_service(service, "default")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_verb_that_is_declared_and_not_allowed_is_named_before_anything_starts() {
+    let ((_server, keeper), story) = (guarded().await, Story::default());
+    let mut options = ManagerOptions::default();
+    options.access_check = AccessCheck::Fail;
+    let mut manager = Manager::builder(keeper.clone())
+        .time(time())
+        .options(options.clone())
+        .leader_election(election("first"))
+        .build();
+    manager.add(Told::new("controller", &story).access([pods(Verb::READ), pods([Verb::Delete])]));
+    let error = Running::start(manager).ended().await.unwrap_err();
+    let ManagerError::Access(AccessError::Missing { missing }) = &error else { panic!("{error}") };
+    let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        missing,
+        [
+            "delete pods in all namespaces",
+            "get leases.coordination.k8s.io in namespace default",
+            "create leases.coordination.k8s.io in namespace default",
+            "update leases.coordination.k8s.io in namespace default",
+        ]
+    );
+    assert_eq!(error.exit_code(), 5);
+    assert_eq!(story.told(), Vec::<String>::new());
+
+    // What is allowed is no reason to complain, and as a warning nothing is.
+    let mut manager = Manager::builder(keeper.clone()).time(time()).options(options).build();
+    manager.add(Told::new("controller", &story).access([pods(Verb::READ)]));
+    let mut running = Running::start(manager);
+    tokio::time::sleep(SECOND).await;
+    running.end().await.unwrap();
+    let mut manager = Manager::builder(keeper).time(time()).build();
+    manager.add(Told::new("careless", &story).access([pods([Verb::Delete])]));
+    let mut running = Running::start(manager);
+    tokio::time::sleep(SECOND).await;
+    running.end().await.unwrap();
+    assert!(story.told().contains(&"careless has ended".to_owned()));
+}
+
+/// What a GET of a page says: its status and body.
+async fn get(address: std::net::SocketAddr, path: &str) -> (u16, String) {
+    request(address, &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")).await
+}
+
+async fn request(address: std::net::SocketAddr, text: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(text.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let status = answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
+    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body).to_owned();
+    (status, body)
+}
+
+fn listening() -> ManagerOptions {
+    let mut options = quiet();
+    options.health_address = Some("127.0.0.1:0".parse().unwrap());
+    options.metrics_address = Some("127.0.0.1:0".parse().unwrap());
+    options
+}
+
+// Real sockets, so real time; nothing here waits for it to pass.
+#[tokio::test]
+async fn readiness_is_true_on_a_replica_that_stands_by_once_it_is_warm() {
+    let (server, story) = (ApiServer::in_process(), Story::default());
+    let mut leader = Running::start(manager(server.client(), "first"));
+    leader.leads().await;
+    let mut manager =
+        Manager::builder(server.client()).options(listening()).leader_election(election("second")).build();
+    let (warm, is_warm) = tokio::sync::watch::channel(false);
+    manager.add(Told::new("controller", &story).preparing(move |_| {
+        let mut is_warm = is_warm.clone();
+        async move {
+            is_warm.wait_for(|is_warm| *is_warm).await.expect("it will be");
+            Ok(())
+        }
+    }));
+    manager.add_readiness_check("mine", || Ok(()));
+    let broken = Arc::new(AtomicBool::new(false));
+    let disk = Arc::clone(&broken);
+    manager.add_health_check("disk", move || {
+        if disk.load(Ordering::SeqCst) { Err("full".to_owned()) } else { Ok(()) }
+    });
+    let mut endpoints = manager.endpoints();
+    let mut running = Running::start(manager);
+    let bound = *endpoints.wait_for(|endpoints| endpoints.health.is_some()).await.unwrap();
+    let health = bound.health.unwrap();
+    let (status, body) = get(health, "/readyz").await;
+    assert_eq!(
+        (status, body.as_str()),
+        (503, "[-]controller failed: reason withheld\n[+]mine ok\n[+]stopping ok\nreadyz check failed\n")
+    );
+    assert_eq!(get(health, "/livez").await, (200, "ok".to_owned()), "it lives, though it is not ready");
+    warm.send(true).unwrap();
+    while get(health, "/readyz").await.0 != 200 {}
+    assert!(!running.leadership.as_ref().unwrap().is_leader());
+    assert_eq!(
+        get(health, "/readyz?verbose").await.1,
+        "[+]controller ok\n[+]mine ok\n[+]stopping ok\nreadyz check passed\n"
+    );
+    assert_eq!(get(health, "/healthz").await, (200, "ok".to_owned()));
+    assert_eq!(get(health, "/healthz/ping").await, (200, "ok".to_owned()));
+    broken.store(true, Ordering::SeqCst);
+    for page in ["healthz", "livez"] {
+        let (status, body) = get(health, &format!("/{page}")).await;
+        assert_eq!(
+            (status, body),
+            (503, format!("[-]disk failed: reason withheld\n[+]ping ok\n{page} check failed\n"))
+        );
+    }
+    assert_eq!(get(health, "/readyz").await.0, 200, "a check of life is not one of readiness");
+    assert_eq!(get(health, "/metrics").await.0, 404, "on another port");
+    assert_eq!(get(health, "/etc/passwd").await.0, 404);
+    let post = request(
+        health,
+        "POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+    )
+    .await;
+    assert_eq!(post.0, 405);
+    let long = format!("GET /healthz HTTP/1.1\r\nHost: x\r\nX: {}\r\n\r\n", "x".repeat(64 * 1024));
+    assert_eq!(request(health, &long).await.0, 431);
+    running.end().await.unwrap();
+    assert!(TcpStream::connect(health).await.is_err(), "closed at the end");
+    leader.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn metrics_have_the_names_dashboards_know() {
+    let server = ApiServer::in_process();
+    let mut registry = prometheus_client::registry::Registry::default();
+    let brought = prometheus_client::metrics::gauge::Gauge::<i64>::default();
+    registry.register("shop_open", "Whether the shop is open", brought);
+    let mut manager = Manager::builder(server.client())
+        .options(listening())
+        .leader_election(election("first"))
+        .registry(registry)
+        .build();
+    let own = prometheus_client::metrics::counter::Counter::<u64>::default();
+    manager.registry().register("shop_orders", "Orders", own.clone());
+    let controller = Controller::<ConfigMap>::on(manager.factory())
+        .named("shop")
+        .metrics(manager.metrics())
+        .reconcile_with(|_: Request<ConfigMap>, _: Context| async {
+            Ok::<_, ReconcileError>(Action::done())
+        });
+    manager.add(controller);
+    own.inc();
+    let mut endpoints = manager.endpoints();
+    let mut running = Running::start(manager);
+    running.leads().await;
+    let bound = *endpoints.wait_for(|endpoints| endpoints.metrics.is_some()).await.unwrap();
+    let (status, text) = get(bound.metrics.unwrap(), "/metrics").await;
+    assert_eq!(status, 200);
+    for line in [
+        "leader_election_master_status{name=\"lock.example.com\"} 1",
+        "leader_election_slowpath_total{name=\"lock.example.com\"} 0",
+        "rest_client_requests_total{code=\"404\",method=\"GET\",host=\"in-process\"} 1",
+        "rest_client_requests_total{code=\"201\",method=\"POST\",host=\"in-process\"} 1",
+        "rest_client_request_duration_seconds_count{verb=\"POST\",host=\"in-process\"} 1",
+        "workqueue_depth{name=\"shop\"} 0",
+        "workqueue_adds_total{name=\"shop\"} 0",
+        "controller_runtime_max_concurrent_reconciles{controller=\"shop\"} 1",
+        "controller_runtime_reconcile_total{controller=\"shop\",result=\"error\"} 0",
+        "shop_orders_total 1",
+        "shop_open 0",
+        "# EOF",
+    ] {
+        assert!(text.lines().any(|there| there == line), "{line} is not in\n{text}");
+    }
+    for name in
+        ["process_cpu_seconds_total ", "process_resident_memory_bytes ", "process_start_time_seconds "]
+    {
+        let value =
+            text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("{name}: {text}"));
+        assert!(value.parse::<f64>().unwrap() > 0.0, "{name}{value}");
+    }
+    assert_eq!(get(bound.metrics.unwrap(), "/healthz").await.0, 404, "on another port");
+    running.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn one_address_can_serve_both_and_one_that_is_taken_is_a_typed_error() {
+    let server = ApiServer::in_process();
+    // Held for a moment to learn a port that is free.
+    let held = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = held.local_addr().unwrap();
+    let mut options = quiet();
+    (options.health_address, options.metrics_address) = (Some(address), Some(address));
+    let manager = || Manager::builder(server.client()).options(options.clone()).build();
+    let error = Running::start(manager()).ended().await.unwrap_err();
+    assert!(
+        matches!(&error, ManagerError::Endpoint(EndpointError::Taken { address: taken, .. }) if *taken == address),
+        "{error}"
+    );
+    assert_eq!(error.exit_code(), 4);
+    drop(held);
+    let manager = manager();
+    let mut endpoints = manager.endpoints();
+    let mut running = Running::start(manager);
+    endpoints.wait_for(|endpoints| endpoints.health == Some(address)).await.unwrap();
+    assert_eq!(get(address, "/healthz").await.0, 200);
+    assert_eq!(get(address, "/metrics").await.0, 200);
+    running.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn connections_are_so_many_at_a_time_and_one_more_waits() {
+    let handler: Handler = Arc::new(|_| http::Response::new(http_body_util::Full::default()));
+    let endpoint = Endpoint::bind("test", "127.0.0.1:0".parse().unwrap(), handler).await.unwrap();
+    let (address, stop) = (endpoint.address(), CancellationToken::new());
+    let mut tasks = JoinSet::new();
+    tasks.spawn(endpoint.serve(stop.clone()));
+    let mut idle = Vec::new();
+    for _ in 0..64 {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        // Answered, and kept open: so it was accepted.
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        let mut start = [0; 12];
+        stream.read_exact(&mut start).await.unwrap();
+        assert_eq!(&start, b"HTTP/1.1 200");
+        idle.push(stream);
+    }
+    let mut one_more = std::pin::pin!(get(address, "/"));
+    let waits = tokio::select! {
+        biased;
+        _ = &mut one_more => false,
+        () = async { for _ in 0..1_000 { tokio::task::yield_now().await } } => true,
+    };
+    assert!(waits, "the 65th was answered");
+    idle.pop();
+    assert_eq!(one_more.await.0, 200);
+    stop.cancel();
+    tasks.join_next().await.unwrap().unwrap();
+    let mut rest = Vec::new();
+    assert!(
+        idle.pop().unwrap().read_to_end(&mut rest).await.is_ok(),
+        "idle connections are closed at the end"
+    );
+}
+
+#[tokio::test]
+async fn requests_are_counted_by_the_host_they_go_to_and_those_without_an_answer_too() {
+    let server = ApiServer::in_process();
+    let address = server.listen("127.0.0.1:0".parse().unwrap()).await.unwrap().address();
+    let mut registry = prometheus_client::registry::Registry::default();
+    let metrics = RestMetrics::register(&mut registry);
+    let client = ClientConfig::new(&format!("http://{address}")).unwrap().into_client().unwrap();
+    let counted = metrics.count(&client, &Time::system());
+    let pods = || Api::<k8s_openapi::api::core::v1::Pod>::default_namespaced(counted.kube().clone());
+    assert!(pods().get_opt("none").await.unwrap().is_none());
+    server.shutdown().await;
+    let error = counted.clientset().core_v1().pods("default").get("none").await.unwrap_err();
+    assert!(
+        matches!(error, watchkeeper_client::Error::Transport { .. }),
+        "told apart as without counting: {error}"
+    );
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    for code in ["404", "<error>"] {
+        let line =
+            format!("rest_client_requests_total{{code=\"{code}\",method=\"GET\",host=\"{address}\"}} 1");
+        assert!(text.lines().any(|there| there == line), "{line} is not in\n{text}");
+    }
+}

@@ -1,0 +1,355 @@
+//! What reconcilers do to objects, on a server.
+
+use std::{
+    convert::Infallible,
+    io,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use http::Method;
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+use kube_client::Api;
+use kube_core::params::{DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use watchkeeper_apiserver::ApiServer;
+use watchkeeper_client::rest::Retry;
+use watchkeeper_controller::{
+    objects::{
+        apply::{Applied, Applier},
+        finalizer::{Event, FinalizeError, finalize},
+        write::{CreateOrUpdateError, MaybeConflict as _, Operation, create_or_update, retry_on_conflict},
+    },
+    time::Time,
+};
+
+use crate::faults::{Fate, Faults};
+
+const OURS: &str = "shop.example.com/cleanup";
+
+fn api(server: &ApiServer) -> Api<ConfigMap> {
+    Api::default_namespaced(server.client())
+}
+
+async fn create(server: &ApiServer, object: Value) -> Arc<ConfigMap> {
+    let object: ConfigMap = serde_json::from_value(object).unwrap();
+    Arc::new(api(server).create(&PostParams::default(), &object).await.unwrap())
+}
+
+async fn patch(server: &ApiServer, name: &str, patch: Value) -> ConfigMap {
+    api(server).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap()
+}
+
+fn finalizers(object: &ConfigMap) -> Vec<&str> {
+    object.metadata.finalizers.iter().flatten().map(String::as_str).collect()
+}
+
+/// What a reconciler was asked to do; it fails when told to.
+#[derive(Default)]
+struct Asked {
+    events: Mutex<Vec<(&'static str, bool)>>,
+}
+
+impl Asked {
+    async fn reconcile(
+        &self,
+        api: &Api<ConfigMap>,
+        object: Arc<ConfigMap>,
+        fails: bool,
+    ) -> Result<u32, FinalizeError<io::Error>> {
+        finalize(api, OURS, object, |event| async move {
+            let (word, object) = match event {
+                Event::Apply(object) => ("apply", object),
+                Event::Cleanup(object) => ("cleanup", object),
+            };
+            self.events.lock().unwrap().push((word, finalizers(&object).contains(&OURS)));
+            if fails { Err(io::Error::other("no")) } else { Ok(7) }
+        })
+        .await
+    }
+
+    fn told(&self) -> Vec<(&'static str, bool)> {
+        self.events.lock().unwrap().clone()
+    }
+}
+
+#[tokio::test]
+async fn a_finalizer_is_there_before_the_first_apply_and_goes_after_the_cleanup() {
+    let (server, asked) = (ApiServer::in_process(), Asked::default());
+    let object =
+        create(&server, json!({"metadata": {"name": "a", "finalizers": ["other.example.com/x"]}})).await;
+    let api = api(&server);
+    assert_eq!(asked.reconcile(&api, object, false).await.unwrap(), 7);
+    assert_eq!(asked.told(), [("apply", true)]);
+    let object = Arc::new(api.get("a").await.unwrap());
+    assert_eq!(finalizers(&object), ["other.example.com/x", OURS]);
+    asked.reconcile(&api, Arc::clone(&object), false).await.unwrap();
+    assert_eq!(
+        api.get("a").await.unwrap().metadata.resource_version,
+        object.metadata.resource_version,
+        "nothing to add"
+    );
+
+    api.delete("a", &DeleteParams::default()).await.unwrap();
+    let object = Arc::new(api.get("a").await.unwrap());
+    let error = asked.reconcile(&api, Arc::clone(&object), true).await.unwrap_err();
+    assert!(matches!(error, FinalizeError::Cleanup(_)), "{error}");
+    assert_eq!(
+        finalizers(&api.get("a").await.unwrap()),
+        ["other.example.com/x", OURS],
+        "it stays until the cleanup succeeds"
+    );
+    asked.reconcile(&api, object, false).await.unwrap();
+    let object = Arc::new(api.get("a").await.unwrap());
+    assert_eq!(finalizers(&object), ["other.example.com/x"]);
+    let told = asked.told().len();
+    assert_eq!(asked.reconcile(&api, object, false).await.unwrap(), 0, "nothing to do is the default answer");
+    assert_eq!(asked.told().len(), told);
+}
+
+#[tokio::test]
+async fn nothing_is_applied_if_the_finalizer_cannot_be_added() {
+    let (server, asked, faults) = (ApiServer::in_process(), Asked::default(), Faults::none());
+    let object = create(&server, json!({"metadata": {"name": "a"}})).await;
+    faults.plan(|method, _| if *method == Method::PATCH { Fate::Lost } else { Fate::Pass });
+    let broken: Api<ConfigMap> = Api::default_namespaced(faults.client(&server).kube().clone());
+    let error = asked.reconcile(&broken, Arc::clone(&object), false).await.unwrap_err();
+    assert!(matches!(error, FinalizeError::Add { .. }), "{error}");
+
+    // From a cache that is behind: somebody has added a finalizer meanwhile, which must not get lost.
+    patch(&server, "a", json!({"metadata": {"finalizers": ["other.example.com/x"]}})).await;
+    let error = asked.reconcile(&api(&server), object, false).await.unwrap_err();
+    let FinalizeError::Add { source, .. } = &error else { panic!("{error}") };
+    assert!(source.is_conflict(), "{error}");
+    assert_eq!(finalizers(&api(&server).get("a").await.unwrap()), ["other.example.com/x"]);
+    assert_eq!(asked.told(), []);
+}
+
+#[tokio::test]
+async fn a_finalizer_is_taken_away_though_others_write_at_the_same_time_and_they_keep_theirs() {
+    let (server, asked) = (ApiServer::in_process(), Asked::default());
+    let api = api(&server);
+    create(&server, json!({"metadata": {"name": "a", "finalizers": [OURS, "other.example.com/x"]}})).await;
+    api.delete("a", &DeleteParams::default()).await.unwrap();
+    let stale = Arc::new(api.get("a").await.unwrap());
+    patch(&server, "a", json!({"data": {"k": "v"}})).await;
+    asked.reconcile(&api, Arc::clone(&stale), false).await.unwrap();
+    let now = api.get("a").await.unwrap();
+    assert_eq!(finalizers(&now), ["other.example.com/x"]);
+    assert_eq!(now.data.unwrap()["k"], "v");
+    // Once more from the same old cache: it is gone already, and that is no error.
+    asked.reconcile(&api, Arc::clone(&stale), false).await.unwrap();
+    patch(&server, "a", json!({"metadata": {"finalizers": null}})).await;
+    assert!(api.get_opt("a").await.unwrap().is_none());
+    asked.reconcile(&api, Arc::clone(&stale), false).await.unwrap();
+    // Another of the same name is another.
+    create(&server, json!({"metadata": {"name": "a", "finalizers": [OURS]}})).await;
+    asked.reconcile(&api, stale, false).await.unwrap();
+    assert_eq!(finalizers(&api.get("a").await.unwrap()), [OURS]);
+}
+
+#[tokio::test]
+async fn a_finalizer_needs_a_domain_and_an_object_that_was_read() {
+    let server = ApiServer::in_process();
+    let object = create(&server, json!({"metadata": {"name": "a"}})).await;
+    for name in ["cleanup", "/x", "x/"] {
+        let result: Result<(), _> =
+            finalize(&api(&server), name, Arc::clone(&object), |_| async { Ok::<_, Infallible>(()) }).await;
+        assert!(matches!(result, Err(FinalizeError::Name { .. })), "{name}");
+    }
+    let unread = Arc::new(ConfigMap::default());
+    let result: Result<(), _> =
+        finalize(&api(&server), OURS, unread, |_| async { Ok::<_, Infallible>(()) }).await;
+    assert!(matches!(result, Err(FinalizeError::NoIdentity)));
+}
+
+fn wanted(data: &Value) -> ConfigMap {
+    serde_json::from_value(
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data}),
+    )
+    .unwrap()
+}
+
+#[tokio::test]
+async fn an_apply_that_would_change_nothing_is_not_sent() {
+    let (server, faults) = (ApiServer::in_process(), Faults::none());
+    let counted: Api<ConfigMap> = Api::default_namespaced(faults.client(&server).kube().clone());
+    let applier = Applier::new("shop");
+    let first = wanted(&json!({"x": "1", "y": "2"}));
+    let Applied::Changed(made) = applier.apply(&counted, &first, None).await.unwrap() else {
+        panic!("it is new")
+    };
+    assert_eq!(applier.apply(&counted, &first, Some(&made)).await.unwrap(), Applied::Skipped);
+
+    // Somebody changed something else: still nothing of ours.
+    let touched =
+        patch(&server, "a", json!({"metadata": {"labels": {"team": "shop"}}, "data": {"z": "3"}})).await;
+    assert_eq!(applier.apply(&counted, &first, Some(&touched)).await.unwrap(), Applied::Skipped);
+    assert_eq!(faults.requests().len(), 1);
+
+    // Somebody changed a field of ours.
+    let drifted = patch(&server, "a", json!({"data": {"x": "changed"}})).await;
+    let Applied::Changed(mended) = applier.apply(&counted, &first, Some(&drifted)).await.unwrap() else {
+        panic!("mended")
+    };
+    let data = mended.data.clone().unwrap();
+    assert_eq!((data["x"].as_str(), data["z"].as_str()), ("1", "3"), "and left what is another's");
+
+    // A field that is not wanted any more has to be taken away, though all that is wanted is there.
+    let fewer = wanted(&json!({"x": "1"}));
+    let Applied::Changed(fewer_made) = applier.apply(&counted, &fewer, Some(&mended)).await.unwrap() else {
+        panic!("y must go")
+    };
+    assert!(!fewer_made.data.as_ref().unwrap().contains_key("y"));
+    assert_eq!(faults.requests().len(), 3);
+
+    // Another process does not know what was applied, asks once, and the server says it changed nothing.
+    let other = Applier::new("shop");
+    let result = other.apply(&counted, &fewer, Some(&fewer_made)).await.unwrap();
+    assert!(matches!(result, Applied::Unchanged(_)), "{result:?}");
+    assert_eq!(other.apply(&counted, &fewer, Some(&fewer_made)).await.unwrap(), Applied::Skipped);
+
+    // One that remembers nothing always asks.
+    let forgetful = Applier::new("shop").remembering(0);
+    for _ in 0..2 {
+        let result = forgetful.apply(&counted, &fewer, Some(&fewer_made)).await.unwrap();
+        assert!(matches!(result, Applied::Unchanged(_)), "{result:?}");
+    }
+
+    // Deleted and made again by somebody, it is another object.
+    api(&server).delete("a", &DeleteParams::default()).await.unwrap();
+    let remade = create(&server, json!({"metadata": {"name": "a"}, "data": {"x": "1"}})).await;
+    assert!(matches!(other.apply(&counted, &fewer, Some(&remade)).await.unwrap(), Applied::Changed(_)));
+}
+
+#[tokio::test]
+async fn a_status_is_applied_apart_from_the_rest_and_skipped_alike() {
+    let (server, faults) = (ApiServer::in_process(), Faults::none());
+    let deployments: Api<Deployment> = Api::default_namespaced(faults.client(&server).kube().clone());
+    let deployment: Deployment = serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": {
+        "selector": {"matchLabels": {"app": "a"}},
+        "template": {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+    }}))
+    .unwrap();
+    let made = deployments.create(&PostParams::default(), &deployment).await.unwrap();
+    let status: Deployment = serde_json::from_value(json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "status": {"replicas": 3},
+    }))
+    .unwrap();
+    let applier = Applier::new("shop");
+    let applied = applier.apply_status(&deployments, &status, Some(&made)).await.unwrap();
+    let Applied::Changed(now) = applied else { panic!("{applied:?}") };
+    assert_eq!(now.status.as_ref().unwrap().replicas, Some(3));
+    assert_eq!(now.spec, made.spec);
+    let requests = faults.requests().len();
+    assert_eq!(applier.apply_status(&deployments, &status, Some(&now)).await.unwrap(), Applied::Skipped);
+    assert_eq!(faults.requests().len(), requests);
+}
+
+#[tokio::test]
+async fn a_field_of_another_manager_is_taken_or_is_a_conflict_as_was_chosen() {
+    let server = ApiServer::in_process();
+    let api = api(&server);
+    Applier::new("one").apply(&api, &wanted(&json!({"x": "1"})), None).await.unwrap();
+    let polite = Applier::new("two").yielding();
+    let error = polite.apply(&api, &wanted(&json!({"x": "2"})), None).await.unwrap_err();
+    assert!(error.to_string().contains("conflict"), "{error}");
+    Applier::new("two").apply(&api, &wanted(&json!({"x": "2"})), None).await.unwrap();
+    assert_eq!(api.get("a").await.unwrap().data.unwrap()["x"], "2");
+}
+
+#[tokio::test]
+async fn an_object_is_created_or_updated_or_left_alone() {
+    let (server, faults) = (ApiServer::in_process(), Faults::none());
+    let counted: Api<ConfigMap> = Api::default_namespaced(faults.client(&server).kube().clone());
+    let initial: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "a"}})).unwrap();
+    let set = |value: &'static str| {
+        move |config: &mut ConfigMap| {
+            config.data.get_or_insert_default().insert("k".to_owned(), value.to_owned());
+            Ok::<_, Infallible>(())
+        }
+    };
+    let mut done = Vec::new();
+    for value in ["1", "1", "2"] {
+        let (object, operation) = create_or_update(&counted, initial.clone(), set(value)).await.unwrap();
+        assert_eq!(object.data.unwrap()["k"], value);
+        done.push(operation);
+    }
+    assert_eq!(done, [Operation::Created, Operation::Unchanged, Operation::Updated]);
+    let writes = faults.requests().iter().filter(|request| !request.starts_with("GET")).count();
+    assert_eq!(writes, 2);
+
+    let renamed = create_or_update(&counted, initial, |config: &mut ConfigMap| {
+        config.metadata.name = Some("b".to_owned());
+        Ok::<_, Infallible>(())
+    })
+    .await;
+    assert!(matches!(renamed, Err(CreateOrUpdateError::Renamed { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_others_write_between_the_read_and_the_write_is_not_undone() {
+    let (server, faults) = (ApiServer::in_process(), Faults::none());
+    create(&server, json!({"metadata": {"name": "a"}, "data": {"k": "1"}})).await;
+    let second = Duration::from_secs(1);
+    faults
+        .plan(move |method, _| if *method == Method::PUT { Fate::Slow(second, second) } else { Fate::Pass });
+    let slow: Api<ConfigMap> = Api::default_namespaced(faults.client(&server).kube().clone());
+    let initial: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "a"}})).unwrap();
+    let updating = create_or_update(&slow, initial, |config: &mut ConfigMap| {
+        config.data = None;
+        Ok::<_, Infallible>(())
+    });
+    let interfering = async {
+        tokio::time::sleep(second / 2).await;
+        patch(&server, "a", json!({"data": {"z": "1"}})).await
+    };
+    let (updated, _) = tokio::join!(updating, interfering);
+    let Err(CreateOrUpdateError::Server { source, .. }) = &updated else { panic!("{updated:?}") };
+    assert!(source.is_conflict(), "{source}");
+    assert_eq!(api(&server).get("a").await.unwrap().data.unwrap()["z"], "1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conflict_is_tried_again_five_times_and_anything_else_is_not() {
+    let server = ApiServer::in_process();
+    let (api, time) = (api(&server), Time::system());
+    let stale = create(&server, json!({"metadata": {"name": "a"}})).await;
+    patch(&server, "a", json!({"data": {"k": "v"}})).await;
+    let tries = Mutex::new(0);
+    let begun = tokio::time::Instant::now();
+    let error = retry_on_conflict(&time, &Retry::conflicts().seeded(1), || async {
+        *tries.lock().unwrap() += 1;
+        api.replace("a", &PostParams::default(), &stale).await
+    })
+    .await
+    .unwrap_err();
+    assert!(error.is_conflict(), "{error}");
+    assert_eq!(*tries.lock().unwrap(), 5);
+    assert!(begun.elapsed() >= Duration::from_millis(40), "{:?}", begun.elapsed());
+
+    *tries.lock().unwrap() = 0;
+    retry_on_conflict(&time, &Retry::conflicts(), || async {
+        let mut object = if *tries.lock().unwrap() == 0 { (*stale).clone() } else { api.get("a").await? };
+        *tries.lock().unwrap() += 1;
+        object.data = None;
+        api.replace("a", &PostParams::default(), &object).await
+    })
+    .await
+    .unwrap();
+    assert_eq!(*tries.lock().unwrap(), 2);
+
+    *tries.lock().unwrap() = 0;
+    let error = retry_on_conflict(&time, &Retry::conflicts(), || async {
+        *tries.lock().unwrap() += 1;
+        api.create(
+            &PostParams::default(),
+            &ConfigMap { metadata: stale.metadata.clone(), ..ConfigMap::default() },
+        )
+        .await
+    })
+    .await
+    .unwrap_err();
+    assert!(!error.is_conflict(), "that it exists is not a conflict: {error}");
+    assert_eq!(*tries.lock().unwrap(), 1);
+}

@@ -1,0 +1,266 @@
+//! What becomes of keys whose reconcile fails.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+use kube_client::api::{Patch, PatchParams, PostParams};
+use parking_lot::Mutex;
+use serde_json::json;
+use watchkeeper_controller::{Action, Context, Controller, GiveUpReason, ReconcileError, Request, Triggers};
+
+use crate::support::*;
+
+/// Tries of one key, by when they began and how often it had failed.
+fn tries(log: &Log, key: &str, began: Duration) -> Vec<(u128, u32)> {
+    let of_key = log.all().into_iter().filter(|seen| seen.key == key);
+    of_key.map(|seen| (millis_between(began, seen.at), seen.failures)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_fails_is_tried_again_after_a_backoff_of_its_own_and_forgotten_when_it_works() {
+    let server = server();
+    let triggers = Triggers::new();
+    let log = Log::new();
+    let noted = log.clone();
+    let reconcile = move |request: Request<ConfigMap>, _: Context| {
+        noted.note(&request);
+        let fails = request.name() == "bad" && request.failures < 4;
+        async move { if fails { Err(ReconcileError::new("not yet")) } else { Ok(Action::done()) } }
+    };
+    let controller = Controller::<ConfigMap>::new(server.client()).channel(&triggers);
+    let running = started(controller.reconcile_with(reconcile)).await;
+    let began = log.now();
+    triggers.send(key("default/bad"), because("test"));
+    tokio::time::sleep(ms(10)).await;
+    triggers.send(key("default/good"), because("test"));
+    triggers.send(key("default/bad"), because("does not jump its backoff"));
+    tokio::time::sleep(ms(990)).await;
+    triggers.send(key("default/bad"), because("test"));
+    settle().await;
+    running.stop().await;
+
+    let bad = tries(&log, "default/bad", began);
+    let backoff: Vec<_> = bad.iter().map(|(at, _)| *at).collect();
+    assert_eq!(bad.iter().map(|(_, failures)| *failures).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 0, 1, 2, 3, 4]);
+    // 5, 10, 20 and 40 ms, each rounded up to the timer's tick.
+    for (pair, expected) in backoff[..5].windows(2).zip([5, 10, 20, 40]) {
+        assert!((expected..=expected + 1).contains(&(pair[1] - pair[0])), "{backoff:?}");
+    }
+    assert_eq!(tries(&log, "default/good", began), [(10, 0)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_is_given_up_after_five_retries_and_reported_and_looked_at_again_when_it_changes() {
+    let server = server();
+    let maps = maps(&server.client());
+    let given_up = Arc::new(Mutex::new(Vec::new()));
+    let reports = Arc::clone(&given_up);
+    let log = Log::new();
+    let noted = log.clone();
+    let reconcile = move |request: Request<ConfigMap>, _: Context| {
+        noted.note(&request);
+        async move { Err::<Action, _>(ReconcileError::new("cannot be done")) }
+    };
+    let controller = Controller::<ConfigMap>::new(server.client()).named("pods").retry_limit(5).on_give_up(
+        move |gave_up| {
+            let GiveUpReason::Error(error) = &gave_up.reason else { panic!("{gave_up:?}") };
+            let report = format!("{} {} {} {error}", gave_up.controller, gave_up.key, gave_up.tries);
+            reports.lock().push(report);
+        },
+    );
+    let running = started(controller.reconcile_with(reconcile)).await;
+    tokio::time::sleep(ms(600_000)).await;
+    given_up.lock().clear();
+    log.take();
+
+    create(&maps, &map("a")).await;
+    tokio::time::sleep(ms(3_600_000)).await;
+    let failures: Vec<_> = log.take().into_iter().map(|seen| seen.failures).collect();
+    assert_eq!(failures, [0, 1, 2, 3, 4, 5]);
+    assert_eq!(*given_up.lock(), ["pods default/a 6 cannot be done"]);
+
+    patch(&maps, "a", json!({"data": {"k": "v"}})).await;
+    settle().await;
+    assert_eq!(log.take()[0].failures, 0, "its failures are forgotten");
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_terminal_error_is_reported_and_not_tried_again() {
+    let server = server();
+    let triggers = Triggers::new();
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let reported = Arc::clone(&reports);
+    let log = Log::new();
+    let noted = log.clone();
+    let reconcile = move |request: Request<ConfigMap>, _: Context| {
+        noted.note(&request);
+        async move { Err::<Action, _>(ReconcileError::terminal("never")) }
+    };
+    let controller = Controller::<ConfigMap>::new(server.client())
+        .channel(&triggers)
+        .on_give_up(move |gave_up| reported.lock().push((gave_up.key.to_string(), gave_up.tries)));
+    let running = started(controller.reconcile_with(reconcile)).await;
+    log.take();
+    reports.lock().clear();
+    triggers.send(key("default/a"), because("test"));
+    tokio::time::sleep(ms(3_600_000)).await;
+    running.stop().await;
+    assert_eq!(log.take_keys(), ["default/a"]);
+    assert_eq!(*reports.lock(), [("default/a".to_owned(), 1)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conflict_is_looked_at_again_from_the_newer_state_and_is_no_failure() {
+    let server = server();
+    let maps_api = maps(&server.client());
+    let old = create(&maps_api, &map("a")).await;
+    patch(&maps_api, "a", json!({"data": {"k": "someone else's"}})).await;
+    let triggers = Triggers::new();
+    let log = Log::new();
+    let noted = log.clone();
+    let writes_left = Arc::new(AtomicU32::new(0));
+    let left = Arc::clone(&writes_left);
+    let reconcile = move |request: Request<ConfigMap>, ctx: Context| {
+        noted.note(&request);
+        let is_stale = request.name() == "a" && left.load(Ordering::Relaxed) > 0;
+        let (left, stale) = (Arc::clone(&left), old.clone());
+        async move {
+            if is_stale {
+                left.fetch_sub(1, Ordering::Relaxed);
+                maps(&ctx.client()).replace("a", &PostParams::default(), &stale).await?;
+            }
+            Ok::<_, ReconcileError>(Action::done())
+        }
+    };
+    let controller = Controller::<ConfigMap>::new(server.client()).channel(&triggers).retry_limit(0);
+    let running = started(controller.reconcile_with(reconcile)).await;
+    log.take();
+    writes_left.store(3, Ordering::Relaxed);
+    let began = log.now();
+    triggers.send(key("default/a"), because("test"));
+    settle().await;
+    running.stop().await;
+    let seen = tries(&log, "default/a", began);
+    assert_eq!(seen.iter().map(|(_, failures)| *failures).collect::<Vec<_>>(), [0; 4], "{seen:?}");
+    // 10, 20 and 40 ms, each rounded up to the timer's tick.
+    for (pair, expected) in seen.windows(2).zip([10, 20, 40]) {
+        assert!((expected..=expected + 1).contains(&(pair[1].0 - pair[0].0)), "{seen:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_is_a_failure_of_its_key_and_the_worker_goes_on() {
+    let server = server();
+    let triggers = Triggers::new();
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let reported = Arc::clone(&reports);
+    let log = Log::new();
+    let noted = log.clone();
+    // Once before there is a future, then within it, then for reasons without a text.
+    let reconcile = move |request: Request<ConfigMap>, _: Context| {
+        noted.note(&request);
+        let is_bad = request.name() == "bad";
+        assert!(!is_bad || request.failures != 0, "before there is a future");
+        async move {
+            match (is_bad, request.failures) {
+                (true, 1) => panic!("within {}", "it"),
+                (true, _) => std::panic::panic_any(7_u8),
+                (false, _) => Ok::<_, ReconcileError>(Action::done()),
+            }
+        }
+    };
+    let controller = Controller::<ConfigMap>::new(server.client())
+        .channel(&triggers)
+        .retry_limit(2)
+        .on_give_up(move |gave_up| {
+            let GiveUpReason::Panic(message) = gave_up.reason else { panic!("{gave_up:?}") };
+            reported.lock().push(message.to_owned());
+            panic!("and the hook panics too");
+        });
+    let running = started(controller.reconcile_with(reconcile)).await;
+    log.take();
+    triggers.send(key("default/bad"), because("test"));
+    triggers.send(key("default/good"), because("test"));
+    settle().await;
+    triggers.send(key("default/good"), because("test"));
+    settle().await;
+    running.stop().await;
+    let (good, bad): (Vec<_>, Vec<_>) = log.take().into_iter().partition(|seen| seen.key == "default/good");
+    assert_eq!(bad.into_iter().map(|seen| seen.failures).collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!(good.len(), 2);
+    assert_eq!(*reports.lock(), ["(no message)"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reconcile_that_takes_too_long_is_dropped_and_tried_again() {
+    let server = server();
+    let triggers = Triggers::new();
+    let tokens = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&tokens);
+    let log = Log::new();
+    let noted = log.clone();
+    let reconcile = move |request: Request<ConfigMap>, ctx: Context| {
+        noted.note(&request);
+        let is_stuck = request.name() == "slow" && request.failures == 0;
+        kept.lock().push((request.key.to_string(), ctx.cancellation()));
+        async move {
+            if is_stuck {
+                std::future::pending::<()>().await;
+            }
+            tokio::time::sleep(ms(999)).await;
+            Ok::<_, ReconcileError>(Action::done())
+        }
+    };
+    let controller = Controller::<ConfigMap>::new(server.client()).channel(&triggers).timeout(ms(1_000));
+    let running = started(controller.reconcile_with(reconcile)).await;
+    tokio::time::sleep(ms(60_000)).await;
+    log.take();
+    tokens.lock().clear();
+    let began = log.now();
+    triggers.send(key("default/slow"), because("test"));
+    tokio::time::sleep(ms(10_000)).await;
+    let cancelled: Vec<_> = tokens.lock().iter().map(|(_, token)| token.is_cancelled()).collect();
+    running.stop().await;
+    let seen = tries(&log, "default/slow", began);
+    assert_eq!(seen.len(), 2, "{seen:?}");
+    assert!((1_005..=1_007).contains(&seen[1].0) && seen[1].1 == 1, "{seen:?}");
+    assert_eq!(cancelled, [true, false], "told to what was dropped, and to nothing else");
+    assert!(tokens.lock()[1].1.is_cancelled(), "what outlives the controller is told too");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edit_of_the_desired_state_does_not_wait_for_the_backoff_and_a_status_does() {
+    let server = server();
+    let client = server.client();
+    let api = deployments(&client);
+    create(&api, &deployment("web")).await;
+    let log = Log::new();
+    let noted = log.clone();
+    let reconcile = move |request: Request<Deployment>, _: Context| {
+        noted.note(&request);
+        async move { Err::<Action, _>(ReconcileError::new("broken")) }
+    };
+    let running = started(Controller::<Deployment>::new(client).reconcile_with(reconcile)).await;
+    tokio::time::sleep(ms(500_000)).await; // the backoff is now of minutes
+    log.take();
+    let status = json!({"status": {"replicas": 1}});
+    api.patch_status("web", &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+    settle().await;
+    assert_eq!(log.take().len(), 0);
+    patch(&api, "web", json!({"spec": {"replicas": 2}})).await;
+    settle().await;
+    let seen = log.take();
+    assert_eq!(seen.len(), 1);
+    assert!(seen[0].failures > 10, "and its failures stay counted");
+    delete(&api, "web").await;
+    settle().await;
+    assert_eq!(log.take().len(), 1, "neither does the end of the object");
+    running.stop().await;
+}

@@ -1,0 +1,257 @@
+//! A reconcile begins when the caches show what was written before it.
+
+use std::{sync::Arc, time::Duration};
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube_client::{
+    Api,
+    api::{DeleteParams, PostParams},
+};
+use parking_lot::Mutex;
+use serde_json::json;
+use watchkeeper_apiserver::ApiServer;
+use watchkeeper_controller::{Action, Context, Controller, Freshness, ReconcileError, Request, Triggers};
+use watchkeeper_informer::{SharedInformerFactory, factory::Scope};
+
+use crate::support::*;
+
+type Configure = fn(Controller<ConfigMap>) -> Controller<ConfigMap>;
+
+/// What a reconcile of `default/a` writes first.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Write {
+    Change,
+    ChangeUntracked,
+    ChangeTried,
+    Create,
+    Delete,
+    CreateAndDelete,
+    ChangeUnwatched,
+    Nothing,
+}
+
+async fn write(what: Write, ctx: &Context) -> Result<(), ReconcileError> {
+    let maps = maps(&ctx.client());
+    let change = json!({"data": {"k": "new"}});
+    match what {
+        Write::Change => {
+            patch(&maps, "a", change).await;
+        }
+        Write::ChangeUntracked => {
+            patch(&crate::support::maps(&ctx.untracked_client()), "a", change).await;
+        }
+        Write::ChangeTried => {
+            let params = kube_client::api::PatchParams { dry_run: true, ..Default::default() };
+            maps.patch("a", &params, &kube_client::api::Patch::Merge(change)).await?;
+        }
+        Write::Create => _ = create(&maps, &map("b")).await,
+        Write::Delete => _ = maps.delete("a", &DeleteParams::default()).await?,
+        Write::CreateAndDelete => {
+            create(&maps, &map("b")).await;
+            maps.delete("b", &DeleteParams::default()).await?;
+        }
+        Write::ChangeUnwatched => {
+            let secrets: Api<Secret> = Api::namespaced(ctx.client(), "default");
+            let secret = serde_json::from_value(json!({"metadata": {"name": "s"}}))?;
+            secrets.create(&PostParams::default(), &secret).await?;
+        }
+        Write::Nothing => {}
+    }
+    Ok(())
+}
+
+/// One look at `default/a`: when, how fresh, and whether the caches had `a` with the new data, and `b`.
+#[derive(Debug, PartialEq)]
+struct Look {
+    at: u128,
+    freshness: Freshness,
+    a: Option<bool>,
+    has_b: bool,
+}
+
+struct Scene {
+    /// Its watches end with it.
+    server: ApiServer,
+    triggers: Triggers,
+    looks: Arc<Mutex<Vec<Look>>>,
+    log: Log,
+    began: Arc<Mutex<Duration>>,
+    running: Running,
+}
+
+impl Scene {
+    /// A controller of config maps whose cache is late by `delay`, and whose first look at `default/a` writes.
+    async fn new(
+        delay: Duration,
+        what: Write,
+        configure: impl FnOnce(Controller<ConfigMap>) -> Controller<ConfigMap>,
+    ) -> Self {
+        let server = server();
+        let client = server.client();
+        create(&maps(&client), &map("a")).await;
+        let (source, late) = late_maps(&client);
+        let factory = SharedInformerFactory::builder(client.clone()).source::<ConfigMap>(source).build();
+        let triggers = Triggers::new();
+        let looks = Arc::new(Mutex::new(Vec::new()));
+        let log = Log::new();
+        let began = Arc::new(Mutex::new(Duration::ZERO));
+        let (noted, clock, origin) = (Arc::clone(&looks), log.clone(), Arc::clone(&began));
+        let reconcile = move |request: Request<ConfigMap>, ctx: Context| {
+            clock.note(&request);
+            let (noted, clock, origin) = (Arc::clone(&noted), clock.clone(), Arc::clone(&origin));
+            async move {
+                let began = *origin.lock();
+                if request.name() != "a" || began.is_zero() {
+                    return Ok::<_, ReconcileError>(Action::done());
+                }
+                let a = request.object.as_ref();
+                let look = Look {
+                    at: clock.since(began),
+                    freshness: ctx.freshness(),
+                    a: a.map(|a| a.data.as_ref().is_some_and(|data| data["k"] == "new")),
+                    has_b: ctx.lister::<ConfigMap>()?.get("default/b").is_ok(),
+                };
+                let is_first = {
+                    let mut looks = noted.lock();
+                    looks.push(look);
+                    looks.len() == 1
+                };
+                if is_first {
+                    write(what, &ctx).await?;
+                }
+                Ok(Action::done())
+            }
+        };
+        let controller = configure(Controller::<ConfigMap>::on(&factory).channel(&triggers));
+        let running = started(controller.reconcile_with(reconcile)).await;
+        *late.lock() = delay;
+        *began.lock() = log.now();
+        Self { server, triggers, looks, log, began, running }
+    }
+
+    /// Has `default/a` looked at now, and again 100 ms later; returns the looks of the time after.
+    async fn play(self, time: Duration) -> Vec<Look> {
+        self.log.take();
+        self.triggers.send(key("default/a"), because("first"));
+        tokio::time::sleep(ms(100)).await;
+        self.triggers.send(key("default/a"), because("second"));
+        self.triggers.send(key("default/other"), because("of another key"));
+        tokio::time::sleep(time).await;
+        let others: Vec<_> = self.log.take().into_iter().filter(|seen| seen.key == "default/other").collect();
+        let began = *self.began.lock();
+        let others: Vec<_> = others.into_iter().map(|seen| millis_between(began, seen.at)).collect();
+        assert_eq!(others, [100], "the worker goes on with other keys");
+        self.running.stop().await;
+        drop(self.server);
+        std::mem::take(&mut *self.looks.lock())
+    }
+}
+
+fn is_as_late(look: &Look, delay: u64) -> bool {
+    // The cache is asked at doubling intervals, and told by the event itself.
+    let Freshness::Waited(waited) = look.freshness else { return false };
+    look.at >= u128::from(delay) && waited.as_millis() + 100 == look.at
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_after_a_change_waits_until_the_cache_shows_it() {
+    let looks = Scene::new(ms(2_000), Write::Change, |controller| controller).await.play(ms(10_000)).await;
+    assert_eq!(looks[0], Look { at: 0, freshness: Freshness::Fresh, a: Some(false), has_b: false });
+    assert_eq!(looks.len(), 2, "the wait and its event are one: {looks:?}");
+    assert!(is_as_late(&looks[1], 2_000), "{looks:?}");
+    assert_eq!(looks[1].a, Some(true));
+    assert!(looks[1].at <= 2_010, "woken by the event, and not at the next look: {looks:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_after_a_change_whose_event_is_filtered_out_waits_too() {
+    let configure = |controller: Controller<ConfigMap>| {
+        controller.filter(|change: watchkeeper_controller::Change<'_, ConfigMap>| change.before().is_none())
+    };
+    let looks = Scene::new(ms(2_000), Write::Change, configure).await.play(ms(10_000)).await;
+    assert_eq!(looks.len(), 2, "{looks:?}");
+    assert!(is_as_late(&looks[1], 2_000) && looks[1].at <= 2_600, "{looks:?}");
+    assert_eq!(looks[1].a, Some(true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_after_a_creation_waits_until_the_cache_shows_it() {
+    let looks = Scene::new(ms(2_000), Write::Create, |controller| controller).await.play(ms(10_000)).await;
+    assert_eq!(looks.len(), 2, "{looks:?}");
+    assert!(is_as_late(&looks[1], 2_000), "{looks:?}");
+    assert!(looks[1].has_b);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_after_a_deletion_waits_until_the_cache_shows_it() {
+    let looks = Scene::new(ms(2_000), Write::Delete, |controller| controller).await.play(ms(10_000)).await;
+    assert_eq!(looks.len(), 2, "{looks:?}");
+    assert!(is_as_late(&looks[1], 2_000), "{looks:?}");
+    assert_eq!(looks[1].a, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_created_and_deleted_again_is_not_taken_for_gone_before_it_came() {
+    let looks = Scene::new(ms(1_000), Write::CreateAndDelete, |c| c).await.play(ms(10_000)).await;
+    assert_eq!(looks.len(), 2, "{looks:?}");
+    // The creation is shown after one second, the deletion after two.
+    assert!(is_as_late(&looks[1], 2_000), "{looks:?}");
+    assert!(!looks[1].has_b);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wait_has_an_end_and_says_so() {
+    let configure = |controller: Controller<ConfigMap>| controller.freshness_timeout(ms(1_500));
+    let looks = Scene::new(ms(60_000), Write::Change, configure).await.play(ms(30_000)).await;
+    assert_eq!(looks.len(), 2, "{looks:?}");
+    let Freshness::TimedOut(waited) = looks[1].freshness else { panic!("{looks:?}") };
+    assert!((1_500..1_510).contains(&waited.as_millis()), "{looks:?}");
+    assert_eq!(looks[1].a, Some(false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_waited_for_that_no_cache_will_show_or_nobody_wants() {
+    let cases: [(Write, Configure); 6] = [
+        (Write::Nothing, |controller| controller),
+        (Write::ChangeTried, |controller| controller),
+        (Write::ChangeUnwatched, |controller| controller),
+        (Write::ChangeUntracked, |controller| controller),
+        (Write::Change, Controller::without_freshness),
+        (Write::Change, |controller| controller.without_freshness().without_hot_loops()),
+    ];
+    for (what, configure) in cases {
+        let looks = Scene::new(ms(60_000), what, configure).await.play(ms(1_000)).await;
+        let stale = Look { at: 100, freshness: Freshness::Fresh, a: Some(false), has_b: false };
+        assert_eq!(looks[1..], [stale], "{what:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_in_a_namespace_that_the_cache_is_not_of_is_not_waited_for() {
+    let server = server();
+    let client = server.client();
+    let factory =
+        SharedInformerFactory::builder(client.clone()).scope(Scope::namespace("kube-system")).build();
+    let triggers = Triggers::new();
+    let log = Log::new();
+    let noted = log.clone();
+    let reconcile = move |request: Request<ConfigMap>, ctx: Context| {
+        noted.note(&request);
+        let number = noted.all().len();
+        async move {
+            create(&maps(&ctx.client()), &map(&format!("m{number}"))).await;
+            Ok::<_, ReconcileError>(Action::done())
+        }
+    };
+    let controller = Controller::<ConfigMap>::on(&factory).channel(&triggers);
+    let running = started(controller.reconcile_with(reconcile)).await;
+    log.take();
+    let began = log.now();
+    for _ in 0..3 {
+        triggers.send(key("kube-system/x"), because("test"));
+        tokio::time::sleep(ms(10)).await;
+    }
+    running.stop().await;
+    let at: Vec<_> = log.take().into_iter().map(|seen| millis_between(began, seen.at)).collect();
+    assert_eq!(at, [0, 10, 20]);
+}

@@ -1,0 +1,51 @@
+//! Gets one pod with a typed client, and tells "not there" from "could not ask".
+//!
+//! `cargo run -p watchkeeper-examples --bin clientset_get_pod -- test`
+
+use std::io::{self, Write};
+
+use clap::Parser;
+use watchkeeper::prelude::*;
+use watchkeeper_examples::{Cluster, Outcome};
+
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// The pod.
+    #[arg(default_value = "test")]
+    name: String,
+    /// Its namespace.
+    #[arg(long, short, default_value = "default")]
+    namespace: String,
+    #[command(flatten)]
+    cluster: Cluster,
+}
+
+#[tokio::main]
+async fn main() -> Outcome {
+    let Arguments { name, namespace, cluster } = Arguments::parse();
+    let connection = cluster.connect().await?;
+    let mut out = io::stdout();
+
+    // Group and version, then the resource. An accessor costs nothing; its verbs are the requests.
+    let clientset = connection.client().clientset();
+    let pods = clientset.core_v1().pods(&namespace);
+
+    // None when the server says that this very pod does not exist; anything else that goes wrong is an error.
+    match pods.get_opt(&name).await? {
+        Some(pod) => {
+            let spec = pod.spec.clone().unwrap_or_default();
+            let status = pod.status.clone().unwrap_or_default();
+            writeln!(out, "pod {} in namespace {namespace}", pod.name_any())?;
+            writeln!(out, "  phase  {}", status.phase.as_deref().unwrap_or("Unknown"))?;
+            writeln!(out, "  node   {}", spec.node_name.as_deref().unwrap_or("none yet"))?;
+            writeln!(out, "  IP     {}", status.pod_ip.as_deref().unwrap_or("none yet"))?;
+            for container in &spec.containers {
+                let image = container.image.as_deref().unwrap_or("no image");
+                writeln!(out, "  runs   {} ({image})", container.name)?;
+            }
+        }
+        None => writeln!(out, "pod {name} in namespace {namespace} does not exist")?,
+    }
+    writeln!(out, "next: count_running_pods, which reads many")?;
+    Ok(())
+}

@@ -1,0 +1,33 @@
+//! Counts the running pods of all namespaces. The server does the selecting, and the list is read page by page.
+//!
+//! `cargo run -p watchkeeper-examples --bin count_running_pods`
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+};
+
+use watchkeeper::prelude::*;
+use watchkeeper_examples::{Connection, Outcome};
+
+#[tokio::main]
+async fn main() -> Outcome {
+    let connection = Connection::from_arguments().await?;
+    let mut out = io::stdout();
+
+    let clientset = connection.client().clientset();
+    let running = ListParams::default().fields("status.phase=Running");
+    // All pages of one list: they are of one version, however long reading them takes.
+    let pods = clientset.core_v1().pods_in_all_namespaces().list_all(&running).await?;
+
+    let mut by_namespace: BTreeMap<String, usize> = BTreeMap::new();
+    for pod in &pods {
+        *by_namespace.entry(pod.namespace().unwrap_or_default()).or_default() += 1;
+    }
+    for (namespace, count) in &by_namespace {
+        writeln!(out, "{namespace:<24} {count}")?;
+    }
+    writeln!(out, "{} pods are running in {} namespaces", pods.items.len(), by_namespace.len())?;
+    writeln!(out, "next: pods_and_nodes_report, which joins two kinds")?;
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! An informer and a work queue: the handler queues keys, workers look at what is.
+//!
+//! `cargo run -p watchkeeper-examples --bin informer_workqueue`
+//!
+//! Makes a pod in the namespace `default`, changes it several times and deletes it.
+
+use std::{
+    io::{self, Write},
+    sync::Arc,
+    time::Duration,
+};
+
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::json;
+use watchkeeper::{
+    informer::{CacheReader, handler::EventHandler},
+    prelude::*,
+    workqueue::Item,
+};
+use watchkeeper_examples::{Connection, Outcome};
+
+const POD: &str = "workqueue-lab";
+const PATIENCE: Duration = Duration::from_secs(30);
+
+type Queue = WorkQueue<Arc<str>>;
+
+#[tokio::main]
+async fn main() -> Outcome {
+    let connection = Connection::from_arguments().await?;
+    let client = connection.client();
+    let queue: Queue = WorkQueue::new("pods");
+    let factory = SharedInformerFactory::new(client.clone());
+    let pods = factory.informer::<Pod>();
+    pods.add_handler(enqueue_keys(&queue))?;
+    factory.start();
+    factory.wait_for_sync().await?;
+
+    let mine = client.clientset().core_v1().pods("default");
+    let pod: Pod = serde_json::from_value(json!({
+        "metadata": {"name": POD}, "spec": {"containers": [{"name": "main", "image": "nginx"}]},
+    }))?;
+    mine.create(&PostParams::default(), &pod).await?;
+    for round in 1..=3 {
+        let label = Patch::Merge(json!({"metadata": {"labels": {"round": round.to_string()}}}));
+        mine.patch(POD, &PatchParams::default(), &label).await?;
+    }
+    // One worker. With several, a key is still worked on by one at a time.
+    let has_been = tokio::time::timeout(PATIENCE, work(&queue, &pods.reader(), |exists| exists)).await?;
+    writeln!(io::stdout(), "four writes, {} looks at {POD}: adds of a key that is in line merge", has_been?)?;
+
+    mine.delete(POD, &DeleteParams::default().grace_period(0)).await?;
+    tokio::time::timeout(PATIENCE, work(&queue, &pods.reader(), |exists| !exists)).await??;
+    factory.shutdown().await;
+    writeln!(io::stdout(), "next: pod_printer, which fails sometimes")?;
+    Ok(())
+}
+
+/// A handler that queues the key of whatever changed, and why.
+fn enqueue_keys(queue: &Queue) -> impl EventHandler<Pod> + use<> {
+    let queue = queue.clone();
+    move |event: &Event<Pod>| {
+        let Ok(key) = ObjectKey::of(&**event.object()) else { return };
+        let cause = match event {
+            Event::Added { is_initial: true, .. } => Cause::InitialList,
+            Event::Synced(_) => Cause::Resync,
+            _ => Cause::Event("Pod".into()),
+        };
+        queue.add_with(key.into(), AddOptions::new().cause(cause));
+    }
+}
+
+/// Works until the lab's own pod was found to be as wanted and nothing is in line. Says how often it was looked at. A
+/// controller has a few tasks that do this for ever.
+async fn work(queue: &Queue, pods: &CacheReader<Pod>, is_wanted: fn(bool) -> bool) -> Result<u32, io::Error> {
+    let (mut looks, mut is_done) = (0, false);
+    while !is_done || !queue.is_empty() {
+        let Some(item) = queue.get().await else { break };
+        let exists = reconcile(&item, pods)?;
+        if item.key().ends_with(POD) {
+            looks += 1;
+            is_done = is_wanted(exists);
+        }
+        item.forget();
+    }
+    Ok(looks)
+}
+
+/// Looks at what is, not at what happened.
+fn reconcile(item: &Item<'_, Arc<str>>, pods: &CacheReader<Pod>) -> io::Result<bool> {
+    let (key, why) = (item.key(), item.causes());
+    let pod = pods.get(key);
+    match &pod {
+        Some(pod) => writeln!(io::stdout(), "pod {key} has {} labels ({why})", pod.labels().len())?,
+        None => writeln!(io::stdout(), "pod {key} does not exist any more ({why})")?,
+    }
+    Ok(pod.is_some())
+}

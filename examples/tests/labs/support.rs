@@ -1,0 +1,138 @@
+//! A server that stands for a cluster, and the labs as processes.
+
+use std::{process::Stdio, time::Duration};
+
+use k8s_openapi::api::core::v1::Pod;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader, Lines},
+    process::{Child, ChildStdout, Command},
+};
+use watchkeeper::{apiserver::ApiServer, client::rest::ResourceClient, prelude::*};
+
+/// How long a lab may take before it counts as stuck. Generous, for machines with much to do.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+
+/// What a program printed and how it ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Ended {
+    /// The lines it printed, after it ended well.
+    #[track_caller]
+    pub(crate) fn lines(&self) -> Vec<&str> {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        self.out.lines().collect()
+    }
+}
+
+/// Runs a lab to its end.
+pub(crate) async fn run(program: &str, arguments: &[&str]) -> Ended {
+    let command = Command::new(program)
+        .args(arguments)
+        .env_remove("KUBECONFIG")
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output =
+        tokio::time::timeout(PATIENCE, command).await.expect("the lab ends").expect("the lab starts");
+    Ended {
+        code: output.status.code(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// A lab that runs until it is told to stop.
+pub(crate) struct Running {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Running {
+    pub(crate) fn start(program: &str, arguments: &[&str]) -> Self {
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .env_remove("KUBECONFIG")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true);
+        let mut child = command.spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines }
+    }
+
+    /// The next line it prints.
+    pub(crate) async fn line(&mut self) -> String {
+        let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await;
+        line.expect("it prints something").unwrap().expect("it still runs")
+    }
+
+    /// Asks it to stop as Ctrl-C does, and returns its exit code. What it printed meanwhile is read, so that it is not
+    /// stopped by nobody reading.
+    pub(crate) async fn interrupt(mut self) -> Option<i32> {
+        let id = Pid::from_raw(self.child.id().unwrap().try_into().unwrap()).unwrap();
+        kill_process(id, Signal::INT).unwrap();
+        let ending = async {
+            while self.lines.next_line().await.unwrap().is_some() {}
+            self.child.wait().await.unwrap().code()
+        };
+        tokio::time::timeout(PATIENCE, ending).await.expect("it ends when it is asked to")
+    }
+}
+
+/// A server that listens, with a kubeconfig to reach it by.
+pub(crate) struct Listening {
+    pub(crate) client: Client,
+    _server: ApiServer,
+    folder: TempDir,
+}
+
+impl Listening {
+    pub(crate) async fn start() -> Self {
+        let server = ApiServer::in_process();
+        let endpoint = server.listen(([127, 0, 0, 1], 0).into()).await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("config"), endpoint.kubeconfig(None)).unwrap();
+        Self { client: Client::from(server.client()), _server: server, folder }
+    }
+
+    pub(crate) fn kubeconfig(&self) -> String {
+        self.folder.path().join("config").to_str().unwrap().to_owned()
+    }
+
+    /// Runs a lab on this server to its end.
+    pub(crate) async fn run(&self, program: &str, arguments: &[&str]) -> Ended {
+        let kubeconfig = self.kubeconfig();
+        run(program, &[arguments, &["--kubeconfig", &kubeconfig]].concat()).await
+    }
+
+    pub(crate) fn pods(&self, namespace: &str) -> ResourceClient<Pod> {
+        self.client.clientset().core_v1().pods(namespace)
+    }
+
+    pub(crate) async fn add_pod(&self, name: &str, phase: &str) {
+        let pod: Pod = serde_json::from_value(pod(name)).unwrap();
+        let pods = self.pods("default");
+        pods.create(&PostParams::default(), &pod).await.unwrap();
+        let status = Patch::Merge(json!({"status": {"phase": phase}}));
+        pods.patch_status(name, &PatchParams::default(), &status).await.unwrap();
+    }
+
+    /// The names of the pods there are.
+    pub(crate) async fn pod_names(&self) -> Vec<String> {
+        let pods = self.pods("default").list_all(&ListParams::default()).await.unwrap();
+        pods.iter().map(ResourceExt::name_any).collect()
+    }
+}
+
+fn pod(name: &str) -> Value {
+    json!({"metadata": {"name": name}, "spec": {"nodeName": "worker-7", "containers": [{"name": "main", "image": "nginx"}]}})
+}
