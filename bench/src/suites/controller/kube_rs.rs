@@ -10,6 +10,7 @@ use kube_runtime::reflector::{self, ObjectRef};
 use kube_runtime::watcher::Event;
 use kube_runtime::{Controller, watcher};
 use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 
 use super::{Count, WORKERS, objects, runtime};
 use crate::measure::{Measurement, Meter};
@@ -36,13 +37,14 @@ pub(super) fn no_op(load: Load) -> Result<Measurement, RunFailure> {
     };
     runtime()?.block_on(async {
         let running = controller.run(reconcile, |_, _, _| Action::await_change(), Arc::clone(&count));
-        let running = tokio::spawn(running.for_each(|_| async {}));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(running.for_each(|_| async {}));
         count.want(load.operations);
         let meter = Meter::start();
         ask.send(asked).map_err(|_| "the controller has ended")?;
         count.reached().await;
         let measured = meter.stop(load.operations);
-        running.abort();
+        tasks.shutdown().await;
         Ok(measured)
     })
 }

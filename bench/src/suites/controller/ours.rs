@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_client::list_watch::{ScriptedSource, WatchScript};
 use watchkeeper_controller::runnable::Runnable as _;
@@ -43,18 +44,21 @@ pub(super) fn no_op(load: Load) -> Result<Measurement, RunFailure> {
         let (stop, cause) = (CancellationToken::new(), Cause::Other("asked".into()));
         // The first list is reconciled before the clock runs.
         count.want(load.operations);
-        let running = tokio::spawn({
+        let mut running = JoinSet::new();
+        running.spawn({
             let stop = stop.clone();
             async move { controller.run(stop).await }
         });
         count.reached().await;
         count.want(load.operations);
         let meter = Meter::start();
-        asked.into_iter().for_each(|key| triggers.send(key, cause.clone()));
+        for key in asked {
+            triggers.send(key, cause.clone());
+        }
         count.reached().await;
         let measured = meter.stop(load.operations);
         stop.cancel();
-        running.await??;
+        running.join_all().await.into_iter().collect::<Result<(), _>>()?;
         Ok(measured)
     })
 }
