@@ -134,6 +134,7 @@ mod reconciler;
 mod request;
 pub mod rest_metrics;
 pub mod runnable;
+mod signals;
 mod source;
 pub mod time;
 mod triggers;

@@ -2,7 +2,6 @@
 
 mod options;
 mod reconcile_loop;
-mod signals;
 mod worker;
 
 use std::{any::TypeId, fmt, sync::Arc, time::Duration};
@@ -16,22 +15,21 @@ use watchkeeper_informer::{
 };
 use watchkeeper_workqueue::{Clock, RateLimiter};
 
+use self::options::{Options, default_limiter};
 pub use self::{
     options::{GaveUp, GiveUpReason},
     reconcile_loop::ReconcileLoop,
 };
-use self::{
-    options::{Options, default_limiter},
-    signals::{AskedTwice, EndSignals},
-};
 use crate::{
     Change, HotLoop, HotLoopLimits, Reconciler, Watching,
     access::{Access, Verb},
+    manager::Signal,
     mapping,
     memory::FollowedCache,
     metrics::ControllerMetrics,
     predicate::Predicate,
     runnable::{RunError, Runnable as _},
+    signals::Signals,
     source::{InformerSource, Role, Source},
     triggers::Triggers,
 };
@@ -411,20 +409,21 @@ impl<K: Object> Controller<K> {
         let owned = self.owns_factory.then(|| self.factory.clone());
         let name = self.options.name.to_string();
         let reconcile_loop = self.reconcile_with(reconciler);
+        let failed = |source| RunError::Run { name: name.clone(), source };
         let stop = CancellationToken::new();
         let running = async {
             reconcile_loop.prepare(stop.clone()).await?;
             reconcile_loop.run(stop.clone()).await
         };
+        let mut signals = Signals::listen().map_err(|error| failed(Box::new(error)))?;
         let signalled = async {
-            let mut signals = EndSignals::listen();
             signals.next().await;
             stop.cancel();
-            signals.next().await;
+            signals.next().await
         };
         let ended = tokio::select! {
             biased;
-            () = signalled => Err(RunError::Run { name, source: Box::new(AskedTwice) }),
+            signal = signalled => Err(failed(Box::new(AskedTwice(signal)))),
             ended = running => ended,
         };
         if let Some(factory) = owned {
@@ -433,6 +432,11 @@ impl<K: Object> Controller<K> {
         ended
     }
 }
+
+/// The program was asked to end again, before it had.
+#[derive(Debug, thiserror::Error)]
+#[error("asked to end a second time, by {0}; what was running was dropped")]
+struct AskedTwice(Signal);
 
 impl Part {
     fn of<W: Object>(source: Arc<InformerSource<W>>) -> Self {

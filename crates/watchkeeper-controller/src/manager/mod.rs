@@ -46,7 +46,6 @@ mod builder;
 mod error;
 mod group;
 mod run;
-mod signals;
 
 use std::{fmt, net::SocketAddr, sync::Arc};
 
@@ -59,7 +58,6 @@ use watchkeeper_informer::SharedInformerFactory;
 pub use builder::ManagerBuilder;
 pub use error::{ManagerError, Signal};
 
-use self::signals::Signals;
 use crate::{
     access::{Access, Verb},
     events::{EventWriter, Recorder},
@@ -68,6 +66,7 @@ use crate::{
     metrics::ControllerMetrics,
     options::ManagerOptions,
     runnable::Runnable,
+    signals::Signals,
     time::Time,
 };
 
@@ -205,7 +204,7 @@ impl Manager {
     /// # Errors
     /// When it could not start, when something failed, when the lease was lost, when something did not end in time.
     pub async fn run(self) -> Result<(), ManagerError> {
-        let mut signals = Signals::new().map_err(ManagerError::Signals)?;
+        let mut signals = Signals::listen().map_err(ManagerError::Signals)?;
         let stop = CancellationToken::new();
         let mut running = Box::pin(self.run_until(stop.clone()));
         let signal = tokio::select! {
