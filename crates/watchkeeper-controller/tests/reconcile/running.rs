@@ -1,7 +1,7 @@
 //! Keys, workers, stopping.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -416,4 +416,48 @@ async fn a_reconciler_can_be_tried_without_a_controller() {
         Reconciler::reconcile(&reconcile, Request::new(key("default/a"), None), context).await.unwrap();
     assert_eq!(action, Action::requeue_after(ms(7)));
     assert!(maps(&server.client()).get("a").await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn on_several_threads_every_key_is_looked_at_and_none_twice_at_once() {
+    const KEYS: usize = 2_000;
+    let server = server();
+    let triggers = Triggers::new();
+    let (at_work, done) = (Arc::new(Mutex::new(BTreeSet::new())), Arc::new(Mutex::new(BTreeSet::new())));
+    let all_done = Arc::new(Notify::new());
+    let (working, finished, finishes) = (at_work, Arc::clone(&done), Arc::clone(&all_done));
+    let reconcile = move |request: Request<ConfigMap>, _: Context| {
+        let (working, finished, finishes) =
+            (Arc::clone(&working), Arc::clone(&finished), Arc::clone(&finishes));
+        async move {
+            assert!(working.lock().insert(request.key.clone()), "in two places at once");
+            tokio::task::yield_now().await;
+            working.lock().remove(&request.key);
+            let mut finished = finished.lock();
+            finished.insert(request.key);
+            if finished.len() == KEYS {
+                finishes.notify_one();
+            }
+            Ok::<_, ReconcileError>(Action::done())
+        }
+    };
+    let failures = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&failures);
+    let controller = Controller::<ConfigMap>::new(server.client())
+        .channel(&triggers)
+        .workers(4)
+        .retry_limit(0)
+        .on_give_up(move |_| {
+            counted.fetch_add(1, Ordering::Relaxed);
+        });
+    let running = Running::start(&Arc::new(controller.reconcile_with(reconcile)));
+    for _ in 0..5 {
+        for number in 0..KEYS {
+            triggers.send(key(&format!("default/m{number}")), because("test"));
+        }
+        tokio::task::yield_now().await;
+    }
+    all_done.notified().await;
+    running.stop().await;
+    assert_eq!(failures.load(Ordering::Relaxed), 0);
 }
