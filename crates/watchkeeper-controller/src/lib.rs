@@ -1,8 +1,80 @@
 //! Controllers: what runs on top of informers and work queues.
 //!
-//! | module | what it holds |
+//! A controller brings the world to where its objects want it. It is told that something may have changed, looks at
+//! the object and at what there is, and does what is missing; and again, until nothing is. This crate is everything
+//! around that look: where keys come from, who works on them, what happens when it fails, and what must be true before it
+//! begins.
+//!
+//! # What it looks like
+//!
+//! A controller that copies each config map that asks for it, on the embedded API server. With a client of a cluster it is the
+//! same.
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//!
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use kube_client::{Api, api::{ObjectMeta, PostParams}};
+//! use tokio_util::sync::CancellationToken;
+//! use watchkeeper_apiserver::ApiServer;
+//! use watchkeeper_controller::{Action, Context, Controller, ReconcileError, Request, runnable::Runnable};
+//! use watchkeeper_informer::ObjectKey;
+//!
+//! async fn copy(request: Request<ConfigMap>, ctx: Context) -> Result<Action, ReconcileError> {
+//!     // Gone is a case like any other, and here there is nothing to tidy up.
+//!     let Some(original) = request.object else { return Ok(Action::done()) };
+//!     let Some(name) = original.metadata.annotations.as_ref().and_then(|it| it.get("copy-to")) else {
+//!         return Ok(Action::done());
+//!     };
+//!     let namespace = original.metadata.namespace.as_deref().unwrap_or_default();
+//!     // The cache shows what was written before, so what is not there is to be made.
+//!     if ctx.lister::<ConfigMap>()?.get(ObjectKey::new(Some(namespace), name)?).is_err() {
+//!         let metadata = ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() };
+//!         let copy = ConfigMap { metadata, ..ConfigMap::clone(&original) };
+//!         let maps: Api<ConfigMap> = Api::namespaced(ctx.client(), namespace);
+//!         maps.create(&PostParams::default(), &copy).await?;
+//!     }
+//!     Ok(Action::done())
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = ApiServer::in_process();
+//! let controller = Controller::<ConfigMap>::new(server.client()).workers(2).reconcile_with(copy);
+//!
+//! let stop = CancellationToken::new();
+//! let user = async {
+//!     let maps: Api<ConfigMap> = Api::default_namespaced(server.client());
+//!     let annotations = BTreeMap::from([("copy-to".to_owned(), "b".to_owned())]);
+//!     let metadata =
+//!         ObjectMeta { name: Some("a".into()), annotations: Some(annotations), ..ObjectMeta::default() };
+//!     maps.create(&PostParams::default(), &ConfigMap { metadata, ..ConfigMap::default() }).await.unwrap();
+//!     while maps.get_opt("b").await.unwrap().is_none() {
+//!         tokio::task::yield_now().await;
+//!     }
+//!     stop.cancel();
+//! };
+//! let (ended, ()) = tokio::join!(controller.run(stop.clone()), user);
+//! ended?; // in a program that is one controller: Controller::run, which ends with Ctrl-C
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What it promises
+//!
+//! The promises of the loop are on [`Controller`]. In one paragraph: after the last change of an object, or of one that maps
+//! to it, its key is looked at with that change in the cache, by one worker at a time, and not before the cache shows what
+//! earlier looks wrote for it; a failure, a panic, a look without end and a watch that does not work are kept to
+//! where they happen, counted and told; and a stop ends everything within its time.
+//!
+//! What it does not promise: a look for each change, since changes in a row may share one; any order between keys; or that
+//! an object is still as the cache has it, which is what conflicts are for.
+//!
+//! # What is in here
+//!
+//! | | what it holds |
 //! |---|---|
-//! | [`Controller`], [`ReconcileLoop`] | the reconcile loop: where keys come from, who works on them |
+//! | [`Controller`], [`ReconcileLoop`] | the reconcile loop: where keys come from, who works on them, how it runs and ends |
 //! | [`Reconciler`], [`Request`], [`Context`], [`Action`], [`ReconcileError`] | what its users write, are given and say |
 //! | [`predicate`], [`Watching`], [`Change`], [`each_state`], [`Triggers`] | which changes have which keys looked at |
 //! | [`HotLoop`], [`HotLoopLimits`] | keys that keep themselves busy |
@@ -18,6 +90,25 @@
 //! | [`rbac`] | what a controller may do: as rules, as manifests, and asked at the start |
 //! | [`rest_metrics`], [`process_metrics`] | requests and the process, under the usual names |
 //! | [`time`] | the clocks, injected |
+//!
+//! # Coming from controller-runtime
+//!
+//! | controller-runtime | here |
+//! |---|---|
+//! | `ctrl.NewControllerManagedBy(mgr).For(&Foo{})` | [`Controller::<Foo>::on(&factory)`](Controller::on) |
+//! | `Owns`, `Watches` with `EnqueueRequestsFromMapFunc`, `WatchesRawSource` | [`owns`](Controller::owns), [`watches`](Controller::watches), [`watches_informer`](Controller::watches_informer), [`channel`](Controller::channel) |
+//! | `WithEventFilter`, `builder.WithPredicates` | [`filter`](Controller::filter), [`Watching::filter`] |
+//! | `Result{RequeueAfter}`, `Result.Priority` | [`Action::requeue_after`], [`Action::with_priority`] |
+//! | `reconcile.TerminalError` | [`ReconcileError::terminal`]; conflicts are [requeued quietly](ErrorClass::Conflict) by themselves |
+//! | `MaxConcurrentReconciles`, `ReconciliationTimeout`, `RecoverPanic` | [`workers`](Controller::workers), [`timeout`](Controller::timeout), always |
+//! | `IgnoreNotFound` after a `Get` | [`Request::object`] is none |
+//! | a cached client that reads its own writes | [`Context::client`], and the key waits instead of the read |
+//! | a CRD that is missing stops the manager | [`Watching::optional`] |
+//! | `manager.Manager`, `AddHealthzCheck`, `GetEventRecorder` | [`Manager`](manager::Manager), [`add_health_check`](manager::Manager::add_health_check), [`recorder`](manager::Manager::recorder) |
+//! | `LeaderElection`, `LeaderElectionReleaseOnCancel` | [`LeaderElection`](leader::LeaderElection); released when the work has ended, unless said otherwise |
+//! | `controllerutil`: `SetControllerReference`, `AddFinalizer`, `CreateOrUpdate` | [`owner::set_controller`](objects::owner::set_controller), [`finalize`](objects::finalizer::finalize), [`create_or_update`](objects::write::create_or_update) |
+//! | `meta.SetStatusCondition`, `retry.RetryOnConflict` | [`conditions::set`](objects::conditions::set), [`retry_on_conflict`](objects::write::retry_on_conflict) |
+//! | `+kubebuilder:rbac` markers | [`Controller::uses`], [`rbac::Manifests`] |
 
 pub mod access;
 mod action;

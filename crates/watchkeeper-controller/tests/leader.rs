@@ -389,3 +389,48 @@ fn a_try_to_take_over_that_fails_is_repeated_without_waiting_for_the_lease_to_st
     let waited = now.saturating_sub(first_try.expect("it tried"));
     assert!(waited <= Timing::default().retry_period(), "took {waited:?}");
 }
+
+#[test]
+fn a_lease_that_was_deleted_and_made_again_is_another_though_it_says_the_same() {
+    let (_, mut server) = leading("holder");
+    let record = server.lease.clone().expect("there").record;
+    let mut elector = Elector::new("b", Timing::default(), 0);
+    let mut now = SECOND;
+    let mut is_remade = false;
+    while !elector.is_leader(now) {
+        // Its holder's wall clock stands still, and what it last wrote was never answered: so it writes the same once more.
+        if !is_remade && now >= SECOND * 10 {
+            (server.lease, is_remade) = (None, true);
+            server.write(&record);
+        }
+        match elector.next(moment(now)) {
+            Action::WaitUntil(at) => now = at,
+            request => {
+                let outcome = server.apply(&request);
+                elector.outcome(moment(now), outcome);
+            }
+        }
+    }
+    assert!(
+        now >= SECOND * 25,
+        "taken {now:?} after the start, and 15 s after it was made again at the earliest"
+    );
+}
+
+#[test]
+fn one_that_has_stepped_down_waits_for_a_time_to_come_and_not_for_one_that_is_over() {
+    let (mut elector, _) = leading("a");
+    let mut now = SECOND;
+    while now < SECOND * 60 {
+        match elector.next(moment(now)) {
+            Action::WaitUntil(at) => {
+                assert!(at > now, "at {now:?} it waits until {at:?}");
+                now = at;
+            }
+            _ => {
+                elector.outcome(moment(now), Outcome::Failed);
+            }
+        }
+    }
+    assert_eq!(elector.leads_until(), None);
+}

@@ -100,6 +100,8 @@ impl LeaderElector {
     /// The lease is renewed for as long as the work takes to end, and let go only then. When it was lost, the work has until the
     /// lease may be another's: what has not ended by then is dropped at its next await.
     ///
+    /// The work runs in the task that renews the lease. Work that blocks its thread belongs into a task of its own, or the lease is lost.
+    ///
     /// # Errors
     /// When the lease was lost.
     pub async fn lead<W, F>(mut self, stop: CancellationToken, work: W) -> Result<(), LeadError>
@@ -114,8 +116,10 @@ impl LeaderElector {
         let lost = CancellationToken::new();
         let working = async {
             tokio::select! {
-                is_leading = leadership.acquired() => if !is_leading { return },
+                _ = leadership.acquired() => {}
                 () = stop.cancelled() => return has_ended.cancel(),
+                // Gained and lost before anybody looked.
+                () = lost.cancelled() => return,
             }
             let term = Term { number: leadership.term().unwrap_or_default(), stop: end_of_work.clone() };
             let too_late = async {
@@ -143,7 +147,7 @@ impl LeaderElector {
 
     /// Tries to lead, and goes on leading, until `stop` is cancelled or the lease is lost.
     ///
-    /// Cancel `stop` when the work has ended, then call [`release`](Self::release).
+    /// Cancel `stop` when the work has ended, then call [`release`](Self::release). An elector is run once.
     ///
     /// # Errors
     /// When this replica led and does not any more.
@@ -166,7 +170,7 @@ impl LeaderElector {
                         }
                         None
                     }
-                    request => self.send_while_leading(request).await,
+                    request => self.send_while_leading(request, &stop).await,
                 };
             }
         }
@@ -221,8 +225,8 @@ impl LeaderElector {
         (self.election.timing.renew_deadline() / 2).max(Duration::from_secs(1))
     }
 
-    /// Sends a request for no longer than it is worth waiting for: until it is late, or until leading ends anyway.
-    async fn send_while_leading(&mut self, request: Action) -> Option<Action> {
+    /// Sends a request for no longer than it is worth waiting for: until it is late, leading ends anyway, or it is to stop.
+    async fn send_while_leading(&mut self, request: Action, stop: &CancellationToken) -> Option<Action> {
         let leads_until = self.elector.leads_until();
         if leads_until.is_some() && request == Action::Read {
             self.metrics.slow_path.inc();
@@ -241,6 +245,8 @@ impl LeaderElector {
                 self.note(Some("a request about the lease was not answered before leading ended"));
                 Outcome::Failed
             }
+            // Nobody waits for it: letting go looks first at what came of it.
+            () = stop.cancelled() => return None,
         };
         self.elector.outcome(self.time.moment(), outcome)
     }

@@ -17,8 +17,8 @@
 //!
 //! A process that is frozen for longer than `lease_duration` and wakes up in the middle of its work still believes what it last
 //! knew. [`Leadership::fence`] closes that gap (E4): a client that sends no write unless this replica leads by the clock at the moment of
-//! sending. Only bytes that were on their way already can arrive late. [`Leadership::term`] numbers leaderships, so that what an
-//! old one wrote can be told.
+//! sending. Only a write that was being sent when the process froze can arrive late. [`Leadership::term`] numbers leaderships, so that
+//! what an old one wrote can be told.
 //!
 //! [`Elector`] is the state machine: the time and what came of requests go in, requests and waits come out.
 //! [`LeaderElector`] runs it over a client, and [`Leadership`] is what everybody else sees of it.

@@ -23,7 +23,7 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), ManagerError> {
 //! # let client = watchkeeper_apiserver::ApiServer::in_process().client();
-//! # let config = serde_json::from_str(r#"{"metadata": {"name": "till"}}"#).expect("an object");
+//! # let config: ConfigMap = serde_json::from_str(r#"{"metadata": {"name": "till"}}"#).expect("an object");
 //! # let configs = kube_client::Api::<ConfigMap>::default_namespaced(client.clone());
 //! # configs.create(&kube_core::params::PostParams::default(), &config).await.expect("created");
 //! let mut manager = Manager::builder(client)
@@ -207,7 +207,7 @@ impl Manager {
     pub async fn run(self) -> Result<(), ManagerError> {
         let mut signals = Signals::new().map_err(ManagerError::Signals)?;
         let stop = CancellationToken::new();
-        let mut running = std::pin::pin!(self.run_until(stop.clone()));
+        let mut running = Box::pin(self.run_until(stop.clone()));
         let signal = tokio::select! {
             result = running.as_mut() => return result,
             signal = signals.next() => signal,

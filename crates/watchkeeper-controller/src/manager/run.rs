@@ -86,13 +86,14 @@ impl Manager {
         let reason = tokio::select! {
             biased;
             () = stop.cancelled() => Ok(()),
-            reason = work.run(&mut running) => Err(reason),
+            // Large, and held by everything that runs a manager.
+            reason = Box::pin(work.run(&mut running)) => Err(reason),
         };
         if let Err(error) = &reason {
             tracing::error!(%error, "ending");
         }
         is_stopping.store(true, Ordering::Relaxed);
-        let ended = running.end(reason.as_ref().err(), self.options.stop_within).await;
+        let ended = Box::pin(running.end(reason.as_ref().err(), self.options.stop_within)).await;
 
         writer_stop.cancel();
         let all_written = async { while writing.join_next().await.is_some() {} };

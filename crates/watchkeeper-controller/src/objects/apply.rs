@@ -112,7 +112,7 @@ impl Applier {
         self
     }
 
-    /// Remembers so many objects.
+    /// Remembers so many objects, those used last; 10,000 unless said otherwise. One that was forgotten is applied once more.
     #[must_use]
     pub fn remembering(self, objects: usize) -> Self {
         self.memory.lock().capacity = objects;

@@ -43,7 +43,6 @@ use super::write::MaybeConflict as _;
 
 /// What a reconciler is to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Event<K> {
     /// Make the world like the object. The finalizer is there.
     Apply(Arc<K>),

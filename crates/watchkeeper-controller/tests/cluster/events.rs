@@ -67,7 +67,10 @@ async fn an_event_is_written_in_the_words_of_kubernetes() {
     let writing = Writing::start(server.client(), EventOptions::default());
     writing.recorder.event(&config("a"), EventType::Warning, "Failed", "Sync", "no disk");
     let node: Node = serde_json::from_value(json!({"metadata": {"name": "node-1"}})).unwrap();
-    writing.recorder.event(&node, EventType::Normal, "Ready", "Watch", "it is up");
+    let regarding = kube_core::Resource::object_ref(&node, &());
+    let related = kube_core::Resource::object_ref(&config("a"), &());
+    let ready = (EventType::Normal, "Ready", "Watch", "it is up");
+    writing.recorder.event_on(regarding, Some(related), ready.0, ready.1, ready.2, ready.3);
     tokio::time::sleep(SECOND).await;
     let events = events(&server).await;
     let event = events.iter().find(|event| event.reason.as_deref() == Some("Failed")).unwrap();
@@ -87,6 +90,7 @@ async fn an_event_is_written_in_the_words_of_kubernetes() {
     assert_eq!(event.event_time.as_ref().unwrap().0, "2026-01-02T03:04:05Z".parse().unwrap());
     let of_node = events.iter().find(|event| event.reason.as_deref() == Some("Ready")).unwrap();
     assert_eq!(of_node.metadata.namespace.as_deref(), Some("default"), "about what is in no namespace");
+    assert_eq!(of_node.related.as_ref().unwrap().name.as_deref(), Some("a"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -210,9 +210,24 @@ async fn a_clean_end_hands_over_within_the_retry_period_and_only_after_the_work_
 }
 
 #[tokio::test(start_paused = true)]
+async fn everybody_sees_who_leads_and_when_it_is_another() {
+    let server = ApiServer::in_process();
+    let mut first = Replica::start(server.client(), "first");
+    let mut second = Replica::start(server.client(), "second");
+    assert_eq!(second.leadership.holder_other_than("").await.as_deref(), Some("first"));
+    first.end().await.unwrap();
+    assert_eq!(second.leadership.holder_other_than("first").await.as_deref(), Some("second"));
+    second.end().await.unwrap();
+    assert_eq!(first.leadership.holder_other_than("").await, None, "who has ended sees nothing more");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lease_that_is_not_to_be_let_go_runs_out() {
     let server = ApiServer::in_process();
-    let election = LeaderElection::new("default", "lock.example.com").identity("first").release(false);
+    let election = LeaderElection::new("default", "lock.example.com")
+        .identity("first")
+        .label("app.kubernetes.io/name", "shop")
+        .release(false);
     let elector = LeaderElector::with(server.client(), election, time(), &LeaderMetrics::default());
     let (mut leadership, stop) = (elector.leadership(), CancellationToken::new());
     let lead = elector.lead(stop.clone(), |term: Term| async move { term.stop.cancelled().await });
@@ -221,8 +236,9 @@ async fn a_lease_that_is_not_to_be_let_go_runs_out() {
         stop.cancel();
     });
     assert_eq!(result, Ok(()));
-    let spec = leases(&server).get("lock.example.com").await.unwrap().spec.unwrap();
-    assert_eq!(spec.holder_identity.as_deref(), Some("first"));
+    let lease = leases(&server).get("lock.example.com").await.unwrap();
+    assert_eq!(lease.spec.unwrap().holder_identity.as_deref(), Some("first"));
+    assert_eq!(lease.metadata.labels.unwrap()["app.kubernetes.io/name"], "shop");
     assert!(!leadership.is_leader());
 }
 
@@ -346,6 +362,21 @@ async fn a_replica_that_never_led_ends_at_once_and_leaves_the_lease_alone() {
     assert_eq!(second.end().await, Ok(()));
     assert_eq!(asked.elapsed(), Duration::ZERO);
     assert!(faults.requests().iter().all(|request| request.starts_with("GET ")), "{:?}", faults.requests());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_does_not_wait_for_a_request_that_hangs_and_what_came_of_it_is_looked_at() {
+    let (server, faults) = (ApiServer::in_process(), Faults::none());
+    let mut first = Replica::start(faults.client(&server), "first");
+    first.leads().await;
+    let mut is_next = true;
+    faults.plan(move |_, _| if std::mem::take(&mut is_next) { Fate::AnswerHangs } else { Fate::Pass });
+    tokio::time::sleep(SECOND * 3).await;
+    let asked = Instant::now();
+    assert_eq!(first.end().await, Ok(()));
+    assert_eq!(asked.elapsed(), Duration::ZERO);
+    let spec = leases(&server).get("lock.example.com").await.unwrap().spec.unwrap();
+    assert_eq!(spec.holder_identity.as_deref(), Some(""), "the renewal nobody heard of was read, and let go");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,12 @@
 //! Managers on a server.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::future::BoxFuture;
 use http::Method;
@@ -17,7 +23,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use watchkeeper_apiserver::ApiServer;
-use watchkeeper_client::Client;
+use watchkeeper_client::{Client, config::ClientConfig};
 use watchkeeper_controller::{
     Action, Context, Controller, ReconcileError, Request,
     access::{Access, Verb},
@@ -26,6 +32,7 @@ use watchkeeper_controller::{
     manager::{Manager, ManagerError},
     options::{AccessCheck, ManagerOptions},
     rbac::AccessError,
+    rest_metrics::RestMetrics,
     runnable::{RunError, Runnable},
     time::Time,
 };
@@ -609,6 +616,11 @@ async fn readiness_is_true_on_a_replica_that_stands_by_once_it_is_warm() {
         }
     }));
     manager.add_readiness_check("mine", || Ok(()));
+    let broken = Arc::new(AtomicBool::new(false));
+    let disk = Arc::clone(&broken);
+    manager.add_health_check("disk", move || {
+        if disk.load(Ordering::SeqCst) { Err("full".to_owned()) } else { Ok(()) }
+    });
     let mut endpoints = manager.endpoints();
     let mut running = Running::start(manager);
     let bound = *endpoints.wait_for(|endpoints| endpoints.health.is_some()).await.unwrap();
@@ -628,6 +640,15 @@ async fn readiness_is_true_on_a_replica_that_stands_by_once_it_is_warm() {
     );
     assert_eq!(get(health, "/healthz").await, (200, "ok".to_owned()));
     assert_eq!(get(health, "/healthz/ping").await, (200, "ok".to_owned()));
+    broken.store(true, Ordering::SeqCst);
+    for page in ["healthz", "livez"] {
+        let (status, body) = get(health, &format!("/{page}")).await;
+        assert_eq!(
+            (status, body),
+            (503, format!("[-]disk failed: reason withheld\n[+]ping ok\n{page} check failed\n"))
+        );
+    }
+    assert_eq!(get(health, "/readyz").await.0, 200, "a check of life is not one of readiness");
     assert_eq!(get(health, "/metrics").await.0, 404, "on another port");
     assert_eq!(get(health, "/etc/passwd").await.0, 404);
     let post = request(
@@ -646,8 +667,14 @@ async fn readiness_is_true_on_a_replica_that_stands_by_once_it_is_warm() {
 #[tokio::test]
 async fn metrics_have_the_names_dashboards_know() {
     let server = ApiServer::in_process();
-    let mut manager =
-        Manager::builder(server.client()).options(listening()).leader_election(election("first")).build();
+    let mut registry = prometheus_client::registry::Registry::default();
+    let brought = prometheus_client::metrics::gauge::Gauge::<i64>::default();
+    registry.register("shop_open", "Whether the shop is open", brought);
+    let mut manager = Manager::builder(server.client())
+        .options(listening())
+        .leader_election(election("first"))
+        .registry(registry)
+        .build();
     let own = prometheus_client::metrics::counter::Counter::<u64>::default();
     manager.registry().register("shop_orders", "Orders", own.clone());
     let controller = Controller::<ConfigMap>::on(manager.factory())
@@ -675,6 +702,7 @@ async fn metrics_have_the_names_dashboards_know() {
         "controller_runtime_max_concurrent_reconciles{controller=\"shop\"} 1",
         "controller_runtime_reconcile_total{controller=\"shop\",result=\"error\"} 0",
         "shop_orders_total 1",
+        "shop_open 0",
         "# EOF",
     ] {
         assert!(text.lines().any(|there| there == line), "{line} is not in\n{text}");
@@ -748,4 +776,29 @@ async fn connections_are_so_many_at_a_time_and_one_more_waits() {
         idle.pop().unwrap().read_to_end(&mut rest).await.is_ok(),
         "idle connections are closed at the end"
     );
+}
+
+#[tokio::test]
+async fn requests_are_counted_by_the_host_they_go_to_and_those_without_an_answer_too() {
+    let server = ApiServer::in_process();
+    let address = server.listen("127.0.0.1:0".parse().unwrap()).await.unwrap().address();
+    let mut registry = prometheus_client::registry::Registry::default();
+    let metrics = RestMetrics::register(&mut registry);
+    let client = ClientConfig::new(&format!("http://{address}")).unwrap().into_client().unwrap();
+    let counted = metrics.count(&client, &Time::system());
+    let pods = || Api::<k8s_openapi::api::core::v1::Pod>::default_namespaced(counted.kube().clone());
+    assert!(pods().get_opt("none").await.unwrap().is_none());
+    server.shutdown().await;
+    let error = counted.clientset().core_v1().pods("default").get("none").await.unwrap_err();
+    assert!(
+        matches!(error, watchkeeper_client::Error::Transport { .. }),
+        "told apart as without counting: {error}"
+    );
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    for code in ["404", "<error>"] {
+        let line =
+            format!("rest_client_requests_total{{code=\"{code}\",method=\"GET\",host=\"{address}\"}} 1");
+        assert!(text.lines().any(|there| there == line), "{line} is not in\n{text}");
+    }
 }

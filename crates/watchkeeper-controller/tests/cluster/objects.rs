@@ -8,7 +8,7 @@ use std::{
 };
 
 use http::Method;
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use kube_client::Api;
 use kube_core::params::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -61,7 +61,6 @@ impl Asked {
             let (word, object) = match event {
                 Event::Apply(object) => ("apply", object),
                 Event::Cleanup(object) => ("cleanup", object),
-                _ => unreachable!("two kinds"),
             };
             self.events.lock().unwrap().push((word, finalizers(&object).contains(&OURS)));
             if fails { Err(io::Error::other("no")) } else { Ok(7) }
@@ -210,10 +209,41 @@ async fn an_apply_that_would_change_nothing_is_not_sent() {
     assert!(matches!(result, Applied::Unchanged(_)), "{result:?}");
     assert_eq!(other.apply(&counted, &fewer, Some(&fewer_made)).await.unwrap(), Applied::Skipped);
 
+    // One that remembers nothing always asks.
+    let forgetful = Applier::new("shop").remembering(0);
+    for _ in 0..2 {
+        let result = forgetful.apply(&counted, &fewer, Some(&fewer_made)).await.unwrap();
+        assert!(matches!(result, Applied::Unchanged(_)), "{result:?}");
+    }
+
     // Deleted and made again by somebody, it is another object.
     api(&server).delete("a", &DeleteParams::default()).await.unwrap();
     let remade = create(&server, json!({"metadata": {"name": "a"}, "data": {"x": "1"}})).await;
     assert!(matches!(other.apply(&counted, &fewer, Some(&remade)).await.unwrap(), Applied::Changed(_)));
+}
+
+#[tokio::test]
+async fn a_status_is_applied_apart_from_the_rest_and_skipped_alike() {
+    let (server, faults) = (ApiServer::in_process(), Faults::none());
+    let deployments: Api<Deployment> = Api::default_namespaced(faults.client(&server).kube().clone());
+    let deployment: Deployment = serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": {
+        "selector": {"matchLabels": {"app": "a"}},
+        "template": {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+    }}))
+    .unwrap();
+    let made = deployments.create(&PostParams::default(), &deployment).await.unwrap();
+    let status: Deployment = serde_json::from_value(json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "status": {"replicas": 3},
+    }))
+    .unwrap();
+    let applier = Applier::new("shop");
+    let applied = applier.apply_status(&deployments, &status, Some(&made)).await.unwrap();
+    let Applied::Changed(now) = applied else { panic!("{applied:?}") };
+    assert_eq!(now.status.as_ref().unwrap().replicas, Some(3));
+    assert_eq!(now.spec, made.spec);
+    let requests = faults.requests().len();
+    assert_eq!(applier.apply_status(&deployments, &status, Some(&now)).await.unwrap(), Applied::Skipped);
+    assert_eq!(faults.requests().len(), requests);
 }
 
 #[tokio::test]
@@ -249,26 +279,35 @@ async fn an_object_is_created_or_updated_or_left_alone() {
     let writes = faults.requests().iter().filter(|request| !request.starts_with("GET")).count();
     assert_eq!(writes, 2);
 
-    // Somebody writes between the read and the write.
-    let other = server.clone();
-    let interfered = create_or_update(&counted, initial.clone(), |config: &mut ConfigMap| {
-        config.data = None;
-        let other = other.clone();
-        futures_util::FutureExt::now_or_never(async move {
-            patch(&other, "a", json!({"data": {"z": "1"}})).await
-        });
-        Ok::<_, Infallible>(())
-    })
-    .await;
-    if let Err(CreateOrUpdateError::Server { source, .. }) = &interfered {
-        assert!(source.is_conflict(), "{source}");
-    }
     let renamed = create_or_update(&counted, initial, |config: &mut ConfigMap| {
         config.metadata.name = Some("b".to_owned());
         Ok::<_, Infallible>(())
     })
     .await;
     assert!(matches!(renamed, Err(CreateOrUpdateError::Renamed { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_others_write_between_the_read_and_the_write_is_not_undone() {
+    let (server, faults) = (ApiServer::in_process(), Faults::none());
+    create(&server, json!({"metadata": {"name": "a"}, "data": {"k": "1"}})).await;
+    let second = Duration::from_secs(1);
+    faults
+        .plan(move |method, _| if *method == Method::PUT { Fate::Slow(second, second) } else { Fate::Pass });
+    let slow: Api<ConfigMap> = Api::default_namespaced(faults.client(&server).kube().clone());
+    let initial: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "a"}})).unwrap();
+    let updating = create_or_update(&slow, initial, |config: &mut ConfigMap| {
+        config.data = None;
+        Ok::<_, Infallible>(())
+    });
+    let interfering = async {
+        tokio::time::sleep(second / 2).await;
+        patch(&server, "a", json!({"data": {"z": "1"}})).await
+    };
+    let (updated, _) = tokio::join!(updating, interfering);
+    let Err(CreateOrUpdateError::Server { source, .. }) = &updated else { panic!("{updated:?}") };
+    assert!(source.is_conflict(), "{source}");
+    assert_eq!(api(&server).get("a").await.unwrap().data.unwrap()["z"], "1");
 }
 
 #[tokio::test(start_paused = true)]

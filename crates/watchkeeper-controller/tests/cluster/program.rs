@@ -57,7 +57,8 @@ async fn keep_secret(
                 .unwrap();
                 owner::set_controller(&*config, &mut secret).map_err(std::io::Error::other)?;
                 let secrets: Api<Secret> = Api::namespaced(client, &namespace);
-                let cached = context.lister::<Secret>().unwrap().namespace(namespace.as_str()).get(&name).ok();
+                let cached =
+                    context.lister::<Secret>().unwrap().namespace(namespace.as_str()).get(&name).ok();
                 let applied = applier.unwrap().apply(&secrets, &secret, cached.as_deref()).await;
                 if let Applied::Changed(_) = applied.map_err(std::io::Error::other)? {
                     log.lock().push(format!("{replica} made {name}"));
@@ -76,7 +77,6 @@ async fn keep_secret(
                     config.metadata.name.clone().unwrap_or_default()
                 ));
             }
-            _ => {}
         }
         Ok::<_, std::io::Error>(Action::done())
     });
