@@ -21,6 +21,9 @@ use crate::{
 #[derive(Debug, Parser)]
 #[command(name = "watchkeeper", version, after_help = EXIT_CODES, max_term_width = 110)]
 pub struct Program {
+    /// Logs what is being done to standard error: -v in brief, -vv in detail, -vvv all of it.
+    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -60,6 +63,7 @@ impl Program {
     /// # Errors
     /// See [`Failure`].
     pub async fn run(self) -> Result<(), Failure> {
+        log(self.verbose);
         match self.command {
             None => Box::pin(demo::demo(&DemoArguments::default())).await,
             Some(Command::Demo(arguments)) => Box::pin(demo::demo(&arguments)).await,
@@ -72,6 +76,17 @@ impl Program {
             Some(Command::Completions { shell }) => completions::print(shell),
         }
     }
+}
+
+fn log(verbosity: u8) {
+    use tracing_subscriber::filter::LevelFilter;
+    let level = match verbosity {
+        0 => return,
+        1 => LevelFilter::INFO,
+        2 => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
+    };
+    tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).init();
 }
 
 /// Prints why the program failed, and returns the number it ends with.

@@ -57,10 +57,20 @@
 //! The derive of kube names crates by their own names. Say where `kube_core` is, and have `k8s-openapi`, `schemars`,
 //! `serde` and `serde_json` among your dependencies:
 //!
-//! ```ignore
+//! ```
+//! use schemars::JsonSchema;
+//! use serde::{Deserialize, Serialize};
+//! use watchkeeper::CustomResource;
+//!
 //! #[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug)]
 //! #[kube(group = "example.com", version = "v1", kind = "Foo", namespaced, crates(kube_core = "watchkeeper::kube_core"))]
-//! struct FooSpec { replicas: i32 }
+//! struct FooSpec {
+//!     replicas: i32,
+//! }
+//! # fn main() {
+//! # use watchkeeper::kube_core::CustomResourceExt;
+//! # assert_eq!(Foo::crd_name(), "foos.example.com");
+//! # }
 //! ```
 
 pub use k8s_openapi;

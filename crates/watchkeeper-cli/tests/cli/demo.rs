@@ -1,5 +1,6 @@
 //! `demo`, other than what the README shows.
 
+use serde_json::json;
 use watchkeeper::{
     client::config::Loader,
     k8s_openapi::{
@@ -8,9 +9,9 @@ use watchkeeper::{
     },
     prelude::*,
 };
-use watchkeeper_cli::sample::Foo;
+use watchkeeper_cli::{sample::Foo, seen::Changes};
 
-use crate::support::{Listening, Running};
+use crate::support::{Listening, PATIENCE, Running};
 
 #[tokio::test]
 async fn kept_it_goes_on_working_for_whoever_has_the_kubeconfig() {
@@ -23,16 +24,64 @@ async fn kept_it_goes_on_working_for_whoever_has_the_kubeconfig() {
     let client = Loader::new().file(&kubeconfig).load().unwrap().into_client().unwrap();
     let factory = SharedInformerFactory::new(client.clone());
     let deployments = factory.informer::<Deployment>();
-    let changes = watchkeeper_cli::seen::Changes::default();
+    let changes = Changes::default();
     changes.count(&deployments).unwrap();
     factory.start();
     factory.wait_for_sync().await.unwrap();
     assert!(deployments.reader().contains("default/green-web"));
     client.clientset().resource::<Foo>("default").delete("green", &DeleteParams::background()).await.unwrap();
     let is_gone = || (!deployments.reader().contains("default/green-web")).then_some(());
-    changes.until(crate::support::PATIENCE, is_gone).await.expect("it is collected");
+    changes.until(PATIENCE, is_gone).await.expect("it is collected");
     factory.shutdown().await;
     assert_eq!(demo.interrupt().await, Some(0));
+}
+
+#[tokio::test]
+async fn on_a_cluster_the_whole_story_is_told_and_nothing_of_it_is_left() {
+    let cluster = Listening::start().await;
+    let ended = tokio::select! {
+        ended = cluster.run(&["demo"]) => ended,
+        () = start_replicas(&cluster) => unreachable!("it goes on for as long as it is let"),
+    };
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.out.contains(&format!("API server at {}/", cluster.url)), "{}", ended.out);
+    assert!(ended.out.contains("collected Deployment red-web"), "{}", ended.out);
+
+    let factory = SharedInformerFactory::new(cluster.client.clone());
+    let (namespaces, definitions) =
+        (factory.informer::<Namespace>(), factory.informer::<CustomResourceDefinition>());
+    let changes = Changes::default();
+    changes.count(&namespaces).unwrap();
+    changes.count(&definitions).unwrap();
+    factory.start();
+    factory.wait_for_sync().await.unwrap();
+    let is_clean = || {
+        let is_demo = |key: &ObjectKey| key.name().starts_with("watchkeeper-demo-");
+        (definitions.reader().is_empty() && !namespaces.reader().keys().iter().any(is_demo)).then_some(())
+    };
+    changes.until(PATIENCE, is_clean).await.expect("the namespace and the definition go");
+    factory.shutdown().await;
+}
+
+/// What the Deployment controller of a cluster does, as far as anybody here looks. Does not end.
+async fn start_replicas(cluster: &Listening) {
+    let factory = SharedInformerFactory::new(cluster.client.clone());
+    let deployments = factory.informer::<Deployment>();
+    let (sender, mut changed) = tokio::sync::mpsc::unbounded_channel();
+    let handler = move |event: &Event<Deployment>| sender.send(event.object().clone()).unwrap_or_default();
+    deployments.add_handler(handler).unwrap();
+    factory.start();
+    while let Some(deployment) = changed.recv().await {
+        let replicas = deployment.spec.replicas;
+        if deployment.status.as_ref().and_then(|status| status.available_replicas) == replicas {
+            continue;
+        }
+        let client = cluster.client.clientset().apps_v1().deployments(&deployment.namespace().unwrap());
+        let status = json!({"status": {"replicas": replicas, "readyReplicas": replicas, "availableReplicas": replicas}});
+        // One that is gone has no replicas to start.
+        let _ =
+            client.patch_status(&deployment.name_any(), &PatchParams::default(), &Patch::Merge(status)).await;
+    }
 }
 
 #[tokio::test]

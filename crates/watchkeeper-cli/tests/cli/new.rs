@@ -20,25 +20,27 @@ async fn an_operator_from_the_template_builds_and_its_tests_pass_at_once() {
     assert!(ended.out.contains("an operator for CoffeeShops in the group shop.example.com"), "{ended:?}");
 
     let crate_folder = folder.path().join("coffee-shop");
-    let cargo = |arguments: &[&str]| {
-        let mut command = Command::new(env!("CARGO"));
-        // What is in the lock file is at hand: this crate was built with it.
-        command.args(arguments).arg("--offline").current_dir(&crate_folder).env("CARGO_TARGET_DIR", &target);
-        command.stdin(Stdio::null()).kill_on_drop(true);
-        command
-    };
-    let output = tokio::time::timeout(PATIENCE, cargo(&["test"]).output()).await.unwrap().unwrap();
+    let mut cargo = Command::new(env!("CARGO"));
+    // What is in the lock file is at hand: this crate was built with it.
+    cargo.args(["test", "--offline"]).current_dir(&crate_folder).env("CARGO_TARGET_DIR", &target);
+    cargo.stdin(Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(PATIENCE, cargo.output()).await.unwrap().unwrap();
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{out}{err}");
     assert!(out.contains("test a_config_map_follows_the_greeting_and_goes_with_its_owner ... ok"), "{out}");
     assert!(!err.contains("warning"), "{err}");
 
-    let output = cargo(&["run", "--quiet", "--", "crd"]).output().await.unwrap();
-    let crd = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(crd.contains("name: coffeeshops.shop.example.com"), "{crd}");
-    let output = cargo(&["run", "--quiet", "--", "rbac"]).output().await.unwrap();
-    let rbac = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(rbac.contains("- coffeeshops/status") && rbac.contains("- configmaps"), "{rbac}");
+    // The program of the operator was built with its tests.
+    let program = target.join("debug").join("coffee-shop");
+    for (arguments, parts) in [
+        (["crd"].as_slice(), ["name: coffeeshops.shop.example.com", "kind: CustomResourceDefinition"]),
+        (&["rbac", "--namespace", "shop"], ["- coffeeshops/status", "- configmaps"]),
+    ] {
+        let output = Command::new(&program).args(arguments).output().await.unwrap();
+        let out = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{output:?}");
+        assert!(parts.iter().all(|part| out.contains(part)), "{out}");
+    }
 }
 
 #[tokio::test]
