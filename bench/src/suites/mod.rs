@@ -1,6 +1,7 @@
 //! The suites there are: one file, or file and folder, each.
 
 mod cluster_pods;
+mod controller;
 pub(crate) mod decode;
 mod fanout;
 mod queue;
@@ -10,8 +11,9 @@ pub(crate) mod sync;
 use crate::suite::Suite;
 
 /// Every suite, in the order `list` names them.
-pub(crate) static ALL: [&Suite; 5] =
-    [&queue::SUITE, &decode::SUITE, &store::SUITE, &fanout::SUITE, &sync::SUITE];
+pub(crate) static ALL: [&Suite; 6] =
+    [&queue::SUITE, &decode::SUITE, &store::SUITE, &fanout::SUITE, &sync::SUITE, &controller::SUITE];
 
 /// What peers that are libraries do in this program, under the names of the suites they are peers in.
-pub(crate) static OF_PEERS: [&Suite; 4] = [&decode::PEER, &store::PEER, &fanout::PEER, &sync::PEER];
+pub(crate) static OF_PEERS: [&Suite; 5] =
+    [&decode::PEER, &store::PEER, &fanout::PEER, &sync::PEER, &controller::PEER];

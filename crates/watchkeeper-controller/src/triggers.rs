@@ -25,7 +25,8 @@ pub struct Triggers {
 
 #[derive(Default)]
 struct State {
-    queues: BTreeMap<u64, WorkQueue<ObjectKey>>,
+    /// By the number of their connection. Whoever sends takes all of them along, and others may come meanwhile.
+    queues: Arc<Vec<(u64, WorkQueue<ObjectKey>)>>,
     connections: u64,
     /// What was sent while there was nobody to look.
     waiting: BTreeMap<ObjectKey, (Priority, Cause)>,
@@ -51,10 +52,10 @@ impl Triggers {
                 *kept = priority.max(*kept);
                 return;
             }
-            state.queues.values().cloned().collect::<Vec<_>>()
+            Arc::clone(&state.queues)
         };
-        for queue in queues {
-            add(&queue, key.clone(), priority, cause.clone());
+        for (_, queue) in &*queues {
+            add(queue, key.clone(), priority, cause.clone());
         }
     }
 
@@ -64,7 +65,7 @@ impl Triggers {
             let mut state = self.shared.lock();
             state.connections += 1;
             let id = state.connections;
-            state.queues.insert(id, queue.clone());
+            Arc::make_mut(&mut state.queues).push((id, queue.clone()));
             (id, std::mem::take(&mut state.waiting))
         };
         for (key, (priority, cause)) in waiting {
@@ -82,9 +83,12 @@ pub(crate) struct Connected {
 
 impl Drop for Connected {
     fn drop(&mut self) {
-        let queue = self.triggers.shared.lock().queues.remove(&self.id);
+        let mut state = self.triggers.shared.lock();
+        let others = state.queues.iter().filter(|(id, _)| *id != self.id).cloned().collect();
+        let queues = std::mem::replace(&mut state.queues, Arc::new(others));
+        drop(state);
         // Keys go where nothing is locked.
-        drop(queue);
+        drop(queues);
     }
 }
 

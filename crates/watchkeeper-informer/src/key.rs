@@ -1,15 +1,11 @@
 //! What an object is called in a cache.
 
-use std::{
-    borrow::Borrow,
-    fmt,
-    hash::{Hash, Hasher},
-    str::FromStr,
-    sync::Arc,
-};
+use std::{borrow::Borrow, fmt, str::FromStr, sync::Arc};
 
 use kube_core::Resource;
 use watchkeeper_client::decode::Identity;
+
+use crate::key_ref::KeyRef;
 
 /// The name an object has in caches and queues: `namespace/name`, or `name` alone for cluster-scoped objects.
 ///
@@ -25,7 +21,7 @@ use watchkeeper_client::decode::Identity;
 /// # Ok::<(), watchkeeper_informer::KeyError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectKey(Arc<str>);
+pub struct ObjectKey(pub(crate) Arc<str>);
 
 /// Why something cannot be a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -137,71 +133,5 @@ impl fmt::Display for ObjectKey {
 impl fmt::Debug for ObjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", &*self.0)
-    }
-}
-
-/// A key in two borrowed parts, as objects carry it. No namespace is the empty one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct KeyRef<'a> {
-    pub(crate) namespace: &'a str,
-    pub(crate) name: &'a str,
-}
-
-impl<'a> KeyRef<'a> {
-    /// The parts of an object's key, whether or not they make one.
-    pub(crate) fn of<K: Resource>(object: &'a K) -> Self {
-        let meta = object.meta();
-        Self {
-            namespace: meta.namespace.as_deref().unwrap_or_default(),
-            name: meta.name.as_deref().unwrap_or_default(),
-        }
-    }
-
-    /// The parts of a text that may be a key. Of one that is not, the parts match no stored object.
-    pub(crate) fn split(text: &'a str) -> Self {
-        // Namespaces are short: looking at byte after byte is faster than setting up a search.
-        let slash = text.bytes().position(|byte| byte == b'/');
-        let (namespace, name) = slash.map_or(("", text), |at| (&text[..at], &text[at + 1..]));
-        Self { namespace, name }
-    }
-
-    /// Whether this is the key with that text, which is one.
-    pub(crate) fn is(self, text: &str) -> bool {
-        let (text, name) = (text.as_bytes(), self.name.as_bytes());
-        let Some(rest) = text.strip_suffix(name) else { return false };
-        match rest.split_last() {
-            Some((b'/', namespace)) => !namespace.is_empty() && namespace == self.namespace.as_bytes(),
-            Some(_) => false,
-            // A name with a slash is none, and reads like a key with a namespace.
-            None => self.namespace.is_empty() && !name.contains(&b'/'),
-        }
-    }
-
-    pub(crate) fn check(self) -> Result<Self, KeyError> {
-        let bytes = self.namespace.len() + 1 + self.name.len();
-        if bytes > ObjectKey::MAX_BYTES {
-            return Err(KeyError::TooLong { bytes });
-        }
-        if self.name.is_empty() && !self.namespace.contains('/') {
-            return Err(KeyError::NoName);
-        }
-        if self.name.is_empty() || self.name.contains('/') || self.namespace.contains('/') {
-            return Err(KeyError::Malformed { text: format!("{}/{}", self.namespace, self.name) });
-        }
-        Ok(self)
-    }
-
-    pub(crate) fn to_key(self) -> Result<ObjectKey, KeyError> {
-        let Self { namespace, name } = self.check()?;
-        Ok(ObjectKey(if namespace.is_empty() { name.into() } else { format!("{namespace}/{name}").into() }))
-    }
-}
-
-// By hand: the parts as they stand, without the ends that strings mark. Keys that differ only in where they are divided
-// would meet in a table, and be told apart there like all others.
-impl Hash for KeyRef<'_> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write(self.namespace.as_bytes());
-        state.write(self.name.as_bytes());
     }
 }

@@ -7,7 +7,7 @@ use kube_core::{
     response::{StatusDetails, reason},
 };
 
-use crate::{Object, ObjectKey, Snapshot, Store, key::KeyRef};
+use crate::{Object, ObjectKey, Snapshot, Store, key_ref::KeyRef};
 
 /// Reads objects of one kind from a cache. Cannot write to it.
 ///

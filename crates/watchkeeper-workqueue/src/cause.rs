@@ -42,7 +42,9 @@ impl fmt::Display for Cause {
 /// thousand events costs no more than one hit by ten, and still says so.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Causes {
-    kept: Vec<Cause>,
+    /// Apart from the others, because most keys have one: it then needs no room of its own.
+    first: Option<Cause>,
+    others: Vec<Cause>,
     adds: u32,
 }
 
@@ -51,11 +53,11 @@ impl Causes {
     pub const CAP: usize = 8;
 
     /// No causes.
-    pub(crate) const NONE: &'static Self = &Self { kept: Vec::new(), adds: 0 };
+    pub(crate) const NONE: &'static Self = &Self { first: None, others: Vec::new(), adds: 0 };
 
     /// The different causes, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &Cause> {
-        self.kept.iter()
+        self.first.iter().chain(&self.others)
     }
 
     /// How many adds with a cause were merged, those whose cause was not kept included.
@@ -76,29 +78,32 @@ impl Causes {
     /// Takes in the causes that arrived after these.
     pub(crate) fn append(&mut self, later: Self) {
         self.adds = self.adds.saturating_add(later.adds);
-        later.kept.into_iter().for_each(|cause| self.keep(cause));
+        later.first.into_iter().chain(later.others).for_each(|cause| self.keep(cause));
     }
 
     fn keep(&mut self, cause: Cause) {
+        let mut kept = self.first.iter_mut().chain(&mut self.others);
         // The third retry says all that the first two said.
         if let Cause::Retry(_) = cause
-            && let Some(earlier) = self.kept.iter_mut().find(|kept| matches!(kept, Cause::Retry(_)))
+            && let Some(earlier) = kept.find(|kept| matches!(kept, Cause::Retry(_)))
         {
             *earlier = cause;
-        } else if self.kept.len() < Self::CAP && !self.kept.contains(&cause) {
-            self.kept.push(cause);
+        } else if self.first.is_none() {
+            self.first = Some(cause);
+        } else if self.iter().count() < Self::CAP && self.iter().all(|kept| *kept != cause) {
+            self.others.push(cause);
         }
     }
 }
 
 impl fmt::Display for Causes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (position, cause) in self.kept.iter().enumerate() {
+        for (position, cause) in self.iter().enumerate() {
             let separator = if position == 0 { "" } else { ", " };
             write!(f, "{separator}{cause}")?;
         }
         match self.adds as usize {
-            adds if adds > self.kept.len() => write!(f, " ({adds} adds)"),
+            adds if adds > self.iter().count() => write!(f, " ({adds} adds)"),
             _ => Ok(()),
         }
     }

@@ -1,11 +1,14 @@
 //! Where adds wait while the queue is busy.
 
-use std::{collections::VecDeque, mem};
+use std::{array, mem};
 
-use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
+use crate::{
+    core::{Wish, kept_hash},
+    sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering},
+};
 
-/// Plain adds (now, at normal priority, nobody says why) that found the queue locked or its line long, in order of
-/// arrival, until somebody who has the lock takes them in.
+/// Simple adds (of normal priority, nobody says why) that found the queue locked or its line long, in order of arrival,
+/// until somebody who has the lock takes them in.
 ///
 /// A producer and a worker that take turns at one lock pass each other every cache line the queue is made of, for
 /// every key. Through the inbox they pass a few, for many keys at a time: the producer only posts, and a worker that
@@ -16,15 +19,17 @@ use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 /// - It is locked after the queue, or alone; never before it.
 /// - Whoever changes or reads anything that a posted add could change takes it in first.
 ///   A worker may go on with the line without that while keys of normal priority are in it: what was posted comes after
-///   them.
+///   them. And it may let a key go without that, unless it forgets failures of which one may be in here.
 /// - A worker that is going to wait says so **before** it finds the inbox empty; a producer asks **after** it has
 ///   posted whether anyone waits, and then goes to the queue itself. Both hold the inbox's lock in between, so one
 ///   of them sees the other.
-/// - It is bounded: a producer that finds it full takes it in itself, under the queue's lock.
+/// - It is bounded: a producer that finds enough in it takes it in if the queue is free, and one that finds it full waits
+///   for that.
 #[derive(Debug)]
 pub(crate) struct Inbox<K> {
     /// Read by everyone at every step, written seldom: on a line of its own, it stays in everyone's cache.
     signs: OwnLine<Signs>,
+    failed: OwnLine<Failed>,
     mail: OwnLine<Mutex<Mail<K>>>,
 }
 
@@ -36,17 +41,93 @@ struct Signs {
     has_waiters: AtomicBool,
 }
 
+/// Of which keys a failure may be posted: a bit of their hash says. Without this, whoever forgets failures would have to
+/// take in everything just to find none.
+#[derive(Debug)]
+struct Failed([AtomicU64; FAILED_WORDS]);
+
+/// With so many bits, few of the keys that are forgotten beside a full inbox share theirs with one that is in it.
+const FAILED_WORDS: usize = 64;
+
+impl Failed {
+    /// Where the bit of a hash is.
+    fn place(hash: u32) -> (usize, u64) {
+        (hash as usize % FAILED_WORDS, 1 << (hash / 64 % 64))
+    }
+
+    /// The caller has the inbox's lock, so nobody else writes. Relaxed is enough: what matters is a failure that the same
+    /// worker, or one it knows of, posted before.
+    fn note(&self, hash: u32) {
+        let (word, bit) = Self::place(hash);
+        let noted = self.0[word].load(Ordering::Relaxed);
+        self.0[word].store(noted | bit, Ordering::Relaxed);
+    }
+
+    fn may_contain(&self, hash: u32) -> bool {
+        let (word, bit) = Self::place(hash);
+        self.0[word].load(Ordering::Relaxed) & bit != 0
+    }
+
+    fn clear(&self) {
+        self.0.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Mail<K> {
-    posted: VecDeque<Posted<K>>,
+    posted: Vec<Posted<K>>,
+    /// Whether one of them is a failure.
+    has_failed: bool,
     is_closed: bool,
 }
 
 /// An add that waits to be taken in.
 #[derive(Debug)]
 pub(crate) struct Posted<K> {
-    pub(crate) key: K,
+    /// There until the queue takes it; it never does when it knows the key.
+    pub(crate) key: Option<K>,
     pub(crate) hash: u64,
+    pub(crate) wish: Wish,
+}
+
+/// What was swapped out of the inbox and is being taken in.
+#[derive(Debug)]
+pub(crate) struct Arrived<K> {
+    posted: Vec<Posted<K>>,
+    /// So many of them were taken in. All, between steps, unless a key's `Eq` panicked.
+    taken_in: usize,
+}
+
+impl<K> Arrived<K> {
+    pub(crate) const fn new() -> Self {
+        Self { posted: Vec::new(), taken_in: 0 }
+    }
+
+    /// Those that are still to be taken in.
+    pub(crate) fn rest(&self) -> &[Posted<K>] {
+        &self.posted[self.taken_in..]
+    }
+
+    /// The next to be taken in.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<&mut Posted<K>> {
+        let next = self.posted.get_mut(self.taken_in)?;
+        // Counted first: a key that panics is given up, not tried for ever.
+        self.taken_in += 1;
+        Some(next)
+    }
+
+    /// After the last: the keys that were not wanted, to be dropped where no lock is held.
+    pub(crate) fn finish(&mut self) -> Vec<Posted<K>> {
+        debug_assert!(self.rest().is_empty(), "all are taken in");
+        self.taken_in = 0;
+        if self.posted.iter().any(|posted| posted.key.is_some()) {
+            return mem::take(&mut self.posted);
+        }
+        // Nothing to drop, and its room serves the next ones.
+        self.posted.clear();
+        Vec::new()
+    }
 }
 
 /// Where an add may go.
@@ -62,25 +143,36 @@ pub(crate) enum Entry<'a, K> {
 
 /// Room for an add.
 #[derive(Debug)]
-pub(crate) struct Room<'a, K>(MutexGuard<'a, Mail<K>>);
+pub(crate) struct Room<'a, K> {
+    mail: MutexGuard<'a, Mail<K>>,
+    failed: &'a Failed,
+}
 
 impl<K> Room<'_, K> {
-    /// Leaves an add for whoever has the queue's lock next.
+    /// Leaves an add for whoever has the queue's lock next. True when there are enough to be taken in now.
     #[inline]
-    pub(crate) fn post(mut self, add: Posted<K>) {
-        self.0.posted.push_back(add);
+    pub(crate) fn post(mut self, add: Posted<K>) -> bool {
+        if matches!(add.wish, Wish::Retry(_)) {
+            self.failed.note(kept_hash(add.hash));
+            self.mail.has_failed = true;
+        }
+        self.mail.posted.push(add);
+        self.mail.posted.len() >= ENOUGH
     }
 }
 
-/// Enough for the queue's lock to be taken seldom, and few enough to be taken in within some ten microseconds.
-/// (Exploring interleavings needs a full one within reach.)
-const ROOM: usize = if cfg!(shuttle) { 2 } else { 256 };
+/// So many are taken in by the producer that can: many, so that the queue's lock is taken seldom, and few enough to be
+/// done in some ten microseconds. (Exploring interleavings needs both bounds within reach.)
+const ENOUGH: usize = if cfg!(shuttle) { 2 } else { 256 };
+/// So many wait while the queue is busy. A producer that waited for it sooner would be put to sleep too often.
+const ROOM: usize = if cfg!(shuttle) { 3 } else { 2048 };
 
 impl<K> Inbox<K> {
     pub(crate) fn new() -> Self {
         let signs = Signs { is_open: AtomicBool::new(false), has_waiters: AtomicBool::new(false) };
-        let mail = Mail { posted: VecDeque::new(), is_closed: false };
-        Self { signs: OwnLine(signs), mail: OwnLine(Mutex::new(mail)) }
+        let failed = Failed(array::from_fn(|_| AtomicU64::new(0)));
+        let mail = Mail { posted: Vec::new(), has_failed: false, is_closed: false };
+        Self { signs: OwnLine(signs), failed: OwnLine(failed), mail: OwnLine(Mutex::new(mail)) }
     }
 
     /// Whether adds come through here: if not, nothing is posted.
@@ -103,13 +195,13 @@ impl<K> Inbox<K> {
             return Entry::Queue;
         }
         if mail.posted.capacity() == 0 {
-            mail.posted.reserve_exact(ROOM);
+            mail.posted.reserve_exact(ENOUGH);
         }
         self.set_open(true);
-        Entry::Room(Room(mail))
+        Entry::Room(Room { mail, failed: &self.failed.0 })
     }
 
-    /// Has adds come through the inbox from now on. The caller has the queue's lock.
+    /// Has adds come through the inbox from now on.
     #[cold]
     pub(crate) fn open(&self) {
         let _mail = self.mail.0.lock();
@@ -119,13 +211,22 @@ impl<K> Inbox<K> {
     /// Swaps what has been posted for an empty list. The caller has the queue's lock.
     ///
     /// Adds that come one at a time gain nothing from coming through here, unless the line `is_long`.
-    pub(crate) fn take(&self, empty: &mut VecDeque<Posted<K>>, is_long: bool) {
-        debug_assert!(empty.is_empty(), "what was taken before has been taken in");
+    pub(crate) fn take(&self, arrived: &mut Arrived<K>, is_long: bool) {
+        debug_assert!(arrived.posted.is_empty(), "what was taken before has been taken in");
         let mut mail = self.mail.0.lock();
-        mem::swap(&mut mail.posted, empty);
-        if empty.len() <= 1 && !is_long {
+        mem::swap(&mut mail.posted, &mut arrived.posted);
+        if mem::take(&mut mail.has_failed) {
+            self.failed.0.clear();
+        }
+        if arrived.posted.len() <= 1 && !is_long {
             self.set_open(false);
         }
+    }
+
+    /// Whether a failure of the key with this hash may be posted. The caller has the queue's lock.
+    #[inline]
+    pub(crate) fn may_hold_failure(&self, hash: u32) -> bool {
+        self.is_open() && self.failed.0.may_contain(hash)
     }
 
     /// Nothing is posted from now on. The caller has the queue's lock.

@@ -60,8 +60,7 @@
 //! What it does not promise: an order between keys that became due at the same time from different threads; that
 //! every add is seen as a hand-out of its own; that an add which was [posted](Admission::Posted) while the key was
 //! in line merges with it: if the key is handed out just then, it may be handed out once more; anything after the
-//! process ends. It is in memory: after a restart a
-//! controller's first list fills it again.
+//! process ends. It is in memory: after a restart a controller's first list fills it again.
 //!
 //! # Coming from client-go
 //!

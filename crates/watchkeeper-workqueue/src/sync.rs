@@ -1,19 +1,30 @@
 //! The lock and the atomics the queue uses, and their stand-ins when Shuttle explores interleavings.
 
 #[cfg(not(shuttle))]
-pub(crate) use std::sync::atomic::{AtomicBool, Ordering};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 #[cfg(not(shuttle))]
 pub(crate) use parking_lot::{Mutex, MutexGuard};
 
+/// Releases a lock that was held for long: to whoever has been put to sleep over it, if anyone was.
+#[cfg(not(shuttle))]
+#[inline]
+pub(crate) fn unlock_fairly<T>(guard: MutexGuard<'_, T>) {
+    MutexGuard::unlock_fair(guard);
+}
+
 #[cfg(shuttle)]
-pub(crate) use explored::{Mutex, MutexGuard};
+pub(crate) use explored::{Mutex, MutexGuard, unlock_fairly};
 #[cfg(shuttle)]
-pub(crate) use shuttle::sync::atomic::{AtomicBool, Ordering};
+pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 #[cfg(shuttle)]
 mod explored {
     use std::sync::{PoisonError, TryLockError};
+
+    pub(crate) fn unlock_fairly<T>(guard: MutexGuard<'_, T>) {
+        drop(guard);
+    }
 
     pub(crate) type MutexGuard<'a, T> = shuttle::sync::MutexGuard<'a, T>;
 

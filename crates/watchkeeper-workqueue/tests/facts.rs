@@ -568,6 +568,110 @@ fn failures_survive_a_finish_with_an_add_of_the_key_posted() {
 }
 
 #[test]
+fn delays_and_failures_posted_behind_a_long_line_are_what_they_would_have_been() {
+    let clock = ManualClock::new();
+    let limiter = ItemFastSlow::new(Duration::from_millis(1), LONG, 1);
+    let queue: WorkQueue<u32> =
+        WorkQueue::builder("facts").clock(clock.clone()).rate_limiter(limiter).build();
+    (0..MANY).for_each(|key| _ = queue.add(key));
+    assert_eq!(queue.add_after(MANY, LONG), Admission::Posted);
+    assert_eq!(queue.add_after(MANY + 1, LONG), Admission::Posted);
+    assert!(queue.cancel(&(MANY + 1)), "whoever asks is told of it");
+    assert_eq!(queue.add_rate_limited(MANY + 2), Admission::Posted);
+    assert_eq!(queue.add_rate_limited(MANY + 2), Admission::Posted);
+    assert_eq!((queue.num_requeues(&(MANY + 2)), queue.waiting_len()), (2, 2));
+    assert_eq!(std::iter::from_fn(|| queue.try_get().map(Item::forget)).count() as u64, u64::from(MANY));
+    clock.advance(Duration::from_millis(1));
+    assert_eq!(queue.try_get().map(|item| *item.key()), Some(MANY + 2), "the first of its two backoffs");
+    clock.advance(LONG.saturating_sub(Duration::from_millis(2)));
+    assert!(queue.try_get().is_none(), "not early");
+    clock.advance(Duration::from_millis(1));
+    assert_eq!(queue.try_get().map(|item| *item.key()), Some(MANY));
+}
+
+#[test]
+fn a_failure_posted_before_its_key_is_forgotten_is_forgotten_and_the_key_still_comes_back() {
+    let clock = ManualClock::new();
+    let limiter = ItemFastSlow::new(Duration::from_millis(1), LONG, 1);
+    let queue: WorkQueue<u32> =
+        WorkQueue::builder("facts").clock(clock.clone()).rate_limiter(limiter).build();
+    queue.add(0);
+    let held = queue.try_get().unwrap();
+    (1..MANY).for_each(|key| _ = queue.add(key));
+    assert_eq!(queue.add_rate_limited(0), Admission::Posted);
+    held.forget();
+    assert_eq!(queue.num_requeues(&0), 0);
+    assert_eq!(std::iter::from_fn(|| queue.try_get().map(Item::forget)).count() as u64, u64::from(MANY) - 1);
+    clock.advance(Duration::from_millis(1));
+    let again = queue.try_get().expect("the key was added");
+    assert_eq!((*again.key(), again.failures()), (0, 0));
+}
+
+#[tokio::test]
+async fn a_posted_delay_that_ran_out_in_the_meantime_is_handed_out_with_the_line() {
+    let clock = ManualClock::new();
+    let queue: WorkQueue<u32> = WorkQueue::builder("facts").clock(clock.clone()).build();
+    (0..MANY).for_each(|key| _ = queue.add(key));
+    assert_eq!(queue.add_after(MANY, Duration::from_millis(1)), Admission::Posted);
+    clock.advance(Duration::from_millis(1));
+    for key in 0..=MANY {
+        assert_eq!(queue.get().await.map(|item| *item.key()), Some(key));
+    }
+}
+
+#[test]
+fn a_posted_delay_that_ran_out_in_the_meantime_is_in_line_for_whoever_asks() {
+    let clock = ManualClock::new();
+    let queue: WorkQueue<u32> = WorkQueue::builder("facts").clock(clock.clone()).build();
+    (0..MANY).for_each(|key| _ = queue.add(key));
+    assert_eq!(queue.add_after(MANY, Duration::from_millis(1)), Admission::Posted);
+    clock.advance(Duration::from_millis(1));
+    assert_eq!(queue.len() as u64, u64::from(MANY) + 1);
+}
+
+#[test]
+fn a_posted_retry_is_refused_once_the_queue_is_shut_down_and_returned_if_it_was_before() {
+    let clock = ManualClock::new();
+    let queue: WorkQueue<u32> = WorkQueue::builder("facts").clock(clock.clone()).build();
+    (0..MANY).for_each(|key| _ = queue.add(key));
+    assert_eq!(queue.add_after(MANY, LONG), Admission::Posted);
+    assert_eq!(queue.shutdown(), [MANY]);
+    assert_eq!(queue.add_after(MANY, LONG), Admission::Refused);
+    assert_eq!(queue.add_rate_limited(MANY), Admission::Refused);
+}
+
+/// A key that cannot be compared.
+#[derive(Clone, Debug)]
+struct Touchy(u32, bool);
+
+impl std::hash::Hash for Touchy {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+impl PartialEq for Touchy {
+    fn eq(&self, other: &Self) -> bool {
+        assert!(!self.1 && !other.1, "touched");
+        self.0 == other.0
+    }
+}
+
+impl Eq for Touchy {}
+
+#[test]
+fn a_posted_key_that_panics_when_compared_takes_no_other_with_it() {
+    let queue: WorkQueue<Touchy> = WorkQueue::new("facts");
+    (0..MANY).for_each(|key| _ = queue.add(Touchy(key, false)));
+    for key in [Touchy(MANY, false), Touchy(0, true), Touchy(MANY + 1, false)] {
+        assert_eq!(queue.add(key), Admission::Posted);
+    }
+    let asked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| queue.len()));
+    assert!(asked.is_err(), "it is compared with the one in line");
+    assert_eq!(queue.len() as u64, u64::from(MANY) + 2);
+}
+
+#[test]
 fn a_limiter_that_never_delays_costs_no_clock_and_still_counts() {
     let limiter = ItemExponential::new(Duration::ZERO, Duration::from_secs(1));
     let queue = WorkQueue::builder("facts").clock(NoClock).rate_limiter(limiter).build();
@@ -576,6 +680,17 @@ fn a_limiter_that_never_delays_costs_no_clock_and_still_counts() {
     assert_eq!(item.failures(), 1);
     assert_eq!(item.retry(), Admission::Queued);
     assert_eq!(queue.num_requeues(&"a"), 2);
+}
+
+#[test]
+fn a_limiter_that_never_delays_costs_no_clock_behind_a_long_line_either() {
+    let limiter = ItemExponential::new(Duration::ZERO, Duration::from_secs(1));
+    let queue: WorkQueue<u32> = WorkQueue::builder("facts").clock(NoClock).rate_limiter(limiter).build();
+    (0..MANY).for_each(|key| _ = queue.add_rate_limited(key));
+    assert_eq!(queue.add_rate_limited(0), Admission::Posted);
+    assert_eq!((queue.num_requeues(&0), queue.len() as u64), (2, u64::from(MANY)));
+    let item = queue.try_get().unwrap();
+    assert_eq!((*item.key(), item.failures()), (0, 2));
 }
 
 /// A clock nobody may read.

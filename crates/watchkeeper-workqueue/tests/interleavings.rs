@@ -381,3 +381,94 @@ fn an_add_during_the_work_on_a_key_is_not_lost_whenever_it_is_taken_in() {
         }
     });
 }
+
+#[test]
+fn a_delay_posted_while_the_worker_goes_to_sleep_has_it_watch_the_clock() {
+    explore(|| {
+        let clock = ManualClock::new();
+        let queue = queue(&clock);
+        let onlooker = onlooker(&queue);
+        let worker = {
+            let queue = queue.clone();
+            future::spawn(async move {
+                let mut keys = Vec::new();
+                while keys.len() < 2 {
+                    keys.extend(queue.get().await.map(|item| *item.key()));
+                }
+                keys
+            })
+        };
+        let producers = [0, 1].map(|key| {
+            let queue = queue.clone();
+            thread::spawn(move || assert_ne!(queue.add_after(key, STEP), Admission::Refused))
+        });
+        producers.into_iter().for_each(|producer| producer.join().unwrap());
+        clock.advance(STEP);
+        let mut keys = future::block_on(worker).unwrap();
+        keys.sort_unstable();
+        assert_eq!(keys, [0, 1]);
+        onlooker.join().unwrap();
+    });
+}
+
+#[test]
+fn every_failure_counts_however_it_comes_in() {
+    explore(|| {
+        let queue = queue(&ManualClock::new());
+        let failing = [0, 1].map(|_| {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    assert_ne!(queue.add_rate_limited(0), Admission::Refused);
+                }
+                assert!(queue.num_requeues(&0) >= 2, "at least one's own");
+            })
+        });
+        let onlooker = onlooker(&queue);
+        failing.into_iter().for_each(|failing| failing.join().unwrap());
+        onlooker.join().unwrap();
+        assert_eq!((queue.num_requeues(&0), queue.waiting_len()), (4, 1));
+    });
+}
+
+#[test]
+fn keys_are_finished_while_others_are_posted_and_nothing_is_left_behind() {
+    explore(|| {
+        let clock = ManualClock::new();
+        let queue = queue(&clock);
+        // A delay, so that finishing goes on beside one.
+        queue.add_after(9, STEP * 100);
+        (0..3).for_each(|key| _ = queue.add(key));
+        let producer = {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                assert_ne!(queue.add(0), Admission::Refused);
+                assert_ne!(queue.add_after(4, STEP), Admission::Refused);
+                assert_ne!(queue.add(5), Admission::Refused);
+            })
+        };
+        let worker = {
+            let queue = queue.clone();
+            future::spawn(async move {
+                let mut keys = Vec::new();
+                while let Some(item) = queue.get().await {
+                    keys.push(*item.key());
+                    item.forget();
+                }
+                keys
+            })
+        };
+        producer.join().unwrap();
+        clock.advance(STEP);
+        // What is due by now is handed out; what is not is returned.
+        while queue.waiting_len() > 1 {
+            thread::yield_now();
+        }
+        assert_eq!(queue.shutdown(), [9]);
+        let mut keys = future::block_on(worker).unwrap();
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys, [0, 1, 2, 4, 5]);
+        assert_eq!((queue.len(), queue.processing_len(), queue.waiting_len()), (0, 0, 0));
+    });
+}

@@ -82,7 +82,7 @@ pub(super) fn lateness(load: Load) -> Result<Measurement, RunFailure> {
         }
         let mut adding = JoinSet::new();
         let (queue, schedule) = (queue.clone(), Arc::clone(&schedule));
-        adding.spawn(async move { produce(&queue, &schedule, &keys) });
+        adding.spawn(async move { produce(&queue, &schedule, &keys).await });
         adding.join_all().await;
         working.join_all().await.into_iter().collect()
     });
@@ -103,12 +103,16 @@ pub(super) fn lateness(load: Load) -> Result<Measurement, RunFailure> {
 
 /// The due time is read before the call, so it is at or before the queue's own: a delivery ahead of it is early beyond
 /// doubt, and lateness includes the cost of the call.
-fn produce(queue: &WorkQueue<Key>, schedule: &Schedule, keys: &[Key]) {
+///
+/// It gives way now and then, as every task does that takes what it adds from a stream: a worker it wakes is put next in
+/// line on its own thread, and would have to wait for the last of all keys.
+async fn produce(queue: &WorkQueue<Key>, schedule: &Schedule, keys: &[Key]) {
     for ((index, key), due_ns) in (0..).zip(keys).zip(&schedule.due_ns) {
         let delay = load::spread(index, WINDOW);
         let delay_ns = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
         due_ns.store(schedule.now_ns().saturating_add(delay_ns), Ordering::Relaxed);
         queue.add_after(key.clone(), delay);
+        tokio::task::coop::consume_budget().await;
     }
 }
 

@@ -27,11 +27,12 @@ use crate::{
 
 /// Works until it is asked to stop.
 pub(super) async fn work<K: Object, R: Reconciler<K>>(shared: &Shared<K, R>, signals: &Arc<Signals>) {
-    loop {
+    // Waiting for the end takes a lock, so that is done only where there is nothing else to do.
+    while !signals.stop.is_cancelled() {
         let item = tokio::select! {
             biased;
-            () = signals.stop.cancelled() => return,
             item = shared.queue.get() => item,
+            () = signals.stop.cancelled() => return,
         };
         let Some(item) = item else { return };
         // What is caught here is not the reconcile's, which is caught closer by: a hook's, or of something dropped.

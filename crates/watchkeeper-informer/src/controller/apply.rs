@@ -7,7 +7,7 @@ use tracing::error;
 use crate::{
     Applied, Change, Object, ResourceVersion, Store, StoreError,
     delta_fifo::{Deltas, Popped},
-    key::KeyRef,
+    key_ref::KeyRef,
     reflector::VersionOrder,
     store::PreparedChanges,
     sync::Mutex,

@@ -119,8 +119,9 @@ impl<K: Object> Controller<K> {
     /// When the cache refused a change.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) -> Result<(), StoreError> {
         let Self { name, parts, process, batch_keys } = self;
-        let fifos: Vec<DeltaFifo<K>> = parts.iter().map(|part| part.fifo.clone()).collect();
-        let _closing = CloseOnDrop(fifos.clone());
+        let resynced =
+            Resynced(parts.iter().map(|part| (part.fifo.clone(), part.reflector.monitor())).collect());
+        let _closing = CloseOnDrop(parts.iter().map(|part| part.fifo.clone()).collect());
         let is_empty = parts.is_empty();
         let mut running: FuturesUnordered<_> = parts
             .into_iter()
@@ -138,27 +139,33 @@ impl<K: Object> Controller<K> {
             biased;
             () = stop => Ok(()),
             result = all => result.inspect_err(|error| error!(informer = &*name, %error, "stopped")),
-            () = resync(&fifos, &*process) => Ok(()),
+            () = resynced.whenever(&*process) => Ok(()),
         }
     }
 }
 
-/// Puts everything in line again whenever somebody wants to hear of it.
-async fn resync<K: Object>(fifos: &[DeltaFifo<K>], process: &dyn Process<K>) {
-    let period = process.resync_check_period();
-    if period.is_zero() {
-        return pending().await;
-    }
-    for fifo in fifos {
-        if fifo.synced().await.is_err() {
+/// What is put in line again, and where that is counted.
+struct Resynced<K>(Vec<(DeltaFifo<K>, Monitor)>);
+
+impl<K: Object> Resynced<K> {
+    /// Puts everything in line again whenever somebody wants to hear of it.
+    async fn whenever(&self, process: &dyn Process<K>) {
+        let period = process.resync_check_period();
+        if period.is_zero() {
             return pending().await;
         }
-    }
-    loop {
-        tokio::time::sleep(period).await;
-        if process.is_resync_due() {
-            // One that is closed has nobody behind it to be told.
-            let _ = fifos.iter().try_for_each(DeltaFifo::resync);
+        for (fifo, _) in &self.0 {
+            if fifo.synced().await.is_err() {
+                return pending().await;
+            }
+        }
+        loop {
+            tokio::time::sleep(period).await;
+            if process.is_resync_due() {
+                // One that is closed has nobody behind it to be told.
+                let open = self.0.iter().take_while(|(fifo, _)| fifo.resync().is_ok());
+                open.for_each(|(_, monitor)| monitor.resynced());
+            }
         }
     }
 }

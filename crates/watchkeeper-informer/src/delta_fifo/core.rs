@@ -178,7 +178,7 @@ impl<K: Resource + 'static> Core<K> {
         let in_flight = self.in_flight_keys();
         let mut quiet = Vec::new();
         known.visit_keys(&mut |key| {
-            let key_ref = KeyRef::parse(key);
+            let key_ref = KeyRef::split(key);
             if !in_flight.contains(&key_ref) && !self.queue.contains(key_ref) {
                 quiet.extend(known.get(key));
             }
@@ -266,7 +266,7 @@ impl<K: Resource + 'static> Core<K> {
             .map(|newest| Arc::clone(&newest.object))
             .collect();
         known.visit_keys(&mut |key| {
-            let key_ref = KeyRef::parse(key);
+            let key_ref = KeyRef::split(key);
             let is_in_hand = in_flight.contains(&key_ref) || self.queue.contains(key_ref);
             if !listed.contains(&key_ref) && !is_in_hand {
                 gone.extend(known.get(key));
@@ -299,7 +299,7 @@ impl<K: Resource + 'static> Core<K> {
 
     /// The object as it was last, unless it is gone.
     fn last_state(&mut self, key: &str, known: &dyn KnownObjects<K>) -> Option<Arc<K>> {
-        let key_ref = KeyRef::parse(key);
+        let key_ref = KeyRef::split(key);
         let newest = match self.queue.get_mut(key_ref) {
             Some(deltas) => Some(deltas.newest().clone()),
             None => self.in_flight_newest(key_ref).cloned(),

@@ -185,6 +185,11 @@ impl Monitor {
         self.shared.has_synced()
     }
 
+    /// Notes that everything was put in line again.
+    pub(crate) fn resynced(&self) {
+        self.shared.counters.resynced();
+    }
+
     /// The counters.
     pub fn counters(&self) -> CountersSnapshot {
         let quarantined = self.shared.quarantine.lock().len();

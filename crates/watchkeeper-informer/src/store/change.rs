@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use super::{definition::Definition, values::Values};
-use crate::{KeyError, Object, ObjectKey, ResourceVersion, key::KeyRef};
+use crate::{KeyError, Object, ObjectKey, ResourceVersion, key_ref::KeyRef};
 
 /// One change of a [`Store`](super::Store), for [`apply`](super::Store::apply).
 pub struct Change<K>(pub(super) Asked<K>);

@@ -10,7 +10,7 @@ use super::{
     sync::Mutex,
     values::{IndexValues, Values},
 };
-use crate::{Object, key::KeyRef};
+use crate::{Object, key_ref::KeyRef};
 
 type IndexFunction<K> = Box<dyn Fn(&K) -> Result<Values, String> + Send + Sync>;
 

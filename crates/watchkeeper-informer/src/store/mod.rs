@@ -37,7 +37,7 @@ use self::{
     definition::Definition,
     shared::Shared,
 };
-use crate::{Object, ObjectKey, ResourceVersion, key::KeyRef};
+use crate::{Object, ObjectKey, ResourceVersion, key_ref::KeyRef};
 
 /// The name of the index every store has: namespaced objects by their namespace.
 pub const NAMESPACE_INDEX: &str = "namespace";

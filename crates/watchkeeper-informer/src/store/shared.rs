@@ -11,7 +11,7 @@ use super::{
     state::State,
     sync::{Mutex, MutexGuard, RwLock},
 };
-use crate::{Object, ObjectKey, ResourceVersion, key::KeyRef};
+use crate::{Object, ObjectKey, ResourceVersion, key_ref::KeyRef};
 
 /// Up to this many changes are made in place; more of them would keep readers waiting and are made on a copy.
 const FEW_CHANGES: usize = 64;

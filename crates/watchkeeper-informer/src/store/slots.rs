@@ -3,7 +3,7 @@
 use std::{array, sync::Arc};
 
 use super::{pages::Pages, stored::Stored};
-use crate::key::KeyRef;
+use crate::key_ref::KeyRef;
 
 /// Slots a page holds. Copying a page counts a reference in each of its objects, most of them out of the cache and some in
 /// use on another processor: that is what a write pays after a snapshot, and why pages are small.

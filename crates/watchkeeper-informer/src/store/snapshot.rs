@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use super::{error::IndexError, slot_set::SlotSet, state::State, stored::Stored};
-use crate::{Object, ObjectKey, ResourceVersion, key::KeyRef};
+use crate::{Object, ObjectKey, ResourceVersion, key_ref::KeyRef};
 
 /// The contents of a [`Store`](super::Store) at one moment: objects, indexes, and the version they are all true for.
 ///

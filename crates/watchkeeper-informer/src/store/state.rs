@@ -15,7 +15,7 @@ use super::{
     table::{Table, hash_of},
     values::Values,
 };
-use crate::{Object, ObjectKey, ResourceVersion, key::KeyRef};
+use crate::{Object, ObjectKey, ResourceVersion, key_ref::KeyRef};
 
 /// Objects that are announced together before they are loaded: as many as leave room in the nearest cache.
 const LOADED_AT_ONCE: usize = 64;

@@ -165,6 +165,7 @@ async fn each_handler_is_resynced_at_its_own_time_and_the_server_is_not_asked() 
     tokio::time::sleep(Duration::from_millis(8_500)).await;
     let resyncs = |heard: &Heard| heard.all().iter().filter(|event| *event == "sync a@3").count();
     assert_eq!([&never, &two, &three].map(resyncs), [0, 4, 2]);
+    assert_eq!(informer.monitors()[0].1.counters().resyncs, 4, "those of four seconds fall on those of two");
     assert_eq!(source.requests().len(), 2);
 }
 

@@ -100,9 +100,16 @@ impl Add {
     pub(crate) const PLAIN: Self =
         Self { wish: Wish::Pending(Pending::Now), priority: Priority::NORMAL, cause: None };
 
+    /// One that says nothing but when.
     #[inline]
-    pub(super) fn is_plain(&self) -> bool {
-        self.wish == Self::PLAIN.wish && self.priority == Self::PLAIN.priority && self.cause.is_none()
+    pub(crate) fn simple(wish: Wish) -> Self {
+        Self { wish, ..Self::PLAIN }
+    }
+
+    /// Whether its wish is all it says.
+    #[inline]
+    pub(crate) fn is_simple(&self) -> bool {
+        self.priority == Self::PLAIN.priority && self.cause.is_none()
     }
 
     pub(super) fn is_failure(&self) -> bool {

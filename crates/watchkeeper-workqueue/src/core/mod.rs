@@ -29,6 +29,7 @@ use foldhash::fast::RandomState;
 
 pub(crate) use self::{
     calls::{Add, Backoff, Finished, Offered, Pending, Popped, Token, Verdict, Wish},
+    slots::kept_hash,
     times::{Durations, RunningNanos},
 };
 use self::{
@@ -99,6 +100,17 @@ impl<K: Eq + Clone> Core<K> {
         self.times.is_some() || self.delays.len() > 0
     }
 
+    /// True when what such an add comes to depends on what time it is.
+    pub(crate) fn needs_time_for(&self, wish: Wish) -> bool {
+        match wish {
+            Wish::Pending(Pending::Now | Pending::Immediate) => false,
+            Wish::Retry(Backoff::Since(_)) => self.schedule.iter().any(|&delay| delay > 0),
+            Wish::Pending(Pending::Scheduled(_) | Pending::Backoff(_)) | Wish::Retry(Backoff::Until(_)) => {
+                true
+            }
+        }
+    }
+
     /// True when nothing but adding and taking goes on: no delay to watch, no end to announce, nobody to report to.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
@@ -132,9 +144,6 @@ impl<K: Eq + Clone> Core<K> {
 
     /// Adds a key. Takes it from its owner when it is new to the queue.
     pub(crate) fn add(&mut self, hash: u64, offered: &mut impl Offered<K>, add: Add, now: u64) -> Admission {
-        if add.is_plain() && self.is_plain() {
-            return self.add_plain(hash, offered);
-        }
         if self.is_shut_down {
             return Admission::Refused;
         }
@@ -247,20 +256,25 @@ impl<K: Eq + Clone> Core<K> {
         })
     }
 
-    /// Ends the work on a key that leaves the queue with nothing to remember, in a queue that [is plain](Self::is_plain).
-    /// `None`, and nothing happens, in every other case.
+    /// Ends the work on a key that leaves the queue with nothing to remember, when nobody has to hear of it: no metrics,
+    /// nobody who waits for the end. `None`, and nothing happens, in every other case.
     ///
     /// Adds of the key that are posted and not yet taken in may come after it as well as before: they find the
-    /// key gone and bring it back, just as they would have had it come back.
+    /// key gone and bring it back, just as they would have had it come back. Not so a failure that is to be forgotten:
+    /// `is_posted` says whether there may be one of a key with this hash.
     #[inline(always)]
-    pub(crate) fn leave(&mut self, token: Token, verdict: Verdict) -> Option<K> {
-        debug_assert!(self.is_plain(), "what else there is to see to is not seen to here");
-        if !self.is_current(token) {
+    pub(crate) fn leave(
+        &mut self,
+        token: Token,
+        verdict: Verdict,
+        is_posted: impl FnOnce(u32) -> bool,
+    ) -> Option<K> {
+        if self.times.is_some() || self.may_end() || !self.is_current(token) {
             return None;
         }
         let slot = &self.slots[token.slot];
         let has_nothing_to_remember = match verdict {
-            Verdict::Forget => true,
+            Verdict::Forget => !is_posted(slot.hash),
             Verdict::Done => slot.failures == 0,
             Verdict::Retry(_) | Verdict::RequeueAt(_) | Verdict::PutBack(_) => false,
         };

@@ -40,7 +40,7 @@ pub(crate) enum State {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slot {
     /// Saves hashing the key again when it leaves, or when the table grows.
-    hash: u32,
+    pub(crate) hash: u32,
     pub(crate) link: u32,
     /// Failures since the last success; saturates, long after every backoff has reached its maximum.
     pub(crate) failures: u16,
@@ -106,7 +106,7 @@ impl<K: Eq> Slots<K> {
 
     #[inline(always)]
     pub(crate) fn find(&self, hash: u64, key: &K) -> Option<SlotId> {
-        self.table.find(fold(hash), |id| self.key(id) == Some(key))
+        self.table.find(kept_hash(hash), |id| self.key(id) == Some(key))
     }
 
     /// Gives `key`, which must not be present, a slot; the caller puts it where it belongs, in line or elsewhere. `None`
@@ -119,7 +119,7 @@ impl<K: Eq> Slots<K> {
         if self.first_free == NO_SLOT {
             self.add_chunk()?;
         }
-        let (id, hash) = (self.first_free, fold(hash));
+        let (id, hash) = (self.first_free, kept_hash(hash));
         let (chunk, place) = place(id);
         let slot = &mut self.chunks[chunk][place];
         self.first_free = slot.link;
@@ -150,7 +150,7 @@ impl<K: Eq> Slots<K> {
     /// Gets ready to look for these hashes soon.
     pub(crate) fn fetch(&self, hashes: impl Iterator<Item = u64>) {
         if self.table.is_large() {
-            self.table.fetch(hashes.map(fold));
+            self.table.fetch(hashes.map(kept_hash));
         }
     }
 
@@ -216,9 +216,11 @@ impl<K: Eq> Slots<K> {
     #[cold]
     fn grow_table(&mut self) {
         self.free_leaving();
-        let numbered = self.chunks.iter().flat_map(|chunk| chunk.iter()).zip(0..);
-        let live = numbered.filter(|(slot, _)| slot.state != State::Free).map(|(slot, id)| (slot.hash, id));
-        self.table.grow(live);
+        let chunks = &self.chunks;
+        self.table.grow(|id| {
+            let (chunk, place) = place(id);
+            chunks[chunk][place].hash
+        });
     }
 }
 
@@ -230,7 +232,7 @@ fn place(id: SlotId) -> (usize, usize) {
 
 /// The half of a hash that is kept: the upper one, in which foldhash mixes best.
 #[inline]
-fn fold(hash: u64) -> u32 {
+pub(crate) fn kept_hash(hash: u64) -> u32 {
     (hash >> 32) as u32
 }
 

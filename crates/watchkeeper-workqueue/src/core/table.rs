@@ -5,7 +5,7 @@
     reason = "the path of every key: a fifth fewer instructions than with calls"
 )]
 
-use std::hint;
+use std::{hint, mem};
 
 use super::slots::SlotId;
 
@@ -21,6 +21,8 @@ use super::slots::SlotId;
 pub(super) struct Table {
     /// A power of two of them, or none.
     buckets: Vec<Bucket>,
+    /// So many upper bits of a hash say which bucket. Those that follow are in the entry.
+    bits: u32,
     /// The bits of an entry that are the slot's number; the others are the hash's.
     number: u32,
 }
@@ -62,7 +64,7 @@ impl Bucket {
 
 impl Table {
     pub(super) const fn new() -> Self {
-        Self { buckets: Vec::new(), number: 0 }
+        Self { buckets: Vec::new(), bits: 0, number: 0 }
     }
 
     /// Whether this many keys are all the table should hold.
@@ -77,15 +79,31 @@ impl Table {
         self.buckets.len() > LARGE
     }
 
-    /// Makes room for twice as many keys, and takes in these.
+    /// Makes room for twice as many keys.
+    ///
+    /// The keys of a bucket go to the two that take its place, side by side, and which of them is for the first bit of the
+    /// hash that an entry carries: from the first bucket to the last, nothing else is read. Only for keys that may have been
+    /// sent on, and in tables of so many buckets that entries carry no bits, `hash_of` is asked.
     #[cold]
-    pub(super) fn grow(&mut self, keys: impl Iterator<Item = (u32, SlotId)>) {
+    pub(super) fn grow(&mut self, hash_of: impl Fn(SlotId) -> u32) {
         let count = (self.buckets.len() * 2).max(1);
         // However many buckets: slots are numbered by 32 bits.
-        self.number = u32::try_from(count * NUMBERS - 1).unwrap_or(u32::MAX);
-        self.buckets.clear();
-        self.buckets.resize(count, Bucket::EMPTY);
-        keys.for_each(|(hash, slot)| self.insert(hash, slot));
+        let number = u32::try_from(count * NUMBERS - 1).unwrap_or(u32::MAX);
+        let old = Self { buckets: mem::replace(&mut self.buckets, vec![Bucket::EMPTY; count]), ..*self };
+        (self.bits, self.number) = (count.trailing_zeros(), number);
+        let mut may_be_sent_on = old.buckets.last().is_some_and(|last| last.0[SENT_ON] > 0);
+        for (bucket, place) in old.buckets.iter().zip(0..) {
+            for entry in &bucket.0[..bucket.0[USED] as usize] {
+                let slot = entry & old.number;
+                if may_be_sent_on || old.number == u32::MAX {
+                    self.insert(hash_of(slot), slot);
+                } else {
+                    let goes_second = entry >> (u32::BITS - 1);
+                    self.insert_at(2 * place + goes_second as usize, (entry << 1) & !number | slot);
+                }
+            }
+            may_be_sent_on = bucket.0[SENT_ON] > 0;
+        }
     }
 
     /// The slot of a key with this hash for which `is_it` says so.
@@ -94,7 +112,7 @@ impl Table {
         let mut place = self.place(hash);
         loop {
             let bucket = self.buckets.get(place)?;
-            let mut equal = bucket.equal(hash, !self.number);
+            let mut equal = bucket.equal(hash << self.bits, !self.number);
             while equal != 0 {
                 let slot = bucket.0[equal.trailing_zeros() as usize & WORD] & self.number;
                 if is_it(slot) {
@@ -124,12 +142,16 @@ impl Table {
     #[inline(always)]
     pub(super) fn insert(&mut self, hash: u32, slot: SlotId) {
         debug_assert!(slot <= self.number, "numbers of slots fit their part of an entry");
-        let mut place = self.place(hash);
+        self.insert_at(self.place(hash), self.entry(hash, slot));
+    }
+
+    #[inline(always)]
+    fn insert_at(&mut self, mut place: usize, entry: u32) {
         loop {
             let bucket = &mut self.buckets[place];
             let used = bucket.0[USED] as usize;
             if used < ENTRIES {
-                bucket.0[used] = hash & !self.number | slot;
+                bucket.0[used] = entry;
                 bucket.0[USED] += 1;
                 return;
             }
@@ -141,7 +163,7 @@ impl Table {
     /// Takes out a key that is in the table.
     #[inline(always)]
     pub(super) fn remove(&mut self, hash: u32, slot: SlotId) {
-        let entry = hash & !self.number | slot;
+        let entry = self.entry(hash, slot);
         let mut place = self.place(hash);
         loop {
             let bucket = &mut self.buckets[place];
@@ -160,7 +182,12 @@ impl Table {
 
     #[inline(always)]
     fn place(&self, hash: u32) -> usize {
-        hash as usize & self.buckets.len().wrapping_sub(1)
+        hash.unbounded_shr(u32::BITS - self.bits) as usize
+    }
+
+    #[inline(always)]
+    fn entry(&self, hash: u32, slot: SlotId) -> u32 {
+        (hash << self.bits) & !self.number | slot
     }
 
     #[inline(always)]
@@ -193,7 +220,7 @@ mod tests {
                 if adds && !expected.contains_key(&key) {
                     // The numbers of slots are those of the keys, so there is room for all of them from the start.
                     while table.is_full(150) {
-                        table.grow(expected.keys().map(|&key| (hash(key), key)));
+                        table.grow(hash);
                     }
                     table.insert(hash(key), key);
                     expected.insert(key, key);

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use super::{BackoffSource, Key, WorkQueue, nanos};
+use super::{BackoffSource, Inner, Key, WorkQueue, nanos};
 use crate::{
     AddOptions, Admission, Cause, Priority,
     core::{Add, Backoff, Offered, Pending, Wish},
     inbox::{Entry, Posted},
     options::When,
+    sync::MutexGuard,
 };
 
 impl<K: Key> WorkQueue<K> {
@@ -90,7 +91,33 @@ impl<K: Key> WorkQueue<K> {
         let Some(hash) = offered.key().map(|key| self.hash(key)) else {
             return Admission::Refused;
         };
-        self.operate(now, |core, now| core.add(hash, &mut offered, add, now))
+        if !add.is_simple() {
+            return self.operate(now, |core, now| core.add(hash, &mut offered, add, now));
+        }
+        // While others post, an add that went straight to the queue would overtake them.
+        if !self.shared.inbox.is_open()
+            && let Some(inner) = self.shared.state.0.try_lock()
+        {
+            return self.add_locked(inner, hash, &mut offered, add, now);
+        }
+        self.insert_busy(hash, offered, add.wish, now)
+    }
+
+    fn add_locked<'q>(
+        &'q self,
+        inner: MutexGuard<'q, Inner<K>>,
+        hash: u64,
+        offered: &mut impl Offered<K>,
+        add: Add,
+        now: Option<u64>,
+    ) -> Admission {
+        self.operate_locked(inner, now, |core, now| {
+            let admission = core.add(hash, offered, add, now);
+            if core.has_long_line() {
+                self.shared.inbox.open();
+            }
+            admission
+        })
     }
 
     /// [`insert`](Self::insert) of a plain add: to the queue if that is free, else to its inbox.
@@ -99,13 +126,11 @@ impl<K: Key> WorkQueue<K> {
         let Some(hash) = offered.key().map(|key| self.hash(key)) else {
             return Admission::Refused;
         };
-        // While others post, an add that went straight to the queue would overtake them.
         if !self.shared.inbox.is_open()
             && let Some(mut inner) = self.shared.state.0.try_lock()
         {
             if !inner.is_quiet() {
-                return self
-                    .operate_locked(inner, None, |core, now| core.add(hash, &mut offered, Add::PLAIN, now));
+                return self.add_locked(inner, hash, &mut offered, Add::PLAIN, None);
             }
             let admission = inner.core.add_plain(hash, &mut offered);
             if inner.core.has_long_line() {
@@ -113,25 +138,33 @@ impl<K: Key> WorkQueue<K> {
             }
             return admission;
         }
-        self.insert_busy(hash, offered)
+        self.insert_busy(hash, offered, Add::PLAIN.wish, None)
     }
 
+    /// [`insert`](Self::insert) of a simple add to a queue that is busy, or whose line is long.
     #[inline(never)]
-    fn insert_busy(&self, hash: u64, mut offered: impl Offered<K>) -> Admission {
+    fn insert_busy(
+        &self,
+        hash: u64,
+        mut offered: impl Offered<K>,
+        wish: Wish,
+        now: Option<u64>,
+    ) -> Admission {
         // Metrics are told how long a key was in line, from its add on: those queues wait for the lock.
         let entry = if self.shared.metrics.is_none() { self.shared.inbox.enter() } else { Entry::Queue };
         match entry {
             Entry::Room(room) => {
-                let Some(key) = offered.take() else {
-                    return Admission::Refused;
-                };
-                room.post(Posted { key, hash });
+                let are_enough = room.post(Posted { key: offered.take(), hash, wish });
                 if self.shared.inbox.has_waiters() {
                     self.operate(None, |_, _| ());
+                } else if are_enough && let Some(inner) = self.shared.state.0.try_lock() {
+                    self.operate_locked(inner, None, |_, _| ());
                 }
                 Admission::Posted
             }
-            Entry::Queue => self.operate(None, |core, now| core.add(hash, &mut offered, Add::PLAIN, now)),
+            Entry::Queue => {
+                self.add_locked(self.shared.state.0.lock(), hash, &mut offered, Add::simple(wish), now)
+            }
             Entry::Closed => Admission::Refused,
         }
     }

@@ -4,7 +4,6 @@ mod adding;
 mod taking;
 
 use std::{
-    collections::VecDeque,
     fmt,
     hash::{BuildHasher, Hash},
     sync::{Arc, Weak},
@@ -18,9 +17,9 @@ use crate::{
     Admission, Drained, Metrics, Running, RunningWork, WorkQueueBuilder,
     clock::{Clock, Sleep},
     core::{Add, Core, Durations},
-    inbox::{Inbox, OwnLine, Posted},
+    inbox::{Arrived, Inbox, OwnLine, Posted},
     limiter::RateLimiter,
-    sync::{Mutex, MutexGuard},
+    sync::{Mutex, MutexGuard, unlock_fairly},
     waiters::{Waiters, Wakes},
 };
 
@@ -66,9 +65,21 @@ struct Inner<K> {
     core: Core<K>,
     waiters: Waiters,
     drains: Vec<Waker>,
-    /// What was swapped out of the inbox and is being taken in. Empty between steps, unless a key's `Eq` panicked.
-    arrived: VecDeque<Posted<K>>,
+    arrived: Arrived<K>,
 }
+
+/// What taking in the inbox came to.
+struct TakenIn<K> {
+    /// The time, if it matters.
+    now: u64,
+    /// So many were taken in that others have waited long for the lock.
+    many: bool,
+    /// The adds whose keys were known, to be dropped where no lock is held.
+    merged: Vec<Posted<K>>,
+}
+
+/// As many adds are taken in within a few microseconds.
+const MANY: usize = 64;
 
 /// What the metrics are told once the lock is released.
 struct Report {
@@ -104,7 +115,7 @@ impl<K: Key> WorkQueue<K> {
             |delays| BackoffSource::Schedule { is_zero: delays.iter().all(|&delay| delay == 0) },
         );
         let core = Core::new(patience, metrics.is_some(), schedule.unwrap_or_default());
-        let inner = Inner { core, waiters: Waiters::default(), drains: Vec::new(), arrived: VecDeque::new() };
+        let inner = Inner { core, waiters: Waiters::default(), drains: Vec::new(), arrived: Arrived::new() };
         let (state, inbox) = (OwnLine(Mutex::new(inner)), Inbox::new());
         let shared = Arc::new(Shared { name, state, inbox, hasher, clock, backoff, metrics });
         if let Some(metrics) = &shared.metrics {
@@ -229,9 +240,9 @@ impl<K: Key> WorkQueue<K> {
     }
 
     #[inline]
-    fn operate_locked<R>(
-        &self,
-        mut inner: MutexGuard<'_, Inner<K>>,
+    fn operate_locked<'q, R>(
+        &'q self,
+        mut inner: MutexGuard<'q, Inner<K>>,
         now: Option<u64>,
         step: impl FnOnce(&mut Core<K>, u64) -> R,
     ) -> R {
@@ -242,46 +253,51 @@ impl<K: Key> WorkQueue<K> {
             return result;
         }
         let queued_before = inner.core.queued();
-        let now = now.unwrap_or_else(|| self.now_if_needed(&inner.core));
-        let merged = self.take_in(&mut inner, now);
+        let TakenIn { now, many, merged } = self.take_in(&mut inner, now);
         inner.core.promote(now);
         let result = step(&mut inner.core, now);
         let newly_queued = inner.core.queued().saturating_sub(queued_before);
-        self.release(inner, newly_queued);
+        self.release(inner, newly_queued, if many { unlock_fairly } else { drop });
         drop(merged);
         result
     }
 
-    /// Adds what was posted to the inbox. Returns the keys that were known, to be dropped where no lock is held.
-    fn take_in(&self, inner: &mut Inner<K>, now: u64) -> Vec<K> {
-        let mut merged = Vec::new();
-        if !self.shared.inbox.is_open() {
-            return merged;
+    /// Adds what was posted to the inbox.
+    fn take_in(&self, inner: &mut Inner<K>, now: Option<u64>) -> TakenIn<K> {
+        let Inner { core, arrived, .. } = inner;
+        if self.shared.inbox.is_open() && arrived.rest().is_empty() {
+            self.shared.inbox.take(arrived, core.has_long_line());
+            core.fetch(arrived.rest().iter().map(|posted| posted.hash));
         }
-        if inner.arrived.is_empty() {
-            self.shared.inbox.take(&mut inner.arrived, inner.core.has_long_line());
-            inner.core.fetch(inner.arrived.iter().map(|posted| posted.hash));
-        }
-        while let Some(Posted { key, hash }) = inner.arrived.pop_front() {
-            let mut key = Some(key);
-            inner.core.add(hash, &mut key, Add::PLAIN, now);
-            if let Some(key) = key {
-                merged.push(key);
+        let needs_time =
+            || core.needs_time() || arrived.rest().iter().any(|posted| core.needs_time_for(posted.wish));
+        let now = now.unwrap_or_else(|| if needs_time() { self.now() } else { 0 });
+        let many = arrived.rest().len() >= MANY;
+        while let Some(Posted { key, hash, wish }) = arrived.next() {
+            if *wish == Add::PLAIN.wish && core.is_plain() {
+                core.add_plain(*hash, key);
+            } else {
+                core.add(*hash, key, Add::simple(*wish), now);
             }
         }
-        merged
+        TakenIn { now, many, merged: arrived.finish() }
     }
 
     /// Releases the lock after a step of a queue that was quiet.
     #[inline]
-    fn release_plainly(&self, inner: MutexGuard<'_, Inner<K>>) {
+    fn release_plainly<'q>(&'q self, inner: MutexGuard<'q, Inner<K>>) {
         if !inner.core.is_plain() {
-            self.release(inner, 0);
+            self.release(inner, 0, drop);
         }
     }
 
-    /// Releases the lock, having found out whom to wake and what to report, and does both.
-    fn release(&self, mut inner: MutexGuard<'_, Inner<K>>, newly_queued: usize) {
+    /// Releases the lock by `unlock`, having found out whom to wake and what to report, and does both.
+    fn release<'q>(
+        &'q self,
+        mut inner: MutexGuard<'q, Inner<K>>,
+        newly_queued: usize,
+        unlock: fn(MutexGuard<'q, Inner<K>>),
+    ) {
         let to_wake = inner.settle(newly_queued);
         self.shared.inbox.set_has_waiters(!inner.waiters.is_empty());
         let report = self.shared.metrics.is_some().then(|| Report {
@@ -289,7 +305,7 @@ impl<K: Key> WorkQueue<K> {
             depth: inner.core.depth(),
             durations: inner.core.take_durations(),
         });
-        drop(inner);
+        unlock(inner);
         to_wake.wake();
         if let Some((metrics, report)) = self.shared.metrics.as_ref().zip(report) {
             report.send(metrics.as_ref());
@@ -311,10 +327,6 @@ impl<K: Key> WorkQueue<K> {
         {
             metrics.retried();
         }
-    }
-
-    fn now_if_needed(&self, core: &Core<K>) -> u64 {
-        if core.needs_time() { self.now() } else { 0 }
     }
 }
 

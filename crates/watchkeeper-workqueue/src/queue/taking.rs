@@ -2,7 +2,7 @@
 
 use std::task::Waker;
 
-use super::{Inner, Key, WorkQueue};
+use super::{Inner, Key, TakenIn, WorkQueue};
 use crate::{
     Admission, Causes, Get, Item, ItemToken, Priority,
     core::{Core, Token, Verdict},
@@ -66,15 +66,22 @@ impl<K: Key> WorkQueue<K> {
         // Keys to be dropped once the lock is released.
         let mut merged = Vec::new();
         loop {
-            let now = self.now_if_needed(&inner.core);
-            merged.append(&mut self.take_in(&mut inner, now));
+            // What was posted comes after the keys in line, so it can wait until they are taken: a worker that takes it in
+            // for every key has no time for the keys.
+            let now = if inner.core.is_waiting(Priority::NORMAL) {
+                if inner.core.needs_time() { self.now() } else { 0 }
+            } else {
+                let mut taken = self.take_in(&mut inner, None);
+                merged.append(&mut taken.merged);
+                taken.now
+            };
             inner.core.promote(now);
             let newly_queued = inner.core.queued().saturating_sub(queued_before);
             let popped = inner.core.pop(now);
             if popped.is_some() || inner.core.is_finished() {
                 ticket.map(|ticket| inner.waiters.leave(ticket));
                 let announced = newly_queued.min(inner.core.queued());
-                self.release(inner, announced);
+                self.release(inner, announced, drop);
                 return Look::Ready(popped.map(|popped| Item::new(self, popped)));
             }
             let ticket = *ticket.get_or_insert_with(|| inner.waiters.new_ticket());
@@ -87,7 +94,7 @@ impl<K: Key> WorkQueue<K> {
                     inner.waiters.stop_keeping_time(ticket);
                 }
                 let keep_time_until = next_at.filter(|&at| inner.waiters.keep_time(ticket, at));
-                self.release(inner, 0);
+                self.release(inner, 0, drop);
                 return Look::Wait { ticket, keep_time_until };
             }
         }
@@ -98,11 +105,10 @@ impl<K: Key> WorkQueue<K> {
         let mut inner = self.shared.state.0.lock();
         let was_woken = inner.waiters.leave(ticket);
         let queued_before = inner.core.queued();
-        let now = self.now_if_needed(&inner.core);
-        let merged = self.take_in(&mut inner, now);
+        let TakenIn { merged, .. } = self.take_in(&mut inner, None);
         let newly_queued = inner.core.queued().saturating_sub(queued_before);
         let announced = (newly_queued + usize::from(was_woken)).min(inner.core.queued());
-        self.release(inner, announced);
+        self.release(inner, announced, drop);
         drop(merged);
     }
 
@@ -115,10 +121,10 @@ impl<K: Key> WorkQueue<K> {
         now: Option<u64>,
     ) -> Ended {
         let mut inner = self.shared.state.0.lock();
-        if inner.is_quiet()
-            && let Some(released) = inner.core.leave(token, verdict)
+        if let Some(released) =
+            inner.core.leave(token, verdict, |hash| self.shared.inbox.may_hold_failure(hash))
         {
-            self.release_plainly(inner);
+            drop(inner);
             // The queue's copy of a key that left, let go where nothing is locked.
             drop(released);
             return Ended { was_current: true, admission: None };
@@ -127,9 +133,9 @@ impl<K: Key> WorkQueue<K> {
     }
 
     #[inline(never)]
-    fn finish_closely(
-        &self,
-        inner: MutexGuard<'_, Inner<K>>,
+    fn finish_closely<'q>(
+        &'q self,
+        inner: MutexGuard<'q, Inner<K>>,
         token: Token,
         verdict: Verdict,
         causes: Option<Box<Causes>>,

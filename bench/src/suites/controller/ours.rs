@@ -1,0 +1,64 @@
+//! Our side: a controller on an informer whose server is a script.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use watchkeeper_client::list_watch::{ScriptedSource, WatchScript};
+use watchkeeper_controller::runnable::Runnable as _;
+use watchkeeper_controller::{Action, Cause, Context, Controller, ReconcileError, Request, Triggers};
+use watchkeeper_informer::ObjectKey;
+use watchkeeper_informer::factory::FactoryBuilder;
+
+use super::{Count, WORKERS, objects, runtime};
+use crate::measure::{Measurement, Meter};
+use crate::suite::{Load, RunFailure};
+
+pub(super) fn no_op(load: Load) -> Result<Measurement, RunFailure> {
+    let source = ScriptedSource::new();
+    let first = objects(load.operations).fold(WatchScript::new(), WatchScript::added);
+    let _server = source.open_watch(first.initial_events_end("1000000"));
+    let asked: Vec<ObjectKey> =
+        objects(load.operations).map(|object| ObjectKey::of(&object)).collect::<Result<_, _>>()?;
+    let count = Count::new();
+    let reconcile = {
+        let count = Arc::clone(&count);
+        move |request: Request<ConfigMap>, _: Context| {
+            let count = Arc::clone(&count);
+            async move {
+                if request.object.is_some() {
+                    count.add();
+                }
+                Ok::<_, ReconcileError>(Action::done())
+            }
+        }
+    };
+    runtime()?.block_on(async {
+        let factory = FactoryBuilder::without_client().source::<ConfigMap>(source).build();
+        let triggers = Triggers::new();
+        let controller = Controller::<ConfigMap>::on(&factory)
+            .workers(usize::from(WORKERS))
+            .channel(&triggers)
+            .reconcile_with(reconcile);
+        let (stop, cause) = (CancellationToken::new(), Cause::Other("asked".into()));
+        // The first list is reconciled before the clock runs.
+        count.want(load.operations);
+        let mut running = JoinSet::new();
+        running.spawn({
+            let stop = stop.clone();
+            async move { controller.run(stop).await }
+        });
+        count.reached().await;
+        count.want(load.operations);
+        let meter = Meter::start();
+        for key in asked {
+            triggers.send(key, cause.clone());
+        }
+        count.reached().await;
+        let measured = meter.stop(load.operations);
+        stop.cancel();
+        running.join_all().await.into_iter().collect::<Result<(), _>>()?;
+        Ok(measured)
+    })
+}
