@@ -1,5 +1,6 @@
 //! The suites there are: one file, or file and folder, each.
 
+mod apiserver;
 mod cluster_pods;
 pub(crate) mod decode;
 mod fanout;
@@ -10,8 +11,8 @@ pub(crate) mod sync;
 use crate::suite::Suite;
 
 /// Every suite, in the order `list` names them.
-pub(crate) static ALL: [&Suite; 5] =
-    [&queue::SUITE, &decode::SUITE, &store::SUITE, &fanout::SUITE, &sync::SUITE];
+pub(crate) static ALL: [&Suite; 6] =
+    [&queue::SUITE, &decode::SUITE, &store::SUITE, &fanout::SUITE, &sync::SUITE, &apiserver::SUITE];
 
 /// What peers that are libraries do in this program, under the names of the suites they are peers in.
 pub(crate) static OF_PEERS: [&Suite; 4] = [&decode::PEER, &store::PEER, &fanout::PEER, &sync::PEER];

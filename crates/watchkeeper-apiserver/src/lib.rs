@@ -18,28 +18,28 @@
 //! | [`crd`] | kinds that come and go at run time |
 //! | [`strategy`] | what differs between kinds when an object is created or changed |
 
-pub mod apply;
-pub mod auth;
+mod apply;
+mod auth;
 mod clock;
 mod controllers;
-pub mod convert;
-pub mod crd;
-pub mod decode;
-pub mod discovery;
-pub mod field;
+mod convert;
+mod crd;
+mod decode;
+mod discovery;
+mod field;
 mod http;
-pub mod kinds;
-pub mod openapi;
-pub mod patch;
-pub mod protobuf;
+mod kinds;
+mod openapi;
+mod patch;
+mod protobuf;
 mod rest;
-pub mod schema;
+mod schema;
 mod selector;
 mod server;
-pub mod status;
+mod status;
 mod storage;
-pub mod strategy;
-pub mod table;
+mod strategy;
+mod table;
 mod watch;
 
 pub use auth::tokens::TokenFileError;

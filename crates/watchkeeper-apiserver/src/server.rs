@@ -250,6 +250,11 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         self.background.start(&self.api);
         let api = Arc::clone(&self.api);
-        Box::pin(async move { Ok(api.respond(request).await) })
+        Box::pin(async move {
+            // Most requests are answered without waiting for anything: a task that sends one after the other would
+            // never let others run.
+            tokio::task::coop::consume_budget().await;
+            Ok(api.respond(request).await)
+        })
     }
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub(crate) use self::definition::{defaults, stored_versions, validate as validate_definition};
-pub use self::status::{CLEANUP_FINALIZER, begin_deletion, is_established, status_after_write};
+pub(crate) use self::status::{CLEANUP_FINALIZER, begin_deletion, is_established, status_after_write};
 use self::{strategy::CustomStrategy, structural::Structural};
 use crate::{
     kinds::{Custom, GroupVersionKind, Kind, PrinterColumn, ScalePaths, Subresource},
@@ -28,7 +28,7 @@ use crate::{
 
 /// Makes kinds of definitions.
 #[derive(Debug, Clone)]
-pub struct CustomKinds {
+pub(crate) struct CustomKinds {
     metadata: TypeRef,
 }
 
@@ -36,7 +36,7 @@ const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", 
 
 impl CustomKinds {
     /// Kinds whose objects have metadata of this type, as all objects have.
-    pub fn new(metadata: TypeRef) -> Self {
+    pub(crate) fn new(metadata: TypeRef) -> Self {
         Self { metadata }
     }
 
@@ -44,7 +44,7 @@ impl CustomKinds {
     ///
     /// # Errors
     /// A definition without names or a storage version, which no stored one is.
-    pub fn served(&self, definition: &Value) -> Result<Vec<Kind>, ApiError> {
+    pub(crate) fn served(&self, definition: &Value) -> Result<Vec<Kind>, ApiError> {
         if !is_established(definition) {
             return Ok(Vec::new());
         }

@@ -8,7 +8,7 @@ use super::{body::ResponseBody, negotiate::Media, yaml};
 use crate::{
     kinds::{GroupVersionKind, Kind},
     protobuf::{self, Envelope},
-    rest::{Answer, Payload},
+    rest::{Answer, ListBody, Payload},
     schema::{self, TypeRef},
     status::ApiError,
 };
@@ -31,6 +31,8 @@ pub(super) fn answer(
             let value = serde_json::from_slice(&bytes).unwrap_or_default();
             ResponseBody::whole(encode(&value, media, is_pretty, kind))
         }
+        Payload::List(list) if media == Media::Json && !is_pretty && list.is_item_by_item() => pieces(list),
+        Payload::List(list) => ResponseBody::whole(encode(&list.into_value(), media, is_pretty, kind)),
         Payload::Value(value) => ResponseBody::whole(encode(&value, media, is_pretty, kind)),
     };
     let content_type = match (is_watch, media) {
@@ -45,6 +47,15 @@ pub(super) fn answer(
         }
     }
     response
+}
+
+/// A list in pieces; a short one is a body of known length.
+fn pieces(mut list: ListBody) -> ResponseBody {
+    let first = list.next();
+    if list.is_written() {
+        return ResponseBody::whole(first.unwrap_or_default());
+    }
+    ResponseBody::frames(stream::iter(first.into_iter().chain(list)))
 }
 
 /// An error.

@@ -16,7 +16,7 @@ use super::{GroupVersionKind, Kind, builtin};
 /// A reader takes a [`Kinds`], which never changes, and works a whole request with it. Each change makes a new one with a
 /// greater generation.
 #[derive(Debug)]
-pub struct Registry {
+pub(crate) struct Registry {
     current: RwLock<Arc<Kinds>>,
     /// The generation, for those who wait for it to change.
     changed: watch::Sender<u64>,
@@ -24,7 +24,7 @@ pub struct Registry {
 
 /// What is served at one moment.
 #[derive(Debug, Clone)]
-pub struct Kinds {
+pub(crate) struct Kinds {
     generation: u64,
     groups: Vec<Arc<Group>>,
     by_group: HashMap<Box<str>, usize>,
@@ -32,7 +32,7 @@ pub struct Kinds {
 
 /// A group with its versions, preferred version first.
 #[derive(Debug, Clone)]
-pub struct Group {
+pub(crate) struct Group {
     /// The name; empty for the core group.
     pub name: String,
     /// The versions.
@@ -41,14 +41,14 @@ pub struct Group {
 
 impl Group {
     /// It is there without any definition.
-    pub fn is_builtin(&self) -> bool {
+    pub(crate) fn is_builtin(&self) -> bool {
         self.versions.iter().flat_map(|version| &version.kinds).any(|kind| kind.custom.is_none())
     }
 }
 
 /// A version of a group with its kinds.
 #[derive(Debug, Clone)]
-pub struct GroupVersion {
+pub(crate) struct GroupVersion {
     /// The version, such as `v1`.
     pub version: String,
     /// The kinds, by plural name.
@@ -63,7 +63,7 @@ impl Default for Registry {
 
 impl Registry {
     /// The built-in kinds.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut kinds = Kinds { generation: 1, groups: Vec::new(), by_group: HashMap::new() };
         for kind in builtin::shared() {
             kinds.insert(kind);
@@ -73,13 +73,8 @@ impl Registry {
     }
 
     /// What is served now.
-    pub fn kinds(&self) -> Arc<Kinds> {
+    pub(crate) fn kinds(&self) -> Arc<Kinds> {
         Arc::clone(&self.current.read())
-    }
-
-    /// Counts changes; what is computed from an older generation is out of date.
-    pub fn generation(&self) -> u64 {
-        self.current.read().generation
     }
 
     /// Tells a reader when something else is served.
@@ -88,7 +83,7 @@ impl Registry {
     }
 
     /// Makes `kinds` the served versions of the custom kind `plural` of `group`; none to serve it no longer.
-    pub fn set_custom(&self, group: &str, plural: &str, kinds: Vec<Kind>) {
+    pub(crate) fn set_custom(&self, group: &str, plural: &str, kinds: Vec<Kind>) {
         let mut current = self.current.write();
         let mut next = Kinds::clone(&current);
         next.generation += 1;
@@ -105,44 +100,44 @@ impl Registry {
 
 impl Kinds {
     /// Greater than that of every earlier [`Kinds`] of the same registry.
-    pub fn generation(&self) -> u64 {
+    pub(crate) fn generation(&self) -> u64 {
         self.generation
     }
 
     /// The groups, those clients should prefer first, the core group among them.
-    pub fn groups(&self) -> &[Arc<Group>] {
+    pub(crate) fn groups(&self) -> &[Arc<Group>] {
         &self.groups
     }
 
     /// The group of this name.
-    pub fn group(&self, name: &str) -> Option<&Group> {
+    pub(crate) fn group(&self, name: &str) -> Option<&Group> {
         self.by_group.get(name).and_then(|&place| self.groups.get(place)).map(|group| &**group)
     }
 
     /// The kinds of a group in a version.
-    pub fn version(&self, group: &str, version: &str) -> Option<&GroupVersion> {
+    pub(crate) fn version(&self, group: &str, version: &str) -> Option<&GroupVersion> {
         self.group(group)?.versions.iter().find(|known| known.version == version)
     }
 
     /// The kind with this name in paths.
-    pub fn by_path(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Kind>> {
+    pub(crate) fn by_path(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Kind>> {
         let kinds = &self.version(group, version)?.kinds;
         let place = kinds.binary_search_by(|kind| kind.plural.as_str().cmp(plural)).ok()?;
         kinds.get(place)
     }
 
     /// The kind with this group, version and kind.
-    pub fn by_gvk(&self, gvk: &GroupVersionKind) -> Option<&Arc<Kind>> {
+    pub(crate) fn by_gvk(&self, gvk: &GroupVersionKind) -> Option<&Arc<Kind>> {
         self.version(&gvk.group, &gvk.version)?.kinds.iter().find(|kind| kind.gvk.kind == gvk.kind)
     }
 
     /// The kind objects of `kind` are stored as.
-    pub fn storage_of<'a>(&'a self, kind: &'a Arc<Kind>) -> &'a Arc<Kind> {
+    pub(crate) fn storage_of<'a>(&'a self, kind: &'a Arc<Kind>) -> &'a Arc<Kind> {
         if kind.storage == kind.gvk { kind } else { self.by_gvk(&kind.storage).unwrap_or(kind) }
     }
 
     /// Every kind in every version, groups in order of preference.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<Kind>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Kind>> {
         self.groups.iter().flat_map(|group| &group.versions).flat_map(|version| &version.kinds)
     }
 
@@ -265,7 +260,7 @@ mod tests {
         let versions =
             ["v1alpha1", "v2beta1", "v1", "v10", "other"].map(|version| custom("x.io", version, "widgets"));
         registry.set_custom("x.io", "widgets", versions.into());
-        assert!(registry.generation() > before.generation());
+        assert!(registry.kinds().generation() > before.generation());
         assert!(before.group("x.io").is_none());
         let during = registry.kinds();
         let order: Vec<&str> =

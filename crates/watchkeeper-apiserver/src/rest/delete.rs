@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{
-    ATTEMPTS, Answer, Request, Rest,
+    ATTEMPTS, Answer, ListBody, Payload, Request, Rest,
     definitions::is_definition,
     errors, meta,
     options::{ListOptions, wrong_dry_run},
-    read::{self, show_list},
+    read,
     represent::Representer,
     update::is_done,
 };
@@ -96,7 +96,7 @@ impl Rest {
         }
         let representer = Representer::new(request.served(), request.form.clone(), self.now());
         let metadata = read::list_metadata(&page, token, request, list.selector.is_empty());
-        Ok(Answer::new(200, show_list(&representer, &page.objects, metadata)))
+        Ok(Answer::new(200, Payload::List(ListBody::new(representer, page.objects, metadata))))
     }
 
     /// Takes an object out of the store; whether it was still of this version.

@@ -8,6 +8,7 @@ mod create;
 mod definitions;
 mod delete;
 pub(crate) mod errors;
+mod list_body;
 mod meta;
 pub(crate) mod options;
 mod paging;
@@ -31,7 +32,8 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use self::{options::Parameters, represent::Form, stored::Served};
+pub(crate) use self::list_body::ListBody;
+use self::{options::Parameters, represent::Form, stored::Served, update::Written};
 use crate::{
     auth::{Asker, bootstrap},
     clock::Clock,
@@ -111,6 +113,8 @@ pub(crate) enum Payload {
     Json(Vec<u8>),
     /// A value to be written in the media type the client wants.
     Value(Value),
+    /// A list, to be written as it is read.
+    List(ListBody),
     /// A watch.
     Watch(Box<Watcher>),
     /// All there is of a watch that is over before it begins.
@@ -245,6 +249,18 @@ impl Rest {
         self.store
             .get(&request.table(), &request.key())
             .ok_or_else(|| errors::not_found(&request.kind, &request.name))
+    }
+
+    /// Shows an object that was written the way the client wants to see it; what was just encoded is not encoded again.
+    fn show_written(&self, request: &Request, written: Written) -> Result<Answer, ApiError> {
+        let code = if written.is_new { 201 } else { 200 };
+        let representer = represent::Representer::new(request.served(), request.form.clone(), self.now());
+        match &written.stored {
+            Some(stored) if representer.is_stored_form() && !request.is_protobuf => {
+                Ok(Answer::new(code, read::show_one(&representer, stored)))
+            }
+            _ => self.show(request, code, written.object),
+        }
     }
 
     /// Shows an object the way the client wants to see it.
