@@ -27,7 +27,7 @@ use crate::{
     controllers::{Background, ControllerOptions},
     http::{Api, Endpoint, Identity, Listener, ResponseBody},
     kinds::Registry,
-    rest::Rest,
+    rest::{EventExpiry, Rest},
     storage::{HistoryWindow, MemoryStore, Storage},
 };
 
@@ -151,6 +151,7 @@ impl ApiServerBuilder {
             clock,
             random: Mutex::new(self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed)),
             services: Arc::default(),
+            events: EventExpiry::default(),
             definitions: Mutex::default(),
             shutdown: is_down,
             bookmark_interval: self.bookmark_interval,

@@ -44,12 +44,21 @@ pub(crate) struct ApiError {
     pub details: Option<Box<Details>>,
     /// Where to go on with a list whose version has expired.
     pub continue_token: Option<Box<str>>,
+    /// What to tell the client beside it, in `Warning` headers.
+    pub warnings: Vec<String>,
 }
 
 impl ApiError {
     /// An error with a code, a reason and a message.
     pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, continue_token: None }
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+            continue_token: None,
+            warnings: Vec::new(),
+        }
     }
 
     /// 400.

@@ -15,6 +15,16 @@ pub(super) const PATH: &str = "/api/v1/namespaces/default/pods";
 /// Creates, as the controller of a replica set names itself.
 pub(super) const CREATE: &str = "/api/v1/namespaces/default/pods?fieldManager=kube-controller-manager";
 
+/// Which pods are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// As tests and small controllers write them: one container with a port, resources and two variables, four labels, an
+    /// owner. About 800 bytes; 1.9 KB on the server, with defaults and managers.
+    Plain,
+    /// As a large cluster has them: about 5 KB sent, 9 KB on the server.
+    Cluster,
+}
+
 /// Pods of a replica set that exists, so that garbage collection lets them be.
 #[derive(Debug, Clone)]
 pub(super) struct Pods {
@@ -69,8 +79,33 @@ impl Pods {
     }
 
     /// Bodies that create the first `count` pods.
-    pub(super) fn creates(&self, count: u64) -> Result<Vec<String>, RunFailure> {
-        (0..count).map(|index| Ok(self.pod(index)?.0.to_string())).collect()
+    pub(super) fn creates(&self, shape: Shape, count: u64) -> Result<Vec<String>, RunFailure> {
+        let body = |index| match shape {
+            Shape::Plain => Ok(self.plain(index).to_string()),
+            Shape::Cluster => Ok(self.pod(index)?.0.to_string()),
+        };
+        (0..count).map(body).collect()
+    }
+
+    fn plain(&self, index: u64) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {
+                "name": Self::name(index), "namespace": "default", "generateName": "svc-",
+                "labels": {"app": "svc", "pod-template-hash": "6d4cf56db6", "team": format!("team-{}", index % 7), "tier": "web"},
+                "annotations": {"checksum/config": format!("{index:08x}")},
+                "ownerReferences": [{
+                    "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "svc", "uid": self.owner_uid,
+                    "controller": true, "blockOwnerDeletion": true,
+                }],
+            },
+            "spec": {"containers": [{
+                "name": "svc", "image": "registry.example.com/apps/svc:1.8.1",
+                "ports": [{"name": "http", "containerPort": 8080}],
+                "env": [{"name": "LOG_LEVEL", "value": "info"}, {"name": "REGION", "value": "eu-1"}],
+                "resources": {"requests": {"cpu": "250m", "memory": "512Mi"}, "limits": {"memory": "1Gi"}},
+            }]},
+        })
     }
 
     /// Stores a pod as a cluster has it: created, and with the status its kubelet told. Answers its bytes as they are read.

@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 use watchkeeper_apiserver::{ApiServer, ResponseBody};
 
 use super::client::Client;
-use super::pods::{CREATE, PATH, Pods};
+use super::pods::{CREATE, PATH, Pods, Shape};
 use crate::measure::{Measurement, Meter};
 use crate::suite::{Load, RunFailure};
 
@@ -71,7 +71,7 @@ pub(super) fn fan_out(load: Load) -> Result<Measurement, RunFailure> {
     super::runtime()?.block_on(async {
         let server = ApiServer::in_process();
         let mut client = Client::of(&server);
-        for body in Pods::owned(&server).await?.creates(PODS)? {
+        for body in Pods::owned(&server).await?.creates(Shape::Cluster, PODS)? {
             client.done(Method::POST, CREATE, body).await?;
         }
         let watches = Watches::start(&server, WATCHERS, events).await?;

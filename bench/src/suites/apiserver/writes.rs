@@ -9,7 +9,7 @@ use watchkeeper_apiserver::ApiServer;
 
 use super::client::Client;
 use super::judged_by_wall;
-use super::pods::{CREATE, PATH, Pods};
+use super::pods::{CREATE, PATH, Pods, Shape};
 use super::watchers::Watches;
 use crate::measure::{Measurement, Meter};
 use crate::suite::{Load, RunFailure};
@@ -19,10 +19,10 @@ const WATCHERS: u64 = 10;
 const UPDATED: u64 = 1_000;
 
 /// Creates pods.
-pub(super) fn create(load: Load) -> Result<Measurement, RunFailure> {
+pub(super) fn create(load: Load, shape: Shape) -> Result<Measurement, RunFailure> {
     super::runtime()?.block_on(async {
         let server = ApiServer::in_process();
-        let bodies: Arc<[String]> = Pods::owned(&server).await?.creates(load.operations)?.into();
+        let bodies: Arc<[String]> = Pods::owned(&server).await?.creates(shape, load.operations)?.into();
         let watches = Watches::start(&server, WATCHERS, load.operations).await?;
         let meter = Meter::start();
         let mut clients = JoinSet::new();
@@ -42,12 +42,12 @@ pub(super) fn create(load: Load) -> Result<Measurement, RunFailure> {
 }
 
 /// Updates pods: each client has its own, and sends back what it was last answered with one annotation changed.
-pub(super) fn update(load: Load) -> Result<Measurement, RunFailure> {
+pub(super) fn update(load: Load, shape: Shape) -> Result<Measurement, RunFailure> {
     super::runtime()?.block_on(async {
         let server = ApiServer::in_process();
         let mut client = Client::of(&server);
         let mut pods = Vec::new();
-        for body in Pods::owned(&server).await?.creates(UPDATED.min(load.operations))? {
+        for body in Pods::owned(&server).await?.creates(shape, UPDATED.min(load.operations))? {
             pods.push(Written::read(&client.done(Method::POST, CREATE, body).await?)?);
         }
         let watches = Watches::start(&server, WATCHERS, load.operations).await?;

@@ -21,7 +21,7 @@ pub(crate) use self::definition::{defaults, stored_versions, validate as validat
 pub(crate) use self::status::{CLEANUP_FINALIZER, begin_deletion, is_established, status_after_write};
 use self::{strategy::CustomStrategy, structural::Structural};
 use crate::{
-    kinds::{Custom, GroupVersionKind, Kind, PrinterColumn, ScalePaths, Subresource},
+    kinds::{Custom, CustomKind, GroupVersionKind, Kind, PrinterColumn, ScalePaths, Subresource},
     schema::TypeRef,
     status::ApiError,
 };
@@ -40,13 +40,13 @@ impl CustomKinds {
         Self { metadata }
     }
 
-    /// The kinds a stored definition serves, one for each served version; none unless it is established.
+    /// The kinds of a stored definition; none unless it is established.
     ///
     /// # Errors
     /// A definition without names or a storage version, which no stored one is.
-    pub(crate) fn served(&self, definition: &Value) -> Result<Vec<Kind>, ApiError> {
+    pub(crate) fn kinds(&self, definition: &Value) -> Result<CustomKind, ApiError> {
         if !is_established(definition) {
-            return Ok(Vec::new());
+            return Ok(CustomKind::default());
         }
         let text = |pointer: &str| {
             definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -79,11 +79,13 @@ impl CustomKinds {
             keeps_unknown: definition.pointer("/spec/preserveUnknownFields").and_then(Value::as_bool)
                 == Some(true),
         };
-        Ok(versions
-            .iter()
-            .filter(|version| is(version, "served"))
-            .map(|version| self.kind(version, &names))
-            .collect())
+        let of = |mark: &str| -> Vec<Kind> {
+            let marked = versions.iter().filter(|version| is(version, mark));
+            marked.map(|version| self.kind(version, &names)).collect()
+        };
+        let served = of("served");
+        let hidden = if served.is_empty() { of("storage").pop() } else { None };
+        Ok(CustomKind { served, hidden })
     }
 
     fn kind(&self, version: &Value, names: &Shared) -> Kind {

@@ -199,11 +199,13 @@ impl Expected<'_> {
             MediaType::of(content_type).filter(|form| !(self.is_custom && *form == MediaType::Protobuf));
         let Document { value: mut object, duplicates } = match form {
             None => return Err(self.unsupported()),
-            Some(MediaType::Json) => self.typed(Document::from_json(body), body, "json parse error: ")?,
+            Some(MediaType::Json) => {
+                self.typed(Document::from_json(body), body, "json parse error: ", validation)?
+            }
             Some(MediaType::Yaml) => {
                 let document = Document::from_yaml(body)
                     .map_err(|error| format!("error converting YAML to JSON: {error}"));
-                self.typed(document, body, "")?
+                self.typed(document, body, "", validation)?
             }
             Some(MediaType::Protobuf) => Document { value: self.protobuf(body)?, duplicates: Vec::new() },
         };
@@ -235,6 +237,7 @@ impl Expected<'_> {
         document: Result<Document, String>,
         body: &[u8],
         prefix: &str,
+        validation: FieldValidation,
     ) -> Result<Document, ApiError> {
         let unrecognized =
             |wrong: &str| self.unrecognized(&format!("couldn't get version/kind; {prefix}{wrong}"), body);
@@ -260,7 +263,16 @@ impl Expected<'_> {
         if self.is_custom && is_own_version && !kind.is_empty() && kind != self.gvk.kind {
             return Err(wrong_kind(&Value::Object(members.clone()), self.gvk));
         }
-        self.accept(&api_version, &kind)?;
+        if let Err(mut refusal) = self.accept(&api_version, &kind) {
+            // A custom object is read before it is known to be of another version, and what was found is told.
+            if self.is_custom && validation == FieldValidation::Warn {
+                let findings =
+                    conform::conform(&mut document.value, self.ty, Mode::Custom).unwrap_or_default();
+                refusal.warnings =
+                    findings.unknown.iter().map(|path| format!("unknown field {path:?}")).collect();
+            }
+            return Err(refusal);
+        }
         members.insert("apiVersion".into(), self.gvk.api_version().into());
         members.insert("kind".into(), self.gvk.kind.clone().into());
         Ok(document)

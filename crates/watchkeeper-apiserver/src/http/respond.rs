@@ -41,12 +41,16 @@ pub(super) fn answer(
         (false, media) => media.content_type(),
     };
     let mut response = with_type(answer.code, content_type, body);
-    for warning in answer.warnings {
-        if let Ok(value) = HeaderValue::try_from(format!("299 - {}", quoted(&warning))) {
+    warn(&mut response, &answer.warnings);
+    response
+}
+
+fn warn(response: &mut Response<ResponseBody>, warnings: &[String]) {
+    for warning in warnings {
+        if let Ok(value) = HeaderValue::try_from(format!("299 - {}", quoted(warning))) {
             response.headers_mut().append(header::WARNING, value);
         }
     }
-    response
 }
 
 /// A list in pieces; a short one is a body of known length.
@@ -65,6 +69,7 @@ pub(super) fn error(error: &ApiError, media: Media) -> Response<ResponseBody> {
     if let Some(seconds) = error.details.as_ref().and_then(|details| details.retry_after_seconds) {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
+    warn(&mut response, &error.warnings);
     response
 }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::{schema::TypeRef, strategy::Strategy};
 
-pub(crate) use registry::{Group, GroupVersion, Kinds, Registry};
+pub(crate) use registry::{CustomKind, Group, GroupVersion, Kinds, Registry};
 
 /// A group, a version in it and a kind in that.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

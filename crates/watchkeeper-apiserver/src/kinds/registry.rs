@@ -28,6 +28,16 @@ pub(crate) struct Kinds {
     generation: u64,
     groups: Vec<Arc<Group>>,
     by_group: HashMap<Box<str>, usize>,
+    hidden: Vec<Arc<Kind>>,
+}
+
+/// What a definition of a custom kind makes.
+#[derive(Debug, Default)]
+pub(crate) struct CustomKind {
+    /// The kind in each version that is served.
+    pub(crate) served: Vec<Kind>,
+    /// The kind as it is stored, if no version is served: nobody can ask for its objects, but they are there.
+    pub(crate) hidden: Option<Kind>,
 }
 
 /// A group with its versions, preferred version first.
@@ -64,7 +74,8 @@ impl Default for Registry {
 impl Registry {
     /// The built-in kinds.
     pub(crate) fn new() -> Self {
-        let mut kinds = Kinds { generation: 1, groups: Vec::new(), by_group: HashMap::new() };
+        let mut kinds =
+            Kinds { generation: 1, groups: Vec::new(), by_group: HashMap::new(), hidden: Vec::new() };
         for kind in builtin::shared() {
             kinds.insert(kind);
         }
@@ -82,13 +93,14 @@ impl Registry {
         self.changed.subscribe()
     }
 
-    /// Makes `kinds` the served versions of the custom kind `plural` of `group`; none to serve it no longer.
-    pub(crate) fn set_custom(&self, group: &str, plural: &str, kinds: Vec<Kind>) {
+    /// Makes `kind` what the custom kind `plural` of `group` is; nothing, if it is to be served no longer.
+    pub(crate) fn set_custom(&self, group: &str, plural: &str, kind: CustomKind) {
         let mut current = self.current.write();
         let mut next = Kinds::clone(&current);
         next.generation += 1;
         next.remove_custom(group, plural);
-        for kind in kinds {
+        next.hidden.extend(kind.hidden.map(Arc::new));
+        for kind in kind.served {
             next.insert(Arc::new(kind));
         }
         next.index();
@@ -141,6 +153,11 @@ impl Kinds {
         self.groups.iter().flat_map(|group| &group.versions).flat_map(|version| &version.kinds)
     }
 
+    /// Kinds whose objects are stored and not served in any version, each as it is stored.
+    pub(crate) fn hidden(&self) -> impl Iterator<Item = &Arc<Kind>> {
+        self.hidden.iter()
+    }
+
     fn insert(&mut self, kind: Arc<Kind>) {
         let place = self.groups.iter().position(|group| group.name == kind.gvk.group).unwrap_or_else(|| {
             self.groups.push(Arc::new(Group { name: kind.gvk.group.clone(), versions: Vec::new() }));
@@ -158,6 +175,7 @@ impl Kinds {
     }
 
     fn remove_custom(&mut self, group: &str, plural: &str) {
+        self.hidden.retain(|kind| kind.gvk.group != group || kind.plural != plural);
         let Some(group) = self.groups.iter_mut().find(|known| known.name == group).map(Arc::make_mut) else {
             return;
         };
@@ -245,8 +263,16 @@ mod tests {
     #[test]
     fn built_in_groups_come_in_upstreams_order_and_custom_ones_after_them() {
         let registry = Registry::new();
-        registry.set_custom("z.example.com", "widgets", vec![custom("z.example.com", "v1", "widgets")]);
-        registry.set_custom("a.example.com", "widgets", vec![custom("a.example.com", "v1", "widgets")]);
+        registry.set_custom(
+            "z.example.com",
+            "widgets",
+            CustomKind { served: vec![custom("z.example.com", "v1", "widgets")], hidden: None },
+        );
+        registry.set_custom(
+            "a.example.com",
+            "widgets",
+            CustomKind { served: vec![custom("a.example.com", "v1", "widgets")], hidden: None },
+        );
         let kinds = registry.kinds();
         let names: Vec<&str> = kinds.groups().iter().map(|group| group.name.as_str()).collect();
         assert_eq!(&names[..4], ["", "apiregistration.k8s.io", "apps", "events.k8s.io"]);
@@ -259,14 +285,14 @@ mod tests {
         let before = registry.kinds();
         let versions =
             ["v1alpha1", "v2beta1", "v1", "v10", "other"].map(|version| custom("x.io", version, "widgets"));
-        registry.set_custom("x.io", "widgets", versions.into());
+        registry.set_custom("x.io", "widgets", CustomKind { served: versions.into(), hidden: None });
         assert!(registry.kinds().generation() > before.generation());
         assert!(before.group("x.io").is_none());
         let during = registry.kinds();
         let order: Vec<&str> =
             during.group("x.io").unwrap().versions.iter().map(|version| version.version.as_str()).collect();
         assert_eq!(order, ["v10", "v1", "v2beta1", "v1alpha1", "other"]);
-        registry.set_custom("x.io", "widgets", Vec::new());
+        registry.set_custom("x.io", "widgets", CustomKind::default());
         assert!(registry.kinds().group("x.io").is_none());
         assert!(during.by_path("x.io", "v1", "widgets").is_some());
     }

@@ -102,7 +102,7 @@ impl Rest {
             match self.store.put(&table_of(kind), content, Expected::Absent, self.now()) {
                 Ok(stored) => {
                     claim.keep();
-                    self.after_write(kind);
+                    self.after_write(kind, &stored);
                     warnings.extend(strategy.warnings(&object, None));
                     meta::metadata(&mut object)?
                         .insert("resourceVersion".into(), stored.version.to_string().into());

@@ -104,7 +104,7 @@ impl Rest {
         let is_gone = self.store.delete(&request.table(), &request.key(), version, self.now()).is_ok();
         if is_gone {
             self.forget(request, object);
-            self.after_write(&request.kind);
+            self.after_change(&request.kind);
         }
         is_gone
     }
@@ -136,7 +136,7 @@ impl Rest {
                 let mut object = new;
                 meta::metadata(&mut object)?
                     .insert("resourceVersion".into(), stored.version.to_string().into());
-                self.after_write(&request.kind);
+                self.after_change(&request.kind);
                 return Ok(Deleted { object, is_gone: false });
             }
         }

@@ -8,6 +8,7 @@ mod create;
 mod definitions;
 mod delete;
 pub(crate) mod errors;
+mod event_expiry;
 mod list_body;
 mod meta;
 pub(crate) mod options;
@@ -32,7 +33,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
 
-pub(crate) use self::list_body::ListBody;
+pub(crate) use self::{event_expiry::EventExpiry, list_body::ListBody};
 use self::{options::Parameters, represent::Form, stored::Served, update::Written};
 use crate::{
     auth::{Asker, bootstrap},
@@ -60,6 +61,8 @@ pub(crate) struct Rest {
     pub(crate) random: Mutex<fastrand::Rng>,
     /// Addresses and ports of services.
     pub(crate) services: Arc<ServiceAllocator>,
+    /// Events that will be forgotten.
+    pub(crate) events: EventExpiry,
     /// Held while what is served follows the definitions of custom kinds.
     pub(crate) definitions: Mutex<definitions::Known>,
     /// Tells watches that the server goes away.

@@ -189,7 +189,7 @@ impl Rest {
             return Ok(None);
         };
         claim.keep();
-        self.after_write(kind);
+        self.after_write(kind, &stored);
         warnings.extend(strategy.warnings(&new, Some(old)));
         meta::metadata(&mut new)?.insert("resourceVersion".into(), stored.version.to_string().into());
         Ok(Some(Written { object: new, is_new: false, stored: Some(stored) }))
