@@ -5,7 +5,7 @@ use serde_json::Value;
 /// The kind of a [`FieldError`], named as the `reason` of a cause is on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum FieldErrorKind {
+pub(crate) enum FieldErrorKind {
     /// A value that must be given is missing.
     Required,
     /// A value that is malformed or must not be what it is (immutable fields too).
@@ -30,7 +30,7 @@ pub enum FieldErrorKind {
 
 impl FieldErrorKind {
     /// The reason as clients know it, such as `FieldValueRequired`.
-    pub fn reason(self) -> &'static str {
+    pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::Required => "FieldValueRequired",
             Self::Invalid => "FieldValueInvalid",
@@ -48,7 +48,7 @@ impl FieldErrorKind {
 
 /// One thing wrong with one field.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FieldError {
+pub(crate) struct FieldError {
     /// What sort of mistake it is.
     pub kind: FieldErrorKind,
     /// Where, as `spec.containers[0].name` or `metadata.labels[a/b]`.
@@ -61,7 +61,7 @@ pub struct FieldError {
 
 impl FieldError {
     /// An error of `kind` at `path`.
-    pub fn new(
+    pub(crate) fn new(
         kind: FieldErrorKind,
         path: impl Into<String>,
         bad_value: Option<Value>,

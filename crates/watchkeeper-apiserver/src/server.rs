@@ -27,7 +27,7 @@ use crate::{
     controllers::{Background, ControllerOptions},
     http::{Api, Endpoint, Identity, Listener, ResponseBody},
     kinds::Registry,
-    rest::Rest,
+    rest::{EventExpiry, Rest},
     storage::{HistoryWindow, MemoryStore, Storage},
 };
 
@@ -151,6 +151,7 @@ impl ApiServerBuilder {
             clock,
             random: Mutex::new(self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed)),
             services: Arc::default(),
+            events: EventExpiry::default(),
             definitions: Mutex::default(),
             shutdown: is_down,
             bookmark_interval: self.bookmark_interval,
@@ -250,6 +251,11 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         self.background.start(&self.api);
         let api = Arc::clone(&self.api);
-        Box::pin(async move { Ok(api.respond(request).await) })
+        Box::pin(async move {
+            // Most requests are answered without waiting for anything: a task that sends one after the other would
+            // never let others run.
+            tokio::task::coop::consume_budget().await;
+            Ok(api.respond(request).await)
+        })
     }
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// One cause in the details of a status.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Cause {
+pub(crate) struct Cause {
     /// A word programs branch on, such as `FieldValueInvalid` or `FieldManagerConflict`.
     pub reason: String,
     /// A sentence for people.
@@ -15,7 +15,7 @@ pub struct Cause {
 
 /// Details of a status: which object it is about, and why.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Details {
+pub(crate) struct Details {
     /// Name of the object.
     pub name: Option<String>,
     /// API group of the object, without version.
@@ -33,7 +33,7 @@ pub struct Details {
 /// An error answer. It prints as its message, and [`ApiError::to_status`] is what goes over the wire.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
-pub struct ApiError {
+pub(crate) struct ApiError {
     /// The HTTP status code.
     pub code: u16,
     /// The reason programs branch on, such as `NotFound`; empty for upstream's unknown reason.
@@ -44,33 +44,42 @@ pub struct ApiError {
     pub details: Option<Box<Details>>,
     /// Where to go on with a list whose version has expired.
     pub continue_token: Option<Box<str>>,
+    /// What to tell the client beside it, in `Warning` headers.
+    pub warnings: Vec<String>,
 }
 
 impl ApiError {
     /// An error with a code, a reason and a message.
-    pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, continue_token: None }
+    pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+            continue_token: None,
+            warnings: Vec::new(),
+        }
     }
 
     /// 400.
-    pub fn bad_request(message: impl Into<String>) -> Self {
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
     }
 
     /// 500.
-    pub fn internal(message: impl Into<String>) -> Self {
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(500, "InternalError", message)
     }
 
     /// The same error with details.
     #[must_use]
-    pub fn with_details(mut self, details: Details) -> Self {
+    pub(crate) fn with_details(mut self, details: Details) -> Self {
         self.details = Some(Box::new(details));
         self
     }
 
     /// The `Status` object of this error.
-    pub fn to_status(&self) -> Value {
+    pub(crate) fn to_status(&self) -> Value {
         let mut status = serde_json::json!({
             "kind": "Status",
             "apiVersion": "v1",

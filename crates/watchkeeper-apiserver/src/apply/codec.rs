@@ -11,27 +11,27 @@ use super::{
 const SELF: &str = ".";
 
 /// The `fieldsV1` of a set.
-pub fn encode(set: &FieldSet) -> Value {
-    Value::Object(encode_nodes(set, Map::new()))
+pub(crate) fn encode(set: &FieldSet) -> Value {
+    Value::Object(set.nodes().map(|(element, node)| (element.encode(), encode_node(node))).collect())
 }
 
-fn encode_nodes(set: &FieldSet, mut members: Map<String, Value>) -> Map<String, Value> {
-    for (element, node) in set.nodes() {
-        let mut below = Map::new();
+fn encode_node(node: &Node) -> Value {
+    let below = encode(&node.below);
+    match below {
         // A step with nothing below it is a member without saying so.
-        if node.is_member && !node.below.is_empty() {
+        Value::Object(mut below) if node.is_member && !below.is_empty() => {
             below.insert(SELF.to_owned(), Value::Object(Map::new()));
+            Value::Object(below)
         }
-        members.insert(element.encode(), Value::Object(encode_nodes(&node.below, below)));
+        below => below,
     }
-    members
 }
 
 /// Reads a `fieldsV1`. Steps with a prefix of a later time are left out, as are values that are no objects.
 ///
 /// # Errors
 /// When a member's name is no step of a path.
-pub fn decode(fields: &Value) -> Result<FieldSet, InvalidElement> {
+pub(crate) fn decode(fields: &Value) -> Result<FieldSet, InvalidElement> {
     let mut set = FieldSet::default();
     for (text, below) in fields.as_object().into_iter().flatten() {
         if text == SELF {

@@ -15,7 +15,7 @@ const ANCIENT_CHANGES: &str = "ancient-changes";
 
 /// What a manager does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Operation {
+pub(crate) enum Operation {
     /// Says all it wants, each time.
     Apply,
     /// Changes what is there.
@@ -33,7 +33,7 @@ impl Operation {
 
 /// What tells managers apart.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ManagerId {
+pub(crate) struct ManagerId {
     /// Its name.
     pub name: String,
     /// What it does.
@@ -46,7 +46,7 @@ pub struct ManagerId {
 
 /// What one manager manages.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub(crate) struct Entry {
     /// The version the paths are of.
     pub api_version: String,
     /// The paths.
@@ -57,14 +57,14 @@ pub struct Entry {
 
 /// All managers of an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Managed {
+pub(crate) struct Managed {
     entries: BTreeMap<ManagerId, Entry>,
 }
 
 /// Why a `managedFields` cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum InvalidManagedFields {
+pub(crate) enum InvalidManagedFields {
     /// The list or an entry is not what it should be.
     #[error("managedFields must be a list of objects")]
     Shape,
@@ -98,7 +98,7 @@ impl Managed {
     ///
     /// # Errors
     /// When it is not a list of complete entries.
-    pub fn decode(entries: Option<&Value>) -> Result<Self, InvalidManagedFields> {
+    pub(crate) fn decode(entries: Option<&Value>) -> Result<Self, InvalidManagedFields> {
         let mut managed = Self::default();
         let entries = match entries {
             None | Some(Value::Null) => return Ok(managed),
@@ -114,7 +114,7 @@ impl Managed {
     }
 
     /// Whether a `managedFields` sent by a client asks to forget all managers: an empty list, or one empty entry.
-    pub fn is_reset(entries: Option<&Value>) -> bool {
+    pub(crate) fn is_reset(entries: Option<&Value>) -> bool {
         match entries {
             Some(Value::Array(entries)) => match &**entries {
                 [] => true,
@@ -126,7 +126,7 @@ impl Managed {
     }
 
     /// The `managedFields`: appliers first, then by time and name; none without managers.
-    pub fn encode(&self) -> Option<Value> {
+    pub(crate) fn encode(&self) -> Option<Value> {
         if self.entries.is_empty() {
             return None;
         }
@@ -139,32 +139,32 @@ impl Managed {
     }
 
     /// Whether nobody manages anything.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
     /// What a manager manages.
-    pub fn get(&self, id: &ManagerId) -> Option<&Entry> {
+    pub(crate) fn get(&self, id: &ManagerId) -> Option<&Entry> {
         self.entries.get(id)
     }
 
     /// What a manager manages from now on.
-    pub fn insert(&mut self, id: ManagerId, entry: Entry) {
+    pub(crate) fn insert(&mut self, id: ManagerId, entry: Entry) {
         self.entries.insert(id, entry);
     }
 
     /// Every manager with what it manages.
-    pub fn iter(&self) -> impl Iterator<Item = (&ManagerId, &Entry)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&ManagerId, &Entry)> {
         self.entries.iter()
     }
 
     /// Changes what managers manage, and forgets those for whom `change` says so or who have nothing left.
-    pub fn retain(&mut self, mut change: impl FnMut(&ManagerId, &mut Entry) -> bool) {
+    pub(crate) fn retain(&mut self, mut change: impl FnMut(&ManagerId, &mut Entry) -> bool) {
         self.entries.retain(|id, entry| change(id, entry) && !entry.fields.is_empty());
     }
 
     /// Makes one manager of the oldest that update, for each version, so that not more than ten are left.
-    pub fn cap_updaters(&mut self) {
+    pub(crate) fn cap_updaters(&mut self) {
         let mut updaters: Vec<_> =
             self.entries.iter().filter(|(id, _)| id.operation == Operation::Update).collect();
         let mut excess = updaters.len().saturating_sub(MAX_UPDATERS);

@@ -11,7 +11,7 @@ use crate::{kinds::GroupVersionKind, strategy::Part};
 /// The server puts other fields back to what they were (a status when the object is written, the rest when its status
 /// is), so whoever sends them does not become their manager.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Mask {
+pub(crate) enum Mask {
     /// Every field.
     #[default]
     All,
@@ -44,7 +44,7 @@ const STATUS_KEEPS_METADATA: &[(&str, &str)] = &[
 
 impl Mask {
     /// What a write through `part` of an object of this kind changes.
-    pub fn of(gvk: &GroupVersionKind, is_custom: bool, has_status: bool, part: Part<'_>) -> Self {
+    pub(crate) fn of(gvk: &GroupVersionKind, is_custom: bool, has_status: bool, part: Part<'_>) -> Self {
         let except = |paths: &[&[&str]]| Self::Except(FieldSet::of_fields(paths));
         let kind = (gvk.group.as_str(), gvk.kind.as_str());
         match part {
@@ -82,7 +82,7 @@ impl Mask {
     }
 
     /// Takes out of `set` what a write does not change.
-    pub fn apply(&self, set: &mut FieldSet) {
+    pub(crate) fn apply(&self, set: &mut FieldSet) {
         match self {
             Self::All => {}
             Self::Except(fields) => set.subtract_below(fields),

@@ -20,17 +20,17 @@
 //! A write is, in order: decode, defaults, [`track_update`] (or [`apply()`], then defaults), reset what the part cannot
 //! change, validate, [`keep_times`], store if anything changed.
 
-pub mod codec;
+pub(crate) mod codec;
 mod conflict;
 mod last_applied;
-pub mod managed;
-pub mod mask;
-pub mod options;
-pub mod path;
-pub mod scale;
-pub mod set;
+pub(crate) mod managed;
+pub(crate) mod mask;
+pub(crate) mod options;
+pub(crate) mod path;
+pub(crate) mod scale;
+pub(crate) mod set;
 mod track;
-pub mod walk;
+pub(crate) mod walk;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -60,7 +60,7 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// What is written: objects of a kind in one version, whole or through a subresource.
 #[derive(Debug, Clone)]
-pub struct Subject<'a> {
+pub(crate) struct Subject<'a> {
     gvk: &'a GroupVersionKind,
     api_version: String,
     ty: &'a TypeRef,
@@ -71,7 +71,7 @@ pub struct Subject<'a> {
 
 /// Who writes, and when.
 #[derive(Debug, Clone, Copy)]
-pub struct Manager<'a> {
+pub(crate) struct Manager<'a> {
     /// Its name; see [`options::manager_name`].
     pub name: &'a str,
     /// The time of the write.
@@ -79,7 +79,7 @@ pub struct Manager<'a> {
 }
 
 /// The other versions a kind is served in, for managers that wrote in one of them.
-pub trait Versions: fmt::Debug {
+pub(crate) trait Versions: fmt::Debug {
     /// `object` in `api_version`, and its type there; none when the kind is not served in that version. Managers in such a
     /// version are forgotten.
     fn convert(&self, object: &Value, api_version: &str) -> Option<(Value, TypeRef)>;
@@ -87,7 +87,7 @@ pub trait Versions: fmt::Debug {
 
 /// For kinds that have one version only.
 #[derive(Debug, Clone, Copy)]
-pub struct OneVersion;
+pub(crate) struct OneVersion;
 
 impl Versions for OneVersion {
     fn convert(&self, _object: &Value, _api_version: &str) -> Option<(Value, TypeRef)> {
@@ -97,7 +97,7 @@ impl Versions for OneVersion {
 
 impl<'a> Subject<'a> {
     /// Objects of `kind`, written through `part`.
-    pub fn of(kind: &'a Kind, part: Part<'a>, versions: &'a dyn Versions) -> Self {
+    pub(crate) fn of(kind: &'a Kind, part: Part<'a>, versions: &'a dyn Versions) -> Self {
         let has_status = kind.subresources.iter().any(|subresource| subresource.name == "status");
         let mask = Mask::of(&kind.gvk, kind.custom.is_some(), has_status, part);
         let subresource = if let Part::Subresource(name) = part { name } else { "" };
@@ -105,7 +105,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Objects of a kind, written whole, every field of which a write can change.
-    pub fn new(gvk: &'a GroupVersionKind, ty: &'a TypeRef, versions: &'a dyn Versions) -> Self {
+    pub(crate) fn new(gvk: &'a GroupVersionKind, ty: &'a TypeRef, versions: &'a dyn Versions) -> Self {
         let api_version =
             if gvk.group.is_empty() { gvk.version.clone() } else { format!("{}/{}", gvk.group, gvk.version) };
         Self { gvk, api_version, ty, subresource: "", mask: Mask::All, versions }
@@ -113,7 +113,7 @@ impl<'a> Subject<'a> {
 
     /// The same, written through a subresource (none: empty) that changes what `mask` says.
     #[must_use]
-    pub fn through(self, subresource: &'a str, mask: Mask) -> Self {
+    pub(crate) fn through(self, subresource: &'a str, mask: Mask) -> Self {
         Self { subresource, mask, ..self }
     }
 
@@ -139,7 +139,12 @@ impl<'a> Subject<'a> {
 /// Managers in `new` replace those of `live` if they can be read; a list that is empty or holds one empty entry forgets
 /// them all. Through a subresource they are always those of `live`. An object that cannot be compared keeps the managers
 /// it had.
-pub fn track_update(live: Option<&Value>, new: &mut Value, subject: &Subject<'_>, manager: &Manager<'_>) {
+pub(crate) fn track_update(
+    live: Option<&Value>,
+    new: &mut Value,
+    subject: &Subject<'_>,
+    manager: &Manager<'_>,
+) {
     let Some(metadata) = new.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     let given = metadata.remove("managedFields");
     let of_live =
@@ -186,7 +191,7 @@ fn set_managed_fields(object: &mut Value, entries: Option<Value>) {
 /// - 400 when `config` is of another kind or version, or brings managers.
 /// - 409 with a cause for each field that others manage with another value, unless `force`.
 /// - 500 when `config` does not fit its type, as upstream answers.
-pub fn apply(
+pub(crate) fn apply(
     live: Option<&Value>,
     config: &Value,
     subject: &Subject<'_>,
@@ -253,26 +258,22 @@ fn failure(message: String) -> ApiError {
 
 /// Puts the times of managers back where nothing else changed between `live` and `new`, so that a write without effect
 /// has none.
-pub fn keep_times(live: &Value, new: &mut Value) {
-    let entries =
-        |object: &Value| object.get("metadata").and_then(|metadata| metadata.get("managedFields")).cloned();
-    let (Some(Value::Array(before)), Some(Value::Array(after))) = (entries(live), entries(new)) else {
-        return;
-    };
-    let without_time = |entry: &Value| {
-        let mut entry = entry.clone();
-        if let Some(members) = entry.as_object_mut() {
-            members.remove("time");
-        }
-        entry
-    };
-    let is_unchanged = before.len() == after.len()
-        && before != after
-        && before.iter().zip(&after).all(|(before, after)| without_time(before) == without_time(after));
-    if !is_unchanged {
+pub(crate) fn keep_times(live: &Value, new: &mut Value) {
+    fn entries(object: &Value) -> Option<&Vec<Value>> {
+        object.get("metadata")?.get("managedFields")?.as_array()
+    }
+    fn but_for_time(entry: &Value) -> impl Iterator<Item = (&String, &Value)> {
+        entry.as_object().into_iter().flatten().filter(|(member, _)| *member != "time")
+    }
+    let (Some(before), Some(after)) = (entries(live), entries(new)) else { return };
+    let has_times_changed = before.len() == after.len()
+        && before.iter().zip(after).all(|(before, after)| but_for_time(before).eq(but_for_time(after)))
+        && before != after;
+    if !has_times_changed {
         return;
     }
-    set_managed_fields(new, Some(Value::Array(before)));
+    let after = after.clone();
+    set_managed_fields(new, Some(Value::Array(before.clone())));
     if !same(live, new) {
         set_managed_fields(new, Some(Value::Array(after)));
     }

@@ -3,10 +3,10 @@
 use crate::field::{FieldError, FieldErrorKind};
 
 /// The longest name of a manager, in bytes.
-pub const MAX_MANAGER_BYTES: usize = 128;
+pub(crate) const MAX_MANAGER_BYTES: usize = 128;
 
 /// The manager of a write: the one it names, or else the client's program, from the front of its `User-Agent`.
-pub fn manager_name(requested: &str, user_agent: &str) -> String {
+pub(crate) fn manager_name(requested: &str, user_agent: &str) -> String {
     if !requested.is_empty() {
         return requested.to_owned();
     }
@@ -22,7 +22,7 @@ pub fn manager_name(requested: &str, user_agent: &str) -> String {
 }
 
 /// What is wrong with the `fieldManager` of a write.
-pub fn check_manager(name: &str) -> Vec<FieldError> {
+pub(crate) fn check_manager(name: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if name.len() > MAX_MANAGER_BYTES {
         let detail = format!("may not be more than {MAX_MANAGER_BYTES} bytes");
@@ -36,7 +36,7 @@ pub fn check_manager(name: &str) -> Vec<FieldError> {
 }
 
 /// What is wrong with `fieldManager` and `force` of a patch. Only apply takes `force`, and it must name its manager.
-pub fn check_patch(name: &str, force: Option<bool>, is_apply: bool) -> Vec<FieldError> {
+pub(crate) fn check_patch(name: &str, force: Option<bool>, is_apply: bool) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if is_apply && name.is_empty() {
         let detail = "is required for apply patch";

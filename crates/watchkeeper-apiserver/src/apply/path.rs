@@ -11,7 +11,7 @@ use serde_json::{Number, Value};
 ///
 /// Steps are ordered: members by name, then items by their keys, items by value, items by place.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PathElement {
+pub(crate) enum PathElement {
     /// The member of this name.
     Field(Box<str>),
     /// The item of a list whose key members have these values; sorted by name.
@@ -26,19 +26,19 @@ pub enum PathElement {
 ///
 /// A whole number equals the same number written with a fraction of zero.
 #[derive(Debug, Clone)]
-pub struct Token(pub Value);
+pub(crate) struct Token(pub Value);
 
 /// A text that is not a step of a path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is no step of a field path: {reason}")]
-pub struct InvalidElement {
+pub(crate) struct InvalidElement {
     text: String,
     reason: &'static str,
 }
 
 impl PathElement {
     /// The step to the member `name`.
-    pub fn field(name: &str) -> Self {
+    pub(crate) fn field(name: &str) -> Self {
         Self::Field(name.into())
     }
 
@@ -46,7 +46,7 @@ impl PathElement {
     ///
     /// # Errors
     /// When the text has no such prefix, or what follows it is not what the prefix announces.
-    pub fn parse(text: &str) -> Result<Option<Self>, InvalidElement> {
+    pub(crate) fn parse(text: &str) -> Result<Option<Self>, InvalidElement> {
         let invalid = |reason| InvalidElement { text: text.to_owned(), reason };
         let Some((prefix, rest)) = text.split_once(':').filter(|(prefix, _)| prefix.len() == 1) else {
             return Err(invalid("it must start with a letter and a colon"));
@@ -72,13 +72,13 @@ impl PathElement {
     }
 
     /// The step to the item with these keys, in any order.
-    pub fn key(mut keys: Vec<(Box<str>, Token)>) -> Self {
+    pub(crate) fn key(mut keys: Vec<(Box<str>, Token)>) -> Self {
         keys.sort_by(|(left, _), (right, _)| left.cmp(right));
         Self::Key(keys)
     }
 
     /// The step as `managedFields` has it; [`PathElement::parse`] reads it back.
-    pub fn encode(&self) -> String {
+    pub(crate) fn encode(&self) -> String {
         let mut text = String::new();
         match self {
             Self::Field(name) => {
@@ -158,7 +158,7 @@ impl Ord for Token {
 }
 
 /// Whether two values are the same to a client: numbers by what they count, objects whatever the order of their members.
-pub fn same(left: &Value, right: &Value) -> bool {
+pub(crate) fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::String(left), Value::String(right)) => left == right,
         (Value::Array(left), Value::Array(right)) => {

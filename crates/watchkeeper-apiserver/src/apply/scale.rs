@@ -18,12 +18,12 @@ const SCALE_VERSION: &str = "autoscaling/v1";
 
 /// Where the object has its replicas, in each version it is served in; none where a version has no scale.
 #[derive(Debug, Clone, Default)]
-pub struct ReplicasPaths(BTreeMap<String, Option<Vec<PathElement>>>);
+pub(crate) struct ReplicasPaths(BTreeMap<String, Option<Vec<PathElement>>>);
 
 impl ReplicasPaths {
     /// Adds a version, with the members that lead to the replicas in it (`["spec", "replicas"]`).
     #[must_use]
-    pub fn with(mut self, api_version: &str, path: Option<&[&str]>) -> Self {
+    pub(crate) fn with(mut self, api_version: &str, path: Option<&[&str]>) -> Self {
         let path = path.map(|path| path.iter().map(|name| PathElement::field(name)).collect());
         self.0.insert(api_version.to_owned(), path);
         self
@@ -38,7 +38,7 @@ fn replicas_of_scale() -> FieldSet {
 ///
 /// # Errors
 /// When those of the object cannot be read.
-pub fn to_scale(
+pub(crate) fn to_scale(
     entries: Option<&Value>,
     paths: &ReplicasPaths,
 ) -> Result<Option<Value>, InvalidManagedFields> {
@@ -57,7 +57,7 @@ pub fn to_scale(
 ///
 /// # Errors
 /// When either cannot be read.
-pub fn to_parent(
+pub(crate) fn to_parent(
     entries: Option<&Value>,
     scale_entries: Option<&Value>,
     api_version: &str,

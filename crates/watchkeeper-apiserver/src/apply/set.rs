@@ -1,9 +1,6 @@
 //! Sets of paths into an object.
 
-use std::{
-    collections::{BTreeMap, btree_map::Entry},
-    fmt,
-};
+use std::fmt;
 
 use super::path::PathElement;
 use crate::schema::{Shape, TypeRef};
@@ -13,13 +10,15 @@ use crate::schema::{Shape, TypeRef};
 /// A path in the set says nothing about the paths above and below it. The object as a whole is never a member. Two sets
 /// with the same paths are equal, and write the same `fieldsV1`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FieldSet {
-    nodes: BTreeMap<PathElement, Node>,
+pub(crate) struct FieldSet {
+    /// Sorted. Walks over objects come upon steps in order, so that adding one is a push; a set is made and dropped with
+    /// every write, and vectors are a fraction of the allocations of trees.
+    nodes: Vec<(PathElement, Node)>,
 }
 
 /// What a [`FieldSet`] says about one step: whether it is in the set, and what below it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Node {
+pub(crate) struct Node {
     /// The step itself is in the set.
     pub is_member: bool,
     /// What below the step is.
@@ -28,7 +27,7 @@ pub struct Node {
 
 /// A path, printed as conflicts name it: `.spec.containers[name="a"].image`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Path(pub Vec<PathElement>);
+pub(crate) struct Path(pub Vec<PathElement>);
 
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -38,7 +37,7 @@ impl fmt::Display for Path {
 
 impl Node {
     /// Neither the step nor anything below it is in the set.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         !self.is_member && self.below.is_empty()
     }
 
@@ -50,7 +49,7 @@ impl Node {
 
 impl FieldSet {
     /// A set of paths of member names: `[&["status"], &["metadata", "labels"]]`.
-    pub fn of_fields(paths: &[&[&str]]) -> Self {
+    pub(crate) fn of_fields(paths: &[&[&str]]) -> Self {
         let mut set = Self::default();
         for path in paths {
             let path: Vec<_> = path.iter().map(|name| PathElement::field(name)).collect();
@@ -60,14 +59,14 @@ impl FieldSet {
     }
 
     /// Whether no path is in the set.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
     /// Adds one path; the empty path is not one.
-    pub fn insert(&mut self, path: &[PathElement]) {
+    pub(crate) fn insert(&mut self, path: &[PathElement]) {
         let Some((first, rest)) = path.split_first() else { return };
-        let node = self.nodes.entry(first.clone()).or_default();
+        let node = self.node_mut(first);
         if rest.is_empty() {
             node.is_member = true;
         } else {
@@ -76,7 +75,7 @@ impl FieldSet {
     }
 
     /// Whether this very path is in the set.
-    pub fn has(&self, path: &[PathElement]) -> bool {
+    pub(crate) fn has(&self, path: &[PathElement]) -> bool {
         match path {
             [] => false,
             [last] => self.node(last).is_some_and(|node| node.is_member),
@@ -85,30 +84,47 @@ impl FieldSet {
     }
 
     /// What the set says about a step.
-    pub fn node(&self, element: &PathElement) -> Option<&Node> {
-        self.nodes.get(element)
+    pub(crate) fn node(&self, element: &PathElement) -> Option<&Node> {
+        let place = self.place(element).ok()?;
+        self.nodes.get(place).map(|(_, node)| node)
+    }
+
+    /// Where a step is, or would be.
+    fn place(&self, element: &PathElement) -> Result<usize, usize> {
+        match self.nodes.last() {
+            None => Err(0),
+            Some((last, _)) if last < element => Err(self.nodes.len()),
+            _ => self.nodes.binary_search_by(|(other, _)| other.cmp(element)),
+        }
+    }
+
+    /// What the set says about a step, to be added to.
+    fn node_mut(&mut self, element: &PathElement) -> &mut Node {
+        let place = self.place(element).unwrap_or_else(|place| {
+            self.nodes.insert(place, (element.clone(), Node::default()));
+            place
+        });
+        &mut self.nodes[place].1
     }
 
     /// Every step with what the set says about it, in order.
-    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (&PathElement, &Node)> {
-        self.nodes.iter()
+    pub(crate) fn nodes(&self) -> impl ExactSizeIterator<Item = (&PathElement, &Node)> {
+        self.nodes.iter().map(|(element, node)| (element, node))
     }
 
     /// Adds what a node says about a step.
-    pub fn join_node(&mut self, element: PathElement, node: Node) {
+    pub(crate) fn join_node(&mut self, element: PathElement, node: Node) {
         if node.is_empty() {
             return;
         }
-        match self.nodes.entry(element) {
-            Entry::Vacant(place) => {
-                place.insert(node);
-            }
-            Entry::Occupied(mut place) => place.get_mut().join(node),
+        match self.place(&element) {
+            Ok(place) => self.nodes[place].1.join(node),
+            Err(place) => self.nodes.insert(place, (element, node)),
         }
     }
 
     /// Adds the paths of `other`.
-    pub fn join(&mut self, other: Self) {
+    pub(crate) fn join(&mut self, other: Self) {
         if self.nodes.is_empty() {
             *self = other;
             return;
@@ -119,7 +135,7 @@ impl FieldSet {
     }
 
     /// Takes out the paths of `other`, and no path below them.
-    pub fn subtract(&mut self, other: &Self) {
+    pub(crate) fn subtract(&mut self, other: &Self) {
         self.retain(other, |node, other| {
             node.is_member &= !other.is_member;
             node.below.subtract(&other.below);
@@ -127,7 +143,7 @@ impl FieldSet {
     }
 
     /// Takes out the paths of `other` with everything below them.
-    pub fn subtract_below(&mut self, other: &Self) {
+    pub(crate) fn subtract_below(&mut self, other: &Self) {
         self.retain(other, |node, other| {
             if other.is_member {
                 *node = Node::default();
@@ -141,8 +157,11 @@ impl FieldSet {
         if other.is_empty() {
             return;
         }
-        self.nodes.retain(|element, node| {
-            if let Some(other) = other.nodes.get(element) {
+        // Both are sorted: one walk over the other set finds every step of this one.
+        let mut others = other.nodes.iter().peekable();
+        self.nodes.retain_mut(|(element, node)| {
+            while others.next_if(|(other, _)| *other < *element).is_some() {}
+            if let Some((_, other)) = others.next_if(|(other, _)| other == element) {
                 change(node, other);
             }
             !node.is_empty()
@@ -151,10 +170,10 @@ impl FieldSet {
 
     /// The paths in both sets.
     #[must_use]
-    pub fn intersection(&self, other: &Self) -> Self {
+    pub(crate) fn intersection(&self, other: &Self) -> Self {
         let mut both = Self::default();
         for (element, node) in &self.nodes {
-            if let Some(other) = other.nodes.get(element) {
+            if let Some(other) = other.node(element) {
                 let is_member = node.is_member && other.is_member;
                 both.join_node(
                     element.clone(),
@@ -166,7 +185,7 @@ impl FieldSet {
     }
 
     /// Every path: at each level first the paths that end there, then those that go on.
-    pub fn paths(&self) -> Vec<Path> {
+    pub(crate) fn paths(&self) -> Vec<Path> {
         let mut paths = Vec::new();
         self.collect(&mut Vec::new(), &mut paths);
         paths
@@ -188,7 +207,7 @@ impl FieldSet {
     /// Managers do not own the structs their fields are in; to take a field away completely, the structs around it have
     /// to go where nothing is left in them.
     #[must_use]
-    pub fn with_structs(&self, ty: Option<&TypeRef>) -> Self {
+    pub(crate) fn with_structs(&self, ty: Option<&TypeRef>) -> Self {
         let nodes = self.nodes.iter().map(|(element, node)| {
             let (is_declared, below) = match (element, ty) {
                 (PathElement::Field(name), Some(ty)) => (ty.field(name).is_some(), ty.member(name)),
@@ -202,7 +221,7 @@ impl FieldSet {
     }
 
     /// Follows a change of the schema: what is atomic now is managed as a whole by whoever managed a part of it.
-    pub fn follow_schema(&mut self, ty: &TypeRef) {
+    pub(crate) fn follow_schema(&mut self, ty: &TypeRef) {
         for (element, node) in self.nodes.iter_mut().filter(|(_, node)| !node.below.is_empty()) {
             let below = match element {
                 PathElement::Field(name) => ty.member(name),

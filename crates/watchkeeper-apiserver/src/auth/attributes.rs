@@ -5,7 +5,7 @@ use crate::status::{ApiError, Details};
 
 /// What a request asks for, as far as permission goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Attributes {
+pub(crate) enum Attributes {
     /// Something done with objects.
     Resource(ResourceAttributes),
     /// A path that is no object: discovery, health, metrics.
@@ -19,7 +19,7 @@ pub enum Attributes {
 
 /// Something done with objects.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ResourceAttributes {
+pub(crate) struct ResourceAttributes {
     /// `get`, `list`, `deletecollection`, …
     pub verb: String,
     /// The API group; empty for the core group.
@@ -36,7 +36,7 @@ pub struct ResourceAttributes {
 
 impl ResourceAttributes {
     /// `pods`, or `pods/status`, as rules name it.
-    pub fn in_rules(&self) -> String {
+    pub(crate) fn in_rules(&self) -> String {
         if self.subresource.is_empty() {
             self.resource.clone()
         } else {
@@ -55,7 +55,7 @@ impl ResourceAttributes {
 
 impl Attributes {
     /// The 403 for `user`; `reason` is appended if there is one.
-    pub fn forbidden(&self, user: &User, reason: &str) -> ApiError {
+    pub(crate) fn forbidden(&self, user: &User, reason: &str) -> ApiError {
         let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
         match self {
             Self::Path { verb, path } => {

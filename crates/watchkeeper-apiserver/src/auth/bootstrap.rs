@@ -103,7 +103,7 @@ const RESOURCES: &[Row] = {
 };
 
 /// All of them, as objects to store when a server starts.
-pub fn objects() -> Vec<Value> {
+pub(crate) fn objects() -> Vec<Value> {
     let everything = json!([
         {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
         {"nonResourceURLs": ["*"], "verbs": ["*"]},

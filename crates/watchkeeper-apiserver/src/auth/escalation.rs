@@ -19,7 +19,7 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 ///
 /// # Errors
 /// 403, naming the rules that are not held.
-pub fn check(
+pub(crate) fn check(
     authorizer: &Authorizer,
     user: &User,
     object: &Value,

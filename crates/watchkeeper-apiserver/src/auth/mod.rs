@@ -3,15 +3,15 @@
 //! A request passes [`tokens::Tokens`] (who is it) and then an [`Authorizer`] (may they). Both are values computed from a file
 //! and from stored objects; nothing here reads storage or knows HTTP.
 
-pub mod attributes;
-pub mod bootstrap;
-pub mod escalation;
-pub mod rbac;
-pub mod reviews;
-pub mod rule;
+pub(crate) mod attributes;
+pub(crate) mod bootstrap;
+pub(crate) mod escalation;
+pub(crate) mod rbac;
+pub(crate) mod reviews;
+pub(crate) mod rule;
 pub(crate) mod stored;
-pub mod tokens;
-pub mod user;
+pub(crate) mod tokens;
+pub(crate) mod user;
 
 use attributes::Attributes;
 use rbac::RbacPolicy;
@@ -20,7 +20,7 @@ use user::User;
 
 /// The answer to "may they".
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decision {
+pub(crate) struct Decision {
     /// They may.
     pub is_allowed: bool,
     /// Why, in words people debugging their roles look for; empty where there is nothing to say.
@@ -55,7 +55,7 @@ impl Asker {
 
 /// What decides whether a request is allowed.
 #[derive(Debug, Clone, Default)]
-pub enum Authorizer {
+pub(crate) enum Authorizer {
     /// Everybody may do everything.
     #[default]
     AlwaysAllow,
@@ -65,7 +65,7 @@ pub enum Authorizer {
 
 impl Authorizer {
     /// Whether `user` may do what `attributes` say.
-    pub fn decide(&self, user: &User, attributes: &Attributes) -> Decision {
+    pub(crate) fn decide(&self, user: &User, attributes: &Attributes) -> Decision {
         match self {
             Self::AlwaysAllow => Decision::allowed(""),
             Self::Rbac(_) if user.is_master() => Decision::allowed(""),
@@ -74,7 +74,7 @@ impl Authorizer {
     }
 
     /// Every rule `user` has in `namespace`, cluster-wide rules included; and what could not be looked up.
-    pub fn rules_of(&self, user: &User, namespace: &str) -> (Vec<PolicyRule>, Vec<String>) {
+    pub(crate) fn rules_of(&self, user: &User, namespace: &str) -> (Vec<PolicyRule>, Vec<String>) {
         match self {
             Self::Rbac(policy) if !user.is_master() => policy.rules_of(user, namespace),
             Self::AlwaysAllow | Self::Rbac(_) => (PolicyRule::everything(), Vec::new()),

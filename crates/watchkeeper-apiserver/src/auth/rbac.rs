@@ -8,7 +8,7 @@ use super::{Decision, attributes::Attributes, rule::PolicyRule, user::User};
 
 /// The stored roles and bindings a policy is made from, as the API serves them.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct RbacObjects<'a> {
+pub(crate) struct RbacObjects<'a> {
     /// All `ClusterRole`s.
     pub cluster_roles: &'a [Value],
     /// All `Role`s.
@@ -21,7 +21,7 @@ pub struct RbacObjects<'a> {
 
 /// Roles and bindings at one moment. Made anew when one of them changes, so a decision is a walk over short lists.
 #[derive(Debug, Default)]
-pub struct RbacPolicy {
+pub(crate) struct RbacPolicy {
     cluster_wide: Vec<Binding>,
     in_namespace: HashMap<String, Vec<Binding>>,
     cluster_roles: HashMap<String, Vec<PolicyRule>>,
@@ -46,7 +46,7 @@ enum Subject {
 
 impl RbacPolicy {
     /// The policy of these objects.
-    pub fn new(objects: RbacObjects<'_>) -> Self {
+    pub(crate) fn new(objects: RbacObjects<'_>) -> Self {
         let mut policy = Self {
             cluster_roles: cluster_roles(objects.cluster_roles),
             roles: objects
@@ -84,7 +84,7 @@ impl RbacPolicy {
     }
 
     /// The rules of a role: a `ClusterRole`, or a `Role` of `namespace`. None if there is no such role.
-    pub fn role(&self, kind: &str, namespace: &str, name: &str) -> Option<&[PolicyRule]> {
+    pub(crate) fn role(&self, kind: &str, namespace: &str, name: &str) -> Option<&[PolicyRule]> {
         match kind {
             "ClusterRole" => self.cluster_roles.get(name),
             "Role" => self.roles.get(&(namespace.to_owned(), name.to_owned())),
@@ -94,7 +94,7 @@ impl RbacPolicy {
     }
 
     /// Whether a rule bound to `user` allows this. Rules only add: the first that does decides.
-    pub fn decide(&self, user: &User, asked: &Attributes) -> Decision {
+    pub(crate) fn decide(&self, user: &User, asked: &Attributes) -> Decision {
         let namespace = match asked {
             Attributes::Resource(asked) => asked.namespace.as_str(),
             Attributes::Path { .. } => "",
@@ -120,7 +120,7 @@ impl RbacPolicy {
     }
 
     /// Every rule bound to `user` in `namespace` or everywhere, and what could not be looked up.
-    pub fn rules_of(&self, user: &User, namespace: &str) -> (Vec<PolicyRule>, Vec<String>) {
+    pub(crate) fn rules_of(&self, user: &User, namespace: &str) -> (Vec<PolicyRule>, Vec<String>) {
         let (mut found, mut missing) = (Vec::new(), Vec::new());
         for (binding, _) in self.bindings_of(user, namespace) {
             match &binding.rules {

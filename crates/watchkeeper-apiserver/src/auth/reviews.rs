@@ -15,7 +15,7 @@ use crate::{
 
 /// What a review is answered from.
 #[derive(Debug, Clone, Copy)]
-pub struct Reviewer<'a> {
+pub(crate) struct Reviewer<'a> {
     /// Who asks.
     pub user: &'a User,
     /// Who decides.
@@ -31,7 +31,7 @@ impl Reviewer<'_> {
     ///
     /// # Errors
     /// 400 or 422 when the question is incomplete.
-    pub fn answer(&self, review: Value, namespace: &str) -> Option<Result<Value, ApiError>> {
+    pub(crate) fn answer(&self, review: Value, namespace: &str) -> Option<Result<Value, ApiError>> {
         let kind = review["kind"].as_str().unwrap_or_default().to_owned();
         Some(match kind.as_str() {
             "SelfSubjectAccessReview" => self.access_of(self.user, review, &Scope::Own),

@@ -6,7 +6,7 @@ use super::attributes::{Attributes, ResourceAttributes};
 
 /// One rule of a role.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PolicyRule {
+pub(crate) struct PolicyRule {
     /// What may be done.
     pub verbs: Vec<String>,
     /// In which groups.
@@ -21,7 +21,7 @@ pub struct PolicyRule {
 
 impl PolicyRule {
     /// The rules of somebody who may do everything.
-    pub fn everything() -> Vec<Self> {
+    pub(crate) fn everything() -> Vec<Self> {
         let all = || vec!["*".to_owned()];
         vec![
             Self { verbs: all(), api_groups: all(), resources: all(), ..Self::default() },
@@ -30,7 +30,7 @@ impl PolicyRule {
     }
 
     /// Reads a rule of a stored role. What is not a list of strings counts as empty, and so grants nothing.
-    pub fn from_value(rule: &Value) -> Self {
+    pub(crate) fn from_value(rule: &Value) -> Self {
         let list = |member: &str| -> Vec<String> {
             let items = rule[member].as_array().map(Vec::as_slice).unwrap_or_default();
             items.iter().filter_map(Value::as_str).map(String::from).collect()
@@ -45,7 +45,7 @@ impl PolicyRule {
     }
 
     /// As it is written in a role; empty lists are left out.
-    pub fn to_value(&self) -> Value {
+    pub(crate) fn to_value(&self) -> Value {
         let members = [
             ("verbs", &self.verbs),
             ("apiGroups", &self.api_groups),
@@ -60,7 +60,7 @@ impl PolicyRule {
     }
 
     /// It allows this.
-    pub fn allows(&self, asked: &Attributes) -> bool {
+    pub(crate) fn allows(&self, asked: &Attributes) -> bool {
         match asked {
             Attributes::Path { verb, path } => {
                 has(&self.verbs, verb)
@@ -80,7 +80,7 @@ impl PolicyRule {
     /// Everything it allows, `rules` allow together.
     ///
     /// A rule is the product of its lists, so each element of that product must be covered by some rule.
-    pub fn is_covered_by(&self, rules: &[Self]) -> bool {
+    pub(crate) fn is_covered_by(&self, rules: &[Self]) -> bool {
         let paths = product(&self.verbs, &self.non_resource_urls);
         let are_paths_covered = paths.into_iter().all(|(verb, path)| {
             rules.iter().any(|rule| {

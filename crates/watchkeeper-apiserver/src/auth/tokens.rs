@@ -45,7 +45,7 @@ pub enum TokenFileError {
 
 /// The tokens a server knows. Printing it shows how many, not which.
 #[derive(Default)]
-pub struct Tokens {
+pub(crate) struct Tokens {
     users: HashMap<String, User>,
 }
 
@@ -60,7 +60,7 @@ impl Tokens {
     ///
     /// # Errors
     /// When a line is not a row of such a table; it says which line.
-    pub fn parse(text: &str) -> Result<Self, TokenFileError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, TokenFileError> {
         let mut tokens = Self::default();
         for (index, row) in text.lines().enumerate().filter(|(_, row)| !row.trim().is_empty()) {
             let line = index + 1;
@@ -85,7 +85,7 @@ impl Tokens {
     }
 
     /// Adds a token; false if it stands for somebody already. The user becomes a member of `system:authenticated`.
-    pub fn add(&mut self, token: &str, mut user: User) -> bool {
+    pub(crate) fn add(&mut self, token: &str, mut user: User) -> bool {
         if self.users.contains_key(token) {
             return false;
         }
@@ -101,7 +101,7 @@ impl Tokens {
     ///
     /// # Errors
     /// 401 for a token nobody has.
-    pub fn authenticate(&self, authorization: Option<&str>) -> Result<User, ApiError> {
+    pub(crate) fn authenticate(&self, authorization: Option<&str>) -> Result<User, ApiError> {
         if self.users.is_empty() {
             return Ok(User::master("system:admin"));
         }
@@ -118,7 +118,7 @@ impl Tokens {
     }
 
     /// Whose token this is.
-    pub fn user_of(&self, token: &str) -> Option<&User> {
+    pub(crate) fn user_of(&self, token: &str) -> Option<&User> {
         self.users.get(token)
     }
 }

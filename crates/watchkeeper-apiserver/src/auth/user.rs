@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 /// A user, as the server knows one: nothing but names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct User {
+pub(crate) struct User {
     /// The name roles are bound to.
     pub name: String,
     /// An identity that outlives the name.
@@ -19,7 +19,7 @@ pub struct User {
 
 impl User {
     /// Whoever gave no credentials.
-    pub fn anonymous() -> Self {
+    pub(crate) fn anonymous() -> Self {
         Self {
             name: "system:anonymous".into(),
             groups: vec!["system:unauthenticated".into()],
@@ -28,23 +28,23 @@ impl User {
     }
 
     /// A user in `system:masters`: who uses a server that asks nobody for credentials.
-    pub fn master(name: &str) -> Self {
+    pub(crate) fn master(name: &str) -> Self {
         let groups = vec!["system:masters".into(), "system:authenticated".into()];
         Self { name: name.into(), groups, ..Self::default() }
     }
 
     /// In the group no role can refuse anything.
-    pub fn is_master(&self) -> bool {
+    pub(crate) fn is_master(&self) -> bool {
         self.is_in("system:masters")
     }
 
     /// In `group`.
-    pub fn is_in(&self, group: &str) -> bool {
+    pub(crate) fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|of_user| of_user == group)
     }
 
     /// As `userInfo` of a review.
-    pub fn to_value(&self) -> Value {
+    pub(crate) fn to_value(&self) -> Value {
         let mut info = json!({ "username": self.name });
         if !self.uid.is_empty() {
             info["uid"] = self.uid.as_str().into();

@@ -23,7 +23,8 @@ const MANAGER: &str = "kube-controller-manager";
 /// The kinds whose objects are stored and can be deleted, each once, by the table they are in.
 pub(super) fn stored_kinds(kinds: &Kinds) -> BTreeMap<String, Arc<Kind>> {
     let mut tables: BTreeMap<String, Arc<Kind>> = BTreeMap::new();
-    for kind in kinds.iter().filter(|kind| kind.allows("list") && kind.allows("delete")) {
+    for kind in kinds.iter().chain(kinds.hidden()).filter(|kind| kind.allows("list") && kind.allows("delete"))
+    {
         let table = table_of(kind);
         if kind.gvk == kind.storage || !tables.contains_key(&table) {
             tables.insert(table, Arc::clone(kind));
@@ -32,13 +33,14 @@ pub(super) fn stored_kinds(kinds: &Kinds) -> BTreeMap<String, Arc<Kind>> {
     tables
 }
 
-/// The kind at a place; in another version, if that one is no longer served.
+/// The kind at a place; in another version, if that one is no longer served, and if none is, as it is stored.
 fn kind_of(kinds: &Kinds, kind: &GroupVersionKind) -> Option<Arc<Kind>> {
     let in_any_version = || {
         let versions = &kinds.group(&kind.group)?.versions;
         versions.iter().flat_map(|version| &version.kinds).find(|known| known.gvk.kind == kind.kind)
     };
-    kinds.by_gvk(kind).or_else(in_any_version).cloned()
+    let hidden = || kinds.hidden().find(|known| known.gvk.group == kind.group && known.gvk.kind == kind.kind);
+    kinds.by_gvk(kind).or_else(in_any_version).or_else(hidden).cloned()
 }
 
 impl Rest {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::{kinds::Kind, schema::write_empty};
 
 /// `object` of kind `from` as an object of kind `to`. Kinds nothing is known about differ in their version only.
-pub fn convert(mut object: Value, from: &Kind, to: &Kind) -> Value {
+pub(crate) fn convert(mut object: Value, from: &Kind, to: &Kind) -> Value {
     if from.gvk == to.gvk {
         if to.custom.as_ref().is_some_and(|custom| custom.has_changed) {
             to.strategy.set_defaults(&mut object);

@@ -18,17 +18,17 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub(crate) use self::definition::{defaults, stored_versions, validate as validate_definition};
-pub use self::status::{CLEANUP_FINALIZER, begin_deletion, is_established, status_after_write};
+pub(crate) use self::status::{CLEANUP_FINALIZER, begin_deletion, is_established, status_after_write};
 use self::{strategy::CustomStrategy, structural::Structural};
 use crate::{
-    kinds::{Custom, GroupVersionKind, Kind, PrinterColumn, ScalePaths, Subresource},
+    kinds::{Custom, CustomKind, GroupVersionKind, Kind, PrinterColumn, ScalePaths, Subresource},
     schema::TypeRef,
     status::ApiError,
 };
 
 /// Makes kinds of definitions.
 #[derive(Debug, Clone)]
-pub struct CustomKinds {
+pub(crate) struct CustomKinds {
     metadata: TypeRef,
 }
 
@@ -36,17 +36,17 @@ const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", 
 
 impl CustomKinds {
     /// Kinds whose objects have metadata of this type, as all objects have.
-    pub fn new(metadata: TypeRef) -> Self {
+    pub(crate) fn new(metadata: TypeRef) -> Self {
         Self { metadata }
     }
 
-    /// The kinds a stored definition serves, one for each served version; none unless it is established.
+    /// The kinds of a stored definition; none unless it is established.
     ///
     /// # Errors
     /// A definition without names or a storage version, which no stored one is.
-    pub fn served(&self, definition: &Value) -> Result<Vec<Kind>, ApiError> {
+    pub(crate) fn kinds(&self, definition: &Value) -> Result<CustomKind, ApiError> {
         if !is_established(definition) {
-            return Ok(Vec::new());
+            return Ok(CustomKind::default());
         }
         let text = |pointer: &str| {
             definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -79,11 +79,13 @@ impl CustomKinds {
             keeps_unknown: definition.pointer("/spec/preserveUnknownFields").and_then(Value::as_bool)
                 == Some(true),
         };
-        Ok(versions
-            .iter()
-            .filter(|version| is(version, "served"))
-            .map(|version| self.kind(version, &names))
-            .collect())
+        let of = |mark: &str| -> Vec<Kind> {
+            let marked = versions.iter().filter(|version| is(version, mark));
+            marked.map(|version| self.kind(version, &names)).collect()
+        };
+        let served = of("served");
+        let hidden = if served.is_empty() { of("storage").pop() } else { None };
+        Ok(CustomKind { served, hidden })
     }
 
     fn kind(&self, version: &Value, names: &Shared) -> Kind {

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use crate::strategy::edit;
 
 /// Held until all objects of the kinds are gone.
-pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+pub(crate) const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// Brings the status of a stored definition up to date after it was written: the names it is granted beside the `others`
 /// of the server, and whether it is established. Answers whether anything changed. `now` is an RFC 3339 time.
 ///
 /// A definition that is being deleted keeps what it has.
-pub fn status_after_write<'a>(
+pub(crate) fn status_after_write<'a>(
     definition: &mut Value,
     others: impl IntoIterator<Item = &'a Value>,
     now: &str,
@@ -48,7 +48,7 @@ pub fn status_after_write<'a>(
 
 /// Marks a definition as being deleted: its time, the finalizer that holds it and the condition that says so. A definition
 /// that is so marked already is left as it is.
-pub fn begin_deletion(definition: &mut Value, now: &str) {
+pub(crate) fn begin_deletion(definition: &mut Value, now: &str) {
     let Some(metadata) = edit::object(definition, "metadata") else { return };
     if metadata.get("deletionTimestamp").is_some_and(|time| !time.is_null()) {
         return;
@@ -65,7 +65,7 @@ pub fn begin_deletion(definition: &mut Value, now: &str) {
 }
 
 /// Whether the kinds of a definition are served.
-pub fn is_established(definition: &Value) -> bool {
+pub(crate) fn is_established(definition: &Value) -> bool {
     is_true(definition, "Established")
 }
 

@@ -151,9 +151,9 @@ fn each_served_version_is_a_kind_with_what_it_says_of_itself() {
         .unwrap()
         .push(json!({"name": "v3", "served": false, "storage": false}));
     let maker = super::CustomKinds::new(TypeRef::any());
-    assert!(maker.served(&stored).unwrap().is_empty());
+    assert!(maker.kinds(&stored).unwrap().served.is_empty());
     super::status_after_write(&mut stored, [], "2020-01-01T00:00:00Z");
-    let kinds = maker.served(&stored).unwrap();
+    let kinds = maker.kinds(&stored).unwrap().served;
     let versions: Vec<&str> = kinds.iter().map(|kind| kind.gvk.version.as_str()).collect();
     assert_eq!(versions, ["v1", "v2"]);
     let (first, second) = (&kinds[0], &kinds[1]);
@@ -181,7 +181,7 @@ fn the_status_of_a_custom_object_is_written_alone_and_counts_nothing() {
     );
     stored["spec"]["versions"][0]["subresources"] = json!({"status": {}});
     super::status_after_write(&mut stored, [], "2020-01-01T00:00:00Z");
-    let kinds = super::CustomKinds::new(TypeRef::any()).served(&stored).unwrap();
+    let kinds = super::CustomKinds::new(TypeRef::any()).kinds(&stored).unwrap().served;
     let strategy = &kinds[0].strategy;
     let mut object = json!({"apiVersion": "g.example.com/v1", "kind": "Foo", "metadata": {"name": "f", "namespace": "n"}, "spec": {"a": 1}, "status": {"b": 1}});
     strategy.prepare_for_create(&mut object);

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Number, Value, map::Entry};
 
 /// Levels of nesting in a YAML body; deeper ones are refused. A level costs the reader kilobytes of stack. (JSON bodies
 /// are bounded by their reader, at 128.)
@@ -19,7 +19,12 @@ pub(super) struct Document {
 impl Document {
     /// Reads JSON. The last of several values under one key counts.
     pub(super) fn from_json(body: &[u8]) -> Result<Self, String> {
-        serde_json::from_slice(body).map_err(|error| {
+        // Text that is known to be UTF-8 is not looked at again string by string.
+        let read = match std::str::from_utf8(body) {
+            Ok(text) => serde_json::from_str(text),
+            Err(_) => serde_json::from_slice(body),
+        };
+        read.map_err(|error: serde_json::Error| {
             if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() }
         })
     }
@@ -107,10 +112,13 @@ impl<'de> Visitor<'de> for DocumentVisitor {
         while let Some(key) = access.next_key::<String>()? {
             let member = access.next_value::<Document>()?;
             duplicates.extend(member.duplicates.iter().map(|path| join(&key, path)));
-            if members.contains_key(&key) {
-                duplicates.push(key.clone());
+            match members.entry(key) {
+                Entry::Vacant(place) => _ = place.insert(member.value),
+                Entry::Occupied(mut place) => {
+                    duplicates.push(place.key().clone());
+                    place.insert(member.value);
+                }
             }
-            members.insert(key, member.value);
         }
         Ok(Document { value: Value::Object(members), duplicates })
     }

@@ -24,7 +24,7 @@ use document::Document;
 
 /// What a request asks for when its body has members nobody knows, or keys twice (`fieldValidation`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum FieldValidation {
+pub(crate) enum FieldValidation {
     /// They are dropped.
     Ignore,
     /// They are dropped and told in `Warning` headers.
@@ -36,7 +36,7 @@ pub enum FieldValidation {
 
 /// A body that was read.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Decoded {
+pub(crate) struct Decoded {
     /// The object, with apiVersion and kind.
     pub object: Value,
     /// What to tell the client in `Warning` headers.
@@ -45,7 +45,7 @@ pub struct Decoded {
 
 /// An object that was checked against its schema.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Checked {
+pub(crate) struct Checked {
     /// The object, without members nobody knows.
     pub object: Value,
     /// `unknown field "spec.x"`, one for each of them.
@@ -54,7 +54,7 @@ pub struct Checked {
 
 /// The form of a body, or of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MediaType {
+pub(crate) enum MediaType {
     /// `application/json`.
     Json,
     /// `application/yaml`.
@@ -65,7 +65,7 @@ pub enum MediaType {
 
 impl MediaType {
     /// The form a `Content-Type` names; JSON if there is none.
-    pub fn of(content_type: Option<&str>) -> Option<Self> {
+    pub(crate) fn of(content_type: Option<&str>) -> Option<Self> {
         let essence = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
         match essence.to_ascii_lowercase().as_str() {
             "" | "application/json" => Some(Self::Json),
@@ -80,7 +80,7 @@ impl MediaType {
 ///
 /// # Errors
 /// 415 for forms that are not read, 400 for bodies that are not an object of the kind.
-pub fn body(
+pub(crate) fn body(
     content_type: Option<&str>,
     body: &[u8],
     kind: &Kind,
@@ -94,7 +94,7 @@ pub fn body(
 ///
 /// # Errors
 /// As [`body`].
-pub fn subresource(
+pub(crate) fn subresource(
     content_type: Option<&str>,
     body: &[u8],
     gvk: &GroupVersionKind,
@@ -110,7 +110,7 @@ pub fn subresource(
 ///
 /// # Errors
 /// As [`body`].
-pub fn delete_options(content_type: Option<&str>, body: &[u8]) -> Result<Value, ApiError> {
+pub(crate) fn delete_options(content_type: Option<&str>, body: &[u8]) -> Result<Value, ApiError> {
     if body.is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));
     }
@@ -126,7 +126,7 @@ pub fn delete_options(content_type: Option<&str>, body: &[u8]) -> Result<Value, 
 ///
 /// # Errors
 /// 400 for bodies that are not a document.
-pub fn applied(body: &[u8], validation: FieldValidation) -> Result<Decoded, ApiError> {
+pub(crate) fn applied(body: &[u8], validation: FieldValidation) -> Result<Decoded, ApiError> {
     let Document { value, duplicates } = Document::from_yaml(body)
         .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
     let problems: Vec<String> = duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
@@ -143,7 +143,7 @@ pub fn applied(body: &[u8], validation: FieldValidation) -> Result<Decoded, ApiE
 ///
 /// # Errors
 /// 400 for bodies that are not JSON.
-pub fn patch(body: &[u8]) -> Result<(Value, Vec<String>), ApiError> {
+pub(crate) fn patch(body: &[u8]) -> Result<(Value, Vec<String>), ApiError> {
     let Document { value, duplicates } =
         Document::from_json(body).map_err(|_| ApiError::bad_request("invalid JSON patch"))?;
     Ok((value, duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect()))
@@ -153,7 +153,7 @@ pub fn patch(body: &[u8]) -> Result<(Value, Vec<String>), ApiError> {
 ///
 /// # Errors
 /// The sentence about a value of the wrong type.
-pub fn check(mut object: Value, kind: &Kind) -> Result<Checked, String> {
+pub(crate) fn check(mut object: Value, kind: &Kind) -> Result<Checked, String> {
     let findings = conform::conform(&mut object, &kind.ty, mode(kind.custom.is_some()))?;
     Ok(Checked {
         object,
@@ -199,11 +199,13 @@ impl Expected<'_> {
             MediaType::of(content_type).filter(|form| !(self.is_custom && *form == MediaType::Protobuf));
         let Document { value: mut object, duplicates } = match form {
             None => return Err(self.unsupported()),
-            Some(MediaType::Json) => self.typed(Document::from_json(body), body, "json parse error: ")?,
+            Some(MediaType::Json) => {
+                self.typed(Document::from_json(body), body, "json parse error: ", validation)?
+            }
             Some(MediaType::Yaml) => {
                 let document = Document::from_yaml(body)
                     .map_err(|error| format!("error converting YAML to JSON: {error}"));
-                self.typed(document, body, "")?
+                self.typed(document, body, "", validation)?
             }
             Some(MediaType::Protobuf) => Document { value: self.protobuf(body)?, duplicates: Vec::new() },
         };
@@ -235,6 +237,7 @@ impl Expected<'_> {
         document: Result<Document, String>,
         body: &[u8],
         prefix: &str,
+        validation: FieldValidation,
     ) -> Result<Document, ApiError> {
         let unrecognized =
             |wrong: &str| self.unrecognized(&format!("couldn't get version/kind; {prefix}{wrong}"), body);
@@ -260,7 +263,16 @@ impl Expected<'_> {
         if self.is_custom && is_own_version && !kind.is_empty() && kind != self.gvk.kind {
             return Err(wrong_kind(&Value::Object(members.clone()), self.gvk));
         }
-        self.accept(&api_version, &kind)?;
+        if let Err(mut refusal) = self.accept(&api_version, &kind) {
+            // A custom object is read before it is known to be of another version, and what was found is told.
+            if self.is_custom && validation == FieldValidation::Warn {
+                let findings =
+                    conform::conform(&mut document.value, self.ty, Mode::Custom).unwrap_or_default();
+                refusal.warnings =
+                    findings.unknown.iter().map(|path| format!("unknown field {path:?}")).collect();
+            }
+            return Err(refusal);
+        }
         members.insert("apiVersion".into(), self.gvk.api_version().into());
         members.insert("kind".into(), self.gvk.kind.clone().into());
         Ok(document)

@@ -6,7 +6,7 @@ use crate::kinds::{Group, GroupVersionKind, Kind, Kinds};
 
 /// The version of the document a client asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub(crate) enum Form {
     /// `apidiscovery.k8s.io/v2`.
     V2,
     /// `apidiscovery.k8s.io/v2beta1`, for clients before 1.30.
@@ -15,7 +15,7 @@ pub enum Form {
 
 impl Form {
     /// Its version, as in `Accept` and `Content-Type`.
-    pub fn version(self) -> &'static str {
+    pub(crate) fn version(self) -> &'static str {
         match self {
             Self::V2 => "v2",
             Self::V2Beta1 => "v2beta1",
@@ -23,13 +23,13 @@ impl Form {
     }
 
     /// The `Content-Type` of the document.
-    pub fn content_type(self) -> String {
+    pub(crate) fn content_type(self) -> String {
         format!("application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList", self.version())
     }
 }
 
 /// `/api` (only the core group) or `/apis` (all others) with everything in it.
-pub fn aggregated(kinds: &Kinds, is_core: bool, form: Form) -> Value {
+pub(crate) fn aggregated(kinds: &Kinds, is_core: bool, form: Form) -> Value {
     let groups: Vec<Value> = kinds
         .groups()
         .iter()

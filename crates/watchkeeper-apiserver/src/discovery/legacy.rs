@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::kinds::{Group, GroupVersionKind, Kind, Kinds};
 
 /// `/api`: the versions of the core group. `address` is where this server is.
-pub fn api_versions(address: &str) -> Value {
+pub(crate) fn api_versions(address: &str) -> Value {
     json!({
         "kind": "APIVersions",
         "versions": ["v1"],
@@ -16,14 +16,14 @@ pub fn api_versions(address: &str) -> Value {
 }
 
 /// `/apis`: all groups but the core one.
-pub fn groups(kinds: &Kinds) -> Value {
+pub(crate) fn groups(kinds: &Kinds) -> Value {
     let groups: Vec<Value> =
         kinds.groups().iter().filter(|group| !group.name.is_empty()).map(|group| describe(group)).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
 /// `/apis/GROUP`.
-pub fn group(kinds: &Kinds, name: &str) -> Option<Value> {
+pub(crate) fn group(kinds: &Kinds, name: &str) -> Option<Value> {
     let mut group = kinds.group(name).filter(|group| !group.name.is_empty()).map(describe)?;
     group["kind"] = "APIGroup".into();
     group["apiVersion"] = "v1".into();
@@ -43,7 +43,7 @@ fn describe(group: &Group) -> Value {
 }
 
 /// `/api/VERSION` and `/apis/GROUP/VERSION`: the kinds and their subresources.
-pub fn resources(kinds: &Kinds, group: &str, version: &str) -> Option<Value> {
+pub(crate) fn resources(kinds: &Kinds, group: &str, version: &str) -> Option<Value> {
     let found = kinds.version(group, version)?;
     let resources: Vec<Value> = found.kinds.iter().flat_map(|kind| describe_kind(kind)).collect();
     Some(if group.is_empty() {

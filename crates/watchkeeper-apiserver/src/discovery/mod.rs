@@ -6,13 +6,13 @@
 mod aggregated;
 mod legacy;
 
-pub use aggregated::{Form, aggregated};
-pub use legacy::{api_versions, group, groups, resources};
+pub(crate) use aggregated::{Form, aggregated};
+pub(crate) use legacy::{api_versions, group, groups, resources};
 
 use ring::digest;
 
 /// What tells one document from another: the value of an `ETag` header, with its quotes.
-pub fn etag(document: &[u8]) -> String {
+pub(crate) fn etag(document: &[u8]) -> String {
     format!("\"{}\"", hex(digest::digest(&digest::SHA512, document).as_ref()))
 }
 

@@ -11,8 +11,14 @@ use bytes::Bytes;
 use futures_util::Stream;
 use http_body::{Frame, SizeHint};
 
+use super::metrics::Counted;
+
 /// The body of an answer.
-pub struct ResponseBody(Inner);
+pub struct ResponseBody {
+    inner: Inner,
+    /// Counts the answer for as long as it is read.
+    _counted: Option<Counted>,
+}
 
 enum Inner {
     Whole(Option<Bytes>),
@@ -21,17 +27,23 @@ enum Inner {
 
 impl ResponseBody {
     pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
-        Self(Inner::Whole(Some(bytes.into()).filter(|bytes| !bytes.is_empty())))
+        let bytes = Some(bytes.into()).filter(|bytes| !bytes.is_empty());
+        Self { inner: Inner::Whole(bytes), _counted: None }
     }
 
     pub(crate) fn frames(frames: impl Stream<Item = Bytes> + Send + 'static) -> Self {
-        Self(Inner::Frames(Box::pin(frames)))
+        Self { inner: Inner::Frames(Box::pin(frames)), _counted: None }
+    }
+
+    /// The same, counted until it is dropped.
+    pub(super) fn counted(self, counted: Counted) -> Self {
+        Self { _counted: Some(counted), ..self }
     }
 }
 
 impl fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
+        match &self.inner {
             Inner::Whole(bytes) => write!(f, "{} bytes", bytes.as_ref().map_or(0, Bytes::len)),
             Inner::Frames(_) => f.write_str("a stream of frames"),
         }
@@ -46,7 +58,7 @@ impl http_body::Body for ResponseBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match &mut self.0 {
+        match &mut self.inner {
             Inner::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Inner::Frames(frames) => {
                 frames.as_mut().poll_next(context).map(|frame| frame.map(|frame| Ok(Frame::data(frame))))
@@ -55,11 +67,11 @@ impl http_body::Body for ResponseBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.0, Inner::Whole(None))
+        matches!(self.inner, Inner::Whole(None))
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        match &self.inner {
             Inner::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
             Inner::Frames(_) => SizeHint::default(),
         }

@@ -38,6 +38,7 @@ pub(super) const PATHS: &[&str] = &[
     "/healthz/ping",
     "/livez",
     "/livez/ping",
+    "/metrics",
     "/openapi/v3",
     "/openapi/v3/",
     "/readyz",

@@ -5,6 +5,7 @@ mod discovery;
 mod endpoint;
 mod health;
 mod listen;
+mod metrics;
 mod negotiate;
 mod path;
 mod respond;

@@ -8,7 +8,7 @@ use super::{body::ResponseBody, negotiate::Media, yaml};
 use crate::{
     kinds::{GroupVersionKind, Kind},
     protobuf::{self, Envelope},
-    rest::{Answer, Payload},
+    rest::{Answer, ListBody, Payload},
     schema::{self, TypeRef},
     status::ApiError,
 };
@@ -31,6 +31,8 @@ pub(super) fn answer(
             let value = serde_json::from_slice(&bytes).unwrap_or_default();
             ResponseBody::whole(encode(&value, media, is_pretty, kind))
         }
+        Payload::List(list) if media == Media::Json && !is_pretty && list.is_item_by_item() => pieces(list),
+        Payload::List(list) => ResponseBody::whole(encode(&list.into_value(), media, is_pretty, kind)),
         Payload::Value(value) => ResponseBody::whole(encode(&value, media, is_pretty, kind)),
     };
     let content_type = match (is_watch, media) {
@@ -39,12 +41,25 @@ pub(super) fn answer(
         (false, media) => media.content_type(),
     };
     let mut response = with_type(answer.code, content_type, body);
-    for warning in answer.warnings {
-        if let Ok(value) = HeaderValue::try_from(format!("299 - {}", quoted(&warning))) {
+    warn(&mut response, &answer.warnings);
+    response
+}
+
+fn warn(response: &mut Response<ResponseBody>, warnings: &[String]) {
+    for warning in warnings {
+        if let Ok(value) = HeaderValue::try_from(format!("299 - {}", quoted(warning))) {
             response.headers_mut().append(header::WARNING, value);
         }
     }
-    response
+}
+
+/// A list in pieces; a short one is a body of known length.
+fn pieces(mut list: ListBody) -> ResponseBody {
+    let first = list.next();
+    if list.is_written() {
+        return ResponseBody::whole(first.unwrap_or_default());
+    }
+    ResponseBody::frames(stream::iter(first.into_iter().chain(list)))
 }
 
 /// An error.
@@ -54,6 +69,7 @@ pub(super) fn error(error: &ApiError, media: Media) -> Response<ResponseBody> {
     if let Some(seconds) = error.details.as_ref().and_then(|details| details.retry_after_seconds) {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
+    warn(&mut response, &error.warnings);
     response
 }
 

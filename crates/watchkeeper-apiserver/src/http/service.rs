@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 use super::{
     body::ResponseBody,
     discovery::{self, Documents},
-    health, negotiate,
+    health,
+    metrics::{self, About, Metrics},
+    negotiate,
     negotiate::{Media, Representation},
     path::{self, ResourcePath},
     respond,
@@ -47,6 +49,8 @@ pub(crate) struct Api {
     has_control: bool,
     /// Documents of discovery, kept until what is served changes.
     documents: Documents,
+    /// What was asked and answered.
+    metrics: Metrics,
 }
 
 /// What a request does, in the words of authorization.
@@ -75,12 +79,28 @@ impl Verb {
             Self::DeleteCollection => "deletecollection",
         }
     }
+
+    /// As metrics call it.
+    fn method(self, is_apply: bool) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::List => "LIST",
+            Self::Watch => "WATCH",
+            Self::Create => "POST",
+            Self::Update => "PUT",
+            Self::Patch if is_apply => "APPLY",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+            Self::DeleteCollection => "DELETECOLLECTION",
+        }
+    }
 }
 
 impl Api {
     /// The verbs over HTTP.
     pub(crate) fn new(rest: Rest, tokens: Tokens, authorization: Authorization, has_control: bool) -> Self {
-        Self { rest, tokens, authorization, has_control, documents: Documents::default() }
+        let (documents, metrics) = (Documents::default(), Metrics::default());
+        Self { rest, tokens, authorization, has_control, documents, metrics }
     }
 
     /// Answers a request. A panic on the way is an error of the server like any other: the client is told, and the
@@ -90,11 +110,17 @@ impl Api {
         B: Body<Data = Bytes> + Send,
         B::Error: Display + Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        let method = request.method().clone();
+        let in_flight = self.metrics.begin(&method);
         let response = AssertUnwindSafe(self.route(request)).catch_unwind().await;
-        response.unwrap_or_else(|_| {
+        let mut response = response.unwrap_or_else(|_| {
             let message = "This request caused the API server to panic. Look in its output for details.";
             respond::error(&ApiError::internal(message), Media::Json)
-        })
+        });
+        drop(in_flight);
+        let about = response.extensions_mut().remove().unwrap_or_else(|| About::nothing(&method));
+        self.metrics.end(about, response.status().as_u16());
+        response
     }
 
     async fn route<B>(&self, request: Request<B>) -> Response<ResponseBody>
@@ -201,6 +227,10 @@ impl Api {
             media = Media::Json;
         }
         let is_pretty = parameters.flag("pretty").unwrap_or(false);
+        let content_type = text(&parts.headers, header::CONTENT_TYPE.as_str());
+        let is_apply = content_type.is_some_and(|ty| ty.starts_with("application/apply-patch"));
+        let method = verb.map_or("other", |verb| verb.method(is_apply));
+        let about = About::kind(method, &kind, &resource.subresource, &resource.namespace, &resource.name);
         let shown_kind = Arc::clone(&kind);
         let request = rest::Request {
             kind,
@@ -210,22 +240,32 @@ impl Api {
             parameters,
             form,
             is_protobuf: media == Media::Protobuf,
-            content_type: text(&parts.headers, header::CONTENT_TYPE.as_str()).map(str::to_owned),
+            content_type: content_type.map(str::to_owned),
             body,
             asker,
             user_agent: text(&parts.headers, header::USER_AGENT.as_str()).map(str::to_owned),
         };
-        match self.run(verb, &resource, request).await {
+        self.rest.expire_events(&shown_kind);
+        let mut response = match self.run(verb, &resource, request).await {
             Ok(mut answer) => {
                 if let Some(deprecation) = shown_kind.strategy.deprecation()
                     && !answer.warnings.contains(&deprecation)
                 {
                     answer.warnings.push(deprecation);
                 }
-                respond::answer(answer, media, is_pretty, Some(&shown_kind))
+                let is_watch = matches!(answer.payload, Payload::Watch(_));
+                let response = respond::answer(answer, media, is_pretty, Some(&shown_kind));
+                if is_watch {
+                    let counted = self.metrics.long_running(&about);
+                    response.map(|body| body.counted(counted))
+                } else {
+                    response
+                }
             }
             Err(error) => respond::error(&error, media),
-        }
+        };
+        response.extensions_mut().insert(about);
+        response
     }
 
     async fn run(
@@ -324,6 +364,11 @@ impl Api {
         let value = match words.as_slice() {
             [] => json!({"paths": health::PATHS}),
             ["version"] => health::version(),
+            ["metrics"] if is_get => {
+                let text = self.metrics.encode(&self.rest.registry.kinds(), &*self.rest.store);
+                return respond::with_type(200, metrics::CONTENT_TYPE, ResponseBody::whole(text));
+            }
+            ["metrics"] => return respond::error(&errors::method_not_allowed(), Media::Json),
             ["healthz" | "readyz" | "livez"] => return respond::text(200, "ok"),
             ["healthz" | "readyz" | "livez", check] if health::is_check(check) => {
                 return respond::text(200, "ok");

@@ -109,7 +109,7 @@ impl Kind {
     ///
     /// # Errors
     /// If selectors of this kind may not name it: the sentence for a 400.
-    pub fn field_label(&self, label: &str) -> Result<String, String> {
+    pub(crate) fn field_label(&self, label: &str) -> Result<String, String> {
         if label == "metadata.name" {
             return Ok(label.to_owned());
         }
@@ -132,7 +132,7 @@ impl Kind {
     }
 
     /// The values of the labels field selectors may name, besides name and namespace.
-    pub fn selectable_fields(&self, object: &Value) -> Vec<(Box<str>, Box<str>)> {
+    pub(crate) fn selectable_fields(&self, object: &Value) -> Vec<(Box<str>, Box<str>)> {
         if let Some(custom) = &self.custom {
             let label = |path: &String| {
                 let label = path.trim_start_matches('.');

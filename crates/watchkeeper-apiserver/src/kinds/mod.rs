@@ -12,11 +12,11 @@ use serde_json::Value;
 
 use crate::{schema::TypeRef, strategy::Strategy};
 
-pub use registry::{Group, GroupVersion, Kinds, Registry};
+pub(crate) use registry::{CustomKind, Group, GroupVersion, Kinds, Registry};
 
 /// A group, a version in it and a kind in that.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct GroupVersionKind {
+pub(crate) struct GroupVersionKind {
     /// The group; empty for the core group.
     pub group: String,
     /// The version, such as `v1`.
@@ -27,19 +27,19 @@ pub struct GroupVersionKind {
 
 impl GroupVersionKind {
     /// The kind of this name in a group and version.
-    pub fn new(group: impl Into<String>, version: impl Into<String>, kind: impl Into<String>) -> Self {
+    pub(crate) fn new(group: impl Into<String>, version: impl Into<String>, kind: impl Into<String>) -> Self {
         Self { group: group.into(), version: version.into(), kind: kind.into() }
     }
 
     /// `apps/v1`, or `v1` in the core group.
-    pub fn api_version(&self) -> String {
+    pub(crate) fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 }
 
 /// A kind in one version, as it is served.
 #[derive(Debug, Clone)]
-pub struct Kind {
+pub(crate) struct Kind {
     /// Group, version and kind.
     pub gvk: GroupVersionKind,
     /// The name in paths, such as `pods`.
@@ -71,7 +71,7 @@ pub struct Kind {
 
 /// What a version of a `CustomResourceDefinition` says about showing, selecting and describing its objects.
 #[derive(Debug, Clone, Default)]
-pub struct Custom {
+pub(crate) struct Custom {
     /// The columns of tables, without the name that always comes first; empty for name and age.
     pub columns: Vec<PrinterColumn>,
     /// Paths of members that field selectors may name besides name and namespace, such as `.spec.color`.
@@ -87,7 +87,7 @@ pub struct Custom {
 
 /// Where a custom object has what `scale` shows, as paths like `.spec.replicas`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScalePaths {
+pub(crate) struct ScalePaths {
     /// The number of replicas that is wanted.
     pub spec_replicas: String,
     /// The number of replicas there is.
@@ -98,7 +98,7 @@ pub struct ScalePaths {
 
 /// A column a `CustomResourceDefinition` asks for (`additionalPrinterColumns`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PrinterColumn {
+pub(crate) struct PrinterColumn {
     /// The heading.
     pub name: String,
     /// `string`, `integer`, `number`, `boolean` or `date`.
@@ -115,24 +115,24 @@ pub struct PrinterColumn {
 
 impl Kind {
     /// `apps/v1`, or `v1` in the core group.
-    pub fn api_version(&self) -> String {
+    pub(crate) fn api_version(&self) -> String {
         self.gvk.api_version()
     }
 
     /// The subresource of this name.
-    pub fn subresource(&self, name: &str) -> Option<&Subresource> {
+    pub(crate) fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|subresource| subresource.name == name)
     }
 
     /// `verb` can be done with it.
-    pub fn allows(&self, verb: &str) -> bool {
+    pub(crate) fn allows(&self, verb: &str) -> bool {
         self.verbs.iter().any(|known| known == verb)
     }
 }
 
 /// What lies below an object: `status`, `scale`, `eviction`.
 #[derive(Debug, Clone)]
-pub struct Subresource {
+pub(crate) struct Subresource {
     /// The last part of the path.
     pub name: String,
     /// The kind it speaks: the object's own for `status`, `autoscaling/v1` `Scale` for `scale`.

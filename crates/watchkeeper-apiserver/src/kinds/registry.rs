@@ -16,7 +16,7 @@ use super::{GroupVersionKind, Kind, builtin};
 /// A reader takes a [`Kinds`], which never changes, and works a whole request with it. Each change makes a new one with a
 /// greater generation.
 #[derive(Debug)]
-pub struct Registry {
+pub(crate) struct Registry {
     current: RwLock<Arc<Kinds>>,
     /// The generation, for those who wait for it to change.
     changed: watch::Sender<u64>,
@@ -24,15 +24,25 @@ pub struct Registry {
 
 /// What is served at one moment.
 #[derive(Debug, Clone)]
-pub struct Kinds {
+pub(crate) struct Kinds {
     generation: u64,
     groups: Vec<Arc<Group>>,
     by_group: HashMap<Box<str>, usize>,
+    hidden: Vec<Arc<Kind>>,
+}
+
+/// What a definition of a custom kind makes.
+#[derive(Debug, Default)]
+pub(crate) struct CustomKind {
+    /// The kind in each version that is served.
+    pub(crate) served: Vec<Kind>,
+    /// The kind as it is stored, if no version is served: nobody can ask for its objects, but they are there.
+    pub(crate) hidden: Option<Kind>,
 }
 
 /// A group with its versions, preferred version first.
 #[derive(Debug, Clone)]
-pub struct Group {
+pub(crate) struct Group {
     /// The name; empty for the core group.
     pub name: String,
     /// The versions.
@@ -41,14 +51,14 @@ pub struct Group {
 
 impl Group {
     /// It is there without any definition.
-    pub fn is_builtin(&self) -> bool {
+    pub(crate) fn is_builtin(&self) -> bool {
         self.versions.iter().flat_map(|version| &version.kinds).any(|kind| kind.custom.is_none())
     }
 }
 
 /// A version of a group with its kinds.
 #[derive(Debug, Clone)]
-pub struct GroupVersion {
+pub(crate) struct GroupVersion {
     /// The version, such as `v1`.
     pub version: String,
     /// The kinds, by plural name.
@@ -63,8 +73,9 @@ impl Default for Registry {
 
 impl Registry {
     /// The built-in kinds.
-    pub fn new() -> Self {
-        let mut kinds = Kinds { generation: 1, groups: Vec::new(), by_group: HashMap::new() };
+    pub(crate) fn new() -> Self {
+        let mut kinds =
+            Kinds { generation: 1, groups: Vec::new(), by_group: HashMap::new(), hidden: Vec::new() };
         for kind in builtin::shared() {
             kinds.insert(kind);
         }
@@ -73,13 +84,8 @@ impl Registry {
     }
 
     /// What is served now.
-    pub fn kinds(&self) -> Arc<Kinds> {
+    pub(crate) fn kinds(&self) -> Arc<Kinds> {
         Arc::clone(&self.current.read())
-    }
-
-    /// Counts changes; what is computed from an older generation is out of date.
-    pub fn generation(&self) -> u64 {
-        self.current.read().generation
     }
 
     /// Tells a reader when something else is served.
@@ -87,13 +93,14 @@ impl Registry {
         self.changed.subscribe()
     }
 
-    /// Makes `kinds` the served versions of the custom kind `plural` of `group`; none to serve it no longer.
-    pub fn set_custom(&self, group: &str, plural: &str, kinds: Vec<Kind>) {
+    /// Makes `kind` what the custom kind `plural` of `group` is; nothing, if it is to be served no longer.
+    pub(crate) fn set_custom(&self, group: &str, plural: &str, kind: CustomKind) {
         let mut current = self.current.write();
         let mut next = Kinds::clone(&current);
         next.generation += 1;
         next.remove_custom(group, plural);
-        for kind in kinds {
+        next.hidden.extend(kind.hidden.map(Arc::new));
+        for kind in kind.served {
             next.insert(Arc::new(kind));
         }
         next.index();
@@ -105,45 +112,50 @@ impl Registry {
 
 impl Kinds {
     /// Greater than that of every earlier [`Kinds`] of the same registry.
-    pub fn generation(&self) -> u64 {
+    pub(crate) fn generation(&self) -> u64 {
         self.generation
     }
 
     /// The groups, those clients should prefer first, the core group among them.
-    pub fn groups(&self) -> &[Arc<Group>] {
+    pub(crate) fn groups(&self) -> &[Arc<Group>] {
         &self.groups
     }
 
     /// The group of this name.
-    pub fn group(&self, name: &str) -> Option<&Group> {
+    pub(crate) fn group(&self, name: &str) -> Option<&Group> {
         self.by_group.get(name).and_then(|&place| self.groups.get(place)).map(|group| &**group)
     }
 
     /// The kinds of a group in a version.
-    pub fn version(&self, group: &str, version: &str) -> Option<&GroupVersion> {
+    pub(crate) fn version(&self, group: &str, version: &str) -> Option<&GroupVersion> {
         self.group(group)?.versions.iter().find(|known| known.version == version)
     }
 
     /// The kind with this name in paths.
-    pub fn by_path(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Kind>> {
+    pub(crate) fn by_path(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Kind>> {
         let kinds = &self.version(group, version)?.kinds;
         let place = kinds.binary_search_by(|kind| kind.plural.as_str().cmp(plural)).ok()?;
         kinds.get(place)
     }
 
     /// The kind with this group, version and kind.
-    pub fn by_gvk(&self, gvk: &GroupVersionKind) -> Option<&Arc<Kind>> {
+    pub(crate) fn by_gvk(&self, gvk: &GroupVersionKind) -> Option<&Arc<Kind>> {
         self.version(&gvk.group, &gvk.version)?.kinds.iter().find(|kind| kind.gvk.kind == gvk.kind)
     }
 
     /// The kind objects of `kind` are stored as.
-    pub fn storage_of<'a>(&'a self, kind: &'a Arc<Kind>) -> &'a Arc<Kind> {
+    pub(crate) fn storage_of<'a>(&'a self, kind: &'a Arc<Kind>) -> &'a Arc<Kind> {
         if kind.storage == kind.gvk { kind } else { self.by_gvk(&kind.storage).unwrap_or(kind) }
     }
 
     /// Every kind in every version, groups in order of preference.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<Kind>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Kind>> {
         self.groups.iter().flat_map(|group| &group.versions).flat_map(|version| &version.kinds)
+    }
+
+    /// Kinds whose objects are stored and not served in any version, each as it is stored.
+    pub(crate) fn hidden(&self) -> impl Iterator<Item = &Arc<Kind>> {
+        self.hidden.iter()
     }
 
     fn insert(&mut self, kind: Arc<Kind>) {
@@ -163,6 +175,7 @@ impl Kinds {
     }
 
     fn remove_custom(&mut self, group: &str, plural: &str) {
+        self.hidden.retain(|kind| kind.gvk.group != group || kind.plural != plural);
         let Some(group) = self.groups.iter_mut().find(|known| known.name == group).map(Arc::make_mut) else {
             return;
         };
@@ -250,8 +263,16 @@ mod tests {
     #[test]
     fn built_in_groups_come_in_upstreams_order_and_custom_ones_after_them() {
         let registry = Registry::new();
-        registry.set_custom("z.example.com", "widgets", vec![custom("z.example.com", "v1", "widgets")]);
-        registry.set_custom("a.example.com", "widgets", vec![custom("a.example.com", "v1", "widgets")]);
+        registry.set_custom(
+            "z.example.com",
+            "widgets",
+            CustomKind { served: vec![custom("z.example.com", "v1", "widgets")], hidden: None },
+        );
+        registry.set_custom(
+            "a.example.com",
+            "widgets",
+            CustomKind { served: vec![custom("a.example.com", "v1", "widgets")], hidden: None },
+        );
         let kinds = registry.kinds();
         let names: Vec<&str> = kinds.groups().iter().map(|group| group.name.as_str()).collect();
         assert_eq!(&names[..4], ["", "apiregistration.k8s.io", "apps", "events.k8s.io"]);
@@ -264,14 +285,14 @@ mod tests {
         let before = registry.kinds();
         let versions =
             ["v1alpha1", "v2beta1", "v1", "v10", "other"].map(|version| custom("x.io", version, "widgets"));
-        registry.set_custom("x.io", "widgets", versions.into());
-        assert!(registry.generation() > before.generation());
+        registry.set_custom("x.io", "widgets", CustomKind { served: versions.into(), hidden: None });
+        assert!(registry.kinds().generation() > before.generation());
         assert!(before.group("x.io").is_none());
         let during = registry.kinds();
         let order: Vec<&str> =
             during.group("x.io").unwrap().versions.iter().map(|version| version.version.as_str()).collect();
         assert_eq!(order, ["v10", "v1", "v2beta1", "v1alpha1", "other"]);
-        registry.set_custom("x.io", "widgets", Vec::new());
+        registry.set_custom("x.io", "widgets", CustomKind::default());
         assert!(registry.kinds().group("x.io").is_none());
         assert!(during.by_path("x.io", "v1", "widgets").is_some());
     }

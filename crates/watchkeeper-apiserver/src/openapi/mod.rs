@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// `/openapi/v3`: where the documents are. An address changes when its document does, so that clients may keep it.
-pub fn index(kinds: &Kinds) -> Value {
+pub(crate) fn index(kinds: &Kinds) -> Value {
     let mut paths = BTreeMap::new();
     for group in kinds.groups() {
         for version in &group.versions {
@@ -30,7 +30,7 @@ pub fn index(kinds: &Kinds) -> Value {
 }
 
 /// `/openapi/v3/api/VERSION` and `/openapi/v3/apis/GROUP/VERSION`; none if the version is not served.
-pub fn document(kinds: &Kinds, group: &str, version: &str) -> Option<Value> {
+pub(crate) fn document(kinds: &Kinds, group: &str, version: &str) -> Option<Value> {
     let found = kinds.version(group, version)?;
     let base = base(group, version);
     Some(json!({
@@ -45,7 +45,7 @@ pub fn document(kinds: &Kinds, group: &str, version: &str) -> Option<Value> {
 }
 
 /// The group and version a path of a document names: the part after `/openapi/v3/`.
-pub fn group_version(path: &str) -> Option<(&str, &str)> {
+pub(crate) fn group_version(path: &str) -> Option<(&str, &str)> {
     if let Some(version) = path.strip_prefix("api/") {
         return Some(("", version));
     }

@@ -1,7 +1,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::*;
-use crate::kinds::{Custom, GroupVersionKind, Kind, Registry};
+use crate::kinds::{Custom, CustomKind, GroupVersionKind, Kind, Registry};
 
 /// All references in a document.
 fn references(value: &Value, found: &mut BTreeSet<String>) {
@@ -32,7 +32,7 @@ fn custom() -> Registry {
         custom: Some(Arc::new(custom)),
         ..Kind::clone(&template)
     };
-    registry.set_custom("stable.example.com", "crontabs", vec![kind]);
+    registry.set_custom("stable.example.com", "crontabs", CustomKind { served: vec![kind], hidden: None });
     registry
 }
 
@@ -126,7 +126,7 @@ fn a_custom_kind_is_published_as_it_was_given() {
         &document["paths"]["/apis/stable.example.com/v1/namespaces/{namespace}/crontabs/{name}"]["patch"];
     assert!(patch["requestBody"]["content"].get("application/strategic-merge-patch+json").is_none());
     let before = index(&registry.kinds());
-    registry.set_custom("stable.example.com", "crontabs", Vec::new());
+    registry.set_custom("stable.example.com", "crontabs", CustomKind::default());
     let after = index(&registry.kinds());
     assert_eq!(after["paths"].get("apis/stable.example.com/v1"), None);
     assert_eq!(after["paths"]["apis/apps/v1"], before["paths"]["apis/apps/v1"]);

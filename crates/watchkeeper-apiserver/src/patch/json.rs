@@ -9,18 +9,18 @@ use super::{
 use crate::status::ApiError;
 
 /// The most operations of one patch.
-pub const MAX_OPERATIONS: usize = 10_000;
+pub(crate) const MAX_OPERATIONS: usize = 10_000;
 
 /// How much the copies of one patch may add together, so that a small patch cannot make a huge object. Moves to deeper
 /// places count, too: they are looked through to know how deep the object becomes.
-pub const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
+pub(crate) const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
 
 /// How deep a patched object may be, so that it can be read again with its list or watch event around it.
-pub const MAX_DEPTH: usize = 120;
+pub(crate) const MAX_DEPTH: usize = 120;
 
 /// A JSON patch that was read and not applied yet.
 #[derive(Debug, Clone)]
-pub struct JsonPatch {
+pub(crate) struct JsonPatch {
     operations: Vec<Operation>,
     unknown: Vec<String>,
 }
@@ -39,7 +39,7 @@ impl JsonPatch {
     ///
     /// # Errors
     /// 400 when the body is not a list of operations; 413 when they are too many.
-    pub fn read(body: Value) -> Result<Self, ApiError> {
+    pub(crate) fn read(body: Value) -> Result<Self, ApiError> {
         let items = match body {
             Value::Array(items) => items,
             Value::Null => Vec::new(),
@@ -84,7 +84,7 @@ impl JsonPatch {
     }
 
     /// What strict field validation has against the patch: members no operation has.
-    pub fn unknown_fields(&self) -> &[String] {
+    pub(crate) fn unknown_fields(&self) -> &[String] {
         &self.unknown
     }
 
@@ -92,7 +92,7 @@ impl JsonPatch {
     ///
     /// # Errors
     /// 422 when one of them cannot be done, a `test` fails, or the object would become too large or too deep.
-    pub fn apply(&self, object: &Value) -> Result<Value, ApiError> {
+    pub(crate) fn apply(&self, object: &Value) -> Result<Value, ApiError> {
         let mut patched = object.clone();
         let mut copied_bytes = 0;
         for (number, operation) in self.operations.iter().enumerate() {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// `object` with `patch` merged into it (RFC 7386). A patch that is not an object replaces everything.
-pub fn merge(object: &Value, patch: Value) -> Value {
+pub(crate) fn merge(object: &Value, patch: Value) -> Value {
     let mut merged = object.clone();
     merge_into(&mut merged, patch);
     merged

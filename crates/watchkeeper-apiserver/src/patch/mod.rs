@@ -17,11 +17,7 @@ mod tests;
 
 use serde_json::Value;
 
-pub use self::{
-    json::{JsonPatch, MAX_COPIED_BYTES, MAX_DEPTH, MAX_OPERATIONS},
-    merge::merge,
-    strategic::strategic,
-};
+pub(crate) use self::{json::JsonPatch, merge::merge, strategic::strategic};
 use crate::{
     schema::TypeRef,
     status::{ApiError, Details},
@@ -29,7 +25,7 @@ use crate::{
 
 /// How a patch is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub(crate) enum Form {
     /// A list of operations.
     Json,
     /// An object laid over the object.
@@ -40,7 +36,7 @@ pub enum Form {
 
 /// A patch that was read, to be applied to the object as often as that changes in between.
 #[derive(Debug, Clone)]
-pub enum Patch {
+pub(crate) enum Patch {
     /// A list of operations.
     Json(JsonPatch),
     /// An object laid over the object.
@@ -54,7 +50,7 @@ impl Patch {
     ///
     /// # Errors
     /// 400 when it is not what the form takes; 413 when it has too many operations.
-    pub fn read(form: Form, body: Value) -> Result<Self, ApiError> {
+    pub(crate) fn read(form: Form, body: Value) -> Result<Self, ApiError> {
         match form {
             Form::Json => JsonPatch::read(body).map(Self::Json),
             _ if !body.is_object() => Err(ApiError::bad_request(
@@ -66,7 +62,7 @@ impl Patch {
     }
 
     /// What strict field validation has against the patch itself.
-    pub fn unknown_fields(&self) -> &[String] {
+    pub(crate) fn unknown_fields(&self) -> &[String] {
         if let Self::Json(patch) = self { patch.unknown_fields() } else { &[] }
     }
 
@@ -74,7 +70,7 @@ impl Patch {
     ///
     /// # Errors
     /// As [`JsonPatch::apply`] and [`strategic`].
-    pub fn apply(&self, object: &Value, ty: &TypeRef) -> Result<Value, ApiError> {
+    pub(crate) fn apply(&self, object: &Value, ty: &TypeRef) -> Result<Value, ApiError> {
         match self {
             Self::Json(patch) => patch.apply(object),
             Self::Merge(patch) => Ok(merge(object, patch.clone())),

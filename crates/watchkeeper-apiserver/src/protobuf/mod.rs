@@ -7,18 +7,18 @@ mod read;
 mod wire;
 mod write;
 
-pub use read::read;
-pub use wire::WireError;
-pub use write::{frame, list, write};
+pub(crate) use read::read;
+pub(crate) use wire::WireError;
+pub(crate) use write::{frame, list, write};
 
 use wire::{Members, put_bytes};
 
 /// What every object in protobuf starts with.
-pub const MAGIC: [u8; 4] = *b"k8s\0";
+pub(crate) const MAGIC: [u8; 4] = *b"k8s\0";
 
 /// An object in its envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Envelope<'a> {
+pub(crate) struct Envelope<'a> {
     /// The version as it was given, such as `apps/v1`; may be empty.
     pub api_version: &'a str,
     /// The kind as it was given; may be empty.
@@ -32,7 +32,7 @@ impl<'a> Envelope<'a> {
     ///
     /// # Errors
     /// If it is not one.
-    pub fn open(body: &'a [u8]) -> Result<Self, WireError> {
+    pub(crate) fn open(body: &'a [u8]) -> Result<Self, WireError> {
         let mut envelope = Self { api_version: "", kind: "", raw: &[] };
         for member in Members::new(body) {
             match member? {
@@ -53,7 +53,7 @@ impl<'a> Envelope<'a> {
     }
 
     /// Writes the envelope, with what every object starts with.
-    pub fn seal(&self) -> Vec<u8> {
+    pub(crate) fn seal(&self) -> Vec<u8> {
         let mut of = Vec::with_capacity(self.api_version.len() + self.kind.len() + 4);
         put_bytes(&mut of, 1, self.api_version.as_bytes());
         put_bytes(&mut of, 2, self.kind.as_bytes());

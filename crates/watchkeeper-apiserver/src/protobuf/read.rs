@@ -14,7 +14,7 @@ const MAX_DEPTH: usize = 128;
 ///
 /// # Errors
 /// If the bytes are not protobuf, or not of this type.
-pub fn read(message: &[u8], ty: &TypeRef) -> Result<Value, WireError> {
+pub(crate) fn read(message: &[u8], ty: &TypeRef) -> Result<Value, WireError> {
     let mut members = Map::new();
     read_struct(message, ty, &[], &mut members, 0)?;
     Ok(Value::Object(members))

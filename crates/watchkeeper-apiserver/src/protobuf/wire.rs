@@ -3,7 +3,7 @@
 /// Why bytes are not protobuf.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum WireError {
+pub(crate) enum WireError {
     /// The bytes end within a value.
     #[error("unexpected EOF")]
     End,

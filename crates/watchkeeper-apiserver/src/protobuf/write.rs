@@ -11,7 +11,7 @@ use super::{
 use crate::schema::{Scalar, Shape, Struct, TypeRef};
 
 /// Writes an object of type `ty` as a message, without envelope. Members the type does not know have no place in it.
-pub fn write(object: &Value, ty: &TypeRef) -> Vec<u8> {
+pub(crate) fn write(object: &Value, ty: &TypeRef) -> Vec<u8> {
     let mut out = Vec::new();
     if let (Value::Object(members), Shape::Struct(of)) = (object, ty.shape()) {
         write_struct(&mut out, members, of, ty, &[]);
@@ -20,7 +20,11 @@ pub fn write(object: &Value, ty: &TypeRef) -> Vec<u8> {
 }
 
 /// Writes a list of objects of type `ty` as a message, without envelope.
-pub fn list<'a>(metadata: &Value, items: impl IntoIterator<Item = &'a Value>, ty: &TypeRef) -> Vec<u8> {
+pub(crate) fn list<'a>(
+    metadata: &Value,
+    items: impl IntoIterator<Item = &'a Value>,
+    ty: &TypeRef,
+) -> Vec<u8> {
     let mut out = Vec::new();
     let of = TypeRef::builtin_named("io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta");
     put_bytes(&mut out, 1, &write(metadata, &of));
@@ -31,7 +35,7 @@ pub fn list<'a>(metadata: &Value, items: impl IntoIterator<Item = &'a Value>, ty
 }
 
 /// Writes a frame of a watch: its length, then an event with an object in its envelope. The event itself has none.
-pub fn frame(event: &str, object: &Envelope<'_>) -> Vec<u8> {
+pub(crate) fn frame(event: &str, object: &Envelope<'_>) -> Vec<u8> {
     let mut raw = Vec::new();
     put_bytes(&mut raw, 1, &object.seal());
     let mut message = Vec::with_capacity(raw.len() + 16);

@@ -6,7 +6,7 @@ use super::{
     Answer, Request, Rest, errors, key_of, meta,
     options::{WriteKind, WriteOptions},
     table_of,
-    update::Source,
+    update::{Source, Written},
 };
 use crate::{
     auth::escalation,
@@ -37,8 +37,8 @@ impl Rest {
         if request.kind.gvk.kind == "Binding" && request.kind.gvk.group.is_empty() {
             return Ok(self.create_binding(request, &options, &decoded.object)?.with_warnings(warnings));
         }
-        let object = self.create_object(request, &options, Source::Put, decoded.object, &mut warnings)?;
-        Ok(self.show(request, 201, object)?.with_warnings(warnings))
+        let created = self.create_object(request, &options, Source::Put, decoded.object, &mut warnings)?;
+        Ok(self.show_written(request, created)?.with_warnings(warnings))
     }
 
     /// Creates an object that was read from a body, by POST, by PUT or by apply.
@@ -49,7 +49,7 @@ impl Rest {
         source: Source,
         mut object: Value,
         warnings: &mut Vec<String>,
-    ) -> Result<Value, ApiError> {
+    ) -> Result<Written, ApiError> {
         let kind = &request.kind;
         fit_namespace(&mut object, kind, &request.namespace)?;
         if meta::sent_version(&object)? != 0 {
@@ -96,17 +96,17 @@ impl Rest {
                     return Err(errors::already_exists(kind, &name, meta::is_being_deleted(&current)));
                 }
                 warnings.extend(strategy.warnings(&object, None));
-                return Ok(object);
+                return Ok(Written { object, is_new: true, stored: None });
             }
             let content = request.served().content(&object)?;
             match self.store.put(&table_of(kind), content, Expected::Absent, self.now()) {
                 Ok(stored) => {
                     claim.keep();
-                    self.after_write(kind);
+                    self.after_write(kind, &stored);
                     warnings.extend(strategy.warnings(&object, None));
                     meta::metadata(&mut object)?
                         .insert("resourceVersion".into(), stored.version.to_string().into());
-                    return Ok(object);
+                    return Ok(Written { object, is_new: true, stored: Some(stored) });
                 }
                 Err(_) if !is_named && attempt < NAME_ATTEMPTS => {}
                 Err(conflict) => {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Request, Rest, errors, meta};
 use crate::{
     crd::{self, CustomKinds},
-    kinds::Kind,
+    kinds::{CustomKind, Kind},
     schema::TypeRef,
     status::ApiError,
     storage::{Expected, Object, Query},
@@ -26,8 +26,14 @@ pub(super) fn is_definition(kind: &Kind) -> bool {
 }
 
 impl Rest {
-    /// Follows a write to an object of `kind`: what is served is right when the write is answered.
-    pub(super) fn after_write(&self, kind: &Kind) {
+    /// Follows a write of an object of `kind`: what is served is right when the write is answered.
+    pub(super) fn after_write(&self, kind: &Kind, written: &Object) {
+        self.note_event(kind, written);
+        self.after_change(kind);
+    }
+
+    /// Follows a write to an object of `kind`, or its end.
+    pub(super) fn after_change(&self, kind: &Kind) {
         if is_definition(kind) {
             self.settle_definitions();
         }
@@ -95,7 +101,7 @@ impl Rest {
             let place = (text("/spec/group"), text("/spec/names/plural"));
             let says = json!([definition["spec"], definition["status"]["acceptedNames"]]);
             if known.get(&place) != Some(&says) {
-                match maker.served(definition) {
+                match maker.kinds(definition) {
                     Ok(kinds) => self.registry.set_custom(&place.0, &place.1, kinds),
                     Err(error) => tracing::warn!(%error, "a definition that cannot be served"),
                 }
@@ -103,7 +109,7 @@ impl Rest {
             wanted.insert(place, says);
         }
         for (group, plural) in known.keys().filter(|place| !wanted.contains_key(*place)) {
-            self.registry.set_custom(group, plural, Vec::new());
+            self.registry.set_custom(group, plural, CustomKind::default());
         }
         *known = wanted;
     }

@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{
-    ATTEMPTS, Answer, Request, Rest,
+    ATTEMPTS, Answer, ListBody, Payload, Request, Rest,
     definitions::is_definition,
     errors, meta,
     options::{ListOptions, wrong_dry_run},
-    read::{self, show_list},
+    read,
     represent::Representer,
     update::is_done,
 };
@@ -96,7 +96,7 @@ impl Rest {
         }
         let representer = Representer::new(request.served(), request.form.clone(), self.now());
         let metadata = read::list_metadata(&page, token, request, list.selector.is_empty());
-        Ok(Answer::new(200, show_list(&representer, &page.objects, metadata)))
+        Ok(Answer::new(200, Payload::List(ListBody::new(representer, page.objects, metadata))))
     }
 
     /// Takes an object out of the store; whether it was still of this version.
@@ -104,7 +104,7 @@ impl Rest {
         let is_gone = self.store.delete(&request.table(), &request.key(), version, self.now()).is_ok();
         if is_gone {
             self.forget(request, object);
-            self.after_write(&request.kind);
+            self.after_change(&request.kind);
         }
         is_gone
     }
@@ -136,7 +136,7 @@ impl Rest {
                 let mut object = new;
                 meta::metadata(&mut object)?
                     .insert("resourceVersion".into(), stored.version.to_string().into());
-                self.after_write(&request.kind);
+                self.after_change(&request.kind);
                 return Ok(Deleted { object, is_gone: false });
             }
         }

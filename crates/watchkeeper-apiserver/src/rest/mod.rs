@@ -8,6 +8,8 @@ mod create;
 mod definitions;
 mod delete;
 pub(crate) mod errors;
+mod event_expiry;
+mod list_body;
 mod meta;
 pub(crate) mod options;
 mod paging;
@@ -31,7 +33,8 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use self::{options::Parameters, represent::Form, stored::Served};
+pub(crate) use self::{event_expiry::EventExpiry, list_body::ListBody};
+use self::{options::Parameters, represent::Form, stored::Served, update::Written};
 use crate::{
     auth::{Asker, bootstrap},
     clock::Clock,
@@ -58,6 +61,8 @@ pub(crate) struct Rest {
     pub(crate) random: Mutex<fastrand::Rng>,
     /// Addresses and ports of services.
     pub(crate) services: Arc<ServiceAllocator>,
+    /// Events that will be forgotten.
+    pub(crate) events: EventExpiry,
     /// Held while what is served follows the definitions of custom kinds.
     pub(crate) definitions: Mutex<definitions::Known>,
     /// Tells watches that the server goes away.
@@ -111,6 +116,8 @@ pub(crate) enum Payload {
     Json(Vec<u8>),
     /// A value to be written in the media type the client wants.
     Value(Value),
+    /// A list, to be written as it is read.
+    List(ListBody),
     /// A watch.
     Watch(Box<Watcher>),
     /// All there is of a watch that is over before it begins.
@@ -245,6 +252,18 @@ impl Rest {
         self.store
             .get(&request.table(), &request.key())
             .ok_or_else(|| errors::not_found(&request.kind, &request.name))
+    }
+
+    /// Shows an object that was written the way the client wants to see it; what was just encoded is not encoded again.
+    fn show_written(&self, request: &Request, written: Written) -> Result<Answer, ApiError> {
+        let code = if written.is_new { 201 } else { 200 };
+        let representer = represent::Representer::new(request.served(), request.form.clone(), self.now());
+        match &written.stored {
+            Some(stored) if representer.is_stored_form() && !request.is_protobuf => {
+                Ok(Answer::new(code, read::show_one(&representer, stored)))
+            }
+            _ => self.show(request, code, written.object),
+        }
     }
 
     /// Shows an object the way the client wants to see it.

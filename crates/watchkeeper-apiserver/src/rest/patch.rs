@@ -92,8 +92,7 @@ impl Rest {
             })?
         };
         told.extend(warnings);
-        let code = if updated.is_new { 201 } else { 200 };
-        Ok(self.show(request, code, updated.object)?.with_warnings(told))
+        Ok(self.show_written(request, updated)?.with_warnings(told))
     }
 }
 

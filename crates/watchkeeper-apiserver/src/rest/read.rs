@@ -3,10 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{
-    Answer, Payload, Request, Rest, errors,
+    Answer, ListBody, Payload, Request, Rest, errors,
     options::{ListOptions, VersionMatch},
     paging::{ContinueToken, PageOf},
     represent::{Form, Representer},
@@ -20,9 +20,6 @@ use crate::{
 
 /// How long a read waits for a version that has not come yet.
 const FRESH_WAIT: Duration = Duration::from_secs(3);
-/// How often it looks in that time. Writes of any table move the version on; a step is short enough to notice soon, long
-/// enough to cost nothing.
-const FRESH_STEPS: u32 = 30;
 
 /// The shortest time a watch runs whose client does not say; up to twice as long, so that not all end together.
 const WATCH_TIMEOUT_SECONDS: u64 = 1800;
@@ -54,7 +51,7 @@ impl Rest {
         let (page, token) = self.page(request, &options).await?;
         let representer = Representer::new(request.served(), request.form.clone(), self.now());
         let metadata = list_metadata(&page, token, request, options.selector.is_empty());
-        Ok(Answer::new(200, show_list(&representer, &page.objects, metadata)))
+        Ok(Answer::new(200, Payload::List(ListBody::new(representer, page.objects, metadata))))
     }
 
     /// The objects a list asks for, and the token of the page after them.
@@ -205,11 +202,12 @@ impl Rest {
         if self.store.version() >= version {
             return Ok(());
         }
-        for _ in 0..FRESH_STEPS {
-            self.clock.sleep(FRESH_WAIT / FRESH_STEPS).await;
-            if self.store.version() >= version {
-                return Ok(());
-            }
+        let mut newest = self.store.subscribe();
+        let has_come = async { newest.wait_for(|newest| *newest >= version).await.is_ok() };
+        tokio::select! {
+            biased;
+            true = has_come => return Ok(()),
+            () = self.clock.sleep(FRESH_WAIT) => {}
         }
         Err(errors::version_too_large(version, self.store.version()))
     }
@@ -247,7 +245,7 @@ pub(super) fn check_form(form: &Form, kind: &Kind, is_list: bool) -> Result<(), 
     Ok(())
 }
 
-fn show_one(representer: &Representer, object: &Object) -> Payload {
+pub(super) fn show_one(representer: &Representer, object: &Object) -> Payload {
     if representer.is_stored_form() {
         let mut out = Vec::with_capacity(object.content.len() + 128);
         let kind = representer.kind();
@@ -255,34 +253,6 @@ fn show_one(representer: &Representer, object: &Object) -> Payload {
         return Payload::Json(out);
     }
     Payload::Value(representer.object(&object.content, object.version))
-}
-
-/// A list; objects that are sent as they are stored are copied and nothing else.
-pub(super) fn show_list(representer: &Representer, objects: &[Arc<Object>], metadata: Value) -> Payload {
-    if !representer.is_stored_form() {
-        let values =
-            objects.iter().map(|object| representer.whole(&object.content, object.version)).collect();
-        return Payload::Value(representer.list(values, metadata));
-    }
-    let kind = representer.kind();
-    let head =
-        json!({"apiVersion": kind.api_version(), "kind": kind.list_kind, "metadata": metadata}).to_string();
-    let size: usize = objects.iter().map(|object| object.content.len() + 96).sum();
-    let mut out = Vec::with_capacity(size + head.len() + 16);
-    out.extend_from_slice(head.strip_suffix('}').unwrap_or(&head).as_bytes());
-    out.extend_from_slice(b",\"items\":[");
-    for (place, object) in objects.iter().enumerate() {
-        if place > 0 {
-            out.push(b',');
-        }
-        if kind.custom.is_some() {
-            object.content.write(&kind.api_version(), &kind.gvk.kind, object.version, &mut out);
-        } else {
-            object.content.write_item(object.version, &mut out);
-        }
-    }
-    out.extend_from_slice(b"]}");
-    Payload::Json(out)
 }
 
 pub(super) fn list_metadata(

@@ -5,7 +5,12 @@ use std::{sync::Arc, time::SystemTime};
 use serde_json::{Value, json};
 
 use super::stored::Served;
-use crate::{kinds::Kind, schema::write_empty, storage::Content, table};
+use crate::{
+    kinds::Kind,
+    schema::write_empty,
+    storage::{Content, Object},
+    table,
+};
 
 /// A form objects are shown in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,26 +97,37 @@ impl Representer {
 
     /// A list of objects in the form.
     pub(crate) fn list(&self, objects: Vec<Value>, list_metadata: Value) -> Value {
+        if let Form::Table { version, include } = &self.form {
+            return self.table(&objects, list_metadata, version, *include);
+        }
+        let (api_version, kind) = self.list_type().unwrap_or_default();
+        let items: Vec<Value> = objects.into_iter().map(|object| self.item(object)).collect();
+        json!({"apiVersion": api_version, "kind": kind, "metadata": list_metadata, "items": items})
+    }
+
+    /// What a list in the form says it is; none for a table, which is no list of items.
+    pub(crate) fn list_type(&self) -> Option<(String, String)> {
         match &self.form {
-            Form::Plain => {
-                let items: Vec<Value> = objects.into_iter().map(|object| self.item(object)).collect();
-                json!({
-                    "apiVersion": self.served.kind.api_version(),
-                    "kind": self.served.kind.list_kind,
-                    "metadata": list_metadata,
-                    "items": items,
-                })
-            }
+            Form::Plain => Some((self.served.kind.api_version(), self.served.kind.list_kind.clone())),
             Form::Metadata { version, .. } => {
-                let items: Vec<Value> = objects.iter().map(|object| metadata_only(object, version)).collect();
-                json!({
-                    "apiVersion": format!("meta.k8s.io/{version}"),
-                    "kind": "PartialObjectMetadataList",
-                    "metadata": list_metadata,
-                    "items": items,
-                })
+                Some((format!("meta.k8s.io/{version}"), "PartialObjectMetadataList".to_owned()))
             }
-            Form::Table { version, include } => self.table(&objects, list_metadata, version, *include),
+            Form::Table { .. } => None,
+        }
+    }
+
+    /// Writes an object as an item of a list in the form; what is sent as it is stored is copied and nothing else.
+    pub(crate) fn write_item(&self, object: &Object, out: &mut Vec<u8>) {
+        let Object { version, content } = object;
+        let kind = &self.served.kind;
+        if !self.is_stored_form() {
+            let item = self.item(self.whole(content, *version));
+            // Writing a value to memory has no way to fail.
+            _ = serde_json::to_writer(out, &item);
+        } else if kind.custom.is_some() {
+            content.write(&kind.api_version(), &kind.gvk.kind, *version, out);
+        } else {
+            content.write_item(*version, out);
         }
     }
 
@@ -127,8 +143,11 @@ impl Representer {
         self.value(object)
     }
 
-    /// Items of built-in kinds do not repeat their apiVersion and kind.
+    /// An item of a list. Those of built-in kinds do not repeat their apiVersion and kind.
     fn item(&self, mut object: Value) -> Value {
+        if let Form::Metadata { version, .. } = &self.form {
+            return metadata_only(&object, version);
+        }
         if self.served.kind.custom.is_none()
             && let Some(members) = object.as_object_mut()
         {

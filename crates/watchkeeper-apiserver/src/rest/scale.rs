@@ -51,6 +51,19 @@ fn scale_paths(kind: &Kind) -> Option<ScalePaths> {
     })
 }
 
+/// Where each version of the kind of a request has its replicas: managers may have written in any of them.
+fn replicas_paths(request: &Request) -> ReplicasPaths {
+    let kind = &request.kind.gvk;
+    let versions = request.kinds.group(&kind.group).map(|group| &*group.versions).unwrap_or_default();
+    let kinds =
+        versions.iter().flat_map(|version| &version.kinds).filter(|other| other.gvk.kind == kind.kind);
+    kinds.fold(ReplicasPaths::default(), |paths, version| {
+        let own = scale_paths(version);
+        let spec: Option<Vec<&str>> = own.as_ref().map(|own| own.spec.iter().map(String::as_str).collect());
+        paths.with(&version.api_version(), spec.as_deref())
+    })
+}
+
 fn gvk() -> GroupVersionKind {
     GroupVersionKind::new("autoscaling", "v1", "Scale")
 }
@@ -111,8 +124,7 @@ impl Rest {
     ) -> Result<Answer, ApiError> {
         let kind = &request.kind;
         let paths = scale_paths(kind).ok_or_else(errors::no_such_resource)?;
-        let spec_path: Vec<&str> = paths.spec.iter().map(String::as_str).collect();
-        let replicas_paths = ReplicasPaths::default().with(&kind.api_version(), Some(&spec_path));
+        let replicas_paths = replicas_paths(request);
         let (gvk, ty) = (gvk(), ty());
         let unreadable =
             |error| ApiError::internal(format!("the managers of the object cannot be read: {error}"));

@@ -1,5 +1,7 @@
 //! Update, and what all changes of an object have in common.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::{
@@ -33,11 +35,13 @@ pub(super) enum Source {
 
 /// What became of an object.
 #[derive(Debug)]
-pub(super) struct Updated {
+pub(super) struct Written {
     /// As it is now, or was when it went away.
     pub(super) object: Value,
     /// It was not there before.
     pub(super) is_new: bool,
+    /// As it is stored now, if it was written.
+    pub(super) stored: Option<Arc<Object>>,
 }
 
 impl Rest {
@@ -45,29 +49,35 @@ impl Rest {
     pub(crate) fn update(&self, request: &Request, part: Part<'_>) -> Result<Answer, ApiError> {
         let options =
             WriteOptions::read(&request.parameters, WriteKind::Update, request.user_agent.as_deref())?;
-        let decoded = decode::body(
-            request.content_type.as_deref(),
-            &request.body,
-            &request.kind,
-            options.field_validation,
-        )?;
+        let read = || {
+            decode::body(
+                request.content_type.as_deref(),
+                &request.body,
+                &request.kind,
+                options.field_validation,
+            )
+            .and_then(|mut decoded| {
+                fit_namespace(&mut decoded.object, &request.kind, &request.namespace)?;
+                check_name(&decoded.object, &request.name)?;
+                Ok(decoded)
+            })
+        };
+        let decoded = read()?;
         let mut warnings = decoded.warnings;
-        let mut object = decoded.object;
-        fit_namespace(&mut object, &request.kind, &request.namespace)?;
-        check_name(&object, &request.name)?;
+        let mut object = Some(decoded.object);
         let is_creator = part == Part::Main && request.kind.strategy.rules().creates_on_update;
-        let updated =
-            self.change(request, &options, part, Source::Put, &mut warnings, |current| match current {
-                Some(_) => Ok(object.clone()),
-                None if is_creator => {
-                    let mut object = object.clone();
-                    meta::metadata(&mut object)?.remove("resourceVersion");
-                    Ok(object)
-                }
-                None => Err(errors::not_found(&request.kind, &request.name)),
-            })?;
-        let code = if updated.is_new { 201 } else { 200 };
-        Ok(self.show(request, code, updated.object)?.with_warnings(warnings))
+        let updated = self.change(request, &options, part, Source::Put, &mut warnings, |current| {
+            if current.is_none() && !is_creator {
+                return Err(errors::not_found(&request.kind, &request.name));
+            }
+            // Something else came in between once in a while; reading the body again then is cheaper than a copy always.
+            let mut object = object.take().map_or_else(|| read().map(|decoded| decoded.object), Ok)?;
+            if current.is_none() {
+                meta::metadata(&mut object)?.remove("resourceVersion");
+            }
+            Ok(object)
+        })?;
+        Ok(self.show_written(request, updated)?.with_warnings(warnings))
     }
 
     /// Replaces the current object by what `produce` makes of it, again if something else changes it in between. Without
@@ -80,13 +90,13 @@ impl Rest {
         source: Source,
         warnings: &mut Vec<String>,
         mut produce: impl FnMut(Option<&Value>) -> Result<Value, ApiError>,
-    ) -> Result<Updated, ApiError> {
+    ) -> Result<Written, ApiError> {
         let (table, key) = (request.table(), request.key());
         for _ in 0..ATTEMPTS {
             let Some(current) = self.store.get(&table, &key) else {
                 let object = produce(None)?;
                 match self.create_object(request, options, source, object, warnings) {
-                    Ok(object) => return Ok(Updated { object, is_new: true }),
+                    Ok(created) => return Ok(created),
                     // Someone else was faster: there is something to change now.
                     Err(error)
                         if error.reason == "AlreadyExists" && self.store.get(&table, &key).is_some() =>
@@ -98,10 +108,10 @@ impl Rest {
             };
             let old = request.served().object(&current);
             let new = produce(Some(&old))?;
-            if let Some(object) =
+            if let Some(written) =
                 self.replace(request, options, part, source, &current, &old, new, warnings)?
             {
-                return Ok(Updated { object, is_new: false });
+                return Ok(written);
             }
         }
         Err(errors::modified(&request.kind, &request.name))
@@ -134,7 +144,8 @@ impl Rest {
         old: &Value,
         mut new: Value,
         warnings: &mut Vec<String>,
-    ) -> Result<Option<Value>, ApiError> {
+    ) -> Result<Option<Written>, ApiError> {
+        let not_written = |object| Some(Written { object, is_new: false, stored: None });
         let kind = &request.kind;
         let strategy = &kind.strategy;
         check_version(request, &new, current.version)?;
@@ -159,29 +170,29 @@ impl Rest {
         meta::metadata(&mut new)?.insert("resourceVersion".into(), current.version.to_string().into());
         apply::keep_times(old, &mut new);
         if new == *old {
-            return Ok(Some(new));
+            return Ok(not_written(new));
         }
         let table = request.table();
         let now = self.now();
         if is_done(&new) {
             if options.is_dry_run || self.remove(request, old, current.version) {
-                return Ok(Some(new));
+                return Ok(not_written(new));
             }
             return Ok(None);
         }
         if options.is_dry_run {
             warnings.extend(strategy.warnings(&new, Some(old)));
-            return Ok(Some(new));
+            return Ok(not_written(new));
         }
         let content = request.served().content(&new)?;
         let Ok(stored) = self.store.put(&table, content, Expected::Version(current.version), now) else {
             return Ok(None);
         };
         claim.keep();
-        self.after_write(kind);
+        self.after_write(kind, &stored);
         warnings.extend(strategy.warnings(&new, Some(old)));
         meta::metadata(&mut new)?.insert("resourceVersion".into(), stored.version.to_string().into());
-        Ok(Some(new))
+        Ok(Some(Written { object: new, is_new: false, stored: Some(stored) }))
     }
 }
 

@@ -6,10 +6,7 @@
 //! and `n` for members that are left out, zero or null without a value. A type that starts with a dot is of the same
 //! package.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, LazyLock},
-};
+use std::{collections::HashMap, sync::LazyLock};
 
 use super::{
     Empty, Field, MapKey, PatchStrategy, ProtoField, Scalar, Schemas, Shape, Struct, Topology, Type, TypeId,
@@ -19,8 +16,8 @@ use crate::kinds::GroupVersionKind;
 const TABLE: &str = include_str!("types.txt");
 
 /// The types of all built-in kinds. Reading the table is done once, when first asked for.
-pub fn builtin() -> &'static Arc<Schemas> {
-    static SCHEMAS: LazyLock<Arc<Schemas>> = LazyLock::new(|| Arc::new(parse(TABLE)));
+pub(crate) fn builtin() -> &'static Schemas {
+    static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| parse(TABLE));
     &SCHEMAS
 }
 

@@ -8,13 +8,9 @@ use super::{Empty, Field, Scalar, Shape, TypeRef};
 /// `status: {}` and the `resources: {}` of a container come. Objects of custom types stay as they are.
 ///
 /// What is stored must have gone through this, after every change: who owns what is tracked in the written form.
-pub fn write_empty(object: &mut Value, ty: &TypeRef) {
+pub(crate) fn write_empty(object: &mut Value, ty: &TypeRef) {
     match (object, ty.shape()) {
-        (Value::Object(members), Shape::Struct(of)) => {
-            for field in &of.fields {
-                write_member(members, field, &ty.at(field.ty));
-            }
-        }
+        (Value::Object(members), Shape::Struct(of)) => write_members(members, &of.fields, ty),
         (Value::Object(members), Shape::Map { value, .. }) => {
             let of = ty.at(*value);
             for value in members.values_mut() {
@@ -31,33 +27,40 @@ pub fn write_empty(object: &mut Value, ty: &TypeRef) {
     }
 }
 
-fn write_member(members: &mut Map<String, Value>, field: &Field, ty: &TypeRef) {
-    if let Some(value) = members.get_mut(&*field.name) {
-        write_empty(value, ty);
-        let is_collection = matches!(ty.shape(), Shape::List { .. } | Shape::Map { .. });
+/// Both the members and the fields are sorted, so one walk along both finds what is there and what is not.
+fn write_members(members: &mut Map<String, Value>, fields: &[Field], ty: &TypeRef) {
+    let (mut gone, mut absent) = (Vec::new(), Vec::new());
+    let mut present = members.iter_mut().peekable();
+    for field in fields {
+        while present.next_if(|(name, _)| name.as_str() < &*field.name).is_some() {}
+        let Some((_, value)) = present.next_if(|(name, _)| name.as_str() == &*field.name) else {
+            if matches!(field.empty, Empty::Zero | Empty::Null) {
+                absent.push(field);
+            }
+            continue;
+        };
+        let of = ty.at(field.ty);
+        write_empty(value, &of);
+        let is_collection = matches!(of.shape(), Shape::List { .. } | Shape::Map { .. });
         match field.empty {
-            Empty::LeftOut if is_zero(value, ty) => {
-                members.remove(&*field.name);
-            }
-            Empty::AsGiven if value.is_null() => {
-                members.remove(&*field.name);
-            }
-            Empty::Null if is_collection && is_zero(value, ty) => *value = Value::Null,
-            Empty::Zero if value.is_null() => *value = zero(ty),
+            Empty::LeftOut if is_zero(value, &of) => gone.push(&field.name),
+            Empty::AsGiven if value.is_null() => gone.push(&field.name),
+            Empty::Null if is_collection && is_zero(value, &of) => *value = Value::Null,
+            Empty::Zero if value.is_null() => *value = zero(&of),
             _ => {}
         }
-        return;
     }
-    let empty = match field.empty {
-        Empty::AsGiven | Empty::LeftOut => return,
-        Empty::Null => Value::Null,
-        Empty::Zero => zero(ty),
-    };
-    members.insert(field.name.as_ref().to_owned(), empty);
+    for name in gone {
+        members.remove(&**name);
+    }
+    for field in absent {
+        let value = if field.empty == Empty::Zero { zero(&ty.at(field.ty)) } else { Value::Null };
+        members.insert(field.name.as_ref().to_owned(), value);
+    }
 }
 
 /// The zero of a type: what is always written of an object with nothing in it.
-pub fn zero(ty: &TypeRef) -> Value {
+pub(crate) fn zero(ty: &TypeRef) -> Value {
     match ty.shape() {
         Shape::Scalar(Scalar::String | Scalar::Bytes) => "".into(),
         Shape::Scalar(Scalar::Int32 | Scalar::Int64 | Scalar::Number | Scalar::IntOrString) => 0.into(),

@@ -13,16 +13,16 @@ use serde_json::Value;
 
 use crate::kinds::GroupVersionKind;
 
-pub use builtin::builtin;
-pub use empty::{write_empty, zero};
+pub(crate) use builtin::builtin;
+pub(crate) use empty::{write_empty, zero};
 
 /// The number of a type within its [`Schemas`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct TypeId(pub u32);
+pub(crate) struct TypeId(pub u32);
 
 /// An arena of types that refer to each other, cycles included.
 #[derive(Debug, Default)]
-pub struct Schemas {
+pub(crate) struct Schemas {
     types: Vec<Type>,
     by_name: HashMap<Box<str>, TypeId>,
     by_kind: HashMap<GroupVersionKind, TypeId>,
@@ -30,7 +30,7 @@ pub struct Schemas {
 
 /// A type: its name, if it has one, and its shape.
 #[derive(Debug, Clone)]
-pub struct Type {
+pub(crate) struct Type {
     /// The OpenAPI name, such as `io.k8s.api.core.v1.Container`; none for types written in place.
     pub name: Option<Box<str>>,
     /// What a value of it looks like.
@@ -39,7 +39,7 @@ pub struct Type {
 
 /// What a value of a type looks like.
 #[derive(Debug, Clone)]
-pub enum Shape {
+pub(crate) enum Shape {
     /// A value without parts.
     Scalar(Scalar),
     /// An object with known members.
@@ -64,7 +64,7 @@ pub enum Shape {
 
 /// Values without parts, told apart as far as reading, writing or comparing them differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Scalar {
+pub(crate) enum Scalar {
     /// A string.
     String,
     /// A string holding base64 in JSON, bytes in protobuf.
@@ -89,7 +89,7 @@ pub enum Scalar {
 
 /// An object with known members.
 #[derive(Debug, Clone, Default)]
-pub struct Struct {
+pub(crate) struct Struct {
     /// The members, sorted by name.
     pub fields: Vec<Field>,
     /// Unknown members are kept, and of this type if it is named (`additionalProperties` beside `properties`,
@@ -103,7 +103,7 @@ pub struct Struct {
 
 /// A member of a [`Struct`].
 #[derive(Debug, Clone)]
-pub struct Field {
+pub(crate) struct Field {
     /// Its name in JSON.
     pub name: Box<str>,
     /// Its type.
@@ -123,7 +123,7 @@ pub struct Field {
 /// What becomes of a member without a value when an object is written: built-in types are Go structs upstream, and what
 /// clients see is how Go writes those.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Empty {
+pub(crate) enum Empty {
     /// As given: an empty value is a value, an absent one stays absent.
     #[default]
     AsGiven,
@@ -137,7 +137,7 @@ pub enum Empty {
 
 /// How a strategic merge patch treats a member (`x-kubernetes-patch-strategy`, `x-kubernetes-patch-merge-key`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PatchStrategy {
+pub(crate) struct PatchStrategy {
     /// Lists merge item by item instead of being replaced.
     pub merges: bool,
     /// The member that tells items apart; none for lists of plain values.
@@ -150,7 +150,7 @@ pub struct PatchStrategy {
 
 /// The place of a member in protobuf.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProtoField {
+pub(crate) struct ProtoField {
     /// The field numbers that lead to it, outermost first: one, or more where JSON has the members of a message among
     /// those of the message around it (the sources of a volume, the handlers of a probe).
     pub path: Box<[u32]>,
@@ -158,7 +158,7 @@ pub struct ProtoField {
 
 /// How two lists merge, and who can own what in them.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Topology {
+pub(crate) enum Topology {
     /// As a whole.
     Atomic,
     /// Each value once.
@@ -172,7 +172,7 @@ pub enum Topology {
 
 /// A member that tells the items of a list apart.
 #[derive(Debug, Clone, PartialEq)]
-pub struct MapKey {
+pub(crate) struct MapKey {
     /// The member's name.
     pub name: Box<str>,
     /// What it counts as when an item does not have it.
@@ -184,7 +184,7 @@ impl Schemas {
     ///
     /// # Panics
     /// With more than four thousand million types.
-    pub fn add(&mut self, ty: Type) -> TypeId {
+    pub(crate) fn add(&mut self, ty: Type) -> TypeId {
         let id = TypeId(u32::try_from(self.types.len()).expect("fewer types than a u32 counts"));
         if let Some(name) = &ty.name {
             self.by_name.insert(name.clone(), id);
@@ -194,90 +194,113 @@ impl Schemas {
     }
 
     /// The type of this OpenAPI name.
-    pub fn find(&self, name: &str) -> Option<TypeId> {
+    pub(crate) fn find(&self, name: &str) -> Option<TypeId> {
         self.by_name.get(name).copied()
     }
 
     /// The type of this kind.
-    pub fn find_kind(&self, gvk: &GroupVersionKind) -> Option<TypeId> {
+    pub(crate) fn find_kind(&self, gvk: &GroupVersionKind) -> Option<TypeId> {
         self.by_kind.get(gvk).copied()
     }
 
     /// All types with their numbers.
-    pub fn iter(&self) -> impl Iterator<Item = (TypeId, &Type)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (TypeId, &Type)> {
         (0..).map(TypeId).zip(&self.types)
     }
 
     /// The type with number `id`.
-    pub fn get(&self, id: TypeId) -> Option<&Type> {
+    pub(crate) fn get(&self, id: TypeId) -> Option<&Type> {
         self.types.get(id.0 as usize)
     }
 
     /// The type with number `id`, to be completed: types that refer to themselves are added before their parts.
-    pub fn get_mut(&mut self, id: TypeId) -> Option<&mut Type> {
+    pub(crate) fn get_mut(&mut self, id: TypeId) -> Option<&mut Type> {
         self.types.get_mut(id.0 as usize)
     }
 }
 
 /// A type in its [`Schemas`].
 #[derive(Debug, Clone)]
-pub struct TypeRef {
-    schemas: Arc<Schemas>,
+pub(crate) struct TypeRef {
+    schemas: Arena,
     id: TypeId,
+}
+
+/// Where a type is. A walk over an object makes a [`TypeRef`] for each value in it: those of built-in types count no
+/// references, which two requests at once would count in one place.
+#[derive(Debug, Clone)]
+enum Arena {
+    Nowhere,
+    BuiltIn(&'static Schemas),
+    Own(Arc<Schemas>),
+}
+
+impl Arena {
+    fn schemas(&self) -> Option<&Schemas> {
+        match self {
+            Self::Nowhere => None,
+            Self::BuiltIn(schemas) => Some(schemas),
+            Self::Own(schemas) => Some(schemas),
+        }
+    }
+
+    fn get(&self, id: TypeId) -> Option<&Type> {
+        self.schemas()?.get(id)
+    }
 }
 
 impl TypeRef {
     /// The type `id` of `schemas`; an id from elsewhere counts as [`Shape::Any`].
-    pub fn new(schemas: Arc<Schemas>, id: TypeId) -> Self {
-        Self { schemas, id }
+    pub(crate) fn new(schemas: Arc<Schemas>, id: TypeId) -> Self {
+        Self { schemas: Arena::Own(schemas), id }
     }
 
     /// A type about which nothing is known.
-    pub fn any() -> Self {
-        Self { schemas: Arc::default(), id: TypeId(0) }
+    pub(crate) fn any() -> Self {
+        Self { schemas: Arena::Nowhere, id: TypeId(0) }
     }
 
     /// What a value of it looks like.
-    pub fn shape(&self) -> &Shape {
+    pub(crate) fn shape(&self) -> &Shape {
         self.schemas.get(self.id).map_or(&Shape::Any, |ty| &ty.shape)
     }
 
     /// The type of a built-in kind or of a built-in OpenAPI name; [`TypeRef::any`] if there is none.
-    pub fn builtin(id: Option<TypeId>) -> Self {
-        id.map_or_else(Self::any, |id| Self::new(Arc::clone(builtin()), id))
+    pub(crate) fn builtin(id: Option<TypeId>) -> Self {
+        id.map_or_else(Self::any, |id| Self { schemas: Arena::BuiltIn(builtin()), id })
     }
 
     /// The built-in type of this OpenAPI name; [`TypeRef::any`] if there is none.
-    pub fn builtin_named(name: &str) -> Self {
+    pub(crate) fn builtin_named(name: &str) -> Self {
         Self::builtin(builtin().find(name))
     }
 
     /// The type of this OpenAPI name in the same schemas; [`TypeRef::any`] if there is none.
     #[must_use]
-    pub fn named(&self, name: &str) -> Self {
-        self.schemas.find(name).map_or_else(Self::any, |id| self.at(id))
+    pub(crate) fn named(&self, name: &str) -> Self {
+        self.schemas.schemas().and_then(|schemas| schemas.find(name)).map_or_else(Self::any, |id| self.at(id))
     }
 
     /// Its OpenAPI name, if it has one.
-    pub fn name(&self) -> Option<&str> {
+    pub(crate) fn name(&self) -> Option<&str> {
         self.schemas.get(self.id)?.name.as_deref()
     }
 
     /// Another type of the same schemas.
     #[must_use]
-    pub fn at(&self, id: TypeId) -> Self {
-        Self { schemas: Arc::clone(&self.schemas), id }
+    pub(crate) fn at(&self, id: TypeId) -> Self {
+        Self { schemas: self.schemas.clone(), id }
     }
 
     /// The member `name`: what the schema says about it, where it says something.
-    pub fn field(&self, name: &str) -> Option<&Field> {
+    pub(crate) fn field(&self, name: &str) -> Option<&Field> {
         let Shape::Struct(members) = self.shape() else { return None };
         let place = members.fields.binary_search_by(|field| (*field.name).cmp(name)).ok()?;
         members.fields.get(place)
     }
 
     /// The type of member `name`, of a struct or a map; none if there is no such member.
-    pub fn member(&self, name: &str) -> Option<Self> {
+    pub(crate) fn member(&self, name: &str) -> Option<Self> {
         match self.shape() {
             Shape::Struct(members) => {
                 self.field(name).map(|field| field.ty).or(members.others).map(|id| self.at(id))
@@ -289,7 +312,7 @@ impl TypeRef {
     }
 
     /// The type of the items of a list.
-    pub fn item(&self) -> Option<Self> {
+    pub(crate) fn item(&self) -> Option<Self> {
         match self.shape() {
             Shape::List { item, .. } => Some(self.at(*item)),
             Shape::Any => Some(Self::any()),

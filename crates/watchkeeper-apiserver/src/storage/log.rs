@@ -1,16 +1,16 @@
 //! The history of one table: what happened, in order, for as long as the window reaches back.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, OnceLock},
-    time::SystemTime,
-};
+use std::{collections::VecDeque, sync::Arc, time::SystemTime};
 
 use bytes::Bytes;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
 use super::object::Object;
+
+/// So many of the newest events keep their frames: beyond that a frame costs as much memory as the object it is of, for
+/// watchers that are hardly ever there.
+const FRAMES: usize = 1024;
 
 /// What an [`Event`] says about its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +36,46 @@ pub(crate) struct Event {
     pub(crate) object: Arc<Object>,
     /// What it was before, for watchers whose selector it no longer fits.
     pub(crate) previous: Option<Arc<Object>>,
-    /// The frame most watchers are sent, made by the first of them.
-    pub(crate) frame: OnceLock<Bytes>,
+    /// The frame most watchers are sent.
+    pub(crate) frame: SharedFrame,
+}
+
+/// A frame made by the first watcher that sends it, kept for the others for as long as the event is one of the newest.
+#[derive(Debug, Default)]
+pub(crate) struct SharedFrame(Mutex<FrameState>);
+
+#[derive(Debug, Default)]
+enum FrameState {
+    #[default]
+    NotMade,
+    Kept(Bytes),
+    /// Watchers that are this far behind make it for themselves.
+    LetGo,
+}
+
+impl SharedFrame {
+    /// The frame, by `make` if nobody has made it.
+    pub(crate) fn get(&self, make: impl FnOnce() -> Bytes) -> Bytes {
+        let mut state = self.0.lock();
+        match &*state {
+            FrameState::Kept(frame) => frame.clone(),
+            FrameState::LetGo => {
+                drop(state);
+                make()
+            }
+            // Made under the lock, so that those who come at the same time wait for it instead of making it too.
+            FrameState::NotMade => {
+                let frame = make();
+                *state = FrameState::Kept(frame.clone());
+                frame
+            }
+        }
+    }
+
+    fn let_go(&self) {
+        // What was kept is dropped after the lock is released.
+        let _kept = std::mem::replace(&mut *self.0.lock(), FrameState::LetGo);
+    }
 }
 
 /// A place in a [`Log`]: everything before it has been read.
@@ -87,6 +125,11 @@ impl Log {
             "events are in order"
         );
         ring.events.push_back(Arc::new(event));
+        if let Some(older) =
+            ring.events.len().checked_sub(FRAMES + 1).and_then(|place| ring.events.get(place))
+        {
+            older.frame.let_go();
+        }
     }
 
     /// Tells readers that there is something up to `version`.

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, OnceLock,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, SystemTime},
@@ -13,7 +13,8 @@ use parking_lot::RwLock;
 use tokio::sync::watch;
 
 use super::{
-    Change, Conflict, Content, Event, Expected, Expired, Log, Object, Page, Query, Storage, table::Table,
+    Change, Conflict, Content, Event, Expected, Expired, Log, Object, Page, Query, SharedFrame, Storage,
+    table::Table,
 };
 
 /// The version of an empty store; zero means "any" in requests, so no list may answer it.
@@ -113,7 +114,7 @@ impl MemoryStore {
             change,
             object: Arc::clone(shown),
             previous: (change == Change::Modified).then(|| current.clone()).flatten(),
-            frame: OnceLock::new(),
+            frame: SharedFrame::default(),
         };
         tables.version = version;
         rows.put(key, version, object.clone());

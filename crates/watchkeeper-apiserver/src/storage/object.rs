@@ -128,8 +128,10 @@ impl Content {
     pub(crate) fn to_value(&self, api_version: &str, kind: &str, version: u64) -> Value {
         let mut bytes = Vec::with_capacity(self.len() + 64);
         self.write(api_version, kind, version, &mut bytes);
-        // What was written by us reads back; were it not so, an empty object is answered rather than a panic.
-        serde_json::from_slice(&bytes).unwrap_or_default()
+        // What was written by us reads back; were it not so, an empty object is answered rather than a panic. Text that is
+        // known to be UTF-8 is not looked at again string by string.
+        let text = String::from_utf8(bytes).unwrap_or_default();
+        serde_json::from_str(&text).unwrap_or_default()
     }
 }
 

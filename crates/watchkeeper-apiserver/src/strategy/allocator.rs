@@ -21,7 +21,7 @@ const NODE_PORTS: std::ops::RangeInclusive<u16> = 30000..=32767;
 /// What a service has it keeps; what a deleted one had is free again. Given out is in order, so that a run can be
 /// repeated.
 #[derive(Debug, Default)]
-pub struct ServiceAllocator {
+pub(crate) struct ServiceAllocator {
     taken: Mutex<Taken>,
 }
 
@@ -38,7 +38,7 @@ struct Taken {
 /// called.
 #[derive(Debug)]
 #[must_use = "dropping it gives back what was taken"]
-pub struct Claim {
+pub(crate) struct Claim {
     allocator: Arc<ServiceAllocator>,
     taken: Resources,
     freed: Resources,
@@ -62,7 +62,7 @@ impl ServiceAllocator {
     ///
     /// # Errors
     /// What the service names and cannot have.
-    pub fn claim(
+    pub(crate) fn claim(
         self: &Arc<Self>,
         service: &mut Value,
         old: Option<&Value>,
@@ -87,16 +87,8 @@ impl ServiceAllocator {
     }
 
     /// Frees what a deleted service had.
-    pub fn release(&self, service: &Value) {
+    pub(crate) fn release(&self, service: &Value) {
         self.free(&Resources::of(service));
-    }
-
-    /// Notes what a service that came another way (a restored store) has.
-    pub fn note(&self, service: &Value) {
-        let has = Resources::of(service);
-        let mut taken = self.lock();
-        taken.addresses.extend(has.addresses);
-        taken.ports.extend(has.ports);
     }
 
     fn free(&self, resources: &Resources) {
@@ -305,7 +297,7 @@ impl Resources {
 
 impl Claim {
     /// The write came about: what it took is the service's, what it no longer has is free.
-    pub fn keep(mut self) {
+    pub(crate) fn keep(mut self) {
         self.is_kept = true;
     }
 }

@@ -41,10 +41,15 @@ impl From<Lit> for Value {
 /// each of them, `[]` each item, an empty path the value itself.
 pub(crate) type Fill = (&'static str, &'static str, Lit);
 
-/// Fills in a table of defaults, in order.
+/// Fills in a table of defaults, in order. Rows of one place that follow each other are one walk to it.
 pub(crate) fn fill_all(value: &mut Value, table: &[Fill]) {
-    for &(path, member, literal) in table {
-        each(value, path, &mut |members| fill(members, member, literal));
+    for rows in table.chunk_by(|(path, ..), (next, ..)| path == next) {
+        let Some(&(path, ..)) = rows.first() else { continue };
+        each(value, path, &mut |members| {
+            for &(_, member, literal) in rows {
+                fill(members, member, literal);
+            }
+        });
     }
 }
 

@@ -15,13 +15,13 @@ use std::{fmt, sync::Arc};
 
 use serde_json::Value;
 
-pub use self::allocator::{Claim, ServiceAllocator};
+pub(crate) use self::allocator::{Claim, ServiceAllocator};
 pub(crate) use self::at::{At, Errors};
 use crate::field::FieldError;
 
 /// The part of an object a write is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part<'a> {
+pub(crate) enum Part<'a> {
     /// The object; its status stays as it was where the kind has a status subresource.
     Main,
     /// The subresource of this name.
@@ -31,7 +31,7 @@ pub enum Part<'a> {
 /// Rules of a kind that are a yes or a no.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "a row of a table of yes and no")]
-pub struct Rules {
+pub(crate) struct Rules {
     /// A PUT of an object that does not exist creates it.
     pub creates_on_update: bool,
     /// A PUT without a resourceVersion is taken.
@@ -45,7 +45,7 @@ pub struct Rules {
 }
 
 /// What is particular to a kind. Objects are whole, with apiVersion, kind and metadata, in the version of the kind.
-pub trait Strategy: fmt::Debug + Send + Sync {
+pub(crate) trait Strategy: fmt::Debug + Send + Sync {
     /// The yes-and-no rules.
     fn rules(&self) -> Rules;
     /// Fills in what was left out, and for custom resources drops what the schema does not know.
@@ -73,6 +73,6 @@ pub trait Strategy: fmt::Debug + Send + Sync {
 }
 
 /// The strategy of a built-in kind. A kind without rules of its own has those all objects share.
-pub fn for_builtin(group: &str, version: &str, kind: &str) -> Arc<dyn Strategy> {
+pub(crate) fn for_builtin(group: &str, version: &str, kind: &str) -> Arc<dyn Strategy> {
     Arc::new(builtin::Builtin::of(group, version, kind))
 }

@@ -17,7 +17,7 @@ use crate::kinds::Kind;
 pub(crate) use json_path::JsonPath;
 
 /// The columns of `kind` and a row for each of `objects`, with ages as of `now`. The row's object is left to the caller.
-pub fn table(kind: &Kind, objects: &[Value], now: SystemTime) -> Value {
+pub(crate) fn table(kind: &Kind, objects: &[Value], now: SystemTime) -> Value {
     let now = jiff::Timestamp::try_from(now).unwrap_or_default();
     if let Some(Value::String(below)) = objects.first().and_then(|object| object.get("kind"))
         && below == "Scale"

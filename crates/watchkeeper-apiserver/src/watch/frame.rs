@@ -68,7 +68,7 @@ impl Frames {
     pub(crate) fn event(&mut self, event: &Event) -> Bytes {
         if self.representer.is_stored_form() && !self.is_protobuf {
             let encode = || self.plain(event.change.into(), &event.object.content, event.version);
-            return event.frame.get_or_init(encode).clone();
+            return event.frame.get(encode);
         }
         self.object(event.change.into(), &event.object, event.version)
     }

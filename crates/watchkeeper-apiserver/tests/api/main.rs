@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod answer;
 mod clients;
+mod lifecycle;
 mod nonsense;
 mod rest;
 mod support;

@@ -1,10 +1,10 @@
 //! Requests nobody would send: each is answered, none makes the server panic.
 
-use http_body_util::BodyExt;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tower::ServiceExt;
 use watchkeeper_apiserver::ApiServer;
+
+use crate::answer;
 
 const METHODS: &[&str] =
     &["GET", "GET", "POST", "POST", "PUT", "PATCH", "PATCH", "DELETE", "HEAD", "OPTIONS", "FOO"];
@@ -235,7 +235,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn nonsense_is_answered_and_never_a_panic(requests in prop::collection::vec(nonsense(), 1..24)) {
+    fn nonsense_is_answered_with_a_status_and_never_a_panic(requests in prop::collection::vec(nonsense(), 1..24)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         runtime.block_on(async {
             let server = ApiServer::builder().seed(1).control(true).build();
@@ -245,16 +245,9 @@ proptest! {
                     .uri(&request.uri)
                     .header("content-type", request.content_type)
                     .header("accept", request.accept)
-                    .body(request.body.clone());
+                    .body(request.body.into_bytes());
                 let Ok(built) = built else { continue };
-                let response = server.service().oneshot(built).await.unwrap();
-                let code = response.status().as_u16();
-                // A watch whose end is not in the request ends with its server; its first second is enough.
-                let body = tokio::time::timeout(std::time::Duration::from_secs(1), response.into_body().collect()).await;
-                let body = body.map(|body| body.unwrap().to_bytes()).unwrap_or_default();
-                let text = String::from_utf8_lossy(&body);
-                assert!(!text.contains("caused the API server to panic"), "{request:?}");
-                assert!(code < 500 || code == 504 || text.contains("Status"), "{code} {text} {request:?}");
+                answer::check(&server, built).await;
             }
             server.shutdown().await;
         });

@@ -12,7 +12,7 @@ use crate::{
 
 /// What in `value` does not fit its type: undeclared members, values of another kind, items that lack their keys or are
 /// there twice.
-pub fn check(value: &Value, ty: &TypeRef) -> Vec<Fault> {
+pub(crate) fn check(value: &Value, ty: &TypeRef) -> Vec<Fault> {
     let mut faults = Vec::new();
     check_at(value, ty, &mut faults);
     faults

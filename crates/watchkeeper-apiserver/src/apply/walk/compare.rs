@@ -15,7 +15,7 @@ use crate::{
 
 /// The paths that differ between two objects; no path is in two of the sets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Changes {
+pub(crate) struct Changes {
     /// Only in the old object.
     pub removed: FieldSet,
     /// In both, with other values.
@@ -36,7 +36,7 @@ struct Found {
 ///
 /// # Errors
 /// When items of a list cannot be told apart, because they lack their keys or are of the wrong type.
-pub fn compare(old: Option<&Value>, new: Option<&Value>, ty: &TypeRef) -> Result<Changes, Fault> {
+pub(crate) fn compare(old: Option<&Value>, new: Option<&Value>, ty: &TypeRef) -> Result<Changes, Fault> {
     let Found { removed, modified, added } = compare_place(old, new, ty)?;
     Ok(Changes { removed: removed.below, modified: modified.below, added: added.below })
 }
@@ -133,9 +133,11 @@ fn compare_member(
 ) -> Result<(), Fault> {
     // What the schema does not declare was let through before; it is walked as anything else unknown.
     let member = ty.member(name).unwrap_or_else(TypeRef::any);
-    let element = PathElement::field(name);
-    let below = compare_place(old, new, &member).map_err(|fault| fault.below(&element))?;
-    found.join(&element, below);
+    let below = compare_place(old, new, &member).map_err(|fault| fault.below(&PathElement::field(name)))?;
+    // Most members of most updates are the same: their names are not worth an allocation.
+    if !below.is_empty() {
+        found.join(PathElement::field(name), below);
+    }
     Ok(())
 }
 
@@ -161,7 +163,7 @@ fn compare_items(
     for (element, (left, right)) in by_element {
         let mut compare_one = |old, new| {
             let below = compare_place(old, new, &item).map_err(|fault| fault.below(&element))?;
-            found.join(&element, below);
+            found.join(element.clone(), below);
             Ok(())
         };
         // An item that is there more than once is one thing without parts.
@@ -197,14 +199,25 @@ fn first<'a>(values: &[&'a Value]) -> Option<&'a Value> {
 }
 
 impl Found {
-    fn join(&mut self, element: &PathElement, below: Self) {
-        for (set, node) in [
+    fn is_empty(&self) -> bool {
+        self.removed.is_empty() && self.modified.is_empty() && self.added.is_empty()
+    }
+
+    fn join(&mut self, element: PathElement, below: Self) {
+        let mut sets = [
             (&mut self.removed.below, below.removed),
             (&mut self.modified.below, below.modified),
             (&mut self.added.below, below.added),
-        ] {
-            if !node.is_empty() {
-                set.join_node(element.clone(), node);
+        ]
+        .into_iter()
+        .filter(|(_, node)| !node.is_empty())
+        .peekable();
+        let mut element = Some(element);
+        while let Some((set, node)) = sets.next() {
+            // It is copied for all sets but the last.
+            let step = if sets.peek().is_some() { element.clone() } else { element.take() };
+            if let Some(step) = step {
+                set.join_node(step, node);
             }
         }
     }

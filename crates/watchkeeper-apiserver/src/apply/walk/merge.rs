@@ -17,7 +17,7 @@ use crate::{
 ///
 /// # Errors
 /// When items of a list cannot be told apart, or `top` has one twice.
-pub fn merge(base: &Value, top: &Value, ty: &TypeRef) -> Result<Value, Fault> {
+pub(crate) fn merge(base: &Value, top: &Value, ty: &TypeRef) -> Result<Value, Fault> {
     match (ty.shape(), base, top) {
         (Shape::Struct(members), ..) if members.is_atomic => Ok(top.clone()),
         (Shape::Map { is_atomic: true, .. }, ..) => Ok(top.clone()),

@@ -9,7 +9,7 @@ mod remove;
 
 use std::fmt;
 
-pub use self::{
+pub(crate) use self::{
     check::check,
     compare::{Changes, compare},
     merge::merge,
@@ -19,7 +19,7 @@ pub use self::{
 
 /// Something in an object that does not fit its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub(crate) struct Fault {
     path: String,
     message: String,
 }

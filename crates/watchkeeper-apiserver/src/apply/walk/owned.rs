@@ -18,7 +18,7 @@ use crate::{
 ///
 /// # Errors
 /// When items of a list cannot be told apart.
-pub fn owned(object: &Value, ty: &TypeRef) -> Result<FieldSet, Fault> {
+pub(crate) fn owned(object: &Value, ty: &TypeRef) -> Result<FieldSet, Fault> {
     Ok(owned_at(object, ty)?.below)
 }
 

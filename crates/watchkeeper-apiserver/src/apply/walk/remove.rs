@@ -10,7 +10,7 @@ use crate::{
 
 /// What becomes of a member of which nothing is left, although it was not to be removed itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Emptied {
+pub(crate) enum Emptied {
     /// It is null: somebody may still manage it.
     Null,
     /// It is gone: what a null means in an object is nothing.
@@ -18,7 +18,7 @@ pub enum Emptied {
 }
 
 /// `value` without the paths of `set` and all below them; none when nothing is left of it.
-pub fn remove(value: &Value, set: &FieldSet, ty: &TypeRef, emptied: Emptied) -> Option<Value> {
+pub(crate) fn remove(value: &Value, set: &FieldSet, ty: &TypeRef, emptied: Emptied) -> Option<Value> {
     if set.is_empty() {
         return Some(value.clone());
     }

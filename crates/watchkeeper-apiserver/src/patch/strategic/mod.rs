@@ -26,7 +26,7 @@ use crate::{
 ///
 /// # Errors
 /// 400 for malformed directives; 500 for unknown ones and items without their merge key, as upstream answers.
-pub fn strategic(object: &Value, patch: &Value, ty: &TypeRef) -> Result<Value, ApiError> {
+pub(crate) fn strategic(object: &Value, patch: &Value, ty: &TypeRef) -> Result<Value, ApiError> {
     let (Value::Object(object), Value::Object(patch)) = (object, patch) else {
         return Err(ApiError::bad_request("invalid JSON document"));
     };

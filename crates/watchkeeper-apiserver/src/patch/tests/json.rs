@@ -2,7 +2,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::object;
-use crate::patch::{JsonPatch, MAX_DEPTH, MAX_OPERATIONS};
+use crate::patch::{
+    JsonPatch,
+    json::{MAX_DEPTH, MAX_OPERATIONS},
+};
 
 fn patched(object: &Value, patch: &Value) -> Result<Value, u16> {
     JsonPatch::read(patch.clone()).and_then(|patch| patch.apply(object)).map_err(|error| error.code)

@@ -1,0 +1,94 @@
+//! Watchers that are told of every event.
+
+use http::Method;
+use http_body_util::BodyExt;
+use tokio::task::JoinSet;
+use watchkeeper_apiserver::{ApiServer, ResponseBody};
+
+use super::client::Client;
+use super::pods::{CREATE, PATH, Pods, Shape};
+use crate::measure::{Measurement, Meter};
+use crate::suite::{Load, RunFailure};
+
+const WATCHERS: u64 = 1_000;
+/// So many objects change in turn.
+const PODS: u64 = 100;
+
+/// Watches that have begun.
+#[derive(Debug)]
+pub(super) struct Watches(JoinSet<Result<(), RunFailure>>);
+
+impl Watches {
+    /// Starts `count` watches of all pods from now on, each of which ends when it has been told of `events`.
+    pub(super) async fn start(server: &ApiServer, count: u64, events: u64) -> Result<Self, RunFailure> {
+        let mut client = Client::of(server);
+        let list = client.value(Method::GET, &format!("{PATH}?limit=1"), "").await?;
+        let version = list["metadata"]["resourceVersion"].as_str().ok_or("a list without a version")?;
+        let path = format!("/api/v1/pods?watch=true&resourceVersion={version}&allowWatchBookmarks=true");
+        let mut watches = JoinSet::new();
+        for _ in 0..count {
+            let response = client.send(Method::GET, &path, "").await?;
+            if !response.status().is_success() {
+                return Err(format!("{path}: {}", response.status()).into());
+            }
+            watches.spawn(read(response.into_body(), events));
+        }
+        Ok(Self(watches))
+    }
+
+    /// Waits until each has been told of everything.
+    pub(super) async fn end(mut self) -> Result<(), RunFailure> {
+        while let Some(ended) = self.0.join_next().await {
+            ended??;
+        }
+        Ok(())
+    }
+}
+
+/// Reads frames, one an event, until there were as many as wanted; a frame of another type is a failure.
+async fn read(mut frames: ResponseBody, events: u64) -> Result<(), RunFailure> {
+    let mut told = 0;
+    while told < events {
+        let Some(Ok(frame)) = frames.frame().await else {
+            return Err(format!("a watch ended after {told} of {events} events").into());
+        };
+        let data = frame.data_ref().ok_or("a frame without data")?;
+        let is_event = [&b"{\"type\":\"ADDED\""[..], b"{\"type\":\"MODIFIED\""]
+            .iter()
+            .any(|beginning| data.starts_with(beginning));
+        if is_event {
+            told += 1;
+        } else if !data.starts_with(b"{\"type\":\"BOOKMARK\"") {
+            return Err(format!("a watch was told {}", String::from_utf8_lossy(data)).into());
+        }
+    }
+    Ok(())
+}
+
+/// Changes pods while a thousand watchers look on. What the changes themselves cost is in the figure.
+pub(super) fn fan_out(load: Load) -> Result<Measurement, RunFailure> {
+    let events = (load.operations / WATCHERS).max(1);
+    super::runtime()?.block_on(async {
+        let server = ApiServer::in_process();
+        let mut client = Client::of(&server);
+        for body in Pods::owned(&server).await?.creates(Shape::Cluster, PODS)? {
+            client.done(Method::POST, CREATE, body).await?;
+        }
+        let watches = Watches::start(&server, WATCHERS, events).await?;
+        let meter = Meter::start();
+        let writer = tokio::spawn(async move {
+            for event in 0..events {
+                let patch = format!(r#"{{"metadata":{{"annotations":{{"change":"{event}"}}}}}}"#);
+                let path = format!("{PATH}/{}", Pods::name(event % PODS));
+                client.done(Method::PATCH, &path, patch).await?;
+                // A watcher that never runs while all changes are made would be told of them in one go.
+                tokio::task::yield_now().await;
+            }
+            Ok::<_, RunFailure>(())
+        });
+        watches.end().await?;
+        let measured = meter.stop(events * WATCHERS);
+        writer.await??;
+        Ok(measured)
+    })
+}

@@ -1,0 +1,62 @@
+//! A server that is asked anything answers: no panic, and every refusal is a `Status`.
+//!
+//! An input is requests as text, a line with `%%` between them: a line with method and target, headers, an empty line, the
+//! body. They are sent to one server, one after the other, so that later ones meet what earlier ones left.
+#![no_main]
+
+#[path = "../../tests/api/answer.rs"]
+mod answer;
+
+use http::Request;
+use libfuzzer_sys::fuzz_target;
+use watchkeeper_apiserver::ApiServer;
+
+/// Enough to meet what was left, few enough to stay quick.
+const REQUESTS: usize = 8;
+
+fuzz_target!(|input: &[u8]| {
+    let requests: Vec<_> = split(input, b"\n%%\n").take(REQUESTS).filter_map(request).collect();
+    if requests.is_empty() {
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    runtime.expect("a runtime").block_on(async {
+        let server = ApiServer::builder().seed(1).control(true).build();
+        for request in requests {
+            answer::check(&server, request).await;
+        }
+        server.shutdown().await;
+    });
+});
+
+fn request(text: &[u8]) -> Option<Request<Vec<u8>>> {
+    let end = find(text, b"\n\n").unwrap_or(text.len());
+    let (head, body) = text.split_at(end);
+    let mut lines = std::str::from_utf8(head).ok()?.lines();
+    let (method, target) = lines.next()?.split_once(' ')?;
+    let mut request = Request::builder().method(method).uri(target);
+    for (name, value) in lines.filter_map(|line| line.split_once(": ")) {
+        request = request.header(name, value);
+    }
+    request.body(body.strip_prefix(b"\n\n").unwrap_or_default().to_vec()).ok()
+}
+
+fn split<'a>(mut rest: &'a [u8], separator: &'static [u8]) -> impl Iterator<Item = &'a [u8]> {
+    let mut is_over = false;
+    std::iter::from_fn(move || {
+        if is_over {
+            return None;
+        }
+        let Some(place) = find(rest, separator) else {
+            is_over = true;
+            return Some(rest);
+        };
+        let (part, after) = rest.split_at(place);
+        rest = &after[separator.len()..];
+        Some(part)
+    })
+}
+
+fn find(text: &[u8], sought: &[u8]) -> Option<usize> {
+    text.windows(sought.len()).position(|window| window == sought)
+}

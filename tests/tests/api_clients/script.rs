@@ -1,0 +1,115 @@
+//! What every client goes through, and what is true afterwards.
+
+use std::{collections::BTreeMap, future::Future, net::SocketAddr};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::{Value, json};
+use watchkeeper_tests::{Cluster, ServiceWire, SocketWire, Switch};
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// Names and versions of objects: what a cache and a server have to agree on.
+pub(crate) type Objects = BTreeMap<String, String>;
+
+/// What the server has, as of a version.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) version: String,
+    pub(crate) objects: Objects,
+}
+
+/// A client with a cache.
+pub(crate) trait Subject {
+    /// Waits until the cache is `state`.
+    fn becomes(&mut self, state: &State) -> impl Future<Output = ()>;
+
+    /// Creates an object.
+    fn create(&mut self, name: &str) -> impl Future<Output = ()>;
+
+    /// Sets `data.k` of an object.
+    fn update(&mut self, name: &str, value: &str) -> impl Future<Output = ()>;
+
+    /// Deletes an object.
+    fn delete(&mut self, name: &str) -> impl Future<Output = ()>;
+
+    /// How often it has read everything again since its first list.
+    fn relists(&self) -> u64;
+}
+
+pub(crate) fn map(name: &str) -> ConfigMap {
+    serde_json::from_value(json!({"metadata": {"name": name, "namespace": "default"}})).unwrap()
+}
+
+pub(crate) fn objects_of<'a>(objects: impl Iterator<Item = &'a ConfigMap>) -> Objects {
+    let entry = |map: &ConfigMap| {
+        (map.metadata.name.clone().unwrap(), map.metadata.resource_version.clone().unwrap())
+    };
+    objects.map(entry).collect()
+}
+
+/// What the server itself says.
+async fn truth(cluster: &Cluster) -> State {
+    let list: Value = serde_json::from_slice(&cluster.send("GET", MAPS, "").await).unwrap();
+    let text = |item: &Value, member: &str| item["metadata"][member].as_str().unwrap().to_owned();
+    let items = list["items"].as_array().unwrap();
+    let objects = items.iter().map(|item| (text(item, "name"), text(item, "resourceVersion"))).collect();
+    State { version: text(&list, "resourceVersion"), objects }
+}
+
+async fn behind_its_back(cluster: &Cluster, created: &str, changed: &str, deleted: &str) {
+    cluster.send("POST", MAPS, &json!({"metadata": {"name": created}}).to_string()).await;
+    cluster.send("PATCH", &format!("{MAPS}/{changed}"), r#"{"data":{"k":"behind"}}"#).await;
+    cluster.send("DELETE", &format!("{MAPS}/{deleted}"), "").await;
+}
+
+/// A server with something in it.
+pub(crate) async fn cluster() -> Cluster {
+    let cluster = Cluster::new();
+    for number in 0..20 {
+        cluster
+            .send("POST", MAPS, &json!({"metadata": {"name": format!("m-{number:02}")}}).to_string())
+            .await;
+    }
+    cluster
+}
+
+pub(crate) async fn listening(cluster: &Cluster) -> SocketWire {
+    let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
+    let endpoint = cluster.server().listen(any_port).await.unwrap();
+    SocketWire::to(endpoint.address()).await.unwrap()
+}
+
+pub(crate) fn in_process(cluster: &Cluster) -> ServiceWire {
+    ServiceWire::to(cluster.server())
+}
+
+/// Lists, watches, writes, and goes on after each kind of interruption.
+pub(crate) async fn run(cluster: &Cluster, wire: &Switch, mut client: impl Subject) {
+    client.becomes(&truth(cluster).await).await;
+    assert_eq!(truth(cluster).await.objects.len(), 20);
+
+    client.create("written").await;
+    client.update("m-00", "1").await;
+    client.delete("m-01").await;
+    let state = truth(cluster).await;
+    assert!(state.objects.contains_key("written") && !state.objects.contains_key("m-01"));
+    client.becomes(&state).await;
+
+    // The watch goes on from where it was: history has everything that was missed.
+    wire.cut();
+    behind_its_back(cluster, "resumed", "m-02", "m-03").await;
+    wire.mend();
+    client.becomes(&truth(cluster).await).await;
+    assert_eq!(client.relists(), 0, "a watch that broke was not resumed");
+
+    // It cannot: history is gone, and with it the only trace of what was deleted.
+    wire.cut();
+    behind_its_back(cluster, "relisted", "m-04", "m-05").await;
+    cluster.compact().await;
+    wire.mend();
+    client.becomes(&truth(cluster).await).await;
+    assert_eq!(client.relists(), 1, "history that is gone was not noticed");
+
+    client.create("last").await;
+    client.becomes(&truth(cluster).await).await;
+}
