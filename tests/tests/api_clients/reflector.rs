@@ -35,7 +35,7 @@ impl Reflected {
 
 impl Subject for Reflected {
     async fn becomes(&mut self, state: &State) {
-        while objects_of(self.cache.state().iter().map(|object| &**object)) != state.objects {
+        while objects_of(self.cache.state()) != state.objects {
             // Errors are told and retried.
             if let Ok(Event::Init) = self.events.next().await.unwrap() {
                 self.lists += 1;

@@ -76,7 +76,8 @@ pub(super) fn fan_out(load: Load) -> Result<Measurement, RunFailure> {
         }
         let watches = Watches::start(&server, WATCHERS, events).await?;
         let meter = Meter::start();
-        let writer = tokio::spawn(async move {
+        let mut writer = JoinSet::new();
+        writer.spawn(async move {
             for event in 0..events {
                 let patch = format!(r#"{{"metadata":{{"annotations":{{"change":"{event}"}}}}}}"#);
                 let path = format!("{PATH}/{}", Pods::name(event % PODS));
@@ -88,7 +89,9 @@ pub(super) fn fan_out(load: Load) -> Result<Measurement, RunFailure> {
         });
         watches.end().await?;
         let measured = meter.stop(events * WATCHERS);
-        writer.await??;
+        for written in writer.join_all().await {
+            written?;
+        }
         Ok(measured)
     })
 }

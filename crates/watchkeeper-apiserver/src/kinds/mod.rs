@@ -38,6 +38,7 @@ impl GroupVersionKind {
 }
 
 /// A kind in one version, as it is served.
+#[expect(clippy::struct_field_names, reason = "the kind of lists is called so upstream")]
 #[derive(Debug, Clone)]
 pub(crate) struct Kind {
     /// Group, version and kind.

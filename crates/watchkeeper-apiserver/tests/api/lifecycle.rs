@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use watchkeeper_apiserver::{Clock, TokioClock};
 
 use crate::support::{Cluster, read, version};
 
@@ -25,13 +26,13 @@ fn deployment(name: &str) -> Value {
     })
 }
 
-fn definition(versions: Value) -> Value {
+fn definition(version: &Value) -> Value {
     json!({
         "metadata": {"name": "foos.example.com"},
         "spec": {
             "group": "example.com", "scope": "Namespaced",
             "names": {"plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList"},
-            "versions": versions,
+            "versions": [version],
         },
     })
 }
@@ -171,19 +172,22 @@ async fn a_quiet_watch_is_told_the_version_every_minute() {
     let mut watch =
         cluster.watch(&format!("{MAPS}?watch=true&allowWatchBookmarks=true&timeoutSeconds=200")).await;
     let mut told = Vec::new();
-    let began = tokio::time::Instant::now();
+    let clock = TokioClock::new();
+    let began = clock.now();
     let mut last = began;
     while let Some((frame, object)) = watch.next().await {
         assert_eq!(frame, "BOOKMARK");
-        assert!(last.elapsed() <= Duration::from_secs(60), "{:?} without a word", last.elapsed());
-        last = tokio::time::Instant::now();
+        let quiet = clock.now().duration_since(last).unwrap();
+        assert!(quiet <= Duration::from_mins(1), "{quiet:?} without a word");
+        last = clock.now();
         told.push(version(&object));
         // Something happens elsewhere: the watch has nothing to say of it, but may be resumed from behind it.
         let name = format!("p-{}", told.len());
         let pod = json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
         cluster.ok("POST", PODS, pod).await;
     }
-    assert_eq!(began.elapsed(), Duration::from_secs(200), "and ends when it was asked to");
+    let whole = clock.now().duration_since(began).unwrap();
+    assert_eq!(whole, Duration::from_secs(200), "and ends when it was asked to");
     assert!(told.len() >= 3 && told.is_sorted_by(|one, next| one < next), "{told:?}");
 }
 
@@ -288,7 +292,7 @@ async fn an_event_is_the_same_in_both_groups_and_is_forgotten_after_an_hour() {
 async fn the_status_of_a_custom_object_is_applied_by_several_managers() {
     let cluster = Cluster::new();
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    cluster.ok("POST", definitions, definition(json!([open_version("v1", true, true)]))).await;
+    cluster.ok("POST", definitions, definition(&open_version("v1", true, true))).await;
     let foos = "/apis/example.com/v1/namespaces/default/foos";
     let foo =
         json!({"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "a"}, "spec": {"n": 1}});
@@ -329,7 +333,7 @@ async fn objects_of_a_kind_served_in_no_version_still_go_with_their_definition()
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let path = format!("{definitions}/foos.example.com");
     let foos = "/apis/example.com/v1/namespaces/default/foos";
-    cluster.ok("POST", definitions, definition(json!([open_version("v1", true, true)]))).await;
+    cluster.ok("POST", definitions, definition(&open_version("v1", true, true))).await;
     let foo = json!({"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "a"}});
     cluster.ok("POST", foos, foo).await;
 
@@ -348,7 +352,7 @@ async fn objects_of_a_kind_served_in_no_version_still_go_with_their_definition()
         }
     }
     assert_eq!(cluster.get(&path).await.0, 404, "{}", cluster.get(&path).await.1);
-    cluster.ok("POST", definitions, definition(json!([open_version("v1", true, true)]))).await;
+    cluster.ok("POST", definitions, definition(&open_version("v1", true, true))).await;
     let (_, list) = cluster.get(foos).await;
     assert_eq!(list["items"], json!([]), "nobody finds the objects of before");
 }
