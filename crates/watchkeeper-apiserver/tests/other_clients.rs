@@ -68,7 +68,7 @@ async fn the_python_client_lists_watches_resumes_and_applies() {
 
 /// An interpreter with the client installed, in an environment of the tests' own.
 fn python() -> PathBuf {
-    let environment = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
+    let environment = Path::new(env!("CARGO_TARGET_TMPDIR")).join("peers-python");
     let python = environment.join("bin/python");
     if !python.exists() {
         run(Command::new("python3").args(["-m", "venv"]).arg(&environment));

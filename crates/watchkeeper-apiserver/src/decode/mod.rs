@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::{
     field::{FieldError, FieldErrorKind},
-    kinds::{GroupVersionKind, Kind},
+    kinds::{GroupVersionKind, Kind, Kinds},
     protobuf::{self, Envelope},
     rest::errors,
     schema::TypeRef,
@@ -84,9 +84,11 @@ pub(crate) fn body(
     content_type: Option<&str>,
     body: &[u8],
     kind: &Kind,
+    kinds: &Kinds,
     validation: FieldValidation,
 ) -> Result<Decoded, ApiError> {
-    let expected = Expected { gvk: &kind.gvk, ty: &kind.ty, is_custom: kind.custom.is_some(), also: &[] };
+    let others = kind.custom.is_some().then_some(kinds);
+    let expected = Expected { gvk: &kind.gvk, ty: &kind.ty, others, also: &[] };
     expected.read(content_type, body, validation)
 }
 
@@ -103,7 +105,7 @@ pub(crate) fn subresource(
     let ty = TypeRef::builtin(crate::schema::builtin().find_kind(gvk));
     // An eviction of the version that went away is read like the one that stayed.
     let also: &[&str] = if gvk.kind == "Eviction" { &["policy/v1beta1"] } else { &[] };
-    Expected { gvk, ty: &ty, is_custom: false, also }.read(content_type, body, validation)
+    Expected { gvk, ty: &ty, others: None, also }.read(content_type, body, validation)
 }
 
 /// Reads the options a delete may have as its body; an object without members if it has none.
@@ -117,7 +119,7 @@ pub(crate) fn delete_options(content_type: Option<&str>, body: &[u8]) -> Result<
     let gvk = GroupVersionKind::new("", "v1", "DeleteOptions");
     let ty = TypeRef::builtin_named("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions");
     // Every group has options of the same form under its own versions.
-    let expected = Expected { gvk: &gvk, ty: &ty, is_custom: false, also: &["*"] };
+    let expected = Expected { gvk: &gvk, ty: &ty, others: None, also: &["*"] };
     expected.read(content_type, body, FieldValidation::Ignore).map(|decoded| decoded.object)
 }
 
@@ -183,12 +185,17 @@ fn mode(is_custom: bool) -> Mode {
 struct Expected<'a> {
     gvk: &'a GroupVersionKind,
     ty: &'a TypeRef,
-    is_custom: bool,
+    /// What else is served, if it is a custom kind.
+    others: Option<&'a Kinds>,
     /// Further versions that are taken for the same.
     also: &'a [&'a str],
 }
 
 impl Expected<'_> {
+    fn is_custom(&self) -> bool {
+        self.others.is_some()
+    }
+
     fn read(
         &self,
         content_type: Option<&str>,
@@ -196,7 +203,7 @@ impl Expected<'_> {
         validation: FieldValidation,
     ) -> Result<Decoded, ApiError> {
         let form =
-            MediaType::of(content_type).filter(|form| !(self.is_custom && *form == MediaType::Protobuf));
+            MediaType::of(content_type).filter(|form| !(self.is_custom() && *form == MediaType::Protobuf));
         let Document { value: mut object, duplicates } = match form {
             None => return Err(self.unsupported()),
             Some(MediaType::Json) => {
@@ -209,7 +216,7 @@ impl Expected<'_> {
             }
             Some(MediaType::Protobuf) => Document { value: self.protobuf(body)?, duplicates: Vec::new() },
         };
-        let findings = conform::conform(&mut object, self.ty, mode(self.is_custom))
+        let findings = conform::conform(&mut object, self.ty, mode(self.is_custom()))
             .map_err(|wrong| self.cannot_be_handled(&self.gvk.kind, &self.gvk.version, &wrong))?;
         let repeated = duplicates.iter().filter(|path| {
             !findings.unknown.iter().any(|unknown| {
@@ -260,22 +267,35 @@ impl Expected<'_> {
         };
         let (api_version, kind) = (word("apiVersion")?, word("kind")?);
         let is_own_version = api_version.is_empty() || api_version == self.gvk.api_version();
-        if self.is_custom && is_own_version && !kind.is_empty() && kind != self.gvk.kind {
+        if self.is_custom() && is_own_version && !kind.is_empty() && kind != self.gvk.kind {
             return Err(wrong_kind(&Value::Object(members.clone()), self.gvk));
         }
         if let Err(mut refusal) = self.accept(&api_version, &kind) {
-            // A custom object is read before it is known to be of another version, and what was found is told.
-            if self.is_custom && validation == FieldValidation::Warn {
-                let findings =
-                    conform::conform(&mut document.value, self.ty, Mode::Custom).unwrap_or_default();
-                refusal.warnings =
-                    findings.unknown.iter().map(|path| format!("unknown field {path:?}")).collect();
+            if validation == FieldValidation::Warn {
+                refusal.warnings = self.unknown_in(&api_version, &mut document.value);
             }
             return Err(refusal);
         }
         members.insert("apiVersion".into(), self.gvk.api_version().into());
         members.insert("kind".into(), self.gvk.kind.clone().into());
         Ok(document)
+    }
+
+    /// What is wrong with a custom object of another version by the schema of that: it is read before it is refused, and
+    /// what was found is told. A version there is not knows no member at all.
+    fn unknown_in(&self, api_version: &str, object: &mut Value) -> Vec<String> {
+        let Some(kinds) = self.others else { return Vec::new() };
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let gvk = GroupVersionKind::new(group, version, self.gvk.kind.as_str());
+        let unknown = match (kinds.by_gvk(&gvk), &*object) {
+            (Some(other), _) => conform::conform(object, &other.ty, Mode::Custom).unwrap_or_default().unknown,
+            (None, Value::Object(members)) => {
+                let is_known = |name: &str| matches!(name, "apiVersion" | "kind" | "metadata");
+                members.keys().filter(|name| !is_known(name)).cloned().collect()
+            }
+            (None, _) => Vec::new(),
+        };
+        unknown.iter().map(|path| format!("unknown field {path:?}")).collect()
     }
 
     fn protobuf(&self, body: &[u8]) -> Result<Value, ApiError> {
@@ -309,7 +329,7 @@ impl Expected<'_> {
             GroupVersionKind::new(group, version, if kind.is_empty() { &self.gvk.kind } else { kind });
         let is_other_version =
             is_kind && group == self.gvk.group && crate::schema::builtin().find_kind(&given).is_some();
-        if is_other_version || (self.is_custom && !is_version) {
+        if is_other_version || (self.is_custom() && !is_version) {
             return Err(ApiError::bad_request(format!(
                 "the API version in the data ({api_version}) does not match the expected API version ({})",
                 self.gvk.api_version()
@@ -324,7 +344,7 @@ impl Expected<'_> {
     }
 
     fn unsupported(&self) -> ApiError {
-        let protobuf = if self.is_custom { "" } else { ", application/vnd.kubernetes.protobuf" };
+        let protobuf = if self.is_custom() { "" } else { ", application/vnd.kubernetes.protobuf" };
         ApiError::new(
             415,
             "UnsupportedMediaType",

@@ -9,6 +9,15 @@ fn kind(group: &str, plural: &str) -> std::sync::Arc<Kind> {
     std::sync::Arc::clone(Registry::new().kinds().by_path(group, "v1", plural).unwrap())
 }
 
+fn body(
+    content_type: Option<&str>,
+    body: &[u8],
+    kind: &Kind,
+    validation: FieldValidation,
+) -> Result<Decoded, ApiError> {
+    super::body(content_type, body, kind, &Registry::new().kinds(), validation)
+}
+
 fn read(content_type: &str, text: &str, validation: FieldValidation) -> Result<Decoded, ApiError> {
     body(Some(content_type), text.as_bytes(), &kind("", "configmaps"), validation)
 }

@@ -30,6 +30,7 @@ impl Rest {
             request.content_type.as_deref(),
             &request.body,
             &request.kind,
+            &request.kinds,
             options.field_validation,
         )?;
         let mut warnings = decoded.warnings;

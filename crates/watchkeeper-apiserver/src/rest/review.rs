@@ -19,7 +19,8 @@ impl Rest {
         let (parameters, agent) = (&request.parameters, request.user_agent.as_deref());
         let options = WriteOptions::read(parameters, WriteKind::Create, agent)?;
         let content_type = request.content_type.as_deref();
-        let decoded = decode::body(content_type, &request.body, &request.kind, options.field_validation)?;
+        let (kind, kinds) = (&request.kind, &request.kinds);
+        let decoded = decode::body(content_type, &request.body, kind, kinds, options.field_validation)?;
         let mut review = decoded.object;
         request.kind.strategy.set_defaults(&mut review);
         self.track(request, &options, Part::Main, None, &mut review);

@@ -54,6 +54,7 @@ impl Rest {
                 request.content_type.as_deref(),
                 &request.body,
                 &request.kind,
+                &request.kinds,
                 options.field_validation,
             )
             .and_then(|mut decoded| {

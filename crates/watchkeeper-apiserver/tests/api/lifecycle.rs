@@ -328,6 +328,17 @@ async fn the_status_of_a_custom_object_is_applied_by_several_managers() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_custom_object_of_another_version_is_refused_and_told_what_that_version_does_not_know() {
+    let cluster = Cluster::new();
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    cluster.ok("POST", definitions, definition(&open_version("v1", true, true))).await;
+    let foo = json!({"apiVersion": "example.com/v2", "kind": "Foo", "metadata": {"name": "a"}, "spec": {}});
+    let response = cluster.send("POST", "/apis/example.com/v1/namespaces/default/foos", &foo).await;
+    assert_eq!(response.status(), 400);
+    assert_eq!(response.headers()["warning"], "299 - \"unknown field \\\"spec\\\"\"");
+}
+
+#[tokio::test(start_paused = true)]
 async fn objects_of_a_kind_served_in_no_version_still_go_with_their_definition() {
     let cluster = Cluster::new();
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

@@ -12,7 +12,7 @@ pub(crate) fn go_programs() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/go");
-        let programs = Path::new(env!("CARGO_TARGET_TMPDIR")).join("go");
+        let programs = Path::new(env!("CARGO_TARGET_TMPDIR")).join("peers-go");
         fs::create_dir_all(&programs).expect("the test's own folder can be written");
         let status = Command::new("go")
             .current_dir(sources)
