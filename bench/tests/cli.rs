@@ -99,9 +99,11 @@ fn wrong_usage_and_an_unwritable_report_end_with_exit_code_two_and_say_what_to_d
 
 #[test]
 fn without_go_the_suite_says_so_and_runs_ours_alone() {
+    let nothing = concat!(env!("CARGO_TARGET_TMPDIR"), "/a-path-without-programs");
+    std::fs::create_dir_all(nothing).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_watchkeeper-bench"))
         .args(["queue", "--rounds", "1", "--operations", "50", "--only", "lockstep"])
-        .env("PATH", env!("CARGO_TARGET_TMPDIR"))
+        .env("PATH", nothing)
         .output()
         .unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
