@@ -65,8 +65,8 @@ pub(super) fn update(load: Load, shape: Shape) -> Result<Measurement, RunFailure
                 let count = pods.len().max(1);
                 for update in 0..updates {
                     let Some(pod) = pods.get_mut(usize::try_from(update)? % count) else { break };
-                    let answer = client.done(Method::PUT, &pod.path, pod.with_annotation(update)).await?;
-                    pod.version = version_of(&answer)?;
+                    let answer = client.done(Method::PUT, &pod.path, pod.with_annotation(update)?).await?;
+                    std::str::from_utf8(&answer)?.clone_into(&mut pod.text);
                 }
                 Ok::<_, RunFailure>(())
             });
@@ -77,45 +77,33 @@ pub(super) fn update(load: Load, shape: Shape) -> Result<Measurement, RunFailure
     })
 }
 
-/// A pod as a client knows it. Its text is cut at what changes, so that the client's own work is next to nothing.
+/// A pod as a client knows it: what it was last answered, managers and all. Its text is cut at what changes instead of
+/// being read, so that the client's own work is next to nothing.
 #[derive(Debug)]
 struct Written {
     path: String,
-    version: String,
-    /// Before its version, between it and the annotation, after it.
-    parts: [String; 3],
+    /// As it was answered.
+    text: String,
 }
 
 impl Written {
     fn read(answer: &[u8]) -> Result<Self, RunFailure> {
-        let mut pod: Value = serde_json::from_slice(answer)?;
-        let name = pod["metadata"]["name"].as_str().ok_or("a pod without a name")?.to_owned();
-        pod["metadata"]["resourceVersion"] = "<version>".into();
-        pod["metadata"]["annotations"]["checksum/config"] = "<change>".into();
-        let text = pod.to_string();
-        // Members are sorted: annotations come before the version.
-        let (before, rest) = text.split_once("<change>").ok_or("no annotation")?;
-        let (between, after) = rest.split_once("<version>").ok_or("no version")?;
-        Ok(Self {
-            path: format!("{PATH}/{name}?fieldManager=watchkeeper-bench"),
-            version: version_of(answer)?,
-            parts: [before.to_owned(), between.to_owned(), after.to_owned()],
-        })
+        let pod: Value = serde_json::from_slice(answer)?;
+        let name = pod["metadata"]["name"].as_str().ok_or("a pod without a name")?;
+        let path = format!("{PATH}/{name}?fieldManager=watchkeeper-bench");
+        Ok(Self { path, text: std::str::from_utf8(answer)?.to_owned() })
     }
 
-    fn with_annotation(&self, update: u64) -> String {
-        let [before, between, after] = &self.parts;
-        format!("{before}{update}{between}{}{after}", self.version)
+    /// The pod with its annotation changed.
+    fn with_annotation(&self, update: u64) -> Result<String, RunFailure> {
+        let (before, rest) = self.text.split_once(ANNOTATION).ok_or("an answer without the annotation")?;
+        let (_, after) = rest.split_once('"').ok_or("an answer that is cut off")?;
+        Ok(format!("{before}{ANNOTATION}{update}\"{after}"))
     }
 }
 
-/// The resourceVersion of an answer, found without reading it whole.
-fn version_of(answer: &[u8]) -> Result<String, RunFailure> {
-    let text = std::str::from_utf8(answer)?;
-    let (_, rest) = text.split_once(r#""resourceVersion":""#).ok_or("an answer without a version")?;
-    let (version, _) = rest.split_once('"').ok_or("an answer that is cut off")?;
-    Ok(version.to_owned())
-}
+/// What comes before the value that changes.
+const ANNOTATION: &str = r#""checksum/config":""#;
 
 fn every<T>(step: u64, first: u64, items: &[T]) -> impl Iterator<Item = &T> {
     let place = |number| usize::try_from(number).unwrap_or(usize::MAX);

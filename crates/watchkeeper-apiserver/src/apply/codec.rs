@@ -27,6 +27,11 @@ fn encode_node(node: &Node) -> Value {
     }
 }
 
+/// Whether a step of a `fieldsV1` that [`encode`] wrote is in the set itself.
+pub(super) fn is_member(step: &Value) -> bool {
+    step.as_object().is_some_and(|below| below.is_empty() || below.contains_key(SELF))
+}
+
 /// Reads a `fieldsV1`. Steps with a prefix of a later time are left out, as are values that are no objects.
 ///
 /// # Errors

@@ -260,7 +260,18 @@ fn encode_entry(id: &ManagerId, entry: &Entry) -> Value {
         put("subresource", id.subresource.as_str().into());
     }
     if let Some(time) = entry.time {
-        put("time", time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into());
+        put("time", written_time(time).into());
     }
     Value::Object(members)
+}
+
+/// A time as entries have it.
+pub(super) fn written_time(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// Whether a written entry is that of `id`, in its version.
+pub(super) fn is_of(entry: &Value, id: &ManagerId) -> bool {
+    let is = |member: &str, text: &str| entry.get(member).and_then(Value::as_str).unwrap_or_default() == text;
+    is("manager", &id.name) && is("operation", id.operation.name()) && is("subresource", &id.subresource)
 }

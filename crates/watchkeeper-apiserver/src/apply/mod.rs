@@ -13,6 +13,8 @@
 //! | [`path`], [`set`], [`codec`] | paths into objects, sets of them, and their `fieldsV1` |
 //! | [`walk`] | walks over objects beside their type: compare, merge, remove |
 //! | [`managed`] | managers and what they manage |
+//! | [`track`] | how managers change with the object |
+//! | [`settled`] | updates with which they do not |
 //! | [`mask`] | fields a subresource cannot change |
 //! | [`options`] | names of managers, and the options of a patch |
 //! | [`scale`] | managers of `spec.replicas` as the scale subresource sees them |
@@ -29,6 +31,7 @@ pub(crate) mod options;
 pub(crate) mod path;
 pub(crate) mod scale;
 pub(crate) mod set;
+mod settled;
 mod track;
 pub(crate) mod walk;
 
@@ -46,6 +49,7 @@ use self::{
     mask::Mask,
     path::same,
     set::FieldSet,
+    track::Comparisons,
     walk::{Changes, Fault},
 };
 use crate::{
@@ -67,6 +71,8 @@ pub(crate) struct Subject<'a> {
     subresource: &'a str,
     mask: Mask,
     versions: &'a dyn Versions,
+    /// The type is the same for as long as the server runs, as those of built-in kinds are.
+    has_fixed_type: bool,
 }
 
 /// Who writes, and when.
@@ -101,14 +107,15 @@ impl<'a> Subject<'a> {
         let has_status = kind.subresources.iter().any(|subresource| subresource.name == "status");
         let mask = Mask::of(&kind.gvk, kind.custom.is_some(), has_status, part);
         let subresource = if let Part::Subresource(name) = part { name } else { "" };
-        Self::new(&kind.gvk, &kind.ty, versions).through(subresource, mask)
+        let has_fixed_type = kind.custom.is_none();
+        Self { has_fixed_type, ..Self::new(&kind.gvk, &kind.ty, versions).through(subresource, mask) }
     }
 
     /// Objects of a kind, written whole, every field of which a write can change.
     pub(crate) fn new(gvk: &'a GroupVersionKind, ty: &'a TypeRef, versions: &'a dyn Versions) -> Self {
         let api_version =
             if gvk.group.is_empty() { gvk.version.clone() } else { format!("{}/{}", gvk.group, gvk.version) };
-        Self { gvk, api_version, ty, subresource: "", mask: Mask::All, versions }
+        Self { gvk, api_version, ty, subresource: "", mask: Mask::All, versions, has_fixed_type: false }
     }
 
     /// The same, written through a subresource (none: empty) that changes what `mask` says.
@@ -146,19 +153,26 @@ pub(crate) fn track_update(
     manager: &Manager<'_>,
 ) {
     let Some(metadata) = new.get_mut("metadata").and_then(Value::as_object_mut) else { return };
-    let given = metadata.remove("managedFields");
+    let mut given = metadata.remove("managedFields");
     let of_live =
         live.and_then(|live| live.get("metadata")).and_then(|metadata| metadata.get("managedFields"));
 
-    let mut managed = managed_for_update(of_live, given.as_ref(), subject);
-    let is_followed = !managed.is_empty() || live.is_none();
-    if is_followed && track::update(live, new, subject, &mut managed, manager).is_err() {
-        if let Some(of_live) = of_live {
-            set_managed_fields(new, Some(of_live.clone()));
+    let mut comparisons = Comparisons::new(live, new, subject);
+    let entries = if let Some(of_live) = of_live
+        && let Ok(Some(changes)) = comparisons.at(&subject.api_version)
+        && let Some(entries) = settled::renewed(of_live, &mut given, changes, subject, manager)
+    {
+        Some(entries)
+    } else {
+        let mut managed = managed_for_update(of_live, given.as_ref(), subject);
+        let is_followed = !managed.is_empty() || live.is_none();
+        if is_followed && track::update(comparisons, &mut managed, manager).is_err() {
+            of_live.cloned()
+        } else {
+            managed.encode()
         }
-        return;
-    }
-    set_managed_fields(new, managed.encode());
+    };
+    set_managed_fields(new, entries);
 }
 
 fn managed_for_update(of_live: Option<&Value>, given: Option<&Value>, subject: &Subject<'_>) -> Managed {
@@ -272,9 +286,21 @@ pub(crate) fn keep_times(live: &Value, new: &mut Value) {
     if !has_times_changed {
         return;
     }
-    let after = after.clone();
-    set_managed_fields(new, Some(Value::Array(before.clone())));
-    if !same(live, new) {
-        set_managed_fields(new, Some(Value::Array(after)));
+    if same_but_for_managers(live, new) {
+        set_managed_fields(new, Some(Value::Array(before.clone())));
     }
+}
+
+fn same_but_for_managers(left: &Value, right: &Value) -> bool {
+    same_members(Some(left), Some(right), "metadata")
+        && same_members(left.get("metadata"), right.get("metadata"), "managedFields")
+}
+
+/// Whether two objects have the same members, but for one.
+fn same_members(left: Option<&Value>, right: Option<&Value>, but: &str) -> bool {
+    let (Some(Value::Object(left)), Some(Value::Object(right))) = (left, right) else { return false };
+    let are_found = |(name, value): (&String, &Value)| {
+        name == but || right.get(name).is_some_and(|other| same(value, other))
+    };
+    left.iter().all(are_found) && right.keys().all(|name| name == but || left.contains_key(name))
 }

@@ -20,7 +20,7 @@ pub(super) enum Refused {
 }
 
 /// Fields nobody manages: they name the object, or are the server's.
-static UNMANAGED: LazyLock<FieldSet> = LazyLock::new(|| {
+pub(super) static UNMANAGED: LazyLock<FieldSet> = LazyLock::new(|| {
     FieldSet::of_fields(&[
         &["apiVersion"],
         &["kind"],
@@ -38,7 +38,7 @@ static UNMANAGED: LazyLock<FieldSet> = LazyLock::new(|| {
 });
 
 /// The differences between two objects, in each version a manager wrote in.
-struct Comparisons<'a> {
+pub(super) struct Comparisons<'a> {
     live: Option<&'a Value>,
     new: &'a Value,
     subject: &'a Subject<'a>,
@@ -46,12 +46,12 @@ struct Comparisons<'a> {
 }
 
 impl<'a> Comparisons<'a> {
-    fn new(live: Option<&'a Value>, new: &'a Value, subject: &'a Subject<'a>) -> Self {
+    pub(super) fn new(live: Option<&'a Value>, new: &'a Value, subject: &'a Subject<'a>) -> Self {
         Self { live, new, subject, by_version: BTreeMap::new() }
     }
 
     /// The differences in `api_version`; none if the kind is not served in it.
-    fn at(&mut self, api_version: &str) -> Result<Option<&Changes>, Fault> {
+    pub(super) fn at(&mut self, api_version: &str) -> Result<Option<&Changes>, Fault> {
         match self.by_version.entry(api_version.to_owned()) {
             MapEntry::Occupied(place) => Ok(place.into_mut().as_ref()),
             MapEntry::Vacant(place) => {
@@ -102,16 +102,14 @@ fn compare_from(live: Option<&Value>, new: &Value, ty: &TypeRef) -> Result<Chang
     }
 }
 
-/// Gives what differs between `live` and `new` to the manager.
+/// Gives what differs between the objects to the manager.
 pub(super) fn update(
-    live: Option<&Value>,
-    new: &Value,
-    subject: &Subject<'_>,
+    mut comparisons: Comparisons<'_>,
     managed: &mut Managed,
     manager: &Manager<'_>,
 ) -> Result<(), Fault> {
+    let Comparisons { live, new, subject, .. } = comparisons;
     follow_schema(live.unwrap_or(new), subject, managed);
-    let mut comparisons = Comparisons::new(live, new, subject);
     give_up(managed, &mut comparisons, None)?;
 
     let Some(Changes { modified, added, .. }) = comparisons.take(&subject.api_version)? else {
@@ -192,7 +190,7 @@ pub(super) fn apply(
         && let Some(live) = live
     {
         let first = Manager { name: BEFORE_FIRST_APPLY, now: manager.now };
-        update(None, live, subject, &mut managed, &first)
+        update(Comparisons::new(None, live, subject), &mut managed, &first)
             .map_err(fault("failed to create manager for existing fields"))?;
     }
     let empty = Value::Object(Map::new());

@@ -125,11 +125,12 @@ impl Walk {
         mode: Mode,
         is_resource: bool,
     ) -> Result<(), String> {
-        let mut unknown = Vec::new();
+        let (mut unknown, mut has_nulls) = (Vec::new(), false);
         for (name, value) in members.iter_mut() {
             let known = ty.field(name).map(|field| field.ty).or(of.others);
             if let Some(known) = known {
                 self.within(name, |walk| walk.value(value, &ty.at(known), mode))?;
+                has_nulls |= value.is_null();
             } else if !(is_resource && matches!(name.as_str(), "apiVersion" | "kind" | "metadata")) {
                 unknown.push(name.clone());
             }
@@ -139,7 +140,7 @@ impl Walk {
             let path = if self.path.is_empty() { name } else { format!("{}.{name}", self.path) };
             self.findings.unknown.push(path);
         }
-        if mode == Mode::BuiltIn {
+        if mode == Mode::BuiltIn && has_nulls {
             members.retain(|_, value| !value.is_null());
         }
         Ok(())

@@ -244,19 +244,21 @@ fn check_uid(request: &Request, new: &Value, old: &Value) -> Result<(), ApiError
 fn take_system_fields(new: &mut Value, old: &Value) -> Result<(), ApiError> {
     let metadata = meta::metadata(new)?;
     let old = old.get("metadata");
-    let was = |member: &str| old.and_then(|old| old.get(member)).cloned();
+    let was = |member: &str| old.and_then(|old| old.get(member));
     for member in
         ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"]
     {
         match was(member) {
-            Some(value) => metadata.insert(member.into(), value),
-            None => metadata.remove(member),
-        };
+            // Most clients send back what they read.
+            value if value == metadata.get(member) => {}
+            Some(value) => _ = metadata.insert(member.into(), value.clone()),
+            None => _ = metadata.remove(member),
+        }
     }
     if metadata.get("uid").and_then(Value::as_str).unwrap_or_default().is_empty()
         && let Some(uid) = was("uid")
     {
-        metadata.insert("uid".into(), uid);
+        metadata.insert("uid".into(), uid.clone());
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use crate::{
 fn world(group: &str, kind: &str) -> World {
     let gvk = GroupVersionKind { group: group.into(), version: "v1".into(), kind: kind.into() };
     let ty = TypeRef::builtin(builtin().find_kind(&gvk));
-    World { gvk, ty, object: None, seconds: 0 }
+    World { gvk, ty, object: None, seconds: 0, has_fixed_type: true }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::apply::{
 
 /// Specs of a gizmo. Lists and objects that merge have something in them: an
 /// empty one that is applied over a full one goes away with its content, and comes back with the next apply.
-fn spec() -> impl Strategy<Value = Value> {
+pub(super) fn spec() -> impl Strategy<Value = Value> {
     let name = prop_oneof![Just("x"), Just("y"), Just("z"), Just("w")];
     let item = (proptest::option::of(0..3_i64), proptest::option::of(0..3_i64));
     let items = proptest::collection::btree_map(name, item, 1..4)

@@ -7,6 +7,7 @@ mod lists;
 mod ownership;
 mod parts;
 mod sets;
+mod settled;
 pub(crate) mod types;
 mod updates;
 mod versions;
@@ -24,13 +25,15 @@ struct World {
     ty: TypeRef,
     object: Option<Value>,
     seconds: i64,
+    /// Whether the type counts as one that never changes.
+    has_fixed_type: bool,
 }
 
 impl World {
     fn new(api_version: &str, kind: &str, ty: TypeRef) -> Self {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let gvk = GroupVersionKind { group: group.into(), version: version.into(), kind: kind.into() };
-        Self { gvk, ty, object: None, seconds: 0 }
+        Self { gvk, ty, object: None, seconds: 0, has_fixed_type: true }
     }
 
     fn config_map() -> Self {
@@ -66,7 +69,10 @@ impl World {
         write: impl FnOnce(Option<&Value>, &Subject<'_>, Timestamp) -> Result<Value, ApiError>,
     ) -> Result<&Value, ApiError> {
         let now = self.now();
-        let subject = Subject::new(&self.gvk, &self.ty, versions).through(part.0, part.1);
+        let subject = Subject {
+            has_fixed_type: self.has_fixed_type,
+            ..Subject::new(&self.gvk, &self.ty, versions).through(part.0, part.1)
+        };
         let mut object = write(self.object.as_ref(), &subject, now)?;
         object["metadata"]["uid"] = json!("u");
         Ok(self.object.insert(object))

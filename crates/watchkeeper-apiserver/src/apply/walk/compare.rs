@@ -131,6 +131,10 @@ fn compare_member(
     new: Option<&Value>,
     ty: &TypeRef,
 ) -> Result<(), Fault> {
+    // Most of an update is as it was. Finding that out without a look at types is several times as fast.
+    if old.is_some() && old == new {
+        return Ok(());
+    }
     // What the schema does not declare was let through before; it is walked as anything else unknown.
     let member = ty.member(name).unwrap_or_else(TypeRef::any);
     let below = compare_place(old, new, &member).map_err(|fault| fault.below(&PathElement::field(name)))?;
