@@ -1,6 +1,6 @@
 //! The FIFO as a state machine: no lock, no waiting, no clock.
 
-use std::{collections::HashSet, fmt::Write as _, sync::Arc};
+use std::{cell::LazyCell, collections::HashSet, fmt::Write as _, sync::Arc};
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
@@ -253,7 +253,9 @@ impl<K: Resource + 'static> Core<K> {
         kept: &[Identity],
         known: &dyn KnownObjects<K>,
     ) -> Vec<Arc<K>> {
-        let listed: Keys<'_> = objects.iter().map(|object| KeyRef::of(&**object)).collect();
+        // Only made if there is something that could be missing: the first list has nothing before it.
+        let listed: LazyCell<Keys<'_>, _> =
+            LazyCell::new(|| objects.iter().map(|object| KeyRef::of(&**object)).collect());
         let in_flight = self.in_flight_keys();
         // A key that is in line and in flight counts as it stands in line: that is the later.
         let only_in_flight =

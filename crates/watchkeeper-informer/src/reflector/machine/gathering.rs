@@ -131,16 +131,21 @@ impl<K> Gathering<K> {
 
     /// Ends the list: what this attempt marked, in the order it came first. Everything else is forgotten.
     pub(super) fn finish(&mut self) -> Gathered<K> {
-        let Self { entries, attempt, marked, .. } = mem::take(self);
-        let mut gathered = Gathered { objects: Vec::with_capacity(marked), rejected: Vec::new() };
-        for Entry { identity, object, attempt: seen } in entries {
-            match object {
-                Some(Ok(object)) if seen == attempt => gathered.objects.push(Object { identity, object }),
-                Some(Err(rejection)) if seen == attempt => gathered.rejected.push((identity, rejection)),
-                _ => {}
-            }
-        }
-        gathered
+        let Self { entries, attempt, .. } = mem::take(self);
+        let mut rejected = Vec::new();
+        // Every object of the list is in memory now, so this is where the most is: the objects move into the memory the
+        // entries were in.
+        let objects =
+            entries.into_iter().filter_map(|Entry { identity, object, attempt: seen }| {
+                match object.filter(|_| seen == attempt)? {
+                    Ok(object) => Some(Object { identity, object }),
+                    Err(rejection) => {
+                        rejected.push((identity, rejection));
+                        None
+                    }
+                }
+            });
+        Gathered { objects: objects.collect(), rejected }
     }
 
     fn find(&self, key: &str) -> Option<usize> {
