@@ -35,8 +35,8 @@ impl<'a> KeyRef<'a> {
     }
 
     /// Whether this is the key with that text, which is one.
-    pub(crate) fn is(self, text: &str) -> bool {
-        let (text, name) = (text.as_bytes(), self.name.as_bytes());
+    pub(crate) fn is(self, text: &[u8]) -> bool {
+        let name = self.name.as_bytes();
         let Some(rest) = text.strip_suffix(name) else { return false };
         match rest.split_last() {
             Some((b'/', namespace)) => !namespace.is_empty() && namespace == self.namespace.as_bytes(),

@@ -120,7 +120,10 @@ pub use self::{
     factory::SharedInformerFactory,
     freshness::FreshnessError,
     key::{KeyError, ObjectKey},
-    lister::{AnyObject, GenericLister, GenericNamespaceLister, Lister, NamespaceLister, NotFound},
+    lister::{
+        AnyObject, GenericLister, GenericNamespaceLister, GenericView, Lister, ListerView, NamespaceLister,
+        NamespaceView, NotFound,
+    },
     object::Object,
     reader::CacheReader,
     resource_version::ResourceVersion,

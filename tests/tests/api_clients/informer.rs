@@ -34,7 +34,7 @@ impl Subject for Informed {
     async fn becomes(&mut self, state: &State) {
         self.cache.wait_until(&ResourceVersion::new(&state.version).unwrap()).await.unwrap();
         let snapshot = self.cache.snapshot();
-        assert_eq!(objects_of(snapshot.iter()), state.objects);
+        assert_eq!(objects_of(snapshot.list()), state.objects);
     }
 
     async fn create(&mut self, name: &str) {

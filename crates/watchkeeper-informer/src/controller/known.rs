@@ -23,19 +23,17 @@ impl<K: Object> KnownObjects<K> for StoredObjects<K> {
 
     fn visit_keys(&self, visit: &mut dyn FnMut(&str)) {
         let mut key = String::new();
-        let look = |object: &K| {
+        let mut look = |object: &Arc<K>| {
             key.clear();
             // Writing to a string cannot fail.
-            let _ = write!(key, "{}", KeyRef::of(object));
+            let _ = write!(key, "{}", KeyRef::of(&**object));
             visit(&key);
-            // Looking is all that is wanted: nothing is collected.
-            false
         };
         let snapshot = self.store.snapshot();
         match &self.namespace {
-            Some(namespace) => snapshot.filter_in_namespace(namespace, look),
-            None => snapshot.filter(look),
-        };
+            Some(namespace) => snapshot.in_namespace(namespace).for_each(&mut look),
+            None => snapshot.iter().for_each(&mut look),
+        }
     }
 }
 

@@ -77,9 +77,6 @@ impl IndexTable {
 
     /// Has a slot be listed under these values and no others.
     pub(crate) fn set(&mut self, hasher: &RandomState, slot: u32, values: &Values) {
-        if self.has(slot, values) {
-            return;
-        }
         self.clear(hasher, slot);
         let posting = match values {
             Values::None => return,
@@ -109,8 +106,8 @@ impl IndexTable {
         self.by_value.find(hash, |set| self.sets.get(set).is_some_and(|set| &*set.value == value))
     }
 
-    /// Whether the slot is listed under exactly these values. The usual answer, since most updates change no value.
-    fn has(&self, slot: u32, values: &Values) -> bool {
+    /// Whether the slot is listed under exactly these values.
+    pub(crate) fn has(&self, slot: u32, values: &Values) -> bool {
         let is = |posting: Posting, value: &str| {
             self.sets.get(posting.set).is_some_and(|set| &*set.value == value)
         };

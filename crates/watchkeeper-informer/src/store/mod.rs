@@ -9,6 +9,7 @@ mod definition;
 mod error;
 mod index;
 mod index_table;
+mod key_text;
 mod paged;
 mod pages;
 mod shared;
@@ -53,7 +54,8 @@ const NAMESPACES: usize = 0;
 ///
 /// 1. **Reads are of one moment.** [`get`](Store::get), [`by_index`](Store::by_index) and [`list`](Store::list) each see
 ///    every write before them and no half of one. Several reads that must agree are made on one [`Snapshot`], which
-///    carries the version its contents are true for.
+///    carries the version its contents are true for. It is also how one looks at objects without keeping them, which
+///    counts no references.
 /// 2. **Writes are whole.** A batch of changes, or a replacement of everything, is seen by a read in full or not at all.
 /// 3. **Readers do not hold up the writer.** Listing copies a pointer under the lock and does the rest outside it. What a
 ///    snapshot costs, the next write to each of its pages pays: a few microseconds.
@@ -112,12 +114,13 @@ impl<K: Object> Store<K> {
         self.shared.snapshot()
     }
 
-    /// The object of a key, such as `"namespace/name"` or an [`ObjectKey`].
+    /// The object of a key, such as `"namespace/name"` or an [`ObjectKey`], to keep. For a look at it,
+    /// [`Snapshot::get`] is cheaper.
     pub fn get(&self, key: impl AsRef<str>) -> Option<Arc<K>> {
         self.shared.get(KeyRef::split(key.as_ref()))
     }
 
-    /// The object of this namespace and name. Cluster-scoped objects have no namespace.
+    /// The object of this namespace and name, to keep. Cluster-scoped objects have no namespace.
     pub fn get_in(&self, namespace: Option<&str>, name: &str) -> Option<Arc<K>> {
         self.shared.get(KeyRef { namespace: namespace.unwrap_or_default(), name })
     }
@@ -284,7 +287,8 @@ impl<K: Object> Store<K> {
         Ok(Index::new(Arc::clone(&self.shared), number, definition))
     }
 
-    /// The objects that have a value in an index, in no particular order.
+    /// The objects that have a value in an index, to keep, in no particular order. For a look at them,
+    /// [`Snapshot::by_index`] is cheaper.
     ///
     /// # Errors
     /// When there is no such index.

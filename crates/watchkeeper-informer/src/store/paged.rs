@@ -30,6 +30,12 @@ impl<T> Paged<T> {
         Some(&self.pages.get(at / WIDTH)?[at % WIDTH])
     }
 
+    /// The elements from this one to the end of its page; none past the end of the vector.
+    pub(crate) fn run(&self, at: usize) -> &[T] {
+        let end = WIDTH.min(self.len.saturating_sub(at / WIDTH * WIDTH));
+        self.pages.get(at / WIDTH).and_then(|page| page.get(at % WIDTH..end)).unwrap_or_default()
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.pages.iter().flatten().take(self.len)
     }
@@ -160,6 +166,11 @@ mod tests {
             }
             copies.push((ours, reference));
             for (copy, expected) in copies {
+                let mut in_runs = Vec::new();
+                while !copy.run(in_runs.len()).is_empty() {
+                    in_runs.extend_from_slice(copy.run(in_runs.len()));
+                }
+                prop_assert_eq!(&in_runs, &expected);
                 prop_assert_eq!(contents(&copy), expected);
             }
         }

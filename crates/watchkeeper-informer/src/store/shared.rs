@@ -185,7 +185,7 @@ impl<K: Object> Shared<K> {
             let some: Vec<_> = objects
                 .by_ref()
                 .take(INDEXED_AT_ONCE)
-                .map(|object| (definition.values(&object), object))
+                .map(|object| (definition.values(object), object))
                 .collect();
             if some.is_empty() {
                 break;

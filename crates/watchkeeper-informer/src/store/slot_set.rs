@@ -34,6 +34,14 @@ impl SlotSet {
         few.into_iter().flatten().chain(lots.into_iter().flatten()).copied()
     }
 
+    /// The slot at a position.
+    pub(crate) fn get(&self, position: usize) -> Option<u32> {
+        match self {
+            Self::Few(slots) => slots.get(position).copied(),
+            Self::Lots(slots) => slots.get(position).copied(),
+        }
+    }
+
     /// Adds a slot and says at which position.
     pub(crate) fn push(&mut self, slot: u32) -> u32 {
         if let Self::Few(slots) = self

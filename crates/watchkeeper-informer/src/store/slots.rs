@@ -1,56 +1,45 @@
-//! The slots: objects and their keys, a page at a time.
+//! The slots: objects and their keys, by number.
 
-use std::{array, sync::Arc};
+use std::sync::Arc;
 
-use super::{pages::Pages, stored::Stored};
+use super::{key_text::KeyText, paged::Paged, pages::Pages, stored::Stored};
 use crate::key_ref::KeyRef;
 
-/// Slots a page holds. Copying a page counts a reference in each of its objects, most of them out of the cache and some in
+/// Objects a page holds. Copying a page counts a reference in each of its objects, most of them out of the cache and some in
 /// use on another processor: that is what a write pays after a snapshot, and why pages are small.
-const WIDTH: usize = 16;
+const WIDTH: usize = 8;
+
+struct Page<K>([Option<Stored<K>>; WIDTH]);
 
 /// Objects and their keys, by slot number. Slots are dense: the last one takes the number of one that is removed.
 ///
-/// The keys of a page are kept as text, in one piece. Objects carry their keys themselves, but far apart: finding out there
-/// whether a slot is the one looked for is three cache misses. Here it is one, for as many bytes as the key has and
-/// four more.
+/// Keys have pages of their own: most writes change an object and no key, and lists look at objects and at no key.
 pub(crate) struct Slots<K> {
-    pages: Pages<Page<K>>,
-    len: usize,
-}
-
-struct Page<K> {
-    objects: [Option<Stored<K>>; WIDTH],
-    /// Where each key ends in the text. The next one begins there.
-    ends: [u32; WIDTH],
-    keys: String,
+    objects: Pages<Page<K>>,
+    keys: Paged<KeyText>,
 }
 
 impl<K> Slots<K> {
     pub(crate) fn new() -> Self {
-        Self { pages: Pages::new(), len: 0 }
+        Self { objects: Pages::new(), keys: Paged::new() }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.keys.len()
     }
 
     pub(crate) fn get(&self, slot: u32) -> Option<&Stored<K>> {
         let slot = slot as usize;
-        self.pages.get(slot / WIDTH)?.objects[slot % WIDTH].as_ref()
+        self.objects.get(slot / WIDTH)?.0[slot % WIDTH].as_ref()
     }
 
     /// The key of a slot.
     pub(crate) fn key(&self, slot: u32) -> Option<&str> {
-        let slot = slot as usize;
-        if slot >= self.len {
-            return None;
-        }
-        Some(self.pages.get(slot / WIDTH)?.key(slot % WIDTH))
+        self.keys.get(slot as usize).map(KeyText::as_str)
     }
 
     pub(crate) fn is(&self, slot: u32, key: KeyRef<'_>) -> bool {
-        self.key(slot).is_some_and(|text| key.is(text))
+        self.keys.get(slot as usize).is_some_and(|text| text.is(key))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Stored<K>> {
@@ -59,123 +48,59 @@ impl<K> Slots<K> {
 
     /// The objects, a page at a time.
     pub(crate) fn pages(&self) -> impl Iterator<Item = &[Option<Stored<K>>; WIDTH]> {
-        self.pages.iter().map(|page| &page.objects)
+        self.objects.iter().map(|page| &page.0)
     }
 
     /// Every key, in the order of the slots.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
-        let counts = (0..self.len).step_by(WIDTH).map(|first| WIDTH.min(self.len - first));
-        self.pages.iter().zip(counts).flat_map(|(page, count)| (0..count).map(|at| page.key(at)))
+        self.keys.iter().map(KeyText::as_str)
     }
 
     /// Puts an object behind the others.
     pub(crate) fn push(&mut self, key: KeyRef<'_>, object: Stored<K>) {
-        let at = self.len % WIDTH;
-        if at == 0 {
-            self.pages.push(Arc::new(Page::new()));
+        let slot = self.len();
+        if slot.is_multiple_of(WIDTH) {
+            self.objects.push(Arc::new(Page([const { None }; WIDTH])));
         }
-        if let Some(page) = self.pages.get_mut(self.len / WIDTH) {
-            page.push(at, key, object);
-            self.len += 1;
+        if let Some(place) = self.place(slot) {
+            *place = Some(object);
+            self.keys.push(KeyText::of(key));
         }
     }
 
     /// Puts another object of the same key into a slot.
     pub(crate) fn replace(&mut self, slot: u32, object: Stored<K>) -> Option<Stored<K>> {
-        let slot = slot as usize;
-        self.pages.get_mut(slot / WIDTH)?.objects[slot % WIDTH].replace(object)
+        self.place(slot as usize)?.replace(object)
     }
 
     /// Takes an object out; the last one takes its place.
     pub(crate) fn swap_remove(&mut self, slot: u32) -> Option<Stored<K>> {
-        let (slot, last) = (slot as usize, self.len.checked_sub(1)?);
-        if slot > last {
-            return None;
-        }
-        let (key, object) = self.pop(last)?;
-        if slot == last {
-            return Some(object);
-        }
-        let in_page = WIDTH.min(last - slot / WIDTH * WIDTH);
-        let page = self.pages.get_mut(slot / WIDTH)?;
-        page.set_key(slot % WIDTH, in_page, &key);
-        page.objects[slot % WIDTH].replace(object)
-    }
-
-    fn pop(&mut self, last: usize) -> Option<(String, Stored<K>)> {
-        let taken = self.pages.get_mut(last / WIDTH)?.pop(last % WIDTH);
-        self.len = last;
+        let slot = slot as usize;
+        self.keys.swap_remove(slot)?;
+        let last = self.len();
+        let object = self.place(last)?.take()?;
         if last.is_multiple_of(WIDTH) {
-            self.pages.pop();
+            self.objects.pop();
         }
-        taken
-    }
-}
-
-impl<K> Page<K> {
-    fn new() -> Self {
-        Self { objects: [const { None }; WIDTH], ends: [0; WIDTH], keys: String::new() }
+        if slot == last { Some(object) } else { self.place(slot)?.replace(object) }
     }
 
-    fn key(&self, at: usize) -> &str {
-        &self.keys[self.start(at)..self.ends[at] as usize]
-    }
-
-    fn start(&self, at: usize) -> usize {
-        at.checked_sub(1).map_or(0, |before| self.ends[before] as usize)
-    }
-
-    fn end(&self) -> u32 {
-        // A page has a few keys of at most a mebibyte.
-        u32::try_from(self.keys.len()).unwrap_or(u32::MAX)
-    }
-
-    fn push(&mut self, at: usize, key: KeyRef<'_>, object: Stored<K>) {
-        if !key.namespace.is_empty() {
-            self.keys.push_str(key.namespace);
-            self.keys.push('/');
-        }
-        self.keys.push_str(key.name);
-        self.ends[at] = self.end();
-        self.objects[at] = Some(object);
-        if at == WIDTH - 1 {
-            self.keys.shrink_to_fit();
-        }
-    }
-
-    fn pop(&mut self, at: usize) -> Option<(String, Stored<K>)> {
-        let key = self.keys.split_off(self.start(at));
-        Some((key, self.objects[at].take()?))
-    }
-
-    /// Has the slot, one of the first `in_page`, be of another key.
-    fn set_key(&mut self, at: usize, in_page: usize, key: &str) {
-        self.keys.replace_range(self.start(at)..self.ends[at] as usize, key);
-        if in_page == WIDTH {
-            self.keys.shrink_to_fit();
-        }
-        // The ends behind it move by as much as the text grew or shrank.
-        let by = self.end().wrapping_sub(self.ends[in_page - 1]);
-        for end in &mut self.ends[at..in_page] {
-            *end = end.wrapping_add(by);
-        }
+    /// The place of a slot, to write to.
+    fn place(&mut self, slot: usize) -> Option<&mut Option<Stored<K>>> {
+        self.objects.get_mut(slot / WIDTH).map(|page| &mut page.0[slot % WIDTH])
     }
 }
 
 impl<K> Clone for Page<K> {
     fn clone(&self) -> Self {
-        self.objects.iter().flatten().for_each(Stored::announce);
-        Self {
-            objects: array::from_fn(|at| self.objects[at].clone()),
-            ends: self.ends,
-            keys: self.keys.clone(),
-        }
+        self.0.iter().flatten().for_each(Stored::announce);
+        Self(self.0.each_ref().map(Clone::clone))
     }
 }
 
 impl<K> Clone for Slots<K> {
     fn clone(&self) -> Self {
-        Self { pages: self.pages.clone(), len: self.len }
+        Self { objects: self.objects.clone(), keys: self.keys.clone() }
     }
 }
 

@@ -2,14 +2,32 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{error::IndexError, slot_set::SlotSet, state::State, stored::Stored};
+use super::{error::IndexError, state::State, stored::Stored};
 use crate::{Object, ObjectKey, ResourceVersion, key_ref::KeyRef};
 
 /// The contents of a [`Store`](super::Store) at one moment: objects, indexes, and the version they are all true for.
 ///
-/// Taking one copies a pointer, and it never changes. Whoever writes to the store afterwards copies the pages it
-/// touches, once for each snapshot, so take a snapshot, use it and let it go: while it lives it keeps alive every
-/// object that was in it.
+/// Taking one copies a pointer, and it never changes. What it hands out one by one is borrowed from it, so that a look at an
+/// object counts no reference in it: for objects that are not in the processor's cache that is most of what a read
+/// costs. Clone the `Arc` of an object that is to be kept.
+///
+/// Whoever writes to the store afterwards copies the pages it touches, once for each snapshot, so take a snapshot, use it
+/// and let it go: while it lives it keeps alive every object that was in it.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::Pod;
+/// use watchkeeper_informer::Store;
+///
+/// let store = Store::<Pod>::new();
+/// // One look at one object, which is not kept.
+/// let node = store.snapshot().get("shop/web-0").and_then(|pod| pod.spec.as_ref()?.node_name.clone());
+/// assert_eq!(node, None);
+/// // Looks that agree with each other, and one object that is kept.
+/// let snapshot = store.snapshot();
+/// let newest = snapshot.in_namespace("shop").max_by_key(|pod| pod.metadata.creation_timestamp.as_ref());
+/// let kept = newest.cloned();
+/// assert!(kept.is_none());
+/// ```
 pub struct Snapshot<K> {
     state: Arc<State<K>>,
 }
@@ -29,14 +47,14 @@ impl<K: Object> Snapshot<K> {
         self.state.epoch
     }
 
-    /// The object of a key.
-    pub fn get(&self, key: impl AsRef<str>) -> Option<Arc<K>> {
-        self.state.get(KeyRef::split(key.as_ref()))
+    /// A look at the object of a key, such as `"namespace/name"` or an [`ObjectKey`].
+    pub fn get(&self, key: impl AsRef<str>) -> Option<&Arc<K>> {
+        self.state.look(KeyRef::split(key.as_ref()))
     }
 
-    /// The object of this namespace and name. Cluster-scoped objects have no namespace.
-    pub fn get_in(&self, namespace: Option<&str>, name: &str) -> Option<Arc<K>> {
-        self.state.get(KeyRef { namespace: namespace.unwrap_or_default(), name })
+    /// A look at the object of this namespace and name. Cluster-scoped objects have no namespace.
+    pub fn get_in(&self, namespace: Option<&str>, name: &str) -> Option<&Arc<K>> {
+        self.state.look(KeyRef { namespace: namespace.unwrap_or_default(), name })
     }
 
     /// Whether there is an object of this key.
@@ -54,17 +72,17 @@ impl<K: Object> Snapshot<K> {
         self.len() == 0
     }
 
-    /// Every object, in no particular order.
-    pub fn iter(&self) -> impl Iterator<Item = Arc<K>> {
-        self.state.iter().map(Stored::load)
+    /// A look at every object, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<K>> {
+        self.state.iter().map(Stored::look)
     }
 
-    /// Every object, in no particular order.
+    /// Every object, to keep, in no particular order.
     pub fn list(&self) -> Vec<Arc<K>> {
         self.state.list()
     }
 
-    /// The objects a look at which says yes, in no particular order.
+    /// The objects a look at which says yes, to keep, in no particular order.
     pub fn filter(&self, mut wanted: impl FnMut(&K) -> bool) -> Vec<Arc<K>> {
         self.state.iter().filter_map(|stored| stored.load_if(&mut wanted)).collect()
     }
@@ -74,12 +92,16 @@ impl<K: Object> Snapshot<K> {
         self.state.keys()
     }
 
-    /// The objects that have a value in an index, in no particular order.
+    /// A look at the objects that have a value in an index, in no particular order.
     ///
     /// # Errors
     /// When there is no such index.
-    pub fn by_index(&self, index: &str, value: &str) -> Result<Vec<Arc<K>>, IndexError> {
-        Ok(self.state.indexed_objects(self.state.index_number(index)?, value))
+    pub fn by_index<'a>(
+        &'a self,
+        index: &str,
+        value: &str,
+    ) -> Result<impl ExactSizeIterator<Item = &'a Arc<K>> + fmt::Debug + use<'a, K>, IndexError> {
+        Ok(self.state.indexed_looks(self.state.index_number(index)?, value))
     }
 
     /// The keys of the objects that have a value in an index, sorted.
@@ -103,13 +125,12 @@ impl<K: Object> Snapshot<K> {
         self.state.index_names()
     }
 
-    pub(crate) fn filter_in_namespace(
-        &self,
+    /// A look at every object of a namespace, in no particular order.
+    pub fn in_namespace<'a>(
+        &'a self,
         namespace: &str,
-        mut wanted: impl FnMut(&K) -> bool,
-    ) -> Vec<Arc<K>> {
-        let slots = self.state.indexed(super::NAMESPACES, namespace).into_iter().flat_map(SlotSet::iter);
-        self.state.objects(slots).filter_map(|stored| stored.load_if(&mut wanted)).collect()
+    ) -> impl ExactSizeIterator<Item = &'a Arc<K>> + fmt::Debug + use<'a, K> {
+        self.state.indexed_looks(super::NAMESPACES, namespace)
     }
 
     pub(super) fn state(&self) -> &State<K> {

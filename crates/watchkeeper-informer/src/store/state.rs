@@ -1,6 +1,6 @@
 //! The contents of a store: a value that can be copied at any time for next to nothing.
 
-use std::sync::Arc;
+use std::{fmt, ops::Range, sync::Arc};
 
 use foldhash::fast::RandomState;
 
@@ -27,8 +27,8 @@ const LOADED_AT_ONCE: usize = 64;
 pub(crate) struct State<K> {
     slots: Slots<K>,
     by_key: Table,
-    /// In the order of the definitions.
-    indexes: Vec<Indexed>,
+    /// In the order of the definitions. Most writes change no index, and so a copy counts one reference for all of them.
+    indexes: Arc<Vec<Indexed>>,
     pub(super) definitions: Arc<Vec<Arc<Definition<K>>>>,
     hasher: RandomState,
     pub(super) resource_version: Option<ResourceVersion>,
@@ -47,7 +47,7 @@ impl<K> Clone for State<K> {
         Self {
             slots: self.slots.clone(),
             by_key: self.by_key.clone(),
-            indexes: self.indexes.clone(),
+            indexes: Arc::clone(&self.indexes),
             definitions: Arc::clone(&self.definitions),
             hasher: self.hasher.clone(),
             resource_version: self.resource_version.clone(),
@@ -62,7 +62,7 @@ impl<K: Object> State<K> {
         Self {
             slots: Slots::new(),
             by_key: Table::new(),
-            indexes: Vec::new(),
+            indexes: Arc::default(),
             definitions: Arc::default(),
             hasher: RandomState::default(),
             resource_version: None,
@@ -74,15 +74,28 @@ impl<K: Object> State<K> {
         self.slots.len()
     }
 
+    /// The object of a key, to keep.
     pub(super) fn get(&self, key: KeyRef<'_>) -> Option<Arc<K>> {
-        let hash = hash_of(&self.hasher, key);
-        let slot = self.by_key.find(hash, |slot| {
-            // Its counter is needed next and its metadata is what is looked at first: both can be fetched while the key is
-            // compared.
-            self.slots.get(slot).inspect(|stored| stored.announce_to_reader());
+        let announce = |stored: &Stored<K>| {
+            stored.announce();
+            stored.announce_to_reader();
+        };
+        self.find_object(key, announce).map(Stored::load)
+    }
+
+    /// A look at the object of a key.
+    pub(super) fn look(&self, key: KeyRef<'_>) -> Option<&Arc<K>> {
+        self.find_object(key, |_| ()).map(Stored::look)
+    }
+
+    /// The object of a key. What is needed of it next is announced, to be fetched while the key is compared.
+    fn find_object(&self, key: KeyRef<'_>, announce: impl Fn(&Stored<K>)) -> Option<&Stored<K>> {
+        let mut found = None;
+        self.by_key.find(hash_of(&self.hasher, key), |slot| {
+            found = self.slots.get(slot).inspect(|stored| announce(stored));
             self.slots.is(slot, key)
         })?;
-        Some(self.slots.get(slot)?.load())
+        found
     }
 
     pub(super) fn contains(&self, key: KeyRef<'_>) -> bool {
@@ -124,13 +137,6 @@ impl<K: Object> State<K> {
         self.indexes.get(index)?.table.slots(&self.hasher, value)
     }
 
-    pub(super) fn objects<'a>(
-        &'a self,
-        slots: impl Iterator<Item = u32> + 'a,
-    ) -> impl Iterator<Item = &'a Stored<K>> {
-        slots.filter_map(|slot| self.slots.get(slot))
-    }
-
     /// The objects that have any of these values in an index, each once.
     pub(super) fn union<'a>(&self, index: usize, values: impl Iterator<Item = &'a str>) -> Vec<Arc<K>> {
         let sets = values.filter_map(|value| self.indexed(index, value));
@@ -147,6 +153,12 @@ impl<K: Object> State<K> {
             Some(SlotSet::Few(slots)) => self.load(slots),
             Some(set) => self.load(&set.iter().collect::<Vec<u32>>()),
         }
+    }
+
+    /// A look at the objects that have a value in an index.
+    pub(super) fn indexed_looks(&self, index: usize, value: &str) -> Looks<'_, K> {
+        let slots = self.indexed(index, value);
+        Looks { state: self, slots, positions: 0..slots.map_or(0, SlotSet::len) }
     }
 
     /// The keys of the objects that have a value in an index, sorted.
@@ -250,7 +262,8 @@ impl<K: Object> State<K> {
     /// Adds an index that has nothing in it yet, under the next number.
     pub(super) fn add_index(&mut self, definition: Arc<Definition<K>>) -> usize {
         let number = self.indexes.len();
-        self.indexes.push(Indexed { table: IndexTable::new(self.len()), is_complete: self.len() == 0 });
+        let indexed = Indexed { table: IndexTable::new(self.len()), is_complete: self.len() == 0 };
+        Arc::make_mut(&mut self.indexes).push(indexed);
         Arc::make_mut(&mut self.definitions).push(definition);
         number
     }
@@ -260,14 +273,14 @@ impl<K: Object> State<K> {
         let key = KeyRef::of(&**object);
         let Some(slot) = self.find(hash_of(&self.hasher, key), key) else { return };
         if self.slots.get(slot).is_some_and(|stored| stored.is(object))
-            && let Some(indexed) = self.indexes.get_mut(index)
+            && let Some(indexed) = Arc::make_mut(&mut self.indexes).get_mut(index)
         {
             indexed.table.set(&self.hasher, slot, values);
         }
     }
 
     pub(super) fn complete_index(&mut self, index: usize) {
-        if let Some(indexed) = self.indexes.get_mut(index) {
+        if let Some(indexed) = Arc::make_mut(&mut self.indexes).get_mut(index) {
             indexed.is_complete = true;
         }
     }
@@ -286,11 +299,19 @@ impl<K: Object> State<K> {
             let stored = Stored::new(Arc::clone(&object));
             self.slots.push(KeyRef::of(&*object), stored);
             self.by_key.insert(hash, slot);
-            self.indexes.iter_mut().for_each(|indexed| indexed.table.push_slot());
+            for indexed in Arc::make_mut(&mut self.indexes) {
+                indexed.table.push_slot();
+            }
             (slot, Outcome::Added)
         };
-        for (indexed, values) in self.indexes.iter_mut().zip(values) {
-            indexed.table.set(&self.hasher, slot, values);
+        for (index, values) in values.iter().enumerate() {
+            // The usual answer: most updates change no value.
+            if self.indexes.get(index).is_some_and(|indexed| indexed.table.has(slot, values)) {
+                continue;
+            }
+            if let Some(indexed) = Arc::make_mut(&mut self.indexes).get_mut(index) {
+                indexed.table.set(&self.hasher, slot, values);
+            }
         }
         debug_assert_eq!(values.len(), self.indexes.len(), "an object is indexed by every index or by none");
         (slot, outcome)
@@ -309,10 +330,38 @@ impl<K: Object> State<K> {
             // It was the last one.
             self.by_key.renumber(hash(moved), u32::try_from(self.len()).unwrap_or(u32::MAX), slot);
         }
-        for indexed in &mut self.indexes {
+        for indexed in Arc::make_mut(&mut self.indexes) {
             indexed.table.swap_remove_slot(&self.hasher, slot);
         }
         Some(removed.into_object())
+    }
+}
+
+/// A look at one object after the other of a set of slots.
+pub(super) struct Looks<'a, K> {
+    state: &'a State<K>,
+    slots: Option<&'a SlotSet>,
+    positions: Range<usize>,
+}
+
+impl<'a, K> Iterator for Looks<'a, K> {
+    type Item = &'a Arc<K>;
+
+    fn next(&mut self) -> Option<&'a Arc<K>> {
+        let slot = self.slots?.get(self.positions.next()?)?;
+        self.state.slots.get(slot).map(Stored::look)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.positions.size_hint()
+    }
+}
+
+impl<K> ExactSizeIterator for Looks<'_, K> {}
+
+impl<K> fmt::Debug for Looks<'_, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Looks").field("left", &self.positions.len()).finish_non_exhaustive()
     }
 }
 

@@ -17,6 +17,11 @@ impl<K> Stored<K> {
         Self { object }
     }
 
+    /// A look at the object, which counts no reference.
+    pub(crate) fn look(&self) -> &Arc<K> {
+        &self.object
+    }
+
     /// The object, to keep.
     pub(crate) fn load(&self) -> Arc<K> {
         Arc::clone(&self.object)
@@ -36,12 +41,11 @@ impl<K> Stored<K> {
         black_box(Arc::strong_count(&self.object));
     }
 
-    /// Says that the object is about to be loaded by somebody who will look at its metadata.
+    /// Says that the object's metadata are about to be looked at.
     pub(crate) fn announce_to_reader(&self)
     where
         K: Resource,
     {
-        self.announce();
         black_box(self.object.meta().resource_version.is_some());
     }
 

@@ -42,9 +42,13 @@ impl Table {
         Self { entries: Paged::new(), homes: 0, len: 0 }
     }
 
-    pub(crate) fn find(&self, hash: u32, is_it: impl FnMut(u32) -> bool) -> Option<u32> {
-        let at = self.position(hash, is_it)?;
-        Some(self.entries.get(at)?.tag - 1)
+    pub(crate) fn find(&self, hash: u32, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
+        let mut found = None;
+        self.position(hash, |number| {
+            found = Some(number);
+            is_it(number)
+        })?;
+        found
     }
 
     /// Adds a number. The caller has made sure that what it stands for is not there yet.
@@ -110,14 +114,19 @@ impl Table {
     fn position(&self, hash: u32, mut is_it: impl FnMut(u32) -> bool) -> Option<usize> {
         let mut at = self.home(hash);
         loop {
-            let entry = self.entries.get(at)?;
-            if entry.tag == 0 || entry.hash > hash {
+            let run = self.entries.run(at);
+            if run.is_empty() {
                 return None;
             }
-            if entry.hash == hash && is_it(entry.tag - 1) {
-                return Some(at);
+            for entry in run {
+                if entry.tag == 0 || entry.hash > hash {
+                    return None;
+                }
+                if entry.hash == hash && is_it(entry.tag - 1) {
+                    return Some(at);
+                }
+                at += 1;
             }
-            at += 1;
         }
     }
 

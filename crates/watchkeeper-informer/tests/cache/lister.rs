@@ -1,6 +1,6 @@
 //! Listers: by labels, by namespace, by name.
 
-use std::sync::Arc;
+use std::{any::Any, sync::Arc};
 
 use crate::objects::{at, keys_of, labelled};
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::LabelSelector};
@@ -65,6 +65,41 @@ fn an_object_is_got_by_key_or_by_name_in_its_namespace() {
 }
 
 #[test]
+fn a_view_lists_and_gets_the_same_without_counting_references() {
+    let store = cache();
+    let lister = Lister::new(store.clone());
+    let shop = lister.namespace("shop");
+    let web: Selector = Expression::Equal("app".into(), "web".into()).into();
+    let held = lister.get("shop/web").unwrap();
+    let counted = Arc::strong_count(&held);
+    let (view, of_shop) = (lister.view(), shop.view());
+    for selector in [Selector::default(), web] {
+        assert_eq!(keys_of(view.list(&selector)), keys_of(lister.list(&selector)), "{selector}");
+        assert_eq!(keys_of(of_shop.list(&selector)), keys_of(shop.list(&selector)), "{selector} in shop");
+    }
+    let looks = [view.get("shop/web").unwrap(), of_shop.get("web").unwrap()];
+    assert!(looks.iter().all(|look| Arc::ptr_eq(look, &held)));
+    assert_eq!(Arc::strong_count(&held), counted);
+    assert_eq!(view.get("bank/none").unwrap_err(), lister.get("bank/none").unwrap_err());
+    assert_eq!(of_shop.get("none").unwrap_err(), shop.get("none").unwrap_err());
+}
+
+#[test]
+fn a_view_stays_as_it_was_and_frees_what_only_it_had() {
+    let store = cache();
+    let lister = Lister::new(store.clone());
+    let view = lister.view();
+    let gone = Arc::downgrade(&store.delete(&"shop/web".parse().unwrap()).unwrap());
+    store.add(labelled("shop/new", &[])).unwrap();
+    assert!(view.get("shop/web").is_ok() && view.get("shop/new").is_err());
+    assert_eq!((view.snapshot().len(), lister.snapshot().len()), (5, 5));
+    assert!(gone.upgrade().is_some(), "the view has it");
+    drop(view);
+    assert!(gone.upgrade().is_none());
+    assert!(lister.view().get("shop/web").is_err() && lister.view().get("shop/new").is_ok());
+}
+
+#[test]
 fn what_is_not_there_is_not_found_in_the_words_of_the_api() {
     let lister = Lister::new(Store::<k8s_openapi::api::apps::v1::Deployment>::new());
     let error = lister.namespace("shop").get("web").unwrap_err();
@@ -104,7 +139,14 @@ fn listers_of_different_kinds_are_used_alike_and_their_objects_known_again() {
     let object = listers[0].get("shop/web").unwrap();
     assert_eq!(object.metadata().name.as_deref(), Some("web"));
     assert!(object.into_any().downcast::<ConfigMap>().is_ok());
+    let view = listers[0].view();
+    assert_eq!(view.list(&everything).len(), 5);
+    let look: &dyn Any = view.get("shop/web").unwrap();
+    assert!(look.is::<ConfigMap>() && view.get("shop/none").is_err());
     let shop = listers[0].namespace("shop");
+    let of_shop = shop.view();
+    assert_eq!(of_shop.get("db").unwrap().metadata().name.as_deref(), Some("db"));
+    assert_eq!((of_shop.list(&everything).len(), of_shop.get("none").is_err()), (4, true));
     assert_eq!(
         (shop.list(&everything).len(), shop.get("db").is_ok(), shop.get("none").is_err()),
         (4, true, true)

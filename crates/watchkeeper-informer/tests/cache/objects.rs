@@ -1,6 +1,6 @@
 //! Objects for the tests of the store.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{borrow::Borrow, collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use watchkeeper_informer::{Object, ObjectKey, ResourceVersion};
@@ -52,22 +52,23 @@ pub(crate) fn version(text: &str) -> ResourceVersion {
     ResourceVersion::new(text).expect("a version")
 }
 
-/// The keys of some objects, sorted.
-pub(crate) fn keys_of<K: Object>(objects: impl IntoIterator<Item = Arc<K>>) -> Vec<String> {
-    let mut keys: Vec<String> =
-        objects.into_iter().map(|object| object.object_key().expect("has a name").to_string()).collect();
+/// The keys of some objects, held or looked at, sorted.
+pub(crate) fn keys_of<K: Object>(objects: impl IntoIterator<Item: Borrow<Arc<K>>>) -> Vec<String> {
+    let key = |object: &Arc<K>| object.object_key().expect("has a name").to_string();
+    let mut keys: Vec<String> = objects.into_iter().map(|object| key(object.borrow())).collect();
     keys.sort_unstable();
     keys
 }
 
 /// What an index should be, computed from the objects.
 pub(crate) fn expected_index<K: Object>(
-    objects: impl IntoIterator<Item = Arc<K>>,
+    objects: impl IntoIterator<Item: Borrow<Arc<K>>>,
     values: impl Fn(&K) -> Vec<String>,
 ) -> BTreeMap<String, Vec<String>> {
     let mut index: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for object in objects {
-        let mut values = values(&object);
+        let object: &Arc<K> = object.borrow();
+        let mut values = values(object);
         values.sort_unstable();
         values.dedup();
         for value in values {

@@ -216,7 +216,7 @@ fn a_snapshot_does_not_change_and_reads_like_the_store() {
     assert!(!snapshot.contains("b/other") && snapshot.get("b/other").is_none());
     assert_eq!(snapshot.by_index("tags", "two").unwrap().len(), 200);
     assert_eq!(snapshot.index_keys("tags", "two").unwrap().len(), 200);
-    assert!(snapshot.by_index("tags", "three").unwrap().is_empty());
+    assert_eq!(snapshot.by_index("tags", "three").unwrap().len(), 0);
     assert_eq!(snapshot.index_values("tags").unwrap().len(), 2);
     assert_eq!(snapshot.index_names().collect::<Vec<_>>(), ["namespace", "tags"]);
     assert_eq!(snapshot.filter(|object| object.metadata.name.as_deref() == Some("9")).len(), 1);
@@ -245,6 +245,23 @@ fn an_object_is_freed_with_the_last_of_store_and_snapshots() {
     assert!(watched.iter().all(|object| object.strong_count() <= 1), "nothing else holds them");
     drop(store.replace([tagged("a/2", "one")], None).unwrap());
     assert_eq!(alive(), 0);
+}
+
+#[test]
+fn a_look_counts_no_reference_and_is_at_the_very_object() {
+    let store = Store::new();
+    store.add_index("tags", tags).unwrap();
+    let object = tagged("a/x", "one");
+    store.add(Arc::clone(&object)).unwrap();
+    let counted = Arc::strong_count(&object);
+    let snapshot = store.snapshot();
+    let looks = [snapshot.get("a/x"), snapshot.get_in(Some("a"), "x"), snapshot.iter().next()];
+    let more = [snapshot.by_index("tags", "one").unwrap().next(), snapshot.in_namespace("a").next()];
+    for look in looks.into_iter().chain(more) {
+        assert!(look.is_some_and(|look| Arc::ptr_eq(look, &object)));
+    }
+    assert_eq!(Arc::strong_count(&object), counted);
+    assert!(snapshot.get("a/xx").is_none() && snapshot.in_namespace("b").next().is_none());
 }
 
 /// An object that does something when it is dropped.

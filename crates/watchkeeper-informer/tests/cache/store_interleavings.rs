@@ -57,7 +57,7 @@ fn a_reader_sees_a_batch_whole_with_its_version() {
                         let snapshot = store.snapshot();
                         let at = snapshot.resource_version().unwrap().to_string();
                         assert!(at >= last);
-                        assert!(snapshot.iter().all(|object| tags(&object) == [at.clone()]));
+                        assert!(snapshot.iter().all(|object| tags(object) == [at.clone()]));
                         assert_eq!(snapshot.by_index("tags", &at).unwrap().len(), 2);
                         assert!(store.by_index("tags", "2").unwrap().len() != 1, "half a batch");
                         last = at;
@@ -67,6 +67,39 @@ fn a_reader_sees_a_batch_whole_with_its_version() {
             .collect();
         writer.join().unwrap();
         readers.into_iter().for_each(|reader| reader.join().unwrap());
+    });
+}
+
+/// What a look is at stays what it was, whatever is written and whoever else lets go; and then nothing is left of it.
+#[test]
+fn a_look_is_not_changed_by_writers_and_what_was_looked_at_is_freed() {
+    explore(|| {
+        let store = Store::new();
+        store.add_index("tags", tags).unwrap();
+        let first = [tagged("a/x", "1"), tagged("a/y", "1")];
+        let watched = first.each_ref().map(Arc::downgrade);
+        store.replace(first, Some(&version("1"))).unwrap();
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                let store = store.clone();
+                thread::spawn(move || {
+                    let snapshot = store.snapshot();
+                    let look = snapshot.get("a/x").unwrap();
+                    let other = || snapshot.get("a/y").map(|object| tags(object));
+                    let (seen, beside) = (tags(look), other());
+                    let found: Vec<_> = snapshot.by_index("tags", &seen[0]).unwrap().collect();
+                    thread::yield_now();
+                    assert!(found.iter().any(|object| Arc::ptr_eq(object, look)));
+                    assert_eq!((tags(look), other()), (seen, beside));
+                })
+            })
+            .collect();
+        store.apply(batch("2"), Some(&version("2"))).unwrap();
+        store.add(tagged("a/x", "3")).unwrap();
+        store.delete(&key("a/y"));
+        store.replace([tagged("a/x", "4"), tagged("a/y", "4")], Some(&version("4"))).unwrap();
+        threads.into_iter().for_each(|reader| reader.join().unwrap());
+        assert!(watched.iter().all(|object| object.strong_count() == 0));
     });
 }
 

@@ -167,7 +167,7 @@ pub(crate) fn options() -> ListenerOptions {
 /// The labels of what a cache holds, in the order of keys.
 pub(crate) fn held(informer: &Informer) -> Vec<String> {
     let cache = informer.snapshot();
-    cache.keys().iter().map(|key| label(&cache.get(key).expect("of one moment"))).collect()
+    cache.keys().iter().map(|key| label(cache.get(key).expect("of one moment"))).collect()
 }
 
 /// An informer that has synced a list of these, with its watch in hand.

@@ -108,7 +108,7 @@ pub(crate) async fn held_at(informer: &SharedIndexInformer<ConfigMap>, version: 
     let reached = tokio::time::timeout(Duration::from_mins(1), informer.wait_until(&version)).await;
     reached.expect("in time").expect("the informer runs");
     let cache = informer.snapshot();
-    let label = |object: Arc<ConfigMap>| {
+    let label = |object: &Arc<ConfigMap>| {
         let data = object.data.as_ref().and_then(|data| data.get("at").cloned());
         format!("{}@{}", object.metadata.name.as_deref().unwrap_or_default(), data.unwrap_or_default())
     };

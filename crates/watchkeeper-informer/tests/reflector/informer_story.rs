@@ -77,7 +77,7 @@ fn version(object: &ConfigMap) -> u64 {
 }
 
 fn contents(snapshot: &Snapshot<ConfigMap>) -> BTreeMap<String, Identity> {
-    snapshot.iter().map(|object| (identity(&object).key().to_owned(), identity(&object))).collect()
+    snapshot.iter().map(|object| (identity(object).key().to_owned(), identity(object))).collect()
 }
 
 /// What one handler has heard, and what was wrong with it.
@@ -179,7 +179,7 @@ impl Stage {
         let snapshot = self.informer.snapshot();
         for n in 0..self.indexes {
             let mut expected: BTreeMap<String, usize> = BTreeMap::new();
-            for value in snapshot.iter().flat_map(|object| by_parity(&object)) {
+            for value in snapshot.iter().flat_map(|object| by_parity(object)) {
                 *expected.entry(value).or_default() += 1;
             }
             let index = format!("index {n}");
@@ -228,7 +228,7 @@ impl Stage {
             for (key, heard) in &told.view {
                 let stored = snapshot.get(key);
                 prop_assert!(
-                    stored.is_some_and(|stored| Arc::ptr_eq(&stored, heard)),
+                    stored.is_some_and(|stored| Arc::ptr_eq(stored, heard)),
                     "{key} is not what was heard of"
                 );
             }

@@ -1,17 +1,25 @@
 //! Reading a cache the way one reads the API: by name, by namespace, by labels.
 
-use std::{any::Any, fmt, sync::Arc};
+mod generic;
+mod view;
+
+use std::{fmt, sync::Arc};
 
 use kube_core::{
-    ObjectMeta, Selector, SelectorExt, Status,
+    Selector, SelectorExt, Status,
     response::{StatusDetails, reason},
 };
 
+pub use self::{
+    generic::{AnyObject, GenericLister, GenericNamespaceLister, GenericView},
+    view::{ListerView, NamespaceView},
+};
 use crate::{Object, ObjectKey, Snapshot, Store, key_ref::KeyRef};
 
 /// Reads objects of one kind from a cache. Cannot write to it.
 ///
-/// Each call is of one moment; several that must agree are made on one [`Lister::snapshot`]. A selector is matched here,
+/// Each call is of one moment; several that must agree are made on one [`Lister::view`], which is also the way to look at
+/// objects without counting references. A selector is matched here,
 /// with every operator the API has: `=`, `!=`, `in`, `notin`, exists and does not exist. The default selector selects
 /// everything. What is listed comes in no particular order.
 ///
@@ -144,18 +152,29 @@ impl<K: Object> Lister<K> {
         self.store.keys()
     }
 
+    /// A look at the objects as they are now, which counts no reference in any of them.
+    pub fn view(&self) -> ListerView<'_, K> {
+        ListerView::new(self.snapshot(), &self.resource)
+    }
+
     /// The whole cache as it is now.
     pub fn snapshot(&self) -> Snapshot<K> {
         self.store.snapshot()
     }
 
     fn find(&self, key: KeyRef<'_>) -> Result<Arc<K>, NotFound> {
-        self.store.get_in(Some(key.namespace), key.name).ok_or_else(|| NotFound {
-            group: self.resource.group.clone(),
-            plural: self.resource.plural.clone(),
+        self.store.get_in(Some(key.namespace), key.name).ok_or_else(|| self.resource.not_found(key))
+    }
+}
+
+impl ResourceName {
+    fn not_found(&self, key: KeyRef<'_>) -> NotFound {
+        NotFound {
+            group: self.group.clone(),
+            plural: self.plural.clone(),
             namespace: (!key.namespace.is_empty()).then(|| key.namespace.to_owned()),
             name: key.name.to_owned(),
-        })
+        }
     }
 }
 
@@ -167,8 +186,12 @@ impl<K: Object> NamespaceLister<K> {
 
     /// The objects of the namespace whose labels match. Looks at that namespace's objects only.
     pub fn list(&self, selector: &Selector) -> Vec<Arc<K>> {
-        let snapshot = self.lister.store.snapshot();
-        snapshot.filter_in_namespace(&self.namespace, |object| matches(selector, object))
+        self.view().list(selector).cloned().collect()
+    }
+
+    /// A look at the objects of the namespace as they are now, which counts no reference in any of them.
+    pub fn view(&self) -> NamespaceView<'_, K> {
+        NamespaceView::new(self.lister.view(), &self.namespace)
     }
 
     /// The object of this name.
@@ -211,89 +234,5 @@ impl<K> fmt::Debug for NamespaceLister<K> {
             .field("resource", &self.lister.resource)
             .field("namespace", &self.namespace)
             .finish_non_exhaustive()
-    }
-}
-
-/// An object of a kind that is not known where it is used: its metadata, and the object itself for who knows its type.
-pub trait AnyObject: Any + Send + Sync {
-    /// The object's metadata.
-    fn metadata(&self) -> &ObjectMeta;
-
-    /// The object, to be downcast.
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
-}
-
-impl<K: Object> AnyObject for K {
-    fn metadata(&self) -> &ObjectMeta {
-        self.meta()
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
-    }
-}
-
-impl fmt::Debug for dyn AnyObject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let metadata = self.metadata();
-        f.debug_struct("AnyObject")
-            .field("namespace", &metadata.namespace)
-            .field("name", &metadata.name)
-            .finish_non_exhaustive()
-    }
-}
-
-/// A [`Lister`] of a kind that is not known where it is used: `dyn GenericLister` holds one of any kind.
-pub trait GenericLister: fmt::Debug + Send + Sync {
-    /// As [`Lister::list`].
-    fn list(&self, selector: &Selector) -> Vec<Arc<dyn AnyObject>>;
-
-    /// As [`Lister::get`].
-    ///
-    /// # Errors
-    /// When it is not in the cache.
-    fn get(&self, key: &str) -> Result<Arc<dyn AnyObject>, NotFound>;
-
-    /// As [`Lister::namespace`].
-    fn namespace(&self, namespace: &str) -> Box<dyn GenericNamespaceLister>;
-}
-
-/// A [`NamespaceLister`] of a kind that is not known where it is used.
-pub trait GenericNamespaceLister: fmt::Debug + Send + Sync {
-    /// As [`NamespaceLister::list`].
-    fn list(&self, selector: &Selector) -> Vec<Arc<dyn AnyObject>>;
-
-    /// As [`NamespaceLister::get`].
-    ///
-    /// # Errors
-    /// When it is not in the cache.
-    fn get(&self, name: &str) -> Result<Arc<dyn AnyObject>, NotFound>;
-}
-
-fn erased<K: Object>(object: Arc<K>) -> Arc<dyn AnyObject> {
-    object
-}
-
-impl<K: Object> GenericLister for Lister<K> {
-    fn list(&self, selector: &Selector) -> Vec<Arc<dyn AnyObject>> {
-        self.list(selector).into_iter().map(erased).collect()
-    }
-
-    fn get(&self, key: &str) -> Result<Arc<dyn AnyObject>, NotFound> {
-        self.get(key).map(erased)
-    }
-
-    fn namespace(&self, namespace: &str) -> Box<dyn GenericNamespaceLister> {
-        Box::new(self.namespace(namespace))
-    }
-}
-
-impl<K: Object> GenericNamespaceLister for NamespaceLister<K> {
-    fn list(&self, selector: &Selector) -> Vec<Arc<dyn AnyObject>> {
-        self.list(selector).into_iter().map(erased).collect()
-    }
-
-    fn get(&self, name: &str) -> Result<Arc<dyn AnyObject>, NotFound> {
-        self.get(name).map(erased)
     }
 }
