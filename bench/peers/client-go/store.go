@@ -14,8 +14,11 @@ import (
 )
 
 var storeRows = map[string]func(operations int) (result, error){
-	"get":                  storeGet,
+	"get":                  func(n int) (result, error) { return storeGet(n, false) },
+	"get-look":             func(n int) (result, error) { return storeGet(n, true) },
+	"get-shared":           func(n int) (result, error) { return storeGet(n, true) },
 	"by-index":             storeByIndex,
+	"by-index-shared":      storeByIndex,
 	"update":               func(n int) (result, error) { return storeUpdate(n, 0) },
 	"move":                 func(n int) (result, error) { return storeUpdate(n, 1) },
 	"replace":              storeReplace,
@@ -89,7 +92,8 @@ func expect(what string, found, wanted int) error {
 	return nil
 }
 
-func storeGet(n int) (result, error) {
+// storeGet gets pods by their keys, and looks at each or does not.
+func storeGet(n int, isLookedAt bool) (result, error) {
 	store, err := filledStore(storePods(0, 0))
 	if err != nil {
 		return result{}, err
@@ -103,7 +107,7 @@ func storeGet(n int) (result, error) {
 	meter := startMeter()
 	for step := range n {
 		object, exists, _ := store.GetByKey(keys[order[step%podCount]])
-		if exists && object.(*corev1.Pod).ResourceVersion != "" {
+		if exists && (!isLookedAt || object.(*corev1.Pod).ResourceVersion != "") {
 			found++
 		}
 	}

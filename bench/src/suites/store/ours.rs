@@ -3,33 +3,70 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
+use watchkeeper_informer::{Index, Store};
 
 use super::pods::{self, COUNT, NODES, expect, filled_store};
 use crate::measure::{Measurement, Meter};
 use crate::suite::{Load, RunFailure};
 
-/// Gets a pod and looks at it. Whoever does not look asks whether the store contains the key.
+/// Gets a pod as client-go's indexer hands it out: borrowed, and not looked at.
 pub(super) fn get(load: Load) -> Result<Measurement, RunFailure> {
+    gets(load, |store, key| store.snapshot().get(key).is_some())
+}
+
+/// The same, and looks at it.
+pub(super) fn get_and_look(load: Load) -> Result<Measurement, RunFailure> {
+    gets(load, |store, key| store.snapshot().get(key).is_some_and(|pod| is_versioned(pod)))
+}
+
+/// Gets a pod that could be kept, looks at it and lets it go.
+pub(super) fn get_shared(load: Load) -> Result<Measurement, RunFailure> {
+    gets(load, |store, key| store.get(key).is_some_and(|pod| is_versioned(&pod)))
+}
+
+fn gets(load: Load, is_there: impl Fn(&Store<Pod>, &str) -> bool) -> Result<Measurement, RunFailure> {
     let pods = pods::pods(0);
     let (store, _) = filled_store(&pods)?;
     let keys: Vec<String> = (0..COUNT).map(pods::key).collect();
     let visited: Vec<usize> = indexes(COUNT)?;
     let meter = Meter::start();
-    let is_there =
-        |&&at: &&usize| store.get(&keys[at]).is_some_and(|pod| pod.metadata.resource_version.is_some());
-    let found = in_turn(&visited, load).filter(is_there).count();
+    let found = in_turn(&visited, load).filter(|&&at| is_there(&store, &keys[at])).count();
     let measured = meter.stop(load.operations);
     expect("pods found", found as u64, load.operations)?;
     Ok(measured)
 }
 
+fn is_versioned(pod: &Pod) -> bool {
+    pod.metadata.resource_version.is_some()
+}
+
+/// The pods of a node as client-go's indexer hands them out: a list of borrowed ones.
 pub(super) fn by_index(load: Load) -> Result<Measurement, RunFailure> {
+    by_indexes(load, |store, _, node| {
+        let snapshot = store.snapshot();
+        let pods: Vec<&Arc<Pod>> = snapshot.by_index(pods::BY_NODE, node)?.collect();
+        Ok(pods.len())
+    })
+}
+
+/// A list of pods that could be kept.
+pub(super) fn by_index_shared(load: Load) -> Result<Measurement, RunFailure> {
+    by_indexes(load, |_, by_node, node| Ok(by_node.get(node).len()))
+}
+
+fn by_indexes(
+    load: Load,
+    count: impl Fn(&Store<Pod>, &Index<Pod>, &str) -> Result<usize, RunFailure>,
+) -> Result<Measurement, RunFailure> {
     let pods = pods::pods(0);
-    let (_store, by_node) = filled_store(&pods)?;
+    let (store, by_node) = filled_store(&pods)?;
     let nodes: Vec<String> = (0..NODES).map(pods::node).collect();
     let visited: Vec<usize> = indexes(NODES)?;
+    let mut found = 0;
     let meter = Meter::start();
-    let found: usize = in_turn(&visited, load).map(|&at| by_node.get(&nodes[at]).len()).sum();
+    for &at in in_turn(&visited, load) {
+        found += count(&store, &by_node, &nodes[at])?;
+    }
     let measured = meter.stop(load.operations);
     expect("pods found", found as u64, load.operations * (COUNT / NODES))?;
     Ok(measured)

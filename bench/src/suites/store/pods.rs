@@ -10,6 +10,8 @@ use crate::suite::RunFailure;
 
 pub(super) const COUNT: u64 = 50_000;
 pub(super) const NODES: u64 = 1000;
+/// The index by node.
+pub(super) const BY_NODE: &str = "node";
 const NAMESPACES: u64 = 41;
 /// Prime, so that it visits every one, and far from its neighbours.
 const STRIDE: u64 = 7919;
@@ -55,7 +57,7 @@ pub(super) fn pods(generation: u64) -> Vec<Arc<Pod>> {
 /// An empty store that indexes by node too.
 pub(super) fn empty_store() -> Result<(Store<Pod>, Index<Pod>), RunFailure> {
     let store = Store::new();
-    let by_node = store.add_index("node", |pod: &Pod| node_of(pod).cloned())?;
+    let by_node = store.add_index(BY_NODE, |pod: &Pod| node_of(pod).cloned())?;
     Ok((store, by_node))
 }
 
