@@ -34,18 +34,6 @@ impl<'a> KeyRef<'a> {
         Self { namespace, name }
     }
 
-    /// Whether this is the key with that text, which is one.
-    pub(crate) fn is(self, text: &[u8]) -> bool {
-        let name = self.name.as_bytes();
-        let Some(rest) = text.strip_suffix(name) else { return false };
-        match rest.split_last() {
-            Some((b'/', namespace)) => !namespace.is_empty() && namespace == self.namespace.as_bytes(),
-            Some(_) => false,
-            // A name with a slash is none, and reads like a key with a namespace.
-            None => self.namespace.is_empty() && !name.contains(&b'/'),
-        }
-    }
-
     pub(crate) fn check(self) -> Result<Self, KeyError> {
         let bytes = self.namespace.len() + 1 + self.name.len();
         if bytes > ObjectKey::MAX_BYTES {

@@ -17,16 +17,23 @@ pub(crate) enum KeyText {
 
 impl KeyText {
     pub(crate) fn of(key: KeyRef<'_>) -> Self {
-        let slash: &[u8] = if key.namespace.is_empty() { b"" } else { b"/" };
-        let parts = [key.namespace.as_bytes(), slash, key.name.as_bytes()];
-        let len = parts.iter().map(|part| part.len()).sum::<usize>();
+        let slash = usize::from(!key.namespace.is_empty());
+        let len = key.namespace.len() + slash + key.name.len();
         let (Ok(short), true) = (u8::try_from(len), len <= SHORT) else {
             return Self::Long(key.to_string().into());
         };
-        let mut text = [0; SHORT];
-        let bytes = parts.into_iter().flatten();
-        text.iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
+        let mut text = [b'/'; SHORT];
+        text[..key.namespace.len()].copy_from_slice(key.namespace.as_bytes());
+        text[key.namespace.len() + slash..len].copy_from_slice(key.name.as_bytes());
         Self::Short { len: short, text }
+    }
+
+    /// What to look for when somebody names these parts; nothing when no object can have them.
+    pub(crate) fn looked_for(namespace: Option<&str>, name: &str) -> Option<Self> {
+        let key = KeyRef { namespace: namespace.unwrap_or_default(), name };
+        // A name with a slash is none, and reads like a key with a namespace.
+        let is_two = key.namespace.is_empty() && name.contains('/');
+        (!is_two).then(|| Self::of(key))
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -37,11 +44,7 @@ impl KeyText {
         }
     }
 
-    pub(crate) fn is(&self, key: KeyRef<'_>) -> bool {
-        key.is(self.as_bytes())
-    }
-
-    fn as_bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         match self {
             Self::Short { len, text } => text.get(..usize::from(*len)).unwrap_or_default(),
             Self::Long(text) => text.as_bytes(),
@@ -61,19 +64,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_the_key_and_no_other_whether_short_or_long() {
+    fn it_is_the_text_of_the_key_whether_short_or_long() {
         for length in [1, 20, SHORT - 3, SHORT - 2, SHORT - 1, SHORT, SHORT + 1, 300] {
             for namespace in ["", "a", "é"] {
                 let name = "n".repeat(length);
                 let key = KeyRef { namespace, name: &name };
                 let text = KeyText::of(key);
-                assert_eq!(text.as_str(), key.to_string());
-                assert!(text.is(key), "{key}");
-                assert!(!text.is(KeyRef { namespace: "b", ..key }), "{key}");
-                assert!(!text.is(KeyRef { name: &name[1..], ..key }), "{key}");
-                assert!(!text.is(KeyRef { name: &format!("{name}n"), ..key }), "{key}");
+                assert_eq!((text.as_str(), text.as_bytes()), (&*key.to_string(), key.to_string().as_bytes()));
+                let found = KeyText::looked_for(Some(namespace), &name);
+                assert_eq!(found.as_ref().map(KeyText::as_str), Some(text.as_str()));
             }
         }
+    }
+
+    #[test]
+    fn a_name_alone_is_not_looked_for_as_a_namespace_and_a_name() {
+        assert!(KeyText::looked_for(None, "a/b").is_none() && KeyText::looked_for(Some(""), "a/b").is_none());
+        assert_eq!(KeyText::looked_for(Some("a"), "b").unwrap().as_str(), "a/b");
+        assert_eq!(KeyText::looked_for(None, "b").unwrap().as_str(), "b");
     }
 
     #[test]

@@ -36,9 +36,10 @@ pub use self::{
 use self::{
     change::{Batch, Prepared},
     definition::Definition,
+    key_text::KeyText,
     shared::Shared,
 };
-use crate::{Object, ObjectKey, ResourceVersion, key_ref::KeyRef};
+use crate::{Object, ObjectKey, ResourceVersion};
 
 /// The name of the index every store has: namespaced objects by their namespace.
 pub const NAMESPACE_INDEX: &str = "namespace";
@@ -117,17 +118,17 @@ impl<K: Object> Store<K> {
     /// The object of a key, such as `"namespace/name"` or an [`ObjectKey`], to keep. For a look at it,
     /// [`Snapshot::get`] is cheaper.
     pub fn get(&self, key: impl AsRef<str>) -> Option<Arc<K>> {
-        self.shared.get(KeyRef::split(key.as_ref()))
+        self.shared.get(key.as_ref().as_bytes())
     }
 
     /// The object of this namespace and name, to keep. Cluster-scoped objects have no namespace.
     pub fn get_in(&self, namespace: Option<&str>, name: &str) -> Option<Arc<K>> {
-        self.shared.get(KeyRef { namespace: namespace.unwrap_or_default(), name })
+        self.shared.get(KeyText::looked_for(namespace, name)?.as_bytes())
     }
 
     /// Whether there is an object of this key.
     pub fn contains(&self, key: impl AsRef<str>) -> bool {
-        self.shared.contains(KeyRef::split(key.as_ref()))
+        self.shared.contains(key.as_ref().as_bytes())
     }
 
     /// Every object, in no particular order.

@@ -11,7 +11,7 @@ use super::{
     state::State,
     sync::{Mutex, MutexGuard, RwLock},
 };
-use crate::{Object, ObjectKey, ResourceVersion, key_ref::KeyRef};
+use crate::{Object, ObjectKey, ResourceVersion};
 
 /// Up to this many changes are made in place; more of them would keep readers waiting and are made on a copy.
 const FEW_CHANGES: usize = 64;
@@ -40,11 +40,11 @@ impl<K: Object> Shared<K> {
         Snapshot::new(Arc::clone(&self.state.read()))
     }
 
-    pub(super) fn get(&self, key: KeyRef<'_>) -> Option<Arc<K>> {
+    pub(super) fn get(&self, key: &[u8]) -> Option<Arc<K>> {
         self.state.read().get(key)
     }
 
-    pub(super) fn contains(&self, key: KeyRef<'_>) -> bool {
+    pub(super) fn contains(&self, key: &[u8]) -> bool {
         self.state.read().contains(key)
     }
 

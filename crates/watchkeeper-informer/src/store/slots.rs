@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::{key_text::KeyText, paged::Paged, pages::Pages, stored::Stored};
-use crate::key_ref::KeyRef;
 
 /// Objects a page holds. Copying a page counts a reference in each of its objects, most of them out of the cache and some in
 /// use on another processor: that is what a write pays after a snapshot, and why pages are small.
@@ -38,8 +37,8 @@ impl<K> Slots<K> {
         self.keys.get(slot as usize).map(KeyText::as_str)
     }
 
-    pub(crate) fn is(&self, slot: u32, key: KeyRef<'_>) -> bool {
-        self.keys.get(slot as usize).is_some_and(|text| text.is(key))
+    pub(crate) fn is(&self, slot: u32, key: &[u8]) -> bool {
+        self.keys.get(slot as usize).is_some_and(|text| text.as_bytes() == key)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Stored<K>> {
@@ -57,14 +56,14 @@ impl<K> Slots<K> {
     }
 
     /// Puts an object behind the others.
-    pub(crate) fn push(&mut self, key: KeyRef<'_>, object: Stored<K>) {
+    pub(crate) fn push(&mut self, key: KeyText, object: Stored<K>) {
         let slot = self.len();
         if slot.is_multiple_of(WIDTH) {
             self.objects.push(Arc::new(Page([const { None }; WIDTH])));
         }
         if let Some(place) = self.place(slot) {
             *place = Some(object);
-            self.keys.push(KeyText::of(key));
+            self.keys.push(key);
         }
     }
 
@@ -109,6 +108,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::key_ref::KeyRef;
 
     type Reference = Vec<(String, u32)>;
 
@@ -132,13 +132,13 @@ mod tests {
             let mut ours = Slots::new();
             let mut reference: Reference = (0..filled).map(|number| (format!("ns/{number}"), number)).collect();
             for (key, object) in &reference {
-                ours.push(KeyRef::split(key), Stored::new(Arc::new(*object)));
+                ours.push(KeyText::of(KeyRef::split(key)), Stored::new(Arc::new(*object)));
             }
             let mut copies = Vec::new();
             for (number, step) in steps.into_iter().enumerate() {
                 match step {
                     Ok((key, object)) => {
-                        ours.push(KeyRef::split(&key), Stored::new(Arc::new(object)));
+                        ours.push(KeyText::of(KeyRef::split(&key)), Stored::new(Arc::new(object)));
                         reference.push((key, object));
                     }
                     Err((slot, another)) => if !reference.is_empty() {
@@ -163,26 +163,6 @@ mod tests {
             for (copy, expected) in copies {
                 prop_assert_eq!(contents(&copy), expected);
             }
-        }
-    }
-
-    #[test]
-    fn a_slot_is_the_key_in_both_its_parts() {
-        let mut slots = Slots::new();
-        slots.push(KeyRef { namespace: "a", name: "b" }, Stored::new(Arc::new(0)));
-        slots.push(KeyRef { namespace: "", name: "b" }, Stored::new(Arc::new(1)));
-        for (slot, namespace, name, expected) in [
-            (0, "a", "b", true),
-            (0, "", "a/b", false),
-            (0, "", "b", false),
-            (1, "", "b", true),
-            (2, "", "b", false),
-        ] {
-            assert_eq!(
-                slots.is(slot, KeyRef { namespace, name }),
-                expected,
-                "slot {slot}, {namespace:?} {name:?}"
-            );
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{error::IndexError, state::State, stored::Stored};
-use crate::{Object, ObjectKey, ResourceVersion, key_ref::KeyRef};
+use super::{error::IndexError, key_text::KeyText, state::State, stored::Stored};
+use crate::{Object, ObjectKey, ResourceVersion};
 
 /// The contents of a [`Store`](super::Store) at one moment: objects, indexes, and the version they are all true for.
 ///
@@ -49,17 +49,17 @@ impl<K: Object> Snapshot<K> {
 
     /// A look at the object of a key, such as `"namespace/name"` or an [`ObjectKey`].
     pub fn get(&self, key: impl AsRef<str>) -> Option<&Arc<K>> {
-        self.state.look(KeyRef::split(key.as_ref()))
+        self.state.look(key.as_ref().as_bytes())
     }
 
     /// A look at the object of this namespace and name. Cluster-scoped objects have no namespace.
     pub fn get_in(&self, namespace: Option<&str>, name: &str) -> Option<&Arc<K>> {
-        self.state.look(KeyRef { namespace: namespace.unwrap_or_default(), name })
+        self.state.look(KeyText::looked_for(namespace, name)?.as_bytes())
     }
 
     /// Whether there is an object of this key.
     pub fn contains(&self, key: impl AsRef<str>) -> bool {
-        self.state.contains(KeyRef::split(key.as_ref()))
+        self.state.contains(key.as_ref().as_bytes())
     }
 
     /// How many objects there are.

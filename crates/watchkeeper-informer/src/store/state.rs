@@ -9,10 +9,11 @@ use super::{
     definition::Definition,
     error::{IndexError, StoreError},
     index_table::IndexTable,
+    key_text::KeyText,
     slot_set::SlotSet,
     slots::Slots,
     stored::{Stored, load_all},
-    table::{Table, hash_of},
+    table::{Table, hash_of_text},
     values::Values,
 };
 use crate::{Object, ObjectKey, ResourceVersion, key_ref::KeyRef};
@@ -75,7 +76,7 @@ impl<K: Object> State<K> {
     }
 
     /// The object of a key, to keep.
-    pub(super) fn get(&self, key: KeyRef<'_>) -> Option<Arc<K>> {
+    pub(super) fn get(&self, key: &[u8]) -> Option<Arc<K>> {
         let announce = |stored: &Stored<K>| {
             stored.announce();
             stored.announce_to_reader();
@@ -84,22 +85,22 @@ impl<K: Object> State<K> {
     }
 
     /// A look at the object of a key.
-    pub(super) fn look(&self, key: KeyRef<'_>) -> Option<&Arc<K>> {
+    pub(super) fn look(&self, key: &[u8]) -> Option<&Arc<K>> {
         self.find_object(key, |_| ()).map(Stored::look)
     }
 
     /// The object of a key. What is needed of it next is announced, to be fetched while the key is compared.
-    fn find_object(&self, key: KeyRef<'_>, announce: impl Fn(&Stored<K>)) -> Option<&Stored<K>> {
+    fn find_object(&self, key: &[u8], announce: impl Fn(&Stored<K>)) -> Option<&Stored<K>> {
         let mut found = None;
-        self.by_key.find(hash_of(&self.hasher, key), |slot| {
+        self.by_key.find(hash_of_text(&self.hasher, key), |slot| {
             found = self.slots.get(slot).inspect(|stored| announce(stored));
             self.slots.is(slot, key)
         })?;
         found
     }
 
-    pub(super) fn contains(&self, key: KeyRef<'_>) -> bool {
-        self.find(hash_of(&self.hasher, key), key).is_some()
+    pub(super) fn contains(&self, key: &[u8]) -> bool {
+        self.find(hash_of_text(&self.hasher, key), key).is_some()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Stored<K>> {
@@ -187,7 +188,7 @@ impl<K: Object> State<K> {
         self.indexes.get(index).is_some_and(|indexed| indexed.is_complete)
     }
 
-    fn find(&self, hash: u32, key: KeyRef<'_>) -> Option<u32> {
+    fn find(&self, hash: u32, key: &[u8]) -> Option<u32> {
         self.by_key.find(hash, |slot| self.slots.is(slot, key))
     }
 }
@@ -235,7 +236,7 @@ impl<K: Object> State<K> {
     pub(super) fn apply(&mut self, change: Prepared<K>) -> Outcome<K> {
         match change.asked {
             Asked::Put(object) => self.put(object, &change.values).1,
-            Asked::Delete(key) => self.delete(KeyRef::split(key.as_str())),
+            Asked::Delete(key) => self.delete(key.as_str().as_bytes()),
         }
     }
 
@@ -270,8 +271,9 @@ impl<K: Object> State<K> {
 
     /// Lists an object in an index, if it is still the one of its key.
     pub(super) fn index_object(&mut self, index: usize, object: &Arc<K>, values: &Values) {
-        let key = KeyRef::of(&**object);
-        let Some(slot) = self.find(hash_of(&self.hasher, key), key) else { return };
+        let key = KeyText::of(KeyRef::of(&**object));
+        let key = key.as_bytes();
+        let Some(slot) = self.find(hash_of_text(&self.hasher, key), key) else { return };
         if self.slots.get(slot).is_some_and(|stored| stored.is(object))
             && let Some(indexed) = Arc::make_mut(&mut self.indexes).get_mut(index)
         {
@@ -286,8 +288,9 @@ impl<K: Object> State<K> {
     }
 
     fn put(&mut self, object: Arc<K>, values: &[Values]) -> (u32, Outcome<K>) {
-        let hash = hash_of(&self.hasher, KeyRef::of(&*object));
-        let (slot, outcome) = if let Some(slot) = self.find(hash, KeyRef::of(&*object)) {
+        let key = KeyText::of(KeyRef::of(&*object));
+        let hash = hash_of_text(&self.hasher, key.as_bytes());
+        let (slot, outcome) = if let Some(slot) = self.find(hash, key.as_bytes()) {
             if self.slots.get(slot).is_some_and(|stored| stored.is(&object)) {
                 return (slot, Outcome::Updated { old: object });
             }
@@ -296,8 +299,7 @@ impl<K: Object> State<K> {
         } else {
             // `check_room` has made sure that the number fits.
             let slot = u32::try_from(self.len()).unwrap_or(u32::MAX);
-            let stored = Stored::new(Arc::clone(&object));
-            self.slots.push(KeyRef::of(&*object), stored);
+            self.slots.push(key, Stored::new(object));
             self.by_key.insert(hash, slot);
             for indexed in Arc::make_mut(&mut self.indexes) {
                 indexed.table.push_slot();
@@ -317,13 +319,13 @@ impl<K: Object> State<K> {
         (slot, outcome)
     }
 
-    fn delete(&mut self, key: KeyRef<'_>) -> Outcome<K> {
-        let slot = self.find(hash_of(&self.hasher, key), key);
+    fn delete(&mut self, key: &[u8]) -> Outcome<K> {
+        let slot = self.find(hash_of_text(&self.hasher, key), key);
         slot.and_then(|slot| self.remove(slot)).map_or(Outcome::Absent, |old| Outcome::Deleted { old })
     }
 
     fn remove(&mut self, slot: u32) -> Option<Arc<K>> {
-        let hash = |key: &str| hash_of(&self.hasher, KeyRef::split(key));
+        let hash = |key: &str| hash_of_text(&self.hasher, key.as_bytes());
         self.by_key.remove(hash(self.slots.key(slot)?), slot);
         let removed = self.slots.swap_remove(slot)?;
         if let Some(moved) = self.slots.key(slot) {

@@ -1,6 +1,6 @@
 //! A hash table of numbers that is cheap to copy.
 
-use std::hash::{BuildHasher, Hash};
+use std::hash::{BuildHasher, Hash, Hasher};
 
 use foldhash::fast::RandomState;
 
@@ -9,6 +9,13 @@ use super::paged::Paged;
 /// The part of a hash the tables use: its upper half, which `home` needs to be the well-mixed one.
 pub(crate) fn hash_of(hasher: &RandomState, key: impl Hash) -> u32 {
     (hasher.hash_one(key) >> 32) as u32
+}
+
+/// The same of the text of a key.
+pub(crate) fn hash_of_text(hasher: &RandomState, text: &[u8]) -> u32 {
+    let mut hasher = hasher.build_hasher();
+    hasher.write(text);
+    (hasher.finish() >> 32) as u32
 }
 
 /// Homes are added this many at a time, a page.
