@@ -103,6 +103,7 @@ mod priority;
 mod queue;
 mod sync;
 mod waiters;
+mod worker;
 
 #[cfg(feature = "prometheus")]
 pub mod prometheus;
@@ -120,6 +121,7 @@ pub use self::{
     parallelize::parallelize_until,
     priority::Priority,
     queue::{Key, WorkQueue},
+    worker::{Next, Worker},
 };
 
 /// [`WorkQueue`], by the name client-go gives its queue with delays.

@@ -34,10 +34,11 @@ pub(super) struct Table {
     limit: usize,
 }
 
-/// A table of one size. Its buckets come in chunks, made when they are needed and let go when they were moved.
+/// A table of one size.
 #[derive(Debug)]
 struct Part {
-    chunks: Vec<Option<Box<[Bucket; CHUNK]>>>,
+    /// As many as were needed so far. Room for all is taken at once, so that they never move, and filled bit by bit.
+    buckets: Vec<Bucket>,
     /// So many upper bits of a hash say which bucket. Those that follow are in the entry.
     bits: u32,
     /// The bits of an entry that are the slot's number; the others are the hash's.
@@ -61,9 +62,10 @@ const FULL: usize = 11;
 const NUMBERS: usize = 16;
 /// 128 KiB of buckets.
 const LARGE_BITS: u32 = 11;
-/// Two pages of buckets, and the smallest table. (Tests need one that grows within reach.)
-const CHUNK: usize = 1 << CHUNK_BITS;
-const CHUNK_BITS: u32 = if cfg!(test) { 1 } else { 7 };
+/// The smallest table is of two to the power of this buckets.
+const SMALLEST_BITS: u32 = 1;
+/// Room for what the last bucket sends on: more is hardly ever needed.
+const PAST_THE_END: usize = 2;
 /// So many buckets are moved with each key that is added: a microsecond's work, and done long before the table is full
 /// again.
 const MOVE_AT_ONCE: usize = if cfg!(test) { 1 } else { 2 };
@@ -110,9 +112,10 @@ impl Table {
     /// Makes room for one more key. `hash_of` is asked for the hash of a few keys.
     #[cold]
     pub(super) fn make_room(&mut self, hash_of: impl Fn(SlotId) -> u32) {
-        if self.current.chunks.is_empty() {
-            self.current = Part::of(CHUNK_BITS);
-            self.limit = self.current.buckets() * FULL;
+        if self.current.buckets.is_empty() {
+            self.current = Part::of(SMALLEST_BITS);
+            self.current.need(self.current.count() - 1);
+            self.limit = self.current.count() * FULL;
             return;
         }
         if !self.is_growing() {
@@ -136,7 +139,8 @@ impl Table {
         let (mut may_be_sent_on, stop_at) = (false, self.moved + MOVE_AT_ONCE);
         while self.moved < stop_at || may_be_sent_on {
             let place = self.moved;
-            let bucket = old.bucket(place).unwrap_or(&Bucket::EMPTY);
+            let bucket = old.buckets.get(place).unwrap_or(&Bucket::EMPTY);
+            current.need(2 * place + 1);
             for entry in &bucket.0[..bucket.0[USED] as usize] {
                 let slot = entry & old.number;
                 if may_be_sent_on || old.number == u32::MAX {
@@ -149,12 +153,9 @@ impl Table {
             }
             may_be_sent_on = bucket.0[SENT_ON] > 0;
             self.moved += 1;
-            if self.moved.is_multiple_of(CHUNK) {
-                old.chunks[place / CHUNK] = None;
-            }
-            if self.moved >= old.buckets() && !may_be_sent_on {
+            if self.moved >= old.count() && !may_be_sent_on {
                 (self.old, self.moved_below) = (Part::NONE, u64::MAX);
-                self.limit = self.current.buckets() * FULL;
+                self.limit = self.current.count() * FULL;
                 return;
             }
         }
@@ -175,7 +176,7 @@ impl Table {
     pub(super) fn fetch(&self, hashes: impl Iterator<Item = u32>) {
         let bucket = |hash| {
             let part = self.part(hash);
-            part.bucket(part.place(hash))
+            part.buckets.get(part.place(hash))
         };
         let words = hashes.filter_map(bucket).map(|bucket| bucket.0[USED]);
         // Without a use of what was read, it would not be read.
@@ -206,48 +207,33 @@ impl Table {
 }
 
 impl Part {
-    const NONE: Self = Self { chunks: Vec::new(), bits: CHUNK_BITS, number: 0 };
+    const NONE: Self = Self { buckets: Vec::new(), bits: SMALLEST_BITS, number: 0 };
 
     /// Of two to the power of `bits` buckets.
     fn of(bits: u32) -> Self {
         // However many buckets: slots are numbered by 32 bits.
         let number = u32::try_from((NUMBERS << bits) - 1).unwrap_or(u32::MAX);
-        let mut chunks = Vec::new();
-        chunks.resize_with(1 << (bits - CHUNK_BITS), || None);
-        Self { chunks, bits, number }
+        Self { buckets: Vec::with_capacity((1 << bits) + PAST_THE_END), bits, number }
     }
 
     /// How many there are, not counting those past the end that hold what the last of them sent on.
-    fn buckets(&self) -> usize {
+    fn count(&self) -> usize {
         1 << self.bits
     }
 
+    /// Has the bucket at this place, and all before it.
     #[inline(always)]
-    fn bucket(&self, place: usize) -> Option<&Bucket> {
-        let chunk = self.chunks.get(place / CHUNK)?.as_ref()?;
-        Some(&chunk[place % CHUNK])
-    }
-
-    #[inline(always)]
-    fn bucket_mut(&mut self, place: usize) -> Option<&mut Bucket> {
-        let chunk = self.chunks.get_mut(place / CHUNK)?.as_mut()?;
-        Some(&mut chunk[place % CHUNK])
-    }
-
-    /// Makes the chunk that has this place.
-    #[cold]
-    fn add_chunk(&mut self, place: usize) {
-        if self.chunks.len() <= place / CHUNK {
-            self.chunks.resize_with(place / CHUNK + 1, || None);
+    fn need(&mut self, place: usize) {
+        if self.buckets.len() <= place {
+            self.buckets.resize(place + 1, Bucket::EMPTY);
         }
-        self.chunks[place / CHUNK] = Some(Box::new([const { Bucket::EMPTY }; CHUNK]));
     }
 
     #[inline(always)]
     fn find(&self, hash: u32, mut is_it: impl FnMut(SlotId) -> bool) -> Option<SlotId> {
         let mut place = self.place(hash);
         loop {
-            let bucket = self.bucket(place)?;
+            let bucket = self.buckets.get(place)?;
             let mut equal = bucket.equal(hash << self.bits, !self.number);
             while equal != 0 {
                 let slot = bucket.0[equal.trailing_zeros() as usize & WORD] & self.number;
@@ -272,10 +258,7 @@ impl Part {
     #[inline(always)]
     fn insert_at(&mut self, mut place: usize, entry: u32) {
         loop {
-            let Some(bucket) = self.bucket_mut(place) else {
-                self.add_chunk(place);
-                continue;
-            };
+            let bucket = &mut self.buckets[place];
             let used = bucket.0[USED] as usize;
             if used < ENTRIES {
                 bucket.0[used] = entry;
@@ -284,6 +267,7 @@ impl Part {
             }
             bucket.0[SENT_ON] += 1;
             place += 1;
+            self.need(place);
         }
     }
 
@@ -291,7 +275,7 @@ impl Part {
     fn remove(&mut self, hash: u32, slot: SlotId) {
         let entry = self.entry(hash, slot);
         let mut place = self.place(hash);
-        while let Some(bucket) = self.bucket_mut(place) {
+        while let Some(bucket) = self.buckets.get_mut(place) {
             let equal = bucket.equal(entry, u32::MAX);
             if equal != 0 {
                 let last = bucket.0[USED] as usize - 1;
@@ -362,7 +346,7 @@ mod tests {
                 prop_assert_eq!(table.find(hash(key), |slot| keys[slot as usize] == key), Some(slot));
                 table.remove(hash(key), slot);
             }
-            let buckets = [&table.current, &table.old].into_iter().flat_map(|part| part.chunks.iter().flatten().flat_map(|chunk| chunk.iter()));
+            let buckets = table.current.buckets.iter().chain(table.old.buckets.iter().skip(table.moved));
             for bucket in buckets {
                 prop_assert_eq!((bucket.0[USED], bucket.0[SENT_ON]), (0, 0));
             }
@@ -386,7 +370,7 @@ mod tests {
             table.insert(hash(slot), slot);
         }
         assert!(
-            times_grown >= 8 && table.current.buckets() * FULL >= 10_000,
+            times_grown >= 8 && table.current.count() * FULL >= 10_000,
             "it grew, and caught up each time"
         );
         assert!((1..64).contains(&most_moved), "{most_moved} buckets were moved at once");

@@ -313,6 +313,11 @@ impl<K: Key> WorkQueue<K> {
     }
 
     #[inline]
+    pub(crate) fn has_metrics(&self) -> bool {
+        self.shared.metrics.is_some()
+    }
+
+    #[inline]
     fn hash(&self, key: &K) -> u64 {
         self.shared.hasher.hash_one(key)
     }

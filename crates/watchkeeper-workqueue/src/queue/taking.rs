@@ -5,15 +5,16 @@ use std::task::Waker;
 use super::{Inner, Key, TakenIn, WorkQueue};
 use crate::{
     Admission, Causes, Get, Item, ItemToken, Priority,
-    core::{Core, Token, Verdict},
+    core::{Core, Popped, Token, Verdict},
     sync::MutexGuard,
     waiters::Ticket,
+    worker::Last,
 };
 
 /// What a look at the queue came to.
-pub(crate) enum Look<'q, K: Key> {
+pub(crate) enum Look<K> {
     /// A key, or `None` for ever after.
-    Ready(Option<Item<'q, K>>),
+    Ready(Option<Popped<K>>),
     /// Nothing yet; this waiter is on the list, and watches the clock until then if it says so.
     Wait { ticket: Ticket, keep_time_until: Option<u64> },
 }
@@ -45,22 +46,34 @@ impl<K: Key> WorkQueue<K> {
     }
 
     /// Takes a key in the common case: there is one, nothing that was posted could come before it, and nothing else
-    /// is to do.
+    /// is to do. Under the same lock, in the common case as well, the key that was taken `last` is finished.
     #[inline]
-    pub(crate) fn take_plainly(&self) -> Option<Item<'_, K>> {
+    pub(crate) fn take_plainly(&self, last: Option<Last>) -> Option<Popped<K>> {
         let mut inner = self.shared.state.0.lock();
-        if inner.core.is_plain()
-            && (!self.shared.inbox.is_open() || inner.core.is_waiting(Priority::NORMAL))
-            && let Some(popped) = inner.core.pop(0)
-        {
-            self.release_plainly(inner);
-            return Some(Item::new(self, popped));
+        let mut released = None;
+        if let Some(last) = last {
+            let (token, verdict) = (last.token, last.verdict());
+            released = inner.core.leave(token, verdict, |hash| self.shared.inbox.may_hold_failure(hash));
+            if released.is_none() {
+                self.finish_closely(inner, token, verdict, None, None);
+                inner = self.shared.state.0.lock();
+            }
         }
-        None
+        let is_plain = inner.core.is_plain()
+            && (!self.shared.inbox.is_open() || inner.core.is_waiting(Priority::NORMAL));
+        let popped = if is_plain { inner.core.pop(0) } else { None };
+        if popped.is_some() {
+            self.release_plainly(inner);
+        } else {
+            drop(inner);
+        }
+        // The queue's copy of a key that left, let go where nothing is locked.
+        drop(released);
+        popped
     }
 
     /// One look of a waiting `get`: a key, the end, or a place on the list of waiters.
-    pub(crate) fn look(&self, mut ticket: Option<Ticket>, waker: &Waker) -> Look<'_, K> {
+    pub(crate) fn look(&self, mut ticket: Option<Ticket>, waker: &Waker) -> Look<K> {
         let mut inner = self.shared.state.0.lock();
         let queued_before = inner.core.queued();
         // Keys to be dropped once the lock is released.
@@ -82,7 +95,7 @@ impl<K: Key> WorkQueue<K> {
                 ticket.map(|ticket| inner.waiters.leave(ticket));
                 let announced = newly_queued.min(inner.core.queued());
                 self.release(inner, announced, drop);
-                return Look::Ready(popped.map(|popped| Item::new(self, popped)));
+                return Look::Ready(popped);
             }
             let ticket = *ticket.get_or_insert_with(|| inner.waiters.new_ticket());
             inner.waiters.wait(ticket, waker);
