@@ -30,7 +30,7 @@ impl<'a, K: Key> Future for Get<'a, K> {
         // A worker whose queue is never empty must still let others run.
         let budget = ready!(tokio::task::coop::poll_proceed(context));
         if !self.wait.has_begun()
-            && let Some(popped) = self.queue.take_plainly(None)
+            && let Some(popped) = self.queue.take_next(None)
         {
             budget.made_progress();
             return Poll::Ready(Some(Item::new(self.queue, popped)));

@@ -126,7 +126,7 @@ impl<'w, K: Key> Future for Next<'w, K> {
         if !self.wait.has_begun()
             && let Some(worker) = self.worker.take()
         {
-            match worker.queue.take_plainly(worker.last.take()) {
+            match worker.queue.take_next(worker.last.take()) {
                 Some(popped) => {
                     budget.made_progress();
                     return Poll::Ready(Some(Item::of_worker(worker, popped)));

@@ -41,8 +41,8 @@ use self::{
 use crate::{Admission, Cause, Causes, Priority};
 
 /// At most this many waiting keys are moved into line in one step, so that a million delays that end together
-/// hold the lock for about a millisecond at a time.
-const PROMOTE_AT_ONCE: usize = 1024;
+/// hold the lock for some fifty microseconds at a time.
+const PROMOTE_AT_ONCE: usize = 64;
 
 /// From this length on, adds are taken in many at a time. (Exploring interleavings needs it within reach.)
 const LONG_LINE: usize = if cfg!(shuttle) { 2 } else { 16 * 1024 };

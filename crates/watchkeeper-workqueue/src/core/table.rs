@@ -66,9 +66,9 @@ const LARGE_BITS: u32 = 11;
 const SMALLEST_BITS: u32 = 1;
 /// Room for what the last bucket sends on: more is hardly ever needed.
 const PAST_THE_END: usize = 2;
-/// So many buckets are moved with each key that is added: a microsecond's work, and done long before the table is full
-/// again.
-const MOVE_AT_ONCE: usize = if cfg!(test) { 1 } else { 2 };
+/// So many buckets are moved with each key that is added: as much work as the add itself, and done long before the table is
+/// full again.
+const MOVE_AT_ONCE: usize = 2;
 
 impl Bucket {
     const EMPTY: Self = Self([0; 16]);
