@@ -3,7 +3,7 @@
 use std::{array, mem};
 
 use crate::{
-    core::{Pending, Wish, kept_hash},
+    core::{Add, Pending, Wish, kept_hash},
     sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering},
 };
 
@@ -81,6 +81,8 @@ pub(crate) struct Mail<K> {
     posted: Vec<Posted<K>>,
     /// Whether one of them is a failure.
     has_failed: bool,
+    /// Whether one of them asks for more than to be handed out now.
+    has_timed: bool,
     is_closed: bool,
 }
 
@@ -97,13 +99,15 @@ pub(crate) struct Posted<K> {
 #[derive(Debug)]
 pub(crate) struct Arrived<K> {
     posted: Vec<Posted<K>>,
+    /// Whether one of them asks for more than to be handed out now. If not, nobody needs to look.
+    pub(crate) has_timed: bool,
     /// So many of them were taken in. All, between steps, unless a key's `Eq` panicked.
     taken_in: usize,
 }
 
 impl<K> Arrived<K> {
     pub(crate) const fn new() -> Self {
-        Self { posted: Vec::new(), taken_in: 0 }
+        Self { posted: Vec::new(), has_timed: false, taken_in: 0 }
     }
 
     /// Those that are still to be taken in.
@@ -160,6 +164,9 @@ impl<K> Room<'_, K> {
             self.failed.note(kept_hash(add.hash));
             self.mail.has_failed = true;
         }
+        if add.wish != Add::PLAIN.wish {
+            self.mail.has_timed = true;
+        }
         let enough = Bounds::of(add.wish).enough;
         self.mail.posted.push(add);
         self.mail.posted.len().is_multiple_of(enough)
@@ -203,7 +210,7 @@ impl<K> Inbox<K> {
             at_the_door: AtomicU64::new(0),
         };
         let failed = Failed(array::from_fn(|_| AtomicU64::new(0)));
-        let mail = Mail { posted: Vec::new(), has_failed: false, is_closed: false };
+        let mail = Mail { posted: Vec::new(), has_failed: false, has_timed: false, is_closed: false };
         Self { signs: OwnLine(signs), failed: OwnLine(failed), mail: OwnLine(Mutex::new(mail)) }
     }
 
@@ -270,6 +277,7 @@ impl<K> Inbox<K> {
         debug_assert!(arrived.posted.is_empty(), "what was taken before has been taken in");
         let mut mail = self.mail.0.lock();
         mem::swap(&mut mail.posted, &mut arrived.posted);
+        arrived.has_timed = mem::take(&mut mail.has_timed);
         if mem::take(&mut mail.has_failed) {
             self.failed.0.clear();
         }

@@ -165,7 +165,7 @@ impl Table {
     /// The slot of a key with this hash for which `is_it` says so.
     #[inline(always)]
     pub(super) fn find(&self, hash: u32, is_it: impl FnMut(SlotId) -> bool) -> Option<SlotId> {
-        self.part(hash).find(hash, is_it)
+        if self.is_current(hash) { self.current.find(hash, is_it) } else { self.find_in_old(hash, is_it) }
     }
 
     /// Reads the buckets of these hashes, so that they are in the cache when they are needed.
@@ -174,9 +174,13 @@ impl Table {
     /// with nothing in between that depends on them, they travel together.
     #[inline]
     pub(super) fn fetch(&self, hashes: impl Iterator<Item = u32>) {
+        let Self { current, old, .. } = self;
         let bucket = |hash| {
-            let part = self.part(hash);
-            part.buckets.get(part.place(hash))
+            if self.is_current(hash) {
+                current.buckets.get(current.place(hash))
+            } else {
+                old.buckets.get(old.place(hash))
+            }
         };
         let words = hashes.filter_map(bucket).map(|bucket| bucket.0[USED]);
         // Without a use of what was read, it would not be read.
@@ -186,23 +190,45 @@ impl Table {
     /// Adds a key that is not in the table. The table is not [full](Self::is_full), or has just made room.
     #[inline(always)]
     pub(super) fn insert(&mut self, hash: u32, slot: SlotId) {
-        self.part_mut(hash).insert(hash, slot);
+        if self.is_current(hash) {
+            self.current.insert(hash, slot);
+        } else {
+            self.insert_into_old(hash, slot);
+        }
     }
 
     /// Takes out a key that is in the table.
     #[inline(always)]
     pub(super) fn remove(&mut self, hash: u32, slot: SlotId) {
-        self.part_mut(hash).remove(hash, slot);
+        if self.is_current(hash) {
+            self.current.remove(hash, slot);
+        } else {
+            self.remove_from_old(hash, slot);
+        }
     }
 
+    /// Whether keys with this hash are in the current part.
     #[inline(always)]
-    fn part(&self, hash: u32) -> &Part {
-        if u64::from(hash) < self.moved_below { &self.current } else { &self.old }
+    fn is_current(&self, hash: u32) -> bool {
+        u64::from(hash) < self.moved_below
     }
 
-    #[inline(always)]
-    fn part_mut(&mut self, hash: u32) -> &mut Part {
-        if u64::from(hash) < self.moved_below { &mut self.current } else { &mut self.old }
+    #[cold]
+    #[inline(never)]
+    fn find_in_old(&self, hash: u32, is_it: impl FnMut(SlotId) -> bool) -> Option<SlotId> {
+        self.old.find(hash, is_it)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn insert_into_old(&mut self, hash: u32, slot: SlotId) {
+        self.old.insert(hash, slot);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn remove_from_old(&mut self, hash: u32, slot: SlotId) {
+        self.old.remove(hash, slot);
     }
 }
 
