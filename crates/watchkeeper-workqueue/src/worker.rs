@@ -33,7 +33,8 @@ use crate::{
 /// An item that ended with [`done`](Item::done) or [`forget`](Item::forget) is finished when the worker asks for
 /// [the next](Self::next) or is dropped, whichever comes first. Until then the key counts as being processed: a worker that
 /// does something long in between, or waits for the queue to [drain](WorkQueue::drain) there, asks
-/// [to finish](Self::finish) first. Everything else an item can say takes effect at once.
+/// [to finish](Self::finish) first (and takes its items by `let ... else`: in a `while let` the worker is borrowed until the
+/// end of the body). Everything else an item can say takes effect at once.
 pub struct Worker<K: Key> {
     queue: WorkQueue<K>,
     /// What is still to be finished.

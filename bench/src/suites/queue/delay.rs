@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
-use watchkeeper_workqueue::{WorkQueue, Worker};
+use watchkeeper_workqueue::WorkQueue;
 
 use super::load::{self, Key};
 use crate::clock;
@@ -80,7 +80,7 @@ pub(super) fn lateness(load: Load) -> Result<Measurement, RunFailure> {
         let mut working = JoinSet::new();
         for _ in 0..CONSUMERS {
             let room = Vec::with_capacity(keys.len());
-            working.spawn(consume(queue.worker(), Arc::clone(&schedule), room));
+            working.spawn(consume(queue.clone(), Arc::clone(&schedule), room));
         }
         let mut adding = JoinSet::new();
         let (queue, schedule, keys) = (queue.clone(), Arc::clone(&schedule), Arc::clone(&keys));
@@ -119,15 +119,16 @@ async fn produce(queue: &WorkQueue<Key>, schedule: &Schedule, keys: &[Key]) {
 }
 
 async fn consume(
-    mut worker: Worker<Key>,
+    queue: WorkQueue<Key>,
     schedule: Arc<Schedule>,
     mut late: Vec<u64>,
 ) -> Result<Vec<u64>, RunFailure> {
+    let mut worker = queue.worker();
     while let Some(item) = worker.next().await {
         late.push(schedule.lateness_ns(item.key())?);
         item.done();
         if schedule.undelivered.fetch_sub(1, Ordering::Relaxed) == 1 {
-            worker.queue().shutdown();
+            queue.shutdown();
         }
     }
     Ok(late)
