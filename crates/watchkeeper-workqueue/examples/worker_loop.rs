@@ -19,11 +19,11 @@ async fn main() {
     let queue: WorkQueue<Key> = WorkQueue::builder("shop").rate_limiter(limiter).build();
 
     let mut workers = JoinSet::new();
-    for worker in 1..=3 {
-        let queue = queue.clone();
+    for number in 1..=3 {
+        let mut worker = queue.worker();
         workers.spawn(async move {
-            while let Some(item) = queue.get().await {
-                work(worker, item).await;
+            while let Some(item) = worker.next().await {
+                work(number, item).await;
             }
         });
     }

@@ -3,7 +3,7 @@
 use std::{array, mem};
 
 use crate::{
-    core::{Wish, kept_hash},
+    core::{Add, Pending, Wish, kept_hash},
     sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering},
 };
 
@@ -25,6 +25,7 @@ use crate::{
 ///   of them sees the other.
 /// - It is bounded: a producer that finds enough in it takes it in if the queue is free, and one that finds it full waits
 ///   for that.
+/// - While a worker waits for the queue's lock, producers post and leave the lock to it.
 #[derive(Debug)]
 pub(crate) struct Inbox<K> {
     /// Read by everyone at every step, written seldom: on a line of its own, it stays in everyone's cache.
@@ -39,6 +40,8 @@ struct Signs {
     is_open: AtomicBool,
     /// Whether a worker waits for a key.
     has_waiters: AtomicBool,
+    /// How many workers wait for the queue's lock.
+    at_the_door: AtomicU64,
 }
 
 /// Of which keys a failure may be posted: a bit of their hash says. Without this, whoever forgets failures would have to
@@ -78,6 +81,8 @@ pub(crate) struct Mail<K> {
     posted: Vec<Posted<K>>,
     /// Whether one of them is a failure.
     has_failed: bool,
+    /// Whether one of them asks for more than to be handed out now.
+    has_timed: bool,
     is_closed: bool,
 }
 
@@ -94,13 +99,15 @@ pub(crate) struct Posted<K> {
 #[derive(Debug)]
 pub(crate) struct Arrived<K> {
     posted: Vec<Posted<K>>,
+    /// Whether one of them asks for more than to be handed out now. If not, nobody needs to look.
+    pub(crate) has_timed: bool,
     /// So many of them were taken in. All, between steps, unless a key's `Eq` panicked.
     taken_in: usize,
 }
 
 impl<K> Arrived<K> {
     pub(crate) const fn new() -> Self {
-        Self { posted: Vec::new(), taken_in: 0 }
+        Self { posted: Vec::new(), has_timed: false, taken_in: 0 }
     }
 
     /// Those that are still to be taken in.
@@ -149,29 +156,61 @@ pub(crate) struct Room<'a, K> {
 }
 
 impl<K> Room<'_, K> {
-    /// Leaves an add for whoever has the queue's lock next. True when there are enough to be taken in now.
+    /// Leaves an add for whoever has the queue's lock next. True when there are enough to be taken in now: each time there
+    /// are that many more, for a producer that asked every time would have the lock before any worker.
     #[inline]
     pub(crate) fn post(mut self, add: Posted<K>) -> bool {
         if matches!(add.wish, Wish::Retry(_)) {
             self.failed.note(kept_hash(add.hash));
             self.mail.has_failed = true;
         }
+        if add.wish != Add::PLAIN.wish {
+            self.mail.has_timed = true;
+        }
+        let enough = Bounds::of(add.wish).enough;
         self.mail.posted.push(add);
-        self.mail.posted.len() >= ENOUGH
+        self.mail.posted.len().is_multiple_of(enough)
     }
 }
 
-/// So many are taken in by the producer that can: many, so that the queue's lock is taken seldom, and few enough to be
-/// done in some ten microseconds. (Exploring interleavings needs both bounds within reach.)
-const ENOUGH: usize = if cfg!(shuttle) { 2 } else { 256 };
-/// So many wait while the queue is busy. A producer that waited for it sooner would be put to sleep too often.
-const ROOM: usize = if cfg!(shuttle) { 3 } else { 2048 };
+/// How many adds the inbox holds.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    /// So many are taken in by the producer that can: many, so that the queue's lock is taken seldom, and few enough to be
+    /// done in some ten microseconds.
+    enough: usize,
+    /// So many wait while the queue is busy.
+    room: usize,
+}
+
+impl Bounds {
+    /// A producer that waited for the queue sooner would be put to sleep too often.
+    const PLAIN: Self = Self { enough: 256, room: 2048 };
+    /// A delayed add costs as much as several of the others, and workers wait while they are taken in.
+    const DELAYED: Self = Self { enough: 64, room: 128 };
+    /// Exploring interleavings needs both bounds within reach.
+    const EXPLORED: Self = Self { enough: 2, room: 3 };
+
+    /// For one who posts such an add.
+    #[inline]
+    fn of(wish: Wish) -> Self {
+        match wish {
+            _ if cfg!(shuttle) => Self::EXPLORED,
+            Wish::Pending(Pending::Scheduled(_)) => Self::DELAYED,
+            Wish::Pending(_) | Wish::Retry(_) => Self::PLAIN,
+        }
+    }
+}
 
 impl<K> Inbox<K> {
     pub(crate) fn new() -> Self {
-        let signs = Signs { is_open: AtomicBool::new(false), has_waiters: AtomicBool::new(false) };
+        let signs = Signs {
+            is_open: AtomicBool::new(false),
+            has_waiters: AtomicBool::new(false),
+            at_the_door: AtomicU64::new(0),
+        };
         let failed = Failed(array::from_fn(|_| AtomicU64::new(0)));
-        let mail = Mail { posted: Vec::new(), has_failed: false, is_closed: false };
+        let mail = Mail { posted: Vec::new(), has_failed: false, has_timed: false, is_closed: false };
         Self { signs: OwnLine(signs), failed: OwnLine(failed), mail: OwnLine(Mutex::new(mail)) }
     }
 
@@ -181,9 +220,32 @@ impl<K> Inbox<K> {
         self.signs.0.is_open.load(Ordering::Acquire)
     }
 
+    /// Whether an add may go straight to the queue, if that is free. Not while adds are posted: it would overtake them.
+    #[inline]
+    pub(crate) fn may_be_passed(&self) -> bool {
+        !self.is_open() && !self.is_worker_at_the_door()
+    }
+
+    /// Whether a worker waits for the queue's lock. A producer goes there only if it has to, then: one that takes the lock
+    /// again and again has it back each time before a worker, which has to be woken, and no key is handed out.
+    #[inline]
+    pub(crate) fn is_worker_at_the_door(&self) -> bool {
+        self.signs.0.at_the_door.load(Ordering::Relaxed) > 0
+    }
+
+    /// Says that a worker waits for the queue's lock.
+    pub(crate) fn wait_at_the_door(&self) {
+        self.signs.0.at_the_door.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Says that a worker that waited for the queue's lock has it.
+    pub(crate) fn leave_the_door(&self) {
+        self.signs.0.at_the_door.fetch_sub(1, Ordering::Relaxed);
+    }
+
     /// Looks for room for an add.
     #[inline]
-    pub(crate) fn enter(&self) -> Entry<'_, K> {
+    pub(crate) fn enter(&self, wish: Wish) -> Entry<'_, K> {
         if self.has_waiters() {
             return Entry::Queue;
         }
@@ -191,11 +253,11 @@ impl<K> Inbox<K> {
         if mail.is_closed {
             return Entry::Closed;
         }
-        if mail.posted.len() >= ROOM {
+        if mail.posted.len() >= Bounds::of(wish).room {
             return Entry::Queue;
         }
         if mail.posted.capacity() == 0 {
-            mail.posted.reserve_exact(ENOUGH);
+            mail.posted.reserve_exact(Bounds::PLAIN.enough);
         }
         self.set_open(true);
         Entry::Room(Room { mail, failed: &self.failed.0 })
@@ -215,6 +277,7 @@ impl<K> Inbox<K> {
         debug_assert!(arrived.posted.is_empty(), "what was taken before has been taken in");
         let mut mail = self.mail.0.lock();
         mem::swap(&mut mail.posted, &mut arrived.posted);
+        arrived.has_timed = mem::take(&mut mail.has_timed);
         if mem::take(&mut mail.has_failed) {
             self.failed.0.clear();
         }

@@ -1,10 +1,11 @@
 //! A key that has been handed out.
 
-use std::{fmt, mem, time::Duration};
+use std::{fmt, time::Duration};
 
 use crate::{
-    Admission, Causes, Key, Priority, WorkQueue,
+    Admission, Causes, Key, Priority, WorkQueue, Worker,
     core::{Popped, Token, Verdict},
+    worker::Last,
 };
 
 /// A key that is yours to work on: nobody else gets it until this is finished or dropped.
@@ -23,19 +24,21 @@ use crate::{
 /// A future that holds an item and is cancelled drops it: that is `done`. If half-finished work must be
 /// repeated, call `retry` on that path.
 ///
-/// An item borrows the queue's handle it was taken from. Work that outlives that handle, such as a spawned task, takes
-/// it [`into_owned`](Item::into_owned).
+/// An item borrows the queue's handle or the [`Worker`] it was taken from. Work that outlives those, such as a spawned
+/// task, takes it [`into_owned`](Item::into_owned).
 #[must_use = "dropping an item finishes it"]
 pub struct Item<'q, K: Key> {
-    queue: Handle<'q, K>,
+    /// There until it is finished.
+    queue: Option<Handle<'q, K>>,
     popped: Popped<K>,
-    is_finished: bool,
 }
 
 /// The queue of an item: borrowed, because counting another handle for every key is dear when many workers do it.
 enum Handle<'q, K: Key> {
     Borrowed(&'q WorkQueue<K>),
     Owned(WorkQueue<K>),
+    /// The worker's, which finishes the item with its next step.
+    Worker(&'q mut Worker<K>),
 }
 
 impl<K: Key> Handle<'_, K> {
@@ -44,6 +47,7 @@ impl<K: Key> Handle<'_, K> {
         match self {
             Self::Borrowed(queue) => queue,
             Self::Owned(queue) => queue,
+            Self::Worker(worker) => worker.queue(),
         }
     }
 }
@@ -51,21 +55,20 @@ impl<K: Key> Handle<'_, K> {
 impl<'q, K: Key> Item<'q, K> {
     #[inline]
     pub(crate) fn new(queue: &'q WorkQueue<K>, popped: Popped<K>) -> Self {
-        Self { queue: Handle::Borrowed(queue), popped, is_finished: false }
+        Self { queue: Some(Handle::Borrowed(queue)), popped }
+    }
+
+    #[inline]
+    pub(crate) fn of_worker(worker: &'q mut Worker<K>, popped: Popped<K>) -> Self {
+        Self { queue: Some(Handle::Worker(worker)), popped }
     }
 
     /// The same item with a handle of its own, free to go to another task.
     pub fn into_owned(mut self) -> Item<'static, K> {
-        let Popped { key, causes, token, failures, priority } = &mut self.popped;
-        let popped = Popped {
-            key: key.clone(),
-            causes: causes.take(),
-            token: *token,
-            failures: *failures,
-            priority: *priority,
-        };
-        let is_finished = mem::replace(&mut self.is_finished, true);
-        Item { queue: Handle::Owned(self.queue.get().clone()), popped, is_finished }
+        let queue = self.queue.take().map(|queue| Handle::Owned(queue.get().clone()));
+        let Popped { key, causes, token, standing } = &mut self.popped;
+        let popped = Popped { key: key.clone(), causes: causes.take(), token: *token, standing: *standing };
+        Item { queue, popped }
     }
 
     /// The key.
@@ -80,17 +83,17 @@ impl<'q, K: Key> Item<'q, K> {
 
     /// How urgent it was.
     pub fn priority(&self) -> Priority {
-        self.popped.priority
+        self.popped.standing.priority()
     }
 
     /// How often its work has failed since it last succeeded.
     pub fn failures(&self) -> u32 {
-        u32::from(self.popped.failures)
+        self.popped.standing.failures()
     }
 
     /// Success: the key's failures are forgotten.
     pub fn forget(mut self) {
-        self.finish(Verdict::Forget, None);
+        self.leave(true);
     }
 
     /// Failure: the key comes back after the delay its rate limiter gives, with its priority and its causes.
@@ -104,8 +107,10 @@ impl<'q, K: Key> Item<'q, K> {
     ///
     /// `Refused` when the queue is shut down.
     pub fn requeue_after(mut self, delay: Duration) -> Admission {
-        let (at, now) = self.queue.get().time_after(delay);
-        self.finish(Verdict::RequeueAt(at), Some(now)).unwrap_or(Admission::Refused)
+        self.finish(|queue, _| {
+            let (at, now) = queue.time_after(delay);
+            (Verdict::RequeueAt(at), Some(now))
+        })
     }
 
     /// Not worked on, because its time has not come: the key comes back after `delay`, or as soon as it is added, as if
@@ -113,8 +118,10 @@ impl<'q, K: Key> Item<'q, K> {
     ///
     /// `Refused` when the queue is shut down.
     pub fn put_back(mut self, delay: Duration) -> Admission {
-        let (at, now) = self.queue.get().time_after(delay);
-        self.finish(Verdict::PutBack(at), Some(now)).unwrap_or(Admission::Refused)
+        self.finish(|queue, _| {
+            let (at, now) = queue.time_after(delay);
+            (Verdict::PutBack(at), Some(now))
+        })
     }
 
     /// Finished, nothing more to say. The same as dropping it.
@@ -129,32 +136,48 @@ impl<'q, K: Key> Item<'q, K> {
     #[must_use = "without its token the key is never finished"]
     pub fn into_token(mut self) -> ItemToken {
         // Dropping a guard that is finished does nothing.
-        self.is_finished = true;
+        self.queue = None;
         ItemToken { token: self.popped.token }
     }
 
     fn retry_inner(&mut self) -> Admission {
-        let (verdict, now) = self.queue.get().retry_verdict(self.popped.token);
-        self.finish(verdict, now).unwrap_or(Admission::Refused)
+        self.finish(WorkQueue::retry_verdict)
     }
 
+    /// Ends an item of which nothing more is asked: at once, or with its worker's next step. Metrics are told how long the
+    /// work took, so for them it is at once.
     #[inline]
-    fn finish(&mut self, verdict: Verdict, now: Option<u64>) -> Option<Admission> {
-        self.is_finished = true;
-        self.queue.get().finish(self.popped.token, verdict, self.popped.causes.take(), now).admission
+    fn leave(&mut self, is_success: bool) {
+        let last = Last { token: self.popped.token, is_success };
+        match &mut self.queue {
+            Some(Handle::Worker(worker)) if !worker.queue().has_metrics() => {
+                worker.finish_later(last);
+                self.queue = None;
+            }
+            _ => _ = self.finish(|_, _| (last.verdict(), None)),
+        }
+    }
+
+    /// Finishes it at once, by a verdict and the time if that had to be asked.
+    #[inline]
+    fn finish(&mut self, verdict: impl FnOnce(&WorkQueue<K>, Token) -> (Verdict, Option<u64>)) -> Admission {
+        let Some(handle) = self.queue.take() else { return Admission::Refused };
+        let (queue, token) = (handle.get(), self.popped.token);
+        let (verdict, now) = verdict(queue, token);
+        queue.finish(token, verdict, self.popped.causes.take(), now).admission.unwrap_or(Admission::Refused)
     }
 }
 
 impl<K: Key> Drop for Item<'_, K> {
     #[inline]
     fn drop(&mut self) {
-        if self.is_finished {
+        if self.queue.is_none() {
             return;
         }
         if std::thread::panicking() {
             self.retry_inner();
         } else {
-            self.finish(Verdict::Done, None);
+            self.leave(false);
         }
     }
 }

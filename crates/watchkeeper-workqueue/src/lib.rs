@@ -15,16 +15,17 @@
 //! queue.add_with("default/web".into(), AddOptions::new().cause(Cause::Event("Pod".into())));
 //! queue.add_after("default/db".into(), Duration::from_secs(30));
 //!
-//! // A worker. Many of these can share the queue.
+//! // A worker. A queue can have many of them, each in a task of its own.
+//! let mut worker = queue.worker();
 //! let mut tries = 0;
-//! while let Some(item) = queue.get().await {
+//! while let Some(item) = worker.next().await {
 //!     tries += 1;
 //!     match (item.key().as_ref(), item.failures()) {
 //!         ("default/web", 0) => _ = item.retry(), // failed: comes back after its backoff
 //!         ("default/web", _) => item.forget(),    // worked: its failures are forgotten
 //!         _ => {
 //!             item.forget();
-//!             queue.shutdown();                   // ends every `get` once nothing is left
+//!             queue.shutdown();                   // ends every worker once nothing is left
 //!         }
 //!     }
 //! }
@@ -40,8 +41,8 @@
 //! 3. **Adds merge.** A key that is in line is in line once, at the place of its first add.
 //! 4. **Added while processed: once more.** Any number of adds during the work on a key lead to one more
 //!    hand-out, after that work ends.
-//! 5. **Finishing is exact.** An [`Item`] finishes its key once, when it says how it went or is dropped. A
-//!    stale or repeated [`ItemToken`] does nothing.
+//! 5. **Finishing is exact.** An [`Item`] finishes its key once, when it says how it went or is dropped; one of a
+//!    [`Worker`] at the latest with that worker's next step. A stale or repeated [`ItemToken`] does nothing.
 //! 6. **Delays are never early.** A delayed key is handed out at its time or after it, as soon as a worker is free
 //!    and the clock's timer has ticked (tokio's: one millisecond). Of several delays of one key the earliest
 //!    counts, and an add that is due now takes a scheduled copy with it: a key has one pending hand-out, not two.
@@ -103,6 +104,7 @@ mod priority;
 mod queue;
 mod sync;
 mod waiters;
+mod worker;
 
 #[cfg(feature = "prometheus")]
 pub mod prometheus;
@@ -120,6 +122,7 @@ pub use self::{
     parallelize::parallelize_until,
     priority::Priority,
     queue::{Key, WorkQueue},
+    worker::{Next, Worker},
 };
 
 /// [`WorkQueue`], by the name client-go gives its queue with delays.

@@ -62,6 +62,25 @@ fn worker(queue: &WorkQueue<usize>, ledger: &Arc<Mutex<Ledger>>) -> JoinHandle<(
     })
 }
 
+/// As [`worker`], but what it finishes it finishes with its next step.
+fn steady_worker(queue: &WorkQueue<usize>, ledger: &Arc<Mutex<Ledger>>) -> JoinHandle<()> {
+    let (mut worker, ledger) = (queue.worker(), Arc::clone(ledger));
+    future::spawn(async move {
+        while let Some(item) = worker.next().await {
+            let key = *item.key();
+            {
+                let mut ledger = ledger.lock().unwrap();
+                assert!(!std::mem::replace(&mut ledger.in_hand[key], true), "one key in two hands");
+                ledger.seen[key] = ledger.wanted[key];
+                ledger.hand_outs[key] += 1;
+            }
+            thread::yield_now();
+            ledger.lock().unwrap().in_hand[key] = false;
+            if key == 0 { item.forget() } else { item.done() }
+        }
+    })
+}
+
 fn producer(
     queue: &WorkQueue<usize>,
     ledger: &Arc<Mutex<Ledger>>,
@@ -92,6 +111,49 @@ fn no_key_is_in_two_hands_and_no_add_is_lost() {
             ledger.hand_outs.iter().zip(ledger.wanted).all(|(&outs, adds)| outs <= adds),
             "none was invented"
         );
+    });
+}
+
+#[test]
+fn workers_that_finish_with_their_next_step_lose_no_add_and_let_a_drain_end() {
+    explore(|| {
+        let queue = queue(&ManualClock::new());
+        let ledger = Arc::new(Mutex::new(Ledger::default()));
+        // Beside one that finishes at once.
+        let workers =
+            [steady_worker(&queue, &ledger), worker(&queue, &ledger), steady_worker(&queue, &ledger)];
+        let producers = [producer(&queue, &ledger, &[0, 1, 0]), producer(&queue, &ledger, &[1, 0])];
+        producers.into_iter().for_each(|producer| producer.join().unwrap());
+        assert_eq!(future::block_on(queue.drain(Duration::MAX)), Drained::Complete);
+        workers.into_iter().for_each(|worker| future::block_on(worker).unwrap());
+        let ledger = ledger.lock().unwrap();
+        assert_eq!(ledger.seen, ledger.wanted, "the last add of each key was seen by a hand-out after it");
+        assert_eq!((queue.len(), queue.processing_len()), (0, 0));
+    });
+}
+
+#[test]
+fn a_worker_that_is_dropped_with_a_key_to_finish_hands_on_what_was_added_meanwhile() {
+    explore(|| {
+        let queue = queue(&ManualClock::new());
+        queue.add(0);
+        let quitter = {
+            let mut worker = queue.worker();
+            future::spawn(async move {
+                worker.next().await.map(|item| item.forget());
+            })
+        };
+        let adder = {
+            let queue = queue.clone();
+            thread::spawn(move || queue.add(0))
+        };
+        future::block_on(quitter).unwrap();
+        let merged = adder.join().unwrap() == Admission::Merged;
+        let mut worker = queue.worker();
+        if merged {
+            queue.add(0);
+        }
+        assert_eq!(future::block_on(worker.next()).map(|item| *item.key()), Some(0));
     });
 }
 

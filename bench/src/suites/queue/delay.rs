@@ -65,7 +65,9 @@ impl Schedule {
 
 /// Delays over a window, all delivered; the lateness of every single key.
 pub(super) fn lateness(load: Load) -> Result<Measurement, RunFailure> {
-    let keys = load::keys(load.operations);
+    // Held until the end, as the peer's are: letting a million keys go takes a thread of the runtime some ten milliseconds, in
+    // which it hands nothing out.
+    let keys: Arc<[Key]> = load::keys(load.operations).into();
     let queue = WorkQueue::new("lateness");
     let schedule = Arc::new(Schedule {
         epoch: clock::wall(),
@@ -81,7 +83,7 @@ pub(super) fn lateness(load: Load) -> Result<Measurement, RunFailure> {
             working.spawn(consume(queue.clone(), Arc::clone(&schedule), room));
         }
         let mut adding = JoinSet::new();
-        let (queue, schedule) = (queue.clone(), Arc::clone(&schedule));
+        let (queue, schedule, keys) = (queue.clone(), Arc::clone(&schedule), Arc::clone(&keys));
         adding.spawn(async move { produce(&queue, &schedule, &keys).await });
         adding.join_all().await;
         working.join_all().await.into_iter().collect()
@@ -121,7 +123,8 @@ async fn consume(
     schedule: Arc<Schedule>,
     mut late: Vec<u64>,
 ) -> Result<Vec<u64>, RunFailure> {
-    while let Some(item) = queue.get().await {
+    let mut worker = queue.worker();
+    while let Some(item) = worker.next().await {
         late.push(schedule.lateness_ns(item.key())?);
         item.done();
         if schedule.undelivered.fetch_sub(1, Ordering::Relaxed) == 1 {

@@ -19,10 +19,10 @@ pub(super) fn lockstep(load: Load) -> Result<Measurement, RunFailure> {
     let runtime = load::one_thread()?;
     let meter = Meter::start();
     let handled = runtime.block_on(async {
-        let mut handled = 0;
+        let (mut handled, mut worker) = (0, queue.worker());
         for key in &keys {
             queue.add_ref(key);
-            if let Some(item) = queue.get().await {
+            if let Some(item) = worker.next().await {
                 item.done();
                 handled += 1;
             }
@@ -78,10 +78,10 @@ fn produce_and_consume(
     let handled = runtime.block_on(async {
         let mut working = JoinSet::new();
         for _ in 0..consumers {
-            let queue = queue.clone();
+            let mut worker = queue.worker();
             working.spawn(async move {
                 let mut handled = 0_u64;
-                while let Some(item) = queue.get().await {
+                while let Some(item) = worker.next().await {
                     finish(item);
                     handled += 1;
                 }

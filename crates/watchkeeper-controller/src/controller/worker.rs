@@ -27,11 +27,12 @@ use crate::{
 
 /// Works until it is asked to stop.
 pub(super) async fn work<K: Object, R: Reconciler<K>>(shared: &Shared<K, R>, signals: &Arc<Signals>) {
+    let mut worker = shared.queue.worker();
     // Waiting for the end takes a lock, so that is done only where there is nothing else to do.
     while !signals.stop.is_cancelled() {
         let item = tokio::select! {
             biased;
-            item = shared.queue.get() => item,
+            item = worker.next() => item,
             () = signals.stop.cancelled() => return,
         };
         let Some(item) = item else { return };

@@ -47,10 +47,47 @@ pub(crate) enum Wish {
 }
 
 /// Permission to finish the work on a key, once.
+///
+/// One word, written and read as such: a processor waits a dozen cycles for two halves it has just written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Token {
-    pub(super) slot: SlotId,
-    pub(super) generation: u32,
+pub(crate) struct Token(u64);
+
+impl Token {
+    #[inline]
+    pub(super) fn new(slot: SlotId, generation: u32) -> Self {
+        Self(u64::from(generation) << 32 | u64::from(slot))
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+    pub(super) fn slot(self) -> SlotId {
+        self.0 as u32
+    }
+
+    #[inline]
+    pub(super) fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+}
+
+/// How often the work on a key failed and how urgent it is. One word, for the same reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Standing(u32);
+
+impl Standing {
+    #[inline]
+    pub(super) fn new(failures: u16, priority: Priority) -> Self {
+        Self(u32::from(priority.0.cast_unsigned()) << 16 | u32::from(failures))
+    }
+
+    pub(crate) fn failures(self) -> u32 {
+        self.0 & u32::from(u16::MAX)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the third byte")]
+    pub(crate) fn priority(self) -> Priority {
+        Priority(((self.0 >> 16) as u8).cast_signed())
+    }
 }
 
 /// What becomes of a key when its work ends.
@@ -74,8 +111,7 @@ pub(crate) struct Popped<K> {
     pub(crate) key: K,
     pub(crate) causes: Option<Box<Causes>>,
     pub(crate) token: Token,
-    pub(crate) failures: u16,
-    pub(crate) priority: Priority,
+    pub(crate) standing: Standing,
 }
 
 /// What finishing a key came to.

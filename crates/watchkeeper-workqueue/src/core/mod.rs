@@ -28,7 +28,7 @@ use std::{collections::HashMap, mem};
 use foldhash::fast::RandomState;
 
 pub(crate) use self::{
-    calls::{Add, Backoff, Finished, Offered, Pending, Popped, Token, Verdict, Wish},
+    calls::{Add, Backoff, Finished, Offered, Pending, Popped, Standing, Token, Verdict, Wish},
     slots::kept_hash,
     times::{Durations, RunningNanos},
 };
@@ -41,8 +41,8 @@ use self::{
 use crate::{Admission, Cause, Causes, Priority};
 
 /// At most this many waiting keys are moved into line in one step, so that a million delays that end together
-/// hold the lock for about a millisecond at a time.
-const PROMOTE_AT_ONCE: usize = 1024;
+/// hold the lock for some fifty microseconds at a time.
+const PROMOTE_AT_ONCE: usize = 64;
 
 /// From this length on, adds are taken in many at a time. (Exploring interleavings needs it within reach.)
 const LONG_LINE: usize = if cfg!(shuttle) { 2 } else { 16 * 1024 };
@@ -242,18 +242,12 @@ impl<K: Eq + Clone> Core<K> {
         let slot = &mut self.slots[id];
         slot.state = State::Processing;
         slot.link = self.generation;
-        let (priority, failures) = (slot.priority, slot.failures);
+        let standing = Standing::new(slot.failures, slot.priority);
         self.processing += 1;
         if let Some(times) = &mut self.times {
             times.start(id, now);
         }
-        Some(Popped {
-            key,
-            token: Token { slot: id, generation: self.generation },
-            causes: self.take_causes(id),
-            priority,
-            failures,
-        })
+        Some(Popped { key, token: Token::new(id, self.generation), causes: self.take_causes(id), standing })
     }
 
     /// Ends the work on a key that leaves the queue with nothing to remember, when nobody has to hear of it: no metrics,
@@ -272,7 +266,7 @@ impl<K: Eq + Clone> Core<K> {
         if self.times.is_some() || self.may_end() || !self.is_current(token) {
             return None;
         }
-        let slot = &self.slots[token.slot];
+        let slot = &self.slots[token.slot()];
         let has_nothing_to_remember = match verdict {
             Verdict::Forget => !is_posted(slot.hash),
             Verdict::Done => slot.failures == 0,
@@ -282,7 +276,7 @@ impl<K: Eq + Clone> Core<K> {
             return None;
         }
         self.processing -= 1;
-        self.release(token.slot)
+        self.release(token.slot())
     }
 
     /// Ends the work on a key. `None` when the token is stale: that work was finished before.
@@ -293,7 +287,7 @@ impl<K: Eq + Clone> Core<K> {
         causes: Option<Box<Causes>>,
         now: u64,
     ) -> Option<Finished<K>> {
-        let id = token.slot;
+        let id = token.slot();
         if !self.is_current(token) {
             return None;
         }
@@ -394,7 +388,7 @@ impl<K: Eq + Clone> Core<K> {
     /// Failures of the key a token stands for.
     #[inline]
     pub(crate) fn failures_of(&self, token: Token) -> u32 {
-        if self.is_current(token) { u32::from(self.slots[token.slot].failures) } else { 0 }
+        if self.is_current(token) { u32::from(self.slots[token.slot()].failures) } else { 0 }
     }
 
     /// Refuses adds from now on and drops what still waits for its time; returns those keys.
@@ -478,9 +472,9 @@ impl<K: Eq + Clone> Core<K> {
 
     #[inline(always)]
     fn is_current(&self, token: Token) -> bool {
-        self.slots.contains(token.slot)
-            && matches!(self.slots[token.slot].state, State::Processing | State::Dirty)
-            && self.slots[token.slot].link == token.generation
+        self.slots.contains(token.slot())
+            && matches!(self.slots[token.slot()].state, State::Processing | State::Dirty)
+            && self.slots[token.slot()].link == token.generation()
     }
 
     /// When a key is wanted that asks for this, before the failure it may report is counted.

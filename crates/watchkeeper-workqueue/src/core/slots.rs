@@ -114,7 +114,7 @@ impl<K: Eq> Slots<K> {
     #[inline(always)]
     pub(crate) fn insert(&mut self, hash: u64, key: K, priority: Priority) -> Option<SlotId> {
         if self.table.is_full(self.live + self.leaving.len()) {
-            self.grow_table();
+            self.make_room_in_table();
         }
         if self.first_free == NO_SLOT {
             self.add_chunk()?;
@@ -214,10 +214,12 @@ impl<K: Eq> Slots<K> {
     }
 
     #[cold]
-    fn grow_table(&mut self) {
-        self.free_leaving();
+    fn make_room_in_table(&mut self) {
+        if !self.table.is_growing() {
+            self.free_leaving();
+        }
         let chunks = &self.chunks;
-        self.table.grow(|id| {
+        self.table.make_room(|id| {
             let (chunk, place) = place(id);
             chunks[chunk][place].hash
         });

@@ -9,7 +9,7 @@ use std::{hint, mem};
 
 use super::slots::SlotId;
 
-/// A hash table of slot numbers that answers almost every question with one cache line.
+/// A hash table of slot numbers that answers almost every question with one cache line, and that never stops to grow.
 ///
 /// A bucket is a line. Its entries carry, beside the slot's number, as many bits of the hash as there is room for, so
 /// that other keys are told apart without looking at their slots, which lie all over memory. Finding a key reads its
@@ -17,9 +17,27 @@ use super::slots::SlotId;
 ///
 /// A full bucket sends keys on to the next one and counts them, so a search knows where to stop and removing a key
 /// leaves no mark behind: a table that is filled and emptied for years never has to be cleaned.
+///
+/// A full table is moved into one of twice the size from the first bucket to the last, a few buckets with each key that
+/// is added. Moving a million keys at once would hold the queue's lock for ten milliseconds, in which no key is handed
+/// out.
 #[derive(Debug)]
 pub(super) struct Table {
-    /// A power of two of them, or none.
+    current: Part,
+    /// While the table grows: the smaller one, and what of it has not been moved yet.
+    old: Part,
+    /// Of the old one, so many buckets have been moved.
+    moved: usize,
+    /// Keys with a lesser hash are in the current part, others in the old one. More than any hash while there is no old one.
+    moved_below: u64,
+    /// From so many keys on there is something to do before the next is added.
+    limit: usize,
+}
+
+/// A table of one size.
+#[derive(Debug)]
+struct Part {
+    /// As many as were needed so far. Room for all is taken at once, so that they never move, and filled bit by bit.
     buckets: Vec<Bucket>,
     /// So many upper bits of a hash say which bucket. Those that follow are in the entry.
     bits: u32,
@@ -43,7 +61,14 @@ const FULL: usize = 11;
 /// Numbers of slots for each bucket: the power of two above [`FULL`].
 const NUMBERS: usize = 16;
 /// 128 KiB of buckets.
-const LARGE: usize = 2048;
+const LARGE_BITS: u32 = 11;
+/// The smallest table is of two to the power of this buckets.
+const SMALLEST_BITS: u32 = 1;
+/// Room for what the last bucket sends on: more is hardly ever needed.
+const PAST_THE_END: usize = 2;
+/// So many buckets are moved with each key that is added: as much work as the add itself, and done long before the table is
+/// full again.
+const MOVE_AT_ONCE: usize = 2;
 
 impl Bucket {
     const EMPTY: Self = Self([0; 16]);
@@ -64,51 +89,174 @@ impl Bucket {
 
 impl Table {
     pub(super) const fn new() -> Self {
-        Self { buckets: Vec::new(), bits: 0, number: 0 }
+        Self { current: Part::NONE, old: Part::NONE, moved: 0, moved_below: u64::MAX, limit: 0 }
     }
 
-    /// Whether this many keys are all the table should hold.
+    /// Whether with this many keys it has to [make room](Self::make_room) before the next one is added.
     #[inline(always)]
     pub(super) fn is_full(&self, keys: usize) -> bool {
-        keys >= self.buckets.len() * FULL
+        keys >= self.limit
     }
 
     /// Whether it is so large that much of it is out of the processor's near caches.
     #[inline(always)]
     pub(super) fn is_large(&self) -> bool {
-        self.buckets.len() > LARGE
+        self.current.bits > LARGE_BITS
     }
 
-    /// Makes room for twice as many keys.
+    /// Whether keys are being moved to make room.
+    pub(super) fn is_growing(&self) -> bool {
+        self.moved_below != u64::MAX
+    }
+
+    /// Makes room for one more key. `hash_of` is asked for the hash of a few keys.
+    #[cold]
+    pub(super) fn make_room(&mut self, hash_of: impl Fn(SlotId) -> u32) {
+        if self.current.buckets.is_empty() {
+            self.current = Part::of(SMALLEST_BITS);
+            self.current.need(self.current.count() - 1);
+            self.limit = self.current.count() * FULL;
+            return;
+        }
+        if !self.is_growing() {
+            let twice = Part::of(self.current.bits + 1);
+            self.old = mem::replace(&mut self.current, twice);
+            // Each key that comes moves some, until all have been moved.
+            (self.moved, self.moved_below, self.limit) = (0, 0, 0);
+        }
+        self.move_some(hash_of);
+    }
+
+    /// Moves the next buckets of the old part into the current one.
     ///
     /// The keys of a bucket go to the two that take its place, side by side, and which of them is for the first bit of the
     /// hash that an entry carries: from the first bucket to the last, nothing else is read. Only for keys that may have been
     /// sent on, and in tables of so many buckets that entries carry no bits, `hash_of` is asked.
-    #[cold]
-    pub(super) fn grow(&mut self, hash_of: impl Fn(SlotId) -> u32) {
-        let count = (self.buckets.len() * 2).max(1);
-        // However many buckets: slots are numbered by 32 bits.
-        let number = u32::try_from(count * NUMBERS - 1).unwrap_or(u32::MAX);
-        let old = Self { buckets: mem::replace(&mut self.buckets, vec![Bucket::EMPTY; count]), ..*self };
-        (self.bits, self.number) = (count.trailing_zeros(), number);
-        let mut may_be_sent_on = old.buckets.last().is_some_and(|last| last.0[SENT_ON] > 0);
-        for (bucket, place) in old.buckets.iter().zip(0..) {
+    ///
+    /// Stops after a bucket that sent nothing on, so that no key of a bucket that was moved is left in one that was not.
+    fn move_some(&mut self, hash_of: impl Fn(SlotId) -> u32) {
+        let Self { current, old, .. } = self;
+        let (mut may_be_sent_on, stop_at) = (false, self.moved + MOVE_AT_ONCE);
+        while self.moved < stop_at || may_be_sent_on {
+            let place = self.moved;
+            let bucket = old.buckets.get(place).unwrap_or(&Bucket::EMPTY);
+            current.need(2 * place + 1);
             for entry in &bucket.0[..bucket.0[USED] as usize] {
                 let slot = entry & old.number;
                 if may_be_sent_on || old.number == u32::MAX {
-                    self.insert(hash_of(slot), slot);
+                    current.insert(hash_of(slot), slot);
                 } else {
                     let goes_second = entry >> (u32::BITS - 1);
-                    self.insert_at(2 * place + goes_second as usize, (entry << 1) & !number | slot);
+                    current
+                        .insert_at(2 * place + goes_second as usize, (entry << 1) & !current.number | slot);
                 }
             }
             may_be_sent_on = bucket.0[SENT_ON] > 0;
+            self.moved += 1;
+            if self.moved >= old.count() && !may_be_sent_on {
+                (self.old, self.moved_below) = (Part::NONE, u64::MAX);
+                self.limit = self.current.count() * FULL;
+                return;
+            }
         }
+        self.moved_below = (self.moved as u64) << (u32::BITS - old.bits);
     }
 
     /// The slot of a key with this hash for which `is_it` says so.
     #[inline(always)]
-    pub(super) fn find(&self, hash: u32, mut is_it: impl FnMut(SlotId) -> bool) -> Option<SlotId> {
+    pub(super) fn find(&self, hash: u32, is_it: impl FnMut(SlotId) -> bool) -> Option<SlotId> {
+        if self.is_current(hash) { self.current.find(hash, is_it) } else { self.find_in_old(hash, is_it) }
+    }
+
+    /// Reads the buckets of these hashes, so that they are in the cache when they are needed.
+    ///
+    /// In a large table each is a trip to memory. One after the other, each lookup waits for its own; read like this,
+    /// with nothing in between that depends on them, they travel together.
+    #[inline]
+    pub(super) fn fetch(&self, hashes: impl Iterator<Item = u32>) {
+        let Self { current, old, .. } = self;
+        let bucket = |hash| {
+            if self.is_current(hash) {
+                current.buckets.get(current.place(hash))
+            } else {
+                old.buckets.get(old.place(hash))
+            }
+        };
+        let words = hashes.filter_map(bucket).map(|bucket| bucket.0[USED]);
+        // Without a use of what was read, it would not be read.
+        hint::black_box(words.fold(0, u32::wrapping_add));
+    }
+
+    /// Adds a key that is not in the table. The table is not [full](Self::is_full), or has just made room.
+    #[inline(always)]
+    pub(super) fn insert(&mut self, hash: u32, slot: SlotId) {
+        if self.is_current(hash) {
+            self.current.insert(hash, slot);
+        } else {
+            self.insert_into_old(hash, slot);
+        }
+    }
+
+    /// Takes out a key that is in the table.
+    #[inline(always)]
+    pub(super) fn remove(&mut self, hash: u32, slot: SlotId) {
+        if self.is_current(hash) {
+            self.current.remove(hash, slot);
+        } else {
+            self.remove_from_old(hash, slot);
+        }
+    }
+
+    /// Whether keys with this hash are in the current part.
+    #[inline(always)]
+    fn is_current(&self, hash: u32) -> bool {
+        u64::from(hash) < self.moved_below
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_in_old(&self, hash: u32, is_it: impl FnMut(SlotId) -> bool) -> Option<SlotId> {
+        self.old.find(hash, is_it)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn insert_into_old(&mut self, hash: u32, slot: SlotId) {
+        self.old.insert(hash, slot);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn remove_from_old(&mut self, hash: u32, slot: SlotId) {
+        self.old.remove(hash, slot);
+    }
+}
+
+impl Part {
+    const NONE: Self = Self { buckets: Vec::new(), bits: SMALLEST_BITS, number: 0 };
+
+    /// Of two to the power of `bits` buckets.
+    fn of(bits: u32) -> Self {
+        // However many buckets: slots are numbered by 32 bits.
+        let number = u32::try_from((NUMBERS << bits) - 1).unwrap_or(u32::MAX);
+        Self { buckets: Vec::with_capacity((1 << bits) + PAST_THE_END), bits, number }
+    }
+
+    /// How many there are, not counting those past the end that hold what the last of them sent on.
+    fn count(&self) -> usize {
+        1 << self.bits
+    }
+
+    /// Has the bucket at this place, and all before it.
+    #[inline(always)]
+    fn need(&mut self, place: usize) {
+        if self.buckets.len() <= place {
+            self.buckets.resize(place + 1, Bucket::EMPTY);
+        }
+    }
+
+    #[inline(always)]
+    fn find(&self, hash: u32, mut is_it: impl FnMut(SlotId) -> bool) -> Option<SlotId> {
         let mut place = self.place(hash);
         loop {
             let bucket = self.buckets.get(place)?;
@@ -123,24 +271,12 @@ impl Table {
             if bucket.0[SENT_ON] == 0 {
                 return None;
             }
-            place = self.after(place);
+            place += 1;
         }
     }
 
-    /// Reads the buckets of these hashes, so that they are in the cache when they are needed.
-    ///
-    /// In a large table each is a trip to memory. One after the other, each lookup waits for its own; read like this,
-    /// with nothing in between that depends on them, they travel together.
-    #[inline]
-    pub(super) fn fetch(&self, hashes: impl Iterator<Item = u32>) {
-        let words = hashes.filter_map(|hash| self.buckets.get(self.place(hash))).map(|bucket| bucket.0[USED]);
-        // Without a use of what was read, it would not be read.
-        hint::black_box(words.fold(0, u32::wrapping_add));
-    }
-
-    /// Adds a key that is not in the table. The table is not [full](Self::is_full).
     #[inline(always)]
-    pub(super) fn insert(&mut self, hash: u32, slot: SlotId) {
+    fn insert(&mut self, hash: u32, slot: SlotId) {
         debug_assert!(slot <= self.number, "numbers of slots fit their part of an entry");
         self.insert_at(self.place(hash), self.entry(hash, slot));
     }
@@ -156,17 +292,16 @@ impl Table {
                 return;
             }
             bucket.0[SENT_ON] += 1;
-            place = self.after(place);
+            place += 1;
+            self.need(place);
         }
     }
 
-    /// Takes out a key that is in the table.
     #[inline(always)]
-    pub(super) fn remove(&mut self, hash: u32, slot: SlotId) {
+    fn remove(&mut self, hash: u32, slot: SlotId) {
         let entry = self.entry(hash, slot);
         let mut place = self.place(hash);
-        loop {
-            let bucket = &mut self.buckets[place];
+        while let Some(bucket) = self.buckets.get_mut(place) {
             let equal = bucket.equal(entry, u32::MAX);
             if equal != 0 {
                 let last = bucket.0[USED] as usize - 1;
@@ -176,23 +311,18 @@ impl Table {
             }
             debug_assert!(bucket.0[SENT_ON] > 0, "a key is where it was put or sent on from there");
             bucket.0[SENT_ON] -= 1;
-            place = self.after(place);
+            place += 1;
         }
     }
 
     #[inline(always)]
     fn place(&self, hash: u32) -> usize {
-        hash.unbounded_shr(u32::BITS - self.bits) as usize
+        (hash >> (u32::BITS - self.bits)) as usize
     }
 
     #[inline(always)]
     fn entry(&self, hash: u32, slot: SlotId) -> u32 {
         (hash << self.bits) & !self.number | slot
-    }
-
-    #[inline(always)]
-    fn after(&self, place: usize) -> usize {
-        (place + 1) & (self.buckets.len() - 1)
     }
 }
 
@@ -204,35 +334,71 @@ mod tests {
 
     use super::*;
 
+    const KEYS: u32 = 600;
+
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Few different hashes, so that buckets overflow, also across the end of the table.
+        /// From few different hashes, so that buckets overflow, also past the end of the table, to many, so that there are
+        /// buckets that do not; and always some that are only half grown.
         #[test]
         fn every_key_is_found_and_no_bucket_counts_keys_that_are_gone(
-            calls in prop::collection::vec((any::<bool>(), 0..150_u32), 1..1000),
-            hashes in 1..20_u32,
+            calls in prop::collection::vec((0..4_u8, 0..KEYS), 1..1500),
+            hashes in 1..KEYS,
         ) {
             let hash = |key: u32| (key % hashes).wrapping_mul(0x9E37_79B9);
-            let (mut table, mut expected) = (Table::new(), BTreeMap::new());
-            for (adds, key) in calls {
-                prop_assert_eq!(table.find(hash(key), |slot| slot == key), expected.get(&key).copied());
-                if adds && !expected.contains_key(&key) {
-                    // The numbers of slots are those of the keys, so there is room for all of them from the start.
-                    while table.is_full(150) {
-                        table.grow(hash);
+            let (mut table, mut slots) = (Table::new(), BTreeMap::new());
+            // The key of each slot. Slots are numbered as the slab does: the lowest that never was used comes last.
+            let (mut keys, mut free): (Vec<u32>, Vec<SlotId>) = (Vec::new(), Vec::new());
+            for (call, key) in calls {
+                prop_assert_eq!(table.find(hash(key), |slot| keys[slot as usize] == key), slots.get(&key).copied());
+                if call > 0 && !slots.contains_key(&key) {
+                    if table.is_full(slots.len()) {
+                        table.make_room(|slot| hash(keys[slot as usize]));
                     }
-                    table.insert(hash(key), key);
-                    expected.insert(key, key);
-                } else if expected.remove(&key).is_some() {
-                    table.remove(hash(key), key);
+                    let slot = free.pop().unwrap_or_else(|| {
+                        keys.push(key);
+                        u32::try_from(keys.len() - 1).unwrap()
+                    });
+                    keys[slot as usize] = key;
+                    table.insert(hash(key), slot);
+                    slots.insert(key, slot);
+                } else if let Some(slot) = slots.remove(&key) {
+                    table.remove(hash(key), slot);
+                    free.push(slot);
                 }
             }
-            for key in expected.into_keys() {
-                prop_assert_eq!(table.find(hash(key), |slot| slot == key), Some(key));
-                table.remove(hash(key), key);
+            for (key, slot) in slots {
+                prop_assert_eq!(table.find(hash(key), |slot| keys[slot as usize] == key), Some(slot));
+                table.remove(hash(key), slot);
             }
-            prop_assert!(table.buckets.iter().all(|bucket| bucket.0[USED] == 0 && bucket.0[SENT_ON] == 0));
+            let buckets = table.current.buckets.iter().chain(table.old.buckets.iter().skip(table.moved));
+            for bucket in buckets {
+                prop_assert_eq!((bucket.0[USED], bucket.0[SENT_ON]), (0, 0));
+            }
         }
+    }
+
+    #[test]
+    fn a_table_grows_by_a_few_buckets_with_each_key() {
+        let hash = |slot: u32| slot.wrapping_mul(0x9E37_79B9);
+        let mut table = Table::new();
+        let (mut most_moved, mut times_grown) = (0, 0);
+        for slot in 0..10_000 {
+            let (was_growing, moved_before) = (table.is_growing(), table.moved);
+            if table.is_full(slot as usize) {
+                table.make_room(hash);
+            }
+            if was_growing && table.is_growing() {
+                most_moved = most_moved.max(table.moved - moved_before);
+            }
+            times_grown += u32::from(was_growing && !table.is_growing());
+            table.insert(hash(slot), slot);
+        }
+        assert!(
+            times_grown >= 8 && table.current.count() * FULL >= 10_000,
+            "it grew, and caught up each time"
+        );
+        assert!((1..64).contains(&most_moved), "{most_moved} buckets were moved at once");
     }
 }

@@ -94,8 +94,7 @@ impl<K: Key> WorkQueue<K> {
         if !add.is_simple() {
             return self.operate(now, |core, now| core.add(hash, &mut offered, add, now));
         }
-        // While others post, an add that went straight to the queue would overtake them.
-        if !self.shared.inbox.is_open()
+        if self.shared.inbox.may_be_passed()
             && let Some(inner) = self.shared.state.0.try_lock()
         {
             return self.add_locked(inner, hash, &mut offered, add, now);
@@ -126,7 +125,7 @@ impl<K: Key> WorkQueue<K> {
         let Some(hash) = offered.key().map(|key| self.hash(key)) else {
             return Admission::Refused;
         };
-        if !self.shared.inbox.is_open()
+        if self.shared.inbox.may_be_passed()
             && let Some(mut inner) = self.shared.state.0.try_lock()
         {
             if !inner.is_quiet() {
@@ -151,13 +150,16 @@ impl<K: Key> WorkQueue<K> {
         now: Option<u64>,
     ) -> Admission {
         // Metrics are told how long a key was in line, from its add on: those queues wait for the lock.
-        let entry = if self.shared.metrics.is_none() { self.shared.inbox.enter() } else { Entry::Queue };
+        let entry = if self.shared.metrics.is_none() { self.shared.inbox.enter(wish) } else { Entry::Queue };
         match entry {
             Entry::Room(room) => {
                 let are_enough = room.post(Posted { key: offered.take(), hash, wish });
                 if self.shared.inbox.has_waiters() {
                     self.operate(None, |_, _| ());
-                } else if are_enough && let Some(inner) = self.shared.state.0.try_lock() {
+                } else if are_enough
+                    && !self.shared.inbox.is_worker_at_the_door()
+                    && let Some(inner) = self.shared.state.0.try_lock()
+                {
                     self.operate_locked(inner, None, |_, _| ());
                 }
                 Admission::Posted

@@ -269,8 +269,10 @@ impl<K: Key> WorkQueue<K> {
             self.shared.inbox.take(arrived, core.has_long_line());
             core.fetch(arrived.rest().iter().map(|posted| posted.hash));
         }
-        let needs_time =
-            || core.needs_time() || arrived.rest().iter().any(|posted| core.needs_time_for(posted.wish));
+        let needs_time = || {
+            let is_timed = |posted: &Posted<K>| core.needs_time_for(posted.wish);
+            core.needs_time() || (arrived.has_timed && arrived.rest().iter().any(is_timed))
+        };
         let now = now.unwrap_or_else(|| if needs_time() { self.now() } else { 0 });
         let many = arrived.rest().len() >= MANY;
         while let Some(Posted { key, hash, wish }) = arrived.next() {
@@ -310,6 +312,11 @@ impl<K: Key> WorkQueue<K> {
         if let Some((metrics, report)) = self.shared.metrics.as_ref().zip(report) {
             report.send(metrics.as_ref());
         }
+    }
+
+    #[inline]
+    pub(crate) fn has_metrics(&self) -> bool {
+        self.shared.metrics.is_some()
     }
 
     #[inline]

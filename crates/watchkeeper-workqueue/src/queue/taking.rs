@@ -5,15 +5,16 @@ use std::task::Waker;
 use super::{Inner, Key, TakenIn, WorkQueue};
 use crate::{
     Admission, Causes, Get, Item, ItemToken, Priority,
-    core::{Core, Token, Verdict},
+    core::{Core, Popped, Token, Verdict},
     sync::MutexGuard,
     waiters::Ticket,
+    worker::Last,
 };
 
 /// What a look at the queue came to.
-pub(crate) enum Look<'q, K: Key> {
+pub(crate) enum Look<K> {
     /// A key, or `None` for ever after.
-    Ready(Option<Item<'q, K>>),
+    Ready(Option<Popped<K>>),
     /// Nothing yet; this waiter is on the list, and watches the clock until then if it says so.
     Wait { ticket: Ticket, keep_time_until: Option<u64> },
 }
@@ -44,24 +45,53 @@ impl<K: Key> WorkQueue<K> {
         self.finish(token.token, Verdict::Done, None, None).was_current
     }
 
-    /// Takes a key in the common case: there is one, nothing that was posted could come before it, and nothing else
-    /// is to do.
+    /// Takes a key if one is in line before which nothing that was posted could come. Under the same lock, in the common
+    /// case, the key that was taken `last` is finished.
     #[inline]
-    pub(crate) fn take_plainly(&self) -> Option<Item<'_, K>> {
-        let mut inner = self.shared.state.0.lock();
-        if inner.core.is_plain()
-            && (!self.shared.inbox.is_open() || inner.core.is_waiting(Priority::NORMAL))
-            && let Some(popped) = inner.core.pop(0)
-        {
-            self.release_plainly(inner);
-            return Some(Item::new(self, popped));
+    pub(crate) fn take_next(&self, last: Option<Last>) -> Option<Popped<K>> {
+        let mut inner = self.lock_for_worker();
+        let mut released = None;
+        if let Some(last) = last {
+            let (token, verdict) = (last.token, last.verdict());
+            released = inner.core.leave(token, verdict, |hash| self.shared.inbox.may_hold_failure(hash));
+            if released.is_none() {
+                self.finish_closely(inner, token, verdict, None, None);
+                inner = self.lock_for_worker();
+            }
         }
-        None
+        let is_waiting = inner.core.is_waiting(Priority::NORMAL);
+        let popped = if inner.core.is_plain() && (is_waiting || !self.shared.inbox.is_open()) {
+            let popped = inner.core.pop(0);
+            self.release_plainly(inner);
+            popped
+        } else if is_waiting {
+            self.take_waiting(inner)
+        } else {
+            drop(inner);
+            None
+        };
+        // The queue's copy of a key that left, let go where nothing is locked.
+        drop(released);
+        popped
+    }
+
+    /// Takes a key when one of normal priority is in line: what was posted comes after it, but what has become due may
+    /// come before it.
+    #[inline(never)]
+    fn take_waiting<'q>(&'q self, mut inner: MutexGuard<'q, Inner<K>>) -> Option<Popped<K>> {
+        let queued_before = inner.core.queued();
+        let now = if inner.core.needs_time() { self.now() } else { 0 };
+        inner.core.promote(now);
+        let newly_queued = inner.core.queued().saturating_sub(queued_before);
+        let popped = inner.core.pop(now);
+        let announced = newly_queued.min(inner.core.queued());
+        self.release(inner, announced, drop);
+        popped
     }
 
     /// One look of a waiting `get`: a key, the end, or a place on the list of waiters.
-    pub(crate) fn look(&self, mut ticket: Option<Ticket>, waker: &Waker) -> Look<'_, K> {
-        let mut inner = self.shared.state.0.lock();
+    pub(crate) fn look(&self, mut ticket: Option<Ticket>, waker: &Waker) -> Look<K> {
+        let mut inner = self.lock_for_worker();
         let queued_before = inner.core.queued();
         // Keys to be dropped once the lock is released.
         let mut merged = Vec::new();
@@ -82,7 +112,7 @@ impl<K: Key> WorkQueue<K> {
                 ticket.map(|ticket| inner.waiters.leave(ticket));
                 let announced = newly_queued.min(inner.core.queued());
                 self.release(inner, announced, drop);
-                return Look::Ready(popped.map(|popped| Item::new(self, popped)));
+                return Look::Ready(popped);
             }
             let ticket = *ticket.get_or_insert_with(|| inner.waiters.new_ticket());
             inner.waiters.wait(ticket, waker);
@@ -102,7 +132,7 @@ impl<K: Key> WorkQueue<K> {
 
     /// Takes a `get` that was dropped off the list, and passes on what it was woken for.
     pub(crate) fn stop_waiting(&self, ticket: Ticket) {
-        let mut inner = self.shared.state.0.lock();
+        let mut inner = self.lock_for_worker();
         let was_woken = inner.waiters.leave(ticket);
         let queued_before = inner.core.queued();
         let TakenIn { merged, .. } = self.take_in(&mut inner, None);
@@ -120,7 +150,7 @@ impl<K: Key> WorkQueue<K> {
         causes: Option<Box<Causes>>,
         now: Option<u64>,
     ) -> Ended {
-        let mut inner = self.shared.state.0.lock();
+        let mut inner = self.lock_for_worker();
         if let Some(released) =
             inner.core.leave(token, verdict, |hash| self.shared.inbox.may_hold_failure(hash))
         {
@@ -150,6 +180,20 @@ impl<K: Key> WorkQueue<K> {
         }
         drop(finished.released);
         Ended { was_current: true, admission: finished.admission }
+    }
+
+    /// The lock, for a worker: producers let it go first.
+    #[inline]
+    fn lock_for_worker(&self) -> MutexGuard<'_, Inner<K>> {
+        self.shared.state.0.try_lock().unwrap_or_else(|| self.lock_from_the_door())
+    }
+
+    #[cold]
+    fn lock_from_the_door(&self) -> MutexGuard<'_, Inner<K>> {
+        self.shared.inbox.wait_at_the_door();
+        let inner = self.shared.state.0.lock();
+        self.shared.inbox.leave_the_door();
+        inner
     }
 
     /// The verdict on a key handed out under `token` whose work failed just now.
