@@ -9,14 +9,14 @@ use serde_json::Value;
 
 use super::{
     Changes, Manager, Subject, codec,
-    managed::{self, Managed, Operation},
+    managed::{self, Operation},
     set::FieldSet,
     track::UNMANAGED,
 };
 
 /// The `managedFields` after such an update; none if fields move, or if that would take a closer look to know.
 ///
-/// `before` is the stored list, which was written by [`Managed::encode`], and `given` what the client sent of it; it is
+/// `before` is the stored list, which was written by [`managed::Managed::encode`], and `given` what the client sent of it; it is
 /// taken if it is the same.
 pub(super) fn renewed(
     before: &Value,
@@ -25,8 +25,10 @@ pub(super) fn renewed(
     subject: &Subject<'_>,
     manager: &Manager<'_>,
 ) -> Option<Value> {
+    let is_sent = given.as_ref().is_some_and(|given| given == before);
+    let is_kept = is_sent || !subject.subresource.is_empty() || given.as_ref().is_none_or(Value::is_null);
     // A type that can change makes managers change with it.
-    if !subject.has_fixed_type || !keeps_managers(before, given.as_ref(), subject) {
+    if !is_kept || !subject.has_fixed_type {
         return None;
     }
     let entries = before.as_array().filter(|entries| !entries.is_empty())?;
@@ -56,7 +58,6 @@ pub(super) fn renewed(
     if !fields.is_empty() && !own.is_some_and(|(_, managed)| holds_all(managed, &fields)) {
         return None;
     }
-    let is_sent = given.as_ref().is_some_and(|given| given == before);
     let same = if is_sent { given.take() } else { Some(before.clone()) };
     let Some(Value::Array(mut entries)) = same else { return None };
     if !fields.is_empty() {
@@ -69,13 +70,7 @@ pub(super) fn renewed(
     Some(Value::Array(entries))
 }
 
-/// Whether the managers to begin with are the stored ones.
-fn keeps_managers(before: &Value, given: Option<&Value>, subject: &Subject<'_>) -> bool {
-    !subject.subresource.is_empty()
-        || given.is_none_or(|given| given.is_null() || (!Managed::is_reset(Some(given)) && given == before))
-}
-
-/// What [`Managed::encode`] sorts by, of an entry it has written.
+/// What [`managed::Managed::encode`] sorts by, of an entry it has written.
 fn order(entry: &Value) -> (bool, i64, [String; 2]) {
     let text = |member: &str| entry.get(member).and_then(Value::as_str).unwrap_or_default();
     let time = text("time").parse().map_or(0, Timestamp::as_second);

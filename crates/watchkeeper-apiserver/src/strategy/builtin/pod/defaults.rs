@@ -11,58 +11,59 @@ use crate::strategy::{
     quantity,
 };
 
-/// Defaults of any spec of a pod. Order matters: objects are made before they are filled.
+/// Defaults of any spec of a pod.
 const SPEC: &[Fill] = &[
     ("", "dnsPolicy", S("ClusterFirst")),
     ("", "restartPolicy", S("Always")),
     ("", "securityContext", O),
     ("", "terminationGracePeriodSeconds", N(30)),
     ("", "schedulerName", S("default-scheduler")),
-    ("containers|initContainers|ephemeralContainers[]", "terminationMessagePath", S("/dev/termination-log")),
-    ("containers|initContainers|ephemeralContainers[]", "terminationMessagePolicy", S("File")),
-    ("containers|initContainers|ephemeralContainers[]", "resources", O),
-    ("containers|initContainers|ephemeralContainers[].ports[]", "protocol", S("TCP")),
-    ("containers|initContainers|ephemeralContainers[].env[].valueFrom.fieldRef", "apiVersion", S("v1")),
-    (PROBES, "timeoutSeconds", I(1)),
-    (PROBES, "periodSeconds", I(10)),
-    (PROBES, "successThreshold", I(1)),
-    (PROBES, "failureThreshold", I(3)),
-    (PROBE_GETS, "path", S("/")),
-    (PROBE_GETS, "scheme", S("HTTP")),
-    (HOOK_GETS, "path", S("/")),
-    (HOOK_GETS, "scheme", S("HTTP")),
-    (
-        "containers|initContainers|ephemeralContainers[].livenessProbe|readinessProbe|startupProbe.grpc",
-        "service",
-        S(""),
-    ),
-    ("volumes[].secret|configMap|downwardAPI|projected", "defaultMode", N(0o644)),
-    ("volumes[].hostPath", "type", S("")),
-    ("volumes[].projected.sources[].serviceAccountToken", "expirationSeconds", N(3600)),
-    ("volumes[].downwardAPI.items[].fieldRef", "apiVersion", S("v1")),
-    ("volumes[].projected.sources[].downwardAPI.items[].fieldRef", "apiVersion", S("v1")),
-    ("containers|initContainers|ephemeralContainers[].env[].valueFrom.resourceFieldRef", "divisor", S("0")),
-    ("volumes[].downwardAPI.items[].resourceFieldRef", "divisor", S("0")),
-    ("volumes[].projected.sources[].downwardAPI.items[].resourceFieldRef", "divisor", S("0")),
-    ("volumes[].ephemeral.volumeClaimTemplate.spec", "volumeMode", S("Filesystem")),
-    ("volumes[].ephemeral.volumeClaimTemplate", "metadata", O),
-    ("volumes[].iscsi", "iscsiInterface", S("default")),
-    ("volumes[].rbd", "pool", S("rbd")),
-    ("volumes[].rbd", "user", S("admin")),
-    ("volumes[].rbd", "keyring", S("/etc/ceph/keyring")),
-    ("volumes[].azureDisk", "cachingMode", S("ReadWrite")),
-    ("volumes[].azureDisk", "fsType", S("ext4")),
-    ("volumes[].azureDisk", "readOnly", B(false)),
-    ("volumes[].azureDisk", "kind", S("Shared")),
-    ("volumes[].scaleIO", "storageMode", S("ThinProvisioned")),
-    ("volumes[].scaleIO", "fsType", S("xfs")),
 ];
 
-const PROBES: &str =
-    "containers|initContainers|ephemeralContainers[].livenessProbe|readinessProbe|startupProbe";
-const PROBE_GETS: &str =
-    "containers|initContainers|ephemeralContainers[].livenessProbe|readinessProbe|startupProbe.httpGet";
-const HOOK_GETS: &str = "containers|initContainers|ephemeralContainers[].lifecycle.postStart|preStop.httpGet";
+/// Where containers are in a spec.
+const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
+
+/// Defaults of a container. Order matters: objects are made before they are filled.
+const CONTAINER: &[Fill] = &[
+    ("", "terminationMessagePath", S("/dev/termination-log")),
+    ("", "terminationMessagePolicy", S("File")),
+    ("", "resources", O),
+    ("ports[]", "protocol", S("TCP")),
+    ("env[].valueFrom.fieldRef", "apiVersion", S("v1")),
+    ("env[].valueFrom.resourceFieldRef", "divisor", S("0")),
+    ("livenessProbe|readinessProbe|startupProbe", "timeoutSeconds", I(1)),
+    ("livenessProbe|readinessProbe|startupProbe", "periodSeconds", I(10)),
+    ("livenessProbe|readinessProbe|startupProbe", "successThreshold", I(1)),
+    ("livenessProbe|readinessProbe|startupProbe", "failureThreshold", I(3)),
+    ("livenessProbe|readinessProbe|startupProbe.httpGet", "path", S("/")),
+    ("livenessProbe|readinessProbe|startupProbe.httpGet", "scheme", S("HTTP")),
+    ("livenessProbe|readinessProbe|startupProbe.grpc", "service", S("")),
+    ("lifecycle.postStart|preStop.httpGet", "path", S("/")),
+    ("lifecycle.postStart|preStop.httpGet", "scheme", S("HTTP")),
+];
+
+/// Defaults of a volume.
+const VOLUME: &[Fill] = &[
+    ("secret|configMap|downwardAPI|projected", "defaultMode", N(0o644)),
+    ("hostPath", "type", S("")),
+    ("projected.sources[].serviceAccountToken", "expirationSeconds", N(3600)),
+    ("downwardAPI.items[].fieldRef", "apiVersion", S("v1")),
+    ("projected.sources[].downwardAPI.items[].fieldRef", "apiVersion", S("v1")),
+    ("downwardAPI.items[].resourceFieldRef", "divisor", S("0")),
+    ("projected.sources[].downwardAPI.items[].resourceFieldRef", "divisor", S("0")),
+    ("ephemeral.volumeClaimTemplate.spec", "volumeMode", S("Filesystem")),
+    ("ephemeral.volumeClaimTemplate", "metadata", O),
+    ("iscsi", "iscsiInterface", S("default")),
+    ("rbd", "pool", S("rbd")),
+    ("rbd", "user", S("admin")),
+    ("rbd", "keyring", S("/etc/ceph/keyring")),
+    ("azureDisk", "cachingMode", S("ReadWrite")),
+    ("azureDisk", "fsType", S("ext4")),
+    ("azureDisk", "readOnly", B(false)),
+    ("azureDisk", "kind", S("Shared")),
+    ("scaleIO", "storageMode", S("ThinProvisioned")),
+    ("scaleIO", "fsType", S("xfs")),
+];
 
 /// Defaults of a pod. Some hold for pods and not for templates.
 pub(super) fn pod_defaults(object: &mut Value) {
@@ -104,19 +105,34 @@ fn spec_defaults(spec: &mut Value) {
         same_service_account(members);
     }
     edit::fill_all(spec, SPEC);
-    edit::each(spec, "containers|initContainers|ephemeralContainers[]", &mut |container| {
-        let image = edit::text(container, "image").to_owned();
-        edit::fill(container, "imagePullPolicy", pull_policy(&image));
-    });
-    edit::each(spec, "volumes[]", &mut volume_source);
-    edit::each(spec, "volumes[].image", &mut |image| {
-        let reference = edit::text(image, "reference").to_owned();
-        edit::fill(image, "pullPolicy", pull_policy(&reference));
-    });
-    let amounts = "containers|initContainers|ephemeralContainers[].resources.limits|requests";
-    edit::each(spec, amounts, &mut quantity::canonicalize);
+    for list in CONTAINERS {
+        items(spec, list).for_each(container_defaults);
+    }
+    items(spec, "volumes").for_each(volume_defaults);
     edit::each(spec, "resources.limits|requests", &mut quantity::canonicalize);
     edit::each(spec, "overhead", &mut quantity::canonicalize);
+}
+
+fn items<'a>(spec: &'a mut Value, list: &str) -> impl Iterator<Item = &'a mut Value> {
+    spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten()
+}
+
+fn container_defaults(container: &mut Value) {
+    edit::fill_all(container, CONTAINER);
+    edit::each(container, "", &mut |container| {
+        let policy = pull_policy(edit::text(container, "image"));
+        edit::fill(container, "imagePullPolicy", policy);
+    });
+    edit::each(container, "resources.limits|requests", &mut quantity::canonicalize);
+}
+
+fn volume_defaults(volume: &mut Value) {
+    edit::fill_all(volume, VOLUME);
+    edit::each(volume, "", &mut volume_source);
+    edit::each(volume, "image", &mut |image| {
+        let policy = pull_policy(edit::text(image, "reference"));
+        edit::fill(image, "pullPolicy", policy);
+    });
 }
 
 fn same_service_account(spec: &mut Members) {
