@@ -16,7 +16,7 @@ fn every_row_of_the_store_suite_runs_with_and_without_the_peer_in_this_program()
     };
     let tiny = ["store", "--rounds", "1", "--operations", "20"];
     let text = run(&[&tiny[..], &["--no-peer"]].concat());
-    assert_eq!(text.lines().filter(|line| line.starts_with("ratio store/")).count(), 9, "{text}");
+    assert_eq!(text.lines().filter(|line| line.starts_with("ratio store/")).count(), 12, "{text}");
 
     let text = run(&[&tiny[..], &["--only", "by-index-or-scan"]].concat());
     assert!(text.contains("kube-rs"), "{text}");

@@ -50,9 +50,8 @@ pub(crate) static SUITE: Suite = Suite {
             ours: ours::get_shared,
             peer: Some(&CLIENT_GO),
             figure: Figure::CpuPerOperation,
-            // Who keeps an object is counted in it, out of the cache, where Go leaves that to its garbage collector. This
-            // guards against getting worse; the target of a lookup is the row `get`.
-            target: Target::ShareOfPeer(2.0),
+            // Who keeps an object is counted in it, out of the cache, where Go leaves that to its garbage collector.
+            target: Target::ShareOfPeer(1.2),
         },
         Row {
             name: "by-index",
