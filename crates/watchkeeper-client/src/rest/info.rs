@@ -9,7 +9,7 @@ use super::path::{AbsolutePath, ResourcePath};
 /// What is asked of the server, in the words of its access rules.
 ///
 /// These are the verbs a `Role` grants, which is why an error about a missing permission can name the one to add.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Verb {
     /// Read one object.
@@ -31,6 +31,25 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// Everything an informer does.
+    pub const READ: [Self; 3] = [Self::Get, Self::List, Self::Watch];
+
+    const ALL: [Self; 8] = [
+        Self::Get,
+        Self::List,
+        Self::Watch,
+        Self::Create,
+        Self::Update,
+        Self::Patch,
+        Self::Delete,
+        Self::DeleteCollection,
+    ];
+
+    /// The verb of this name, if it is one of these.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|verb| verb.as_str() == name)
+    }
+
     /// The HTTP method that carries the verb.
     pub fn method(self) -> Method {
         match self {
@@ -44,7 +63,7 @@ impl Verb {
 
     /// Whether sending the request twice leaves the server as sending it once does, because it only reads.
     pub fn is_read(self) -> bool {
-        matches!(self, Self::Get | Self::List | Self::Watch)
+        Self::READ.contains(&self)
     }
 
     /// The verb as access rules spell it.
