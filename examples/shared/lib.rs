@@ -16,6 +16,7 @@ use watchkeeper::{
 
 /// Which API server a lab talks to: flattened into the arguments of labs that have more of them.
 #[derive(Debug, Clone, Default, clap::Args)]
+#[command(about = None, long_about = None)]
 pub struct Cluster {
     /// The kubeconfig of a cluster, instead of an API server in this process.
     #[arg(long, value_name = "FILE")]

@@ -35,7 +35,8 @@ use crate::leader::{LeaderElection, Timing, TimingError};
 /// # Ok::<(), watchkeeper_controller::options::ArgsError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
-#[command(next_help_heading = "Controller options")]
+// Without this the page above would be what `--help` says of the program it is flattened into.
+#[command(next_help_heading = "Controller options", about = None, long_about = None)]
 #[non_exhaustive]
 pub struct ManagerArgs {
     /// Read this kubeconfig, instead of KUBECONFIG, ~/.kube/config or the pod's service account
@@ -230,7 +231,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
+    use clap::{CommandFactory as _, Parser};
 
     use super::*;
 
@@ -252,6 +253,23 @@ mod tests {
         assert!(options.health_address.unwrap().ip().is_loopback());
         assert_eq!(options.stop_within, Duration::from_secs(30));
         assert!(args.leader_election("x", "y").unwrap().is_none());
+    }
+
+    #[test]
+    fn the_help_of_a_program_says_of_itself_what_it_says_and_nothing_of_ours() {
+        #[derive(Debug, clap::Parser)]
+        struct Silent {
+            #[command(flatten)]
+            _manager: ManagerArgs,
+        }
+        /// Sells things.
+        #[derive(Debug, clap::Parser)]
+        struct Shop {
+            #[command(flatten)]
+            _manager: ManagerArgs,
+        }
+        assert_eq!(Silent::command().get_about().map(ToString::to_string), None);
+        assert_eq!(Shop::command().get_about().map(ToString::to_string).as_deref(), Some("Sells things"));
     }
 
     #[test]
