@@ -16,6 +16,9 @@ pub(crate) enum BenchError {
     #[error("building the {peer} peer in {} failed ({status}); `--no-peer` runs ours alone.\n{output}", directory.display())]
     PeerBuild { peer: &'static str, directory: PathBuf, status: String, output: String },
 
+    #[error("building {program} failed ({status}); other suites do not need it.\n{output}")]
+    Build { program: &'static str, status: String, output: String },
+
     #[error("{run} failed ({status}); the command was `{command}`.\n{output}")]
     Run { run: String, status: String, command: String, output: String },
 

@@ -1,104 +1,13 @@
-//! Watchkeeper beside its peers, measured: one command a suite, one verdict a row.
-//!
-//! The harness starts every run in a fresh process, ours and the peer's in turn, and judges the medians. Start
-//! reading at [`suite`] (what a row is), then [`runner`] (how rows are run), [`verdict`] (how they are judged) and
-//! [`suites`] (the rows there are).
+//! The harness, and the program most rows of ours run in: its allocator is the system's, and counts.
 
-mod cli;
-mod clock;
-mod error;
-mod heap;
-mod machine;
-mod measure;
-mod peer;
-mod progress;
-mod report;
-mod runner;
-mod stats;
-mod suite;
-mod suites;
-mod verdict;
-
-use std::fs::File;
-use std::io::{self, Write};
-use std::path::PathBuf;
+use std::alloc::System;
 use std::process::ExitCode;
 
-use crate::cli::{Plan, Request};
-use crate::error::BenchError;
-use crate::report::Report;
-use crate::suite::Row;
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
-/// A target is short.
-const SHORT: u8 = 1;
-/// Nothing was judged: wrong usage, or a run that failed.
-const FAILED: u8 = 2;
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 fn main() -> ExitCode {
-    let answer = match cli::parse() {
-        Request::List => list(),
-        Request::RunOne { row, load } => run_one(row, load),
-        Request::Suites { plans, json } => run_suites(&plans, json),
-        Request::Serve { pods } => serve(pods),
-    };
-    answer.unwrap_or_else(|error| {
-        // Nowhere is left to report that standard error is closed.
-        let _ = writeln!(io::stderr(), "watchkeeper-bench: {error}");
-        ExitCode::from(FAILED)
-    })
-}
-
-fn list() -> Result<ExitCode, BenchError> {
-    let mut out = io::stdout().lock();
-    for suite in suites::ALL {
-        write!(out, "{}", cli::describe(suite)).map_err(BenchError::Output)?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// One run of ours, in the process the harness started for it.
-fn run_one(row: &Row, load: suite::Load) -> Result<ExitCode, BenchError> {
-    let measured = (row.ours)(load).map_err(|cause| BenchError::Ours { row: row.name, cause })?;
-    let line = serde_json::to_string(&measured).map_err(BenchError::Encode)?;
-    writeln!(io::stdout(), "{line}").map_err(BenchError::Output)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn serve(pods: u64) -> Result<ExitCode, BenchError> {
-    suites::sync::server::serve(pods).map_err(BenchError::Serve)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn run_suites(plans: &[Plan], json: Option<PathBuf>) -> Result<ExitCode, BenchError> {
-    if cfg!(debug_assertions) {
-        say("note: this is a debug build; the figures say nothing. Run with `cargo run --release`.");
-    }
-    if plans.iter().any(|plan| plan.quick) {
-        say("note: --quick runs fewer rounds and smaller sizes; its figures are rough.");
-    }
-    // Opened before anything runs: a name that cannot be written is told in the first second, not after minutes.
-    let open = |path| match File::create(&path) {
-        Ok(file) => Ok((path, file)),
-        Err(cause) => Err(BenchError::Json { file: path, cause }),
-    };
-    let json = json.map(open).transpose()?;
-
-    let mut reports = Vec::with_capacity(plans.len());
-    for plan in plans {
-        let peers = peer::prepare(plan, &mut say)?;
-        let runs = runner::run(plan, &peers)?;
-        let report = Report::new(plan, &peers, runs)?;
-        // As soon as it is known: the next suite may take minutes.
-        write!(io::stdout(), "{report}").map_err(BenchError::Output)?;
-        reports.push(report);
-    }
-    if let Some((path, file)) = json {
-        report::write_json(&reports, file).map_err(|cause| BenchError::Json { file: path, cause })?;
-    }
-    Ok(if reports.iter().any(Report::is_short) { ExitCode::from(SHORT) } else { ExitCode::SUCCESS })
-}
-
-/// A closed standard error loses the remark, not the measurement.
-fn say(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
+    watchkeeper_bench::main()
 }

@@ -65,15 +65,20 @@ impl Meter {
         let wall = clock::wall().duration_since(self.wall);
         let cpu = clock::process_cpu().saturating_sub(self.cpu);
         let allocations = heap::allocations() - self.allocations;
-        Measurement {
+        let measured = Measurement {
             operations,
             wall_ns: nanoseconds(wall),
             cpu_ns: nanoseconds(cpu),
             peak_rss_bytes: machine::peak_rss_bytes(),
             live_heap_bytes: None,
             figures: BTreeMap::new(),
+        };
+        // Starting a process allocates: where that was not counted, nothing is.
+        if heap::allocations() == 0 {
+            return measured;
         }
-        .with_figure("allocations_per_op", machine::as_f64(allocations) / machine::as_f64(operations.max(1)))
+        let per_operation = machine::as_f64(allocations) / machine::as_f64(operations.max(1));
+        measured.with_figure("allocations_per_op", per_operation)
     }
 }
 

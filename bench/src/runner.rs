@@ -14,6 +14,7 @@ use crate::error::BenchError;
 use crate::machine::{CpuTicks, as_f64};
 use crate::measure::Measurement;
 use crate::peer::Peers;
+use crate::programs::Programs;
 use crate::progress::Progress;
 use crate::suite::Row;
 
@@ -64,12 +65,11 @@ struct Step {
 }
 
 /// Does every run of the plan, in an order that gives neither side the better place.
-pub(crate) fn run(plan: &Plan, peers: &Peers) -> Result<Vec<Run>, BenchError> {
+pub(crate) fn run(plan: &Plan, peers: &Peers, programs: &Programs) -> Result<Vec<Run>, BenchError> {
     let start = |cause| BenchError::Start { program: "the harness".to_owned(), cause };
     let runtime = Builder::new_current_thread().enable_all().build().map_err(start)?;
-    let own_program = std::env::current_exe().map_err(start)?;
 
-    let steps = steps(plan, peers, &own_program);
+    let steps = steps(plan, peers, programs);
     let mut progress = Progress::new(steps.len() as u64);
     let mut runs = Vec::with_capacity(steps.len());
     for step in steps {
@@ -83,7 +83,7 @@ pub(crate) fn run(plan: &Plan, peers: &Peers) -> Result<Vec<Run>, BenchError> {
 
 /// Rounds outermost, so that a change in the machine's load falls on all rows and both sides; within a row the side
 /// that goes first changes from round to round.
-fn steps(plan: &Plan, peers: &Peers, own_program: &std::path::Path) -> Vec<Step> {
+fn steps(plan: &Plan, peers: &Peers, programs: &Programs) -> Vec<Step> {
     let mut steps = Vec::new();
     for round in 1..=plan.rounds {
         for &row in &plan.rows {
@@ -97,7 +97,7 @@ fn steps(plan: &Plan, peers: &Peers, own_program: &std::path::Path) -> Vec<Step>
                 program,
                 arguments: prefix.into_iter().chain(load.clone()).map(OsString::from).collect(),
             };
-            let ours = step(Side::Ours, "ours", own_program.to_owned(), cli::run_one_prefix());
+            let ours = step(Side::Ours, "ours", programs.of(plan, row).to_owned(), cli::run_one_prefix());
             let peer = peers
                 .of(row)
                 .map(|peer| step(Side::Peer, peer.name, peer.program.clone(), peer.prefix.clone()));
@@ -208,7 +208,7 @@ mod tests {
             program: "/peer".into(),
             prefix: Vec::new(),
         }]);
-        let order: Vec<String> = steps(&plan, &peers, "/ours".as_ref())
+        let order: Vec<String> = steps(&plan, &peers, &Programs::for_test("/ours", None))
             .iter()
             .map(|step| {
                 let arguments: Vec<_> = step.arguments.iter().map(|text| text.to_string_lossy()).collect();

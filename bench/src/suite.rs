@@ -11,6 +11,9 @@ pub(crate) struct Suite {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
     pub(crate) rows: &'static [Row],
+    /// The rows that are run by the program [without counters](crate::programs): those of which the counters would be a part
+    /// worth mentioning.
+    pub(crate) on_jemalloc: &'static [&'static str],
 }
 
 /// One load, who runs it, and what has to come out.

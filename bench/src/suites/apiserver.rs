@@ -114,6 +114,7 @@ pub(crate) static SUITE: Suite = Suite {
             target: Target::Absolute { bound: 3.0, unit: "x" },
         },
     ],
+    on_jemalloc: &["create", "update", "create-large", "update-large"],
 };
 
 /// Two workers, as a small container has.

@@ -49,6 +49,7 @@ pub(crate) static SUITE: Suite = Suite {
             target: Target::TimesLess(5.0),
         },
     ],
+    on_jemalloc: &[],
 };
 
 /// What kube-rs does under the same names.
@@ -56,6 +57,7 @@ pub(crate) static PEER: Suite = Suite {
     name: SUITE.name,
     about: "kube-rs's side of the controller suite",
     rows: &[Row::of_peer(NO_OP, kube_rs::no_op), Row::of_peer(NO_OP_MANY, kube_rs::no_op)],
+    on_jemalloc: &[],
 };
 
 /// Two workers, and the same on both sides.

@@ -85,6 +85,7 @@ pub(crate) static SUITE: Suite = Suite {
             target: Target::Absolute { bound: 2.0, unit: "MB" },
         },
     ],
+    on_jemalloc: &[],
 };
 
 /// What kube-rs does under the same names.
@@ -98,4 +99,5 @@ pub(crate) static PEER: Suite = Suite {
         Row::of_peer("watch-instructions", |load| count::peer(WATCH, load)),
         Row::of_peer(NARROW, kube_rs::list),
     ],
+    on_jemalloc: &[],
 };

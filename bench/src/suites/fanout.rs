@@ -54,6 +54,7 @@ pub(crate) static SUITE: Suite = Suite {
             target: Target::Absolute { bound: 2.0, unit: "x" },
         },
     ],
+    on_jemalloc: &[],
 };
 
 /// What channels do under the same names.
@@ -65,4 +66,5 @@ pub(crate) static PEER: Suite = Suite {
         Row::of_peer(ONE_BY_ONE, |load| channels::fan_out(load, 1)),
         Row::of_peer(STALLED, channels::stalled),
     ],
+    on_jemalloc: &[],
 };

@@ -122,4 +122,5 @@ pub(crate) static SUITE: Suite = Suite {
             target: Target::Absolute { bound: 2.0, unit: "ms" },
         },
     ],
+    on_jemalloc: &[],
 };

@@ -144,6 +144,7 @@ pub(crate) static SUITE: Suite = Suite {
             target: Target::ShareOfPeer(0.6),
         },
     ],
+    on_jemalloc: &[],
 };
 
 /// What kube-rs does under the same names.
@@ -160,4 +161,5 @@ pub(crate) static PEER: Suite = Suite {
         figure: Figure::CpuPerOperation,
         target: Target::ShareOfPeer(1.0),
     }],
+    on_jemalloc: &[],
 };

@@ -82,6 +82,7 @@ pub(crate) static SUITE: Suite = Suite {
             target: Target::ShareOfPeer(0.1),
         },
     ],
+    on_jemalloc: &[],
 };
 
 /// What kube-rs does under the same names.
@@ -95,6 +96,7 @@ pub(crate) static PEER: Suite = Suite {
         Row::of_peer(STREAM_PEAK, |load| kube_rs::sync(load, Mode::Stream)),
         Row::of_peer(RELIST, kube_rs::relist),
     ],
+    on_jemalloc: &[],
 };
 
 /// How the first list is asked for.

@@ -1,0 +1,125 @@
+//! The two programs that rows of ours run in. They are the same but for their allocator.
+//!
+//! Most rows run in the harness's own program, whose allocator counts: how much lives, how often something is taken. Its
+//! counters are shared by all threads, and where two threads take and give back hundreds of small blocks for every
+//! operation they are what is measured: a fifth of the time. Rows of that kind, whose figure is time, are run by a program
+//! that has jemalloc and no counters, as a server that has much to do would.
+
+use std::env;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::cli::Plan;
+use crate::error::BenchError;
+use crate::suite::Row;
+
+const JEMALLOC: &str = "watchkeeper-bench-jemalloc";
+
+/// Where the programs are.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    own: PathBuf,
+    /// There when a row needs it.
+    jemalloc: Option<PathBuf>,
+}
+
+impl Programs {
+    /// Builds what the rows of a plan need, as this program was built.
+    ///
+    /// In a debug build, whose figures say nothing, every row runs in this program.
+    pub(crate) fn prepare(plan: &Plan, say: &mut dyn FnMut(&str)) -> Result<Self, BenchError> {
+        let own = env::current_exe()
+            .map_err(|cause| BenchError::Start { program: "the harness".to_owned(), cause })?;
+        let needed = plan.rows.iter().any(|row| plan.suite.on_jemalloc.contains(&row.name));
+        if cfg!(debug_assertions) || !needed {
+            return Ok(Self { own, jemalloc: None });
+        }
+        say("building the program whose allocator is jemalloc");
+        let jemalloc = build(&own)?;
+        if jemalloc.is_none() {
+            say(
+                "cargo is not on PATH; rows that run on jemalloc run on an allocator that counts, and take longer",
+            );
+        }
+        Ok(Self { own, jemalloc })
+    }
+
+    /// The program that runs a row of ours.
+    pub(crate) fn of(&self, plan: &Plan, row: &Row) -> &Path {
+        let other = self.jemalloc.as_deref().filter(|_| plan.suite.on_jemalloc.contains(&row.name));
+        other.unwrap_or(&self.own)
+    }
+}
+
+/// Builds the other program beside this one. None where there is no cargo.
+fn build(own: &Path) -> Result<Option<PathBuf>, BenchError> {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
+    let mut command = Command::new(cargo);
+    command
+        .args([
+            "build",
+            "--quiet",
+            "--locked",
+            "--release",
+            "--package",
+            "watchkeeper-bench",
+            "--bin",
+            JEMALLOC,
+        ])
+        .current_dir(env!("CARGO_MANIFEST_DIR"));
+    if let Some(target) = own.parent().and_then(Path::parent) {
+        command.arg("--target-dir").arg(target);
+    }
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(cause) => return Err(BenchError::Start { program: "cargo".to_owned(), cause }),
+    };
+    if output.status.success() {
+        return Ok(Some(own.with_file_name(JEMALLOC)));
+    }
+    Err(BenchError::Build {
+        program: JEMALLOC,
+        status: output.status.to_string(),
+        output: String::from_utf8_lossy(&output.stderr).into_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli;
+    use crate::suites;
+
+    impl Programs {
+        pub(crate) fn for_test(own: &str, jemalloc: Option<&str>) -> Self {
+            Self { own: own.into(), jemalloc: jemalloc.map(Into::into) }
+        }
+    }
+
+    #[test]
+    fn rows_that_say_so_run_in_the_other_program_where_there_is_one() {
+        let cli::Request::Suites { plans, .. } = cli::parse_from(["watchkeeper-bench", "apiserver"]).unwrap()
+        else {
+            panic!("a suite was asked for");
+        };
+        let row = |name| *plans[0].rows.iter().find(|row| row.name == name).unwrap();
+        let both = Programs::for_test("/own", Some("/other"));
+        assert_eq!(both.of(&plans[0], row("create")), Path::new("/other"));
+        assert_eq!(both.of(&plans[0], row("memory")), Path::new("/own"), "its figure is what is counted");
+        assert_eq!(Programs::for_test("/own", None).of(&plans[0], row("create")), Path::new("/own"));
+    }
+
+    #[test]
+    fn rows_said_to_run_there_exist_and_do_not_need_the_counters() {
+        for suite in suites::ALL {
+            for name in suite.on_jemalloc {
+                let row = suite.rows.iter().find(|row| row.name == *name);
+                let row = row.unwrap_or_else(|| panic!("{} has no row {name}", suite.name));
+                assert!(!matches!(row.figure, crate::suite::Figure::LiveBytesPerOperation), "{name}");
+            }
+        }
+    }
+}
