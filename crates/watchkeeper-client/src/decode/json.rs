@@ -8,6 +8,7 @@ use serde_json::{Deserializer, error::Category};
 use super::{
     Decode, DecodeError,
     cut::{managed_fields, without},
+    frugal::Frugal,
     walk::Walk,
 };
 use crate::limits::Limits;
@@ -30,6 +31,8 @@ thread_local! {
 ///
 /// `metadata.managedFields` is left out before the parse unless [`Json::keep_managed_fields`] says otherwise.
 /// Writing such an object back is safe: the server keeps managedFields when an update does not mention them.
+///
+/// A list of one element, as most in Kubernetes objects are, takes the room of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Json {
     keep_managed_fields: bool,
@@ -128,7 +131,7 @@ fn parse_to<T: DeserializeOwned>(bytes: &[u8], depth: Depth) -> Result<T, Decode
     if let Depth::Checked = depth {
         deserializer.disable_recursion_limit();
     }
-    let value = T::deserialize(&mut deserializer);
+    let value = T::deserialize(Frugal(&mut deserializer));
     let whole = value.and_then(|value| deserializer.end().map(|()| value));
     whole.map_err(|error| refused(&error, bytes))
 }

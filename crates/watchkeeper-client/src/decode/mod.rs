@@ -12,11 +12,15 @@
 //! An object's [`Identity`] is read before the object is decoded. It costs a hundredth of it, and it is what makes two
 //! things possible: an object a cache already has need not be decoded at all, and an object that cannot be decoded
 //! can still be named.
+//!
+//! What is decoded may be kept for long, so it takes the memory it needs: `managedFields` is left out, and a list of
+//! one element has the room of one.
 
 mod cut;
 mod error;
 mod event;
 mod frames;
+mod frugal;
 mod gunzip;
 mod json;
 mod list;
