@@ -1,10 +1,10 @@
 //! Watchkeeper beside its peers, measured: one command a suite, one verdict a row.
 //!
 //! The harness starts every run in a fresh process, ours and the peer's in turn, and judges the medians. Start
-//! reading at [`suite`] (what a row is), then [`runner`] (how rows are run), [`verdict`] (how they are judged) and
-//! [`suites`] (the rows there are).
+//! reading at `suite` (what a row is), then `runner` (how rows are run), `verdict` (how they are judged) and
+//! `suites` (the rows there are).
 //!
-//! Two programs are made of it, which differ in their allocator: see [`programs`].
+//! Two programs are made of it, which differ in their allocator: see `programs`.
 
 mod cli;
 mod clock;

@@ -56,6 +56,13 @@
 //! client-go, the Python client, kube-rs and this project's own informers in its tests. `FIDELITY.md` beside this crate has the result, every
 //! known difference with its reason, and what is stored and has no effect because the component that would act on it
 //! is not here: no pod is scheduled or run.
+//!
+//! # How fast it is
+//!
+//! On two cores some ten thousand small pods are created or updated in a second, with ten watchers told of each, in a program
+//! whose allocator is jemalloc, and about two thirds of that on glibc's: most of a write is reading, checking and writing JSON in
+//! hundreds of small blocks. Where that matters, `#[global_allocator]` is the first thing to try. The `apiserver` suite of the
+//! project's benchmarks measures it.
 
 mod apply;
 mod auth;
