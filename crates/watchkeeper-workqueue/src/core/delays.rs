@@ -1,10 +1,13 @@
 //! Keys that wait for a time.
 
-use super::slots::{SlotId, Slots};
+use super::{
+    places::{CHILDREN, Places},
+    slots::{NO_SLOT, SlotId, Slots},
+};
 
-/// One waiting key. Sixteen bytes, so four children of a heap node lie in one cache line.
+/// One waiting key. Sixteen bytes, so the four children of a heap node fill a cache line.
 #[derive(Debug, Clone, Copy)]
-struct Delay {
+pub(super) struct Delay {
     at: u64,
     /// Order of arrival, to keep equal times in order. Wraps: it only ever decides between equal times.
     arrival: u32,
@@ -12,6 +15,9 @@ struct Delay {
 }
 
 impl Delay {
+    /// Where none is.
+    pub(super) const NONE: Self = Self { at: u64::MAX, arrival: 0, slot: NO_SLOT };
+
     fn is_before(&self, other: &Self) -> bool {
         self.at < other.at
             || (self.at == other.at && (self.arrival.wrapping_sub(other.arrival).cast_signed()) < 0)
@@ -24,11 +30,9 @@ impl Delay {
 /// out exactly: there are no stale entries to skip, count or clean up, however often a key is rescheduled.
 #[derive(Debug, Default)]
 pub(super) struct Delays {
-    heap: Vec<Delay>,
+    heap: Places,
     arrivals: u32,
 }
-
-const CHILDREN: usize = 4;
 
 impl Delays {
     #[inline]
@@ -61,8 +65,9 @@ impl Delays {
 
     pub(super) fn remove<K>(&mut self, slots: &mut Slots<K>, slot: SlotId) {
         let place = slots[slot].link as usize;
-        self.heap.swap_remove(place);
+        let Some(last) = self.heap.pop() else { return };
         if place < self.heap.len() {
+            self.heap[place] = last;
             self.settle(slots, place);
         }
     }
@@ -76,11 +81,12 @@ impl Delays {
 
     /// Empties the heap; in no particular order.
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = SlotId> + use<> {
-        std::mem::take(&mut self.heap).into_iter().map(|delay| delay.slot)
+        let heap = std::mem::take(&mut self.heap);
+        (0..heap.len()).map(move |place| heap[place].slot)
     }
 
     pub(super) fn shrink(&mut self) {
-        self.heap.shrink_to_fit();
+        self.heap.shrink();
     }
 
     fn next_arrival(&mut self) -> u32 {
@@ -110,18 +116,13 @@ impl Delays {
     fn sift_down<K>(&mut self, slots: &mut Slots<K>, mut place: usize) {
         let moving = self.heap[place];
         loop {
-            let first_child = place * CHILDREN + 1;
-            let children = first_child..(first_child + CHILDREN).min(self.heap.len());
-            let Some(earliest) =
-                children.reduce(|a, b| if self.heap[b].is_before(&self.heap[a]) { b } else { a })
-            else {
+            let children = self.heap.children(place).iter().zip(place * CHILDREN + 1..);
+            let earliest = children.reduce(|a, b| if b.0.is_before(a.0) { b } else { a });
+            let Some((&earliest, its_place)) = earliest.filter(|(child, _)| child.is_before(&moving)) else {
                 break;
             };
-            if !self.heap[earliest].is_before(&moving) {
-                break;
-            }
-            self.put(slots, place, self.heap[earliest]);
-            place = earliest;
+            self.put(slots, place, earliest);
+            place = its_place;
         }
         self.put(slots, place, moving);
     }

@@ -18,6 +18,7 @@
 
 mod calls;
 mod delays;
+mod places;
 mod ready;
 mod slots;
 mod table;
