@@ -10,3 +10,4 @@ mod readme;
 mod serve;
 mod support;
 mod table;
+mod terminal;

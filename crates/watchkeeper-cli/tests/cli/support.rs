@@ -21,7 +21,7 @@ pub(crate) struct Ended {
     pub(crate) err: String,
 }
 
-fn command(arguments: &[&str]) -> Command {
+pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_watchkeeper"));
     // Nothing of the machine the tests run on: no cluster, no colours.
     command

@@ -7,7 +7,10 @@ use watchkeeper::{
 };
 use watchkeeper_cli::sample::{self, Foo, FooSpec};
 
-use crate::support::{Listening, PATIENCE, Running};
+use crate::{
+    support::{Listening, PATIENCE, Running},
+    terminal::OnTerminal,
+};
 
 async fn cluster() -> Listening {
     let cluster = Listening::start().await;
@@ -135,5 +138,41 @@ async fn a_watch_prints_what_is_there_and_then_each_change() {
     pods.delete("web-2", &DeleteParams::default().grace_period(0)).await.unwrap();
     let line = watching.line().await;
     assert!(line.starts_with("DELETED") && line.contains("web-2"), "{line}");
+    assert_eq!(watching.interrupt().await, Some(0));
+}
+
+#[tokio::test]
+async fn on_a_terminal_a_watch_draws_its_table_over_itself() {
+    let cluster = cluster().await;
+    let kubeconfig = cluster.kubeconfig();
+    let mut watching = OnTerminal::start(&["watch", "pods", "-n", "shop", "--kubeconfig", &kubeconfig]);
+    // The names in the first column, between the header and the line about the whole.
+    let names = |lines: &[String]| -> Vec<String> {
+        let rows = lines.iter().skip(1).take(lines.len().saturating_sub(2));
+        rows.map(|row| row.split_whitespace().next().unwrap_or_default().to_owned()).collect()
+    };
+    let lines = watching.until(|lines| names(lines) == ["web-0", "web-1"]).await;
+    assert!(lines[0].starts_with("NAME"), "{lines:#?}");
+    assert!(lines[3].contains("2 objects") && lines[3].contains("Ctrl-C ends"), "{lines:#?}");
+
+    let pods = cluster.client.clientset().core_v1().pods("shop");
+    let running = Patch::Merge(json!({"status": {"phase": "Running"}}));
+    pods.patch_status("web-1", &PatchParams::default(), &running).await.unwrap();
+    let lines = watching.until(|lines| lines.iter().any(|line| line.contains("Running"))).await;
+    assert_eq!((lines.len(), names(&lines)), (4, vec!["web-0".to_owned(), "web-1".to_owned()]), "{lines:#?}");
+
+    // What goes leaves nothing behind.
+    pods.delete("web-0", &DeleteParams::default().grace_period(0)).await.unwrap();
+    let lines = watching.until(|lines| names(lines) == ["web-1"]).await;
+    assert_eq!(lines.len(), 3, "{lines:#?}");
+
+    // More than fits is counted, because what scrolls out could not be drawn over.
+    for number in 2..10 {
+        add_pod(&cluster, "shop", &format!("web-{number}"), None, "web").await;
+    }
+    let is_full = |lines: &[String]| lines.last().is_some_and(|line| line.contains("9 objects"));
+    let lines = watching.until(is_full).await;
+    assert_eq!(lines.len(), 7, "{lines:#?}");
+    assert!(lines[6].ends_with("4 more rows"), "{lines:#?}");
     assert_eq!(watching.interrupt().await, Some(0));
 }
