@@ -69,6 +69,13 @@ fn build(own: &Path) -> Result<Option<PathBuf>, BenchError> {
             JEMALLOC,
         ])
         .current_dir(env!("CARGO_MANIFEST_DIR"));
+    // What `cargo run` says of this package to this program is not for others: build scripts that look at it would run anew,
+    // and everything above them would be built anew, every time.
+    for (name, _) in env::vars_os() {
+        if is_of_a_package(&name.to_string_lossy()) {
+            command.env_remove(name);
+        }
+    }
     if let Some(target) = own.parent().and_then(Path::parent) {
         command.arg("--target-dir").arg(target);
     }
@@ -85,6 +92,13 @@ fn build(own: &Path) -> Result<Option<PathBuf>, BenchError> {
         status: output.status.to_string(),
         output: String::from_utf8_lossy(&output.stderr).into_owned(),
     })
+}
+
+/// Whether this is one of the variables by which cargo tells a program about its package.
+fn is_of_a_package(name: &str) -> bool {
+    ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE", "OUT_DIR"]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
 }
 
 #[cfg(test)]
@@ -110,6 +124,16 @@ mod tests {
         assert_eq!(both.of(&plans[0], row("create")), Path::new("/other"));
         assert_eq!(both.of(&plans[0], row("memory")), Path::new("/own"), "its figure is what is counted");
         assert_eq!(Programs::for_test("/own", None).of(&plans[0], row("create")), Path::new("/own"));
+    }
+
+    #[test]
+    fn what_cargo_says_of_this_package_is_kept_from_the_build_and_its_own_settings_are_not() {
+        for name in ["CARGO_PKG_NAME", "CARGO_PKG_VERSION_MAJOR", "CARGO_MANIFEST_DIR", "CARGO_BIN_NAME"] {
+            assert!(is_of_a_package(name), "{name}");
+        }
+        for name in ["CARGO", "CARGO_HOME", "CARGO_TARGET_DIR", "CARGO_INCREMENTAL", "PATH"] {
+            assert!(!is_of_a_package(name), "{name}");
+        }
     }
 
     #[test]
