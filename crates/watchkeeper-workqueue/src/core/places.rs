@@ -20,8 +20,7 @@ impl Family {
 const CHUNK: usize = 64;
 
 /// The places of a heap, the root first, as in a vector; but their number grows and shrinks without anything being moved.
-/// A vector of a million delays that has to grow holds the queue's lock for some ten milliseconds, in which no key is
-/// handed out.
+/// A vector that has to grow copies all of them while the queue is locked, and no key is handed out meanwhile.
 ///
 /// The root is the last member of the first family, so that the children of every place are a family: that of the place's
 /// number and one.
