@@ -4,11 +4,17 @@ use std::{
     any::{Any, TypeId, type_name},
     collections::BTreeMap,
     fmt,
-    sync::{Arc, OnceLock},
+    pin::Pin,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{self, Wake, Waker},
     time::Duration,
 };
 
 use kube_client::{Client, client::Body};
+use tokio::task::coop::unconstrained;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_informer::{CacheReader, Lister, Object, ObjectKey};
 use watchkeeper_workqueue::{Clock, TokioClock};
@@ -24,15 +30,22 @@ pub struct Context {
 }
 
 struct Inner {
-    shared: Arc<Shared>,
+    worker: Arc<ForWorker>,
     /// None when there is no controller.
     key: Option<ObjectKey>,
     id: u64,
     freshness: Freshness,
-    signals: Arc<Signals>,
     /// Made when it is asked for: most reconciles find nothing to write.
     client: OnceLock<Client>,
     cancellation: OnceLock<CancellationToken>,
+}
+
+/// What the reconciles of one worker have in common.
+///
+/// Each worker has its own, so that what counts who holds it is not passed back and forth between the workers' processors.
+pub(crate) struct ForWorker {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) signals: Arc<Signals>,
 }
 
 /// What all reconciles of a controller have in common.
@@ -52,6 +65,39 @@ pub(crate) struct Signals {
     pub(crate) stop: CancellationToken,
     /// What is being done is dropped.
     pub(crate) abort: CancellationToken,
+    stop_sign: Arc<Sign>,
+}
+
+/// Goes up in the moment a token is cancelled. To look at a token takes a lock, which is much for every key of every worker.
+#[derive(Debug, Default)]
+struct Sign(AtomicBool);
+
+impl Wake for Sign {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+impl Signals {
+    pub(crate) fn new(stop: CancellationToken) -> Self {
+        Self { stop, abort: CancellationToken::new(), stop_sign: Arc::default() }
+    }
+
+    /// Sees to it that [`is_stopping`](Self::is_stopping) knows, for as long as what is returned is held.
+    pub(crate) fn watch_stop(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        // A task that has done much is told to yield by waking it, which is not what this waker is for.
+        let mut cancelled = Box::pin(unconstrained(self.stop.cancelled()));
+        let waker = Waker::from(Arc::clone(&self.stop_sign));
+        if cancelled.as_mut().poll(&mut task::Context::from_waker(&waker)).is_ready() {
+            waker.wake();
+        }
+        cancelled
+    }
+
+    /// Whether nothing new is to be begun. Asks the token only when there is reason to.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stop_sign.0.load(Ordering::Acquire) && self.stop.is_cancelled()
+    }
 }
 
 /// Values of different types, one of each.
@@ -92,19 +138,12 @@ pub struct NotWatched {
 }
 
 impl Context {
-    pub(crate) fn new(
-        shared: &Arc<Shared>,
-        key: &ObjectKey,
-        id: u64,
-        freshness: Freshness,
-        signals: &Arc<Signals>,
-    ) -> Self {
+    pub(crate) fn new(worker: &Arc<ForWorker>, key: &ObjectKey, id: u64, freshness: Freshness) -> Self {
         let inner = Inner {
-            shared: Arc::clone(shared),
+            worker: Arc::clone(worker),
             key: Some(key.clone()),
             id,
             freshness,
-            signals: Arc::clone(signals),
             client: OnceLock::new(),
             cancellation: OnceLock::new(),
         };
@@ -121,13 +160,12 @@ impl Context {
             caches: Caches::default(),
             values: Values::new(),
         };
-        let signals = Arc::new(Signals { stop: CancellationToken::new(), abort: CancellationToken::new() });
+        let signals = Arc::new(Signals::new(CancellationToken::new()));
         let inner = Inner {
-            shared: Arc::new(shared),
+            worker: Arc::new(ForWorker { shared: Arc::new(shared), signals }),
             key: None,
             id: 0,
             freshness: Freshness::Fresh,
-            signals,
             client: OnceLock::new(),
             cancellation: OnceLock::new(),
         };
@@ -136,7 +174,7 @@ impl Context {
 
     /// The name of the controller.
     pub fn controller(&self) -> &str {
-        &self.inner.shared.controller
+        &self.shared().controller
     }
 
     /// The number of this reconcile, counted from 1 since the controller was made; the same as in its logs.
@@ -152,7 +190,7 @@ impl Context {
     ///
     /// Every request fails if the controller was given no client.
     pub fn client(&self) -> Client {
-        let Inner { shared, key, client, .. } = &*self.inner;
+        let (shared, Inner { key, client, .. }) = (self.shared(), &*self.inner);
         let tracked =
             client.get_or_init(|| match (&shared.client, shared.memory.as_ref().zip(key.as_ref())) {
                 (Some(client), Some((memory, key))) if memory.is_tracking() => {
@@ -168,7 +206,7 @@ impl Context {
     /// A client whose writes are not remembered: the next reconcile does not wait for them, and they are no evidence
     /// of a [hot loop](crate::HotLoop).
     pub fn untracked_client(&self) -> Client {
-        let shared = &self.inner.shared;
+        let shared = self.shared();
         shared.client.clone().unwrap_or_else(|| no_client(&shared.controller))
     }
 
@@ -190,13 +228,13 @@ impl Context {
 
     /// A value that was given to the controller: [`Controller::with`](crate::Controller::with).
     pub fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
-        let value = self.inner.shared.values.get(&TypeId::of::<T>())?;
+        let value = self.shared().values.get(&TypeId::of::<T>())?;
         Arc::clone(value).downcast().ok()
     }
 
     /// The clock of the controller: monotonic, and virtual in tests.
     pub fn clock(&self) -> &Arc<dyn Clock> {
-        &self.inner.shared.clock
+        &self.shared().clock
     }
 
     /// Whether the caches show what was last written for this key.
@@ -206,7 +244,7 @@ impl Context {
 
     /// Whether the controller has been asked to stop. The reconcile may go on to its end, but should not begin long work.
     pub fn is_stopping(&self) -> bool {
-        self.inner.signals.stop.is_cancelled()
+        self.inner.worker.signals.stop.is_cancelled()
     }
 
     /// Cancelled when this reconcile is dropped before its end, because it took too long or the time to stop is over; and
@@ -214,7 +252,7 @@ impl Context {
     ///
     /// For what the reconcile started and does not await: tasks, blocking calls. The reconcile itself is dropped.
     pub fn cancellation(&self) -> CancellationToken {
-        self.inner.cancellation.get_or_init(|| self.inner.signals.abort.child_token()).clone()
+        self.inner.cancellation.get_or_init(|| self.inner.worker.signals.abort.child_token()).clone()
     }
 
     /// The reconcile was dropped before its end.
@@ -222,8 +260,12 @@ impl Context {
         self.cancellation().cancel();
     }
 
+    fn shared(&self) -> &Shared {
+        &self.inner.worker.shared
+    }
+
     fn cache<W: Object>(&self) -> Result<&Cache<W>, NotWatched> {
-        let shared = &self.inner.shared;
+        let shared = self.shared();
         shared.caches.get().ok_or_else(|| NotWatched {
             controller: Arc::clone(&shared.controller),
             type_name: type_name::<W>(),
@@ -257,10 +299,46 @@ fn no_client(controller: &Arc<str>) -> Client {
 impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Context")
-            .field("controller", &self.inner.shared.controller)
+            .field("controller", &self.shared().controller)
             .field("key", &self.inner.key)
             .field("reconcile_id", &self.inner.id)
             .field("freshness", &self.inner.freshness)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_stop_is_known_in_the_moment_it_is_asked_for() {
+        let asked = CancellationToken::new();
+        let signals = Signals::new(asked.child_token());
+        let watched = signals.watch_stop();
+        assert!(!signals.is_stopping());
+        asked.cancel();
+        assert!(signals.is_stopping(), "nobody had to be polled for it");
+        drop(watched);
+
+        let signals = Signals::new(asked.child_token());
+        let _watched = signals.watch_stop();
+        assert!(signals.is_stopping(), "it was asked for before");
+    }
+
+    #[tokio::test]
+    async fn a_task_that_is_to_yield_does_not_stop_anybody() {
+        // Whatever else waits would wake it, to be polled again later.
+        while tokio::task::coop::has_budget_remaining() {
+            tokio::task::coop::consume_budget().now_or_never();
+        }
+        let asked = CancellationToken::new();
+        let signals = Signals::new(asked.child_token());
+        let _watched = signals.watch_stop();
+        assert!(!signals.stop_sign.0.load(Ordering::Relaxed));
+        asked.cancel();
+        assert!(signals.is_stopping());
     }
 }

@@ -46,6 +46,8 @@ pub(crate) trait FollowedCache: CacheView {
 /// Keys of which there is nothing to remember are not in it, so it costs nothing where nothing is written.
 pub(crate) struct Memory {
     keys: Mutex<Keys>,
+    /// Whether there is a note, so that workers need not lock where there is none. Written only with the lock.
+    has_notes: AtomicBool,
     caches: Vec<Arc<dyn FollowedCache>>,
     clock: Arc<dyn Clock>,
     options: MemoryOptions,
@@ -120,7 +122,14 @@ impl Memory {
         options: MemoryOptions,
     ) -> Self {
         let keys = Keys { notes: HashMap::default(), sweep_at: SWEEP_AT_LEAST };
-        Self { keys: Mutex::new(keys), caches, clock, options, is_writing: AtomicBool::new(false) }
+        Self {
+            keys: Mutex::new(keys),
+            has_notes: AtomicBool::new(false),
+            caches,
+            clock,
+            options,
+            is_writing: AtomicBool::new(false),
+        }
     }
 
     /// Whether writes are remembered at all.
@@ -189,6 +198,9 @@ impl Memory {
 
     /// A key was handed out. Whether it may be reconciled now.
     pub(crate) fn begin(&self, key: &ObjectKey, causes: &Causes) -> Begin {
+        if !self.has_notes() {
+            return Begin::Now(Freshness::Fresh);
+        }
         let mut keys = self.keys.lock();
         let Some(note) = keys.notes.get_mut(key) else { return Begin::Now(Freshness::Fresh) };
         let now = self.clock.now();
@@ -198,6 +210,9 @@ impl Memory {
     /// A reconcile ended. Returns how many conflicts there were in a row before it, and the evidence that the key keeps
     /// itself busy, if it does and that is news.
     pub(crate) fn end(&self, key: &ObjectKey, causes: &Causes, end: End) -> (u32, Option<Evidence>) {
+        if end == End::Other && !self.has_notes() {
+            return (0, None);
+        }
         let mut keys = self.keys.lock();
         if end == End::Other && !keys.notes.contains_key(key) {
             return (0, None);
@@ -207,6 +222,9 @@ impl Memory {
         let ended = note.end(now, causes, end, self.options);
         if note.is_empty() {
             let note = keys.notes.remove(key);
+            if keys.notes.is_empty() {
+                self.has_notes.store(false, Ordering::Relaxed);
+            }
             drop(keys);
             drop(note);
         }
@@ -223,7 +241,16 @@ impl Memory {
             });
             keys.sweep_at = (2 * keys.notes.len()).max(SWEEP_AT_LEAST);
         }
+        self.has_notes.store(true, Ordering::Relaxed);
         keys.notes.entry(key.clone()).or_default()
+    }
+
+    /// Whether there may be a note of a key that the caller was handed.
+    ///
+    /// Relaxed is enough: a note is made before its key is queued, or while it is being worked on, and the queue's lock comes
+    /// between that and who is handed the key next. From then on the flag is down only when that note was taken away.
+    fn has_notes(&self) -> bool {
+        self.has_notes.load(Ordering::Relaxed)
     }
 
     fn view(&self, cache: usize) -> Option<&dyn CacheView> {

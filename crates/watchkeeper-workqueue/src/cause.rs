@@ -40,8 +40,17 @@ impl fmt::Display for Cause {
 ///
 /// At most [`Causes::CAP`] different ones are kept; [`Causes::adds`] goes on counting, so that a key hit by ten
 /// thousand events costs no more than one hit by ten, and still says so.
+///
+/// A handle: clones share what they show, until one of them is given another cause.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Causes {
+    /// Shared, because whoever works on a key keeps them for a retry and shows them to others. A clone of each cause would
+    /// count in texts that all keys have in common, and every thread would wait for every other there.
+    merged: Option<Arc<Merged>>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Merged {
     /// Apart from the others, because most keys have one: it then needs no room of its own.
     first: Option<Cause>,
     others: Vec<Cause>,
@@ -52,33 +61,43 @@ impl Causes {
     /// How many different causes are kept.
     pub const CAP: usize = 8;
 
-    /// No causes.
-    pub(crate) const NONE: &'static Self = &Self { first: None, others: Vec::new(), adds: 0 };
-
     /// The different causes, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &Cause> {
-        self.first.iter().chain(&self.others)
+        self.merged.iter().flat_map(|merged| merged.iter())
     }
 
     /// How many adds with a cause were merged, those whose cause was not kept included.
     pub fn adds(&self) -> u32 {
-        self.adds
+        self.merged.as_ref().map_or(0, |merged| merged.adds)
     }
 
     /// True when nobody gave a cause.
     pub fn is_empty(&self) -> bool {
-        self.adds == 0
+        self.merged.is_none()
     }
 
     pub(crate) fn push(&mut self, cause: Cause) {
-        self.adds = self.adds.saturating_add(1);
-        self.keep(cause);
+        let merged = Arc::make_mut(self.merged.get_or_insert_default());
+        merged.adds = merged.adds.saturating_add(1);
+        merged.keep(cause);
     }
 
     /// Takes in the causes that arrived after these.
     pub(crate) fn append(&mut self, later: Self) {
-        self.adds = self.adds.saturating_add(later.adds);
-        later.first.into_iter().chain(later.others).for_each(|cause| self.keep(cause));
+        let Some(later) = later.merged else { return };
+        let Some(merged) = &mut self.merged else {
+            self.merged = Some(later);
+            return;
+        };
+        let (merged, later) = (Arc::make_mut(merged), Arc::unwrap_or_clone(later));
+        merged.adds = merged.adds.saturating_add(later.adds);
+        later.first.into_iter().chain(later.others).for_each(|cause| merged.keep(cause));
+    }
+}
+
+impl Merged {
+    fn iter(&self) -> impl Iterator<Item = &Cause> {
+        self.first.iter().chain(&self.others)
     }
 
     fn keep(&mut self, cause: Cause) {
@@ -90,7 +109,7 @@ impl Causes {
             *earlier = cause;
         } else if self.first.is_none() {
             self.first = Some(cause);
-        } else if self.iter().count() < Self::CAP && self.iter().all(|kept| *kept != cause) {
+        } else if self.iter().count() < Causes::CAP && self.iter().all(|kept| *kept != cause) {
             self.others.push(cause);
         }
     }
@@ -102,7 +121,7 @@ impl fmt::Display for Causes {
             let separator = if position == 0 { "" } else { ", " };
             write!(f, "{separator}{cause}")?;
         }
-        match self.adds as usize {
+        match self.adds() as usize {
             adds if adds > self.iter().count() => write!(f, " ({adds} adds)"),
             _ => Ok(()),
         }

@@ -1,14 +1,15 @@
 //! Where adds wait while the queue is busy.
 
-use std::{array, mem};
+use std::{array, collections::VecDeque, mem};
 
 use crate::{
-    core::{Add, Pending, Wish, kept_hash},
+    Cause,
+    core::{Add, Pending, Wish},
     sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering},
 };
 
-/// Simple adds (of normal priority, nobody says why) that found the queue locked or its line long, in order of arrival,
-/// until somebody who has the lock takes them in.
+/// Adds of normal priority that found the queue locked or its line long, in order of arrival, until somebody who has the
+/// lock takes them in.
 ///
 /// A producer and a worker that take turns at one lock pass each other every cache line the queue is made of, for
 /// every key. Through the inbox they pass a few, for many keys at a time: the producer only posts, and a worker that
@@ -79,6 +80,8 @@ impl Failed {
 #[derive(Debug)]
 pub(crate) struct Mail<K> {
     posted: Vec<Posted<K>>,
+    /// Why those that have one were added, in the same order.
+    causes: VecDeque<Cause>,
     /// Whether one of them is a failure.
     has_failed: bool,
     /// Whether one of them asks for more than to be handed out now.
@@ -91,7 +94,10 @@ pub(crate) struct Mail<K> {
 pub(crate) struct Posted<K> {
     /// There until the queue takes it; it never does when it knows the key.
     pub(crate) key: Option<K>,
-    pub(crate) hash: u64,
+    /// As much of it as the queue keeps.
+    pub(crate) hash: u32,
+    /// Whether a cause was posted with it. Beside the adds and not in them: most have none, and they are copied.
+    has_cause: bool,
     pub(crate) wish: Wish,
 }
 
@@ -99,6 +105,7 @@ pub(crate) struct Posted<K> {
 #[derive(Debug)]
 pub(crate) struct Arrived<K> {
     posted: Vec<Posted<K>>,
+    causes: VecDeque<Cause>,
     /// Whether one of them asks for more than to be handed out now. If not, nobody needs to look.
     pub(crate) has_timed: bool,
     /// So many of them were taken in. All, between steps, unless a key's `Eq` panicked.
@@ -107,7 +114,7 @@ pub(crate) struct Arrived<K> {
 
 impl<K> Arrived<K> {
     pub(crate) const fn new() -> Self {
-        Self { posted: Vec::new(), has_timed: false, taken_in: 0 }
+        Self { posted: Vec::new(), causes: VecDeque::new(), has_timed: false, taken_in: 0 }
     }
 
     /// Those that are still to be taken in.
@@ -115,13 +122,14 @@ impl<K> Arrived<K> {
         &self.posted[self.taken_in..]
     }
 
-    /// The next to be taken in.
+    /// The next to be taken in, and its cause.
     #[inline]
-    pub(crate) fn next(&mut self) -> Option<&mut Posted<K>> {
+    pub(crate) fn next(&mut self) -> Option<(&mut Posted<K>, Option<Cause>)> {
         let next = self.posted.get_mut(self.taken_in)?;
         // Counted first: a key that panics is given up, not tried for ever.
         self.taken_in += 1;
-        Some(next)
+        let cause = if next.has_cause { self.causes.pop_front() } else { None };
+        Some((next, cause))
     }
 
     /// After the last: the keys that were not wanted, to be dropped where no lock is held.
@@ -159,17 +167,17 @@ impl<K> Room<'_, K> {
     /// Leaves an add for whoever has the queue's lock next. True when there are enough to be taken in now: each time there
     /// are that many more, for a producer that asked every time would have the lock before any worker.
     #[inline]
-    pub(crate) fn post(mut self, add: Posted<K>) -> bool {
-        if matches!(add.wish, Wish::Retry(_)) {
-            self.failed.note(kept_hash(add.hash));
+    pub(crate) fn post(mut self, key: Option<K>, hash: u32, wish: Wish, cause: Option<Cause>) -> bool {
+        if matches!(wish, Wish::Retry(_)) {
+            self.failed.note(hash);
             self.mail.has_failed = true;
         }
-        if add.wish != Add::PLAIN.wish {
+        if wish != Add::PLAIN.wish {
             self.mail.has_timed = true;
         }
-        let enough = Bounds::of(add.wish).enough;
-        self.mail.posted.push(add);
-        self.mail.posted.len().is_multiple_of(enough)
+        self.mail.posted.push(Posted { key, hash, has_cause: cause.is_some(), wish });
+        self.mail.causes.extend(cause);
+        self.mail.posted.len().is_multiple_of(Bounds::of(wish).enough)
     }
 }
 
@@ -210,7 +218,13 @@ impl<K> Inbox<K> {
             at_the_door: AtomicU64::new(0),
         };
         let failed = Failed(array::from_fn(|_| AtomicU64::new(0)));
-        let mail = Mail { posted: Vec::new(), has_failed: false, has_timed: false, is_closed: false };
+        let mail = Mail {
+            posted: Vec::new(),
+            causes: VecDeque::new(),
+            has_failed: false,
+            has_timed: false,
+            is_closed: false,
+        };
         Self { signs: OwnLine(signs), failed: OwnLine(failed), mail: OwnLine(Mutex::new(mail)) }
     }
 
@@ -277,6 +291,7 @@ impl<K> Inbox<K> {
         debug_assert!(arrived.posted.is_empty(), "what was taken before has been taken in");
         let mut mail = self.mail.0.lock();
         mem::swap(&mut mail.posted, &mut arrived.posted);
+        mem::swap(&mut mail.causes, &mut arrived.causes);
         arrived.has_timed = mem::take(&mut mail.has_timed);
         if mem::take(&mut mail.has_failed) {
             self.failed.0.clear();

@@ -1,6 +1,6 @@
 //! A key that has been handed out.
 
-use std::{fmt, time::Duration};
+use std::{fmt, mem, time::Duration};
 
 use crate::{
     Admission, Causes, Key, Priority, WorkQueue, Worker,
@@ -67,7 +67,8 @@ impl<'q, K: Key> Item<'q, K> {
     pub fn into_owned(mut self) -> Item<'static, K> {
         let queue = self.queue.take().map(|queue| Handle::Owned(queue.get().clone()));
         let Popped { key, causes, token, standing } = &mut self.popped;
-        let popped = Popped { key: key.clone(), causes: causes.take(), token: *token, standing: *standing };
+        let popped =
+            Popped { key: key.clone(), causes: mem::take(causes), token: *token, standing: *standing };
         Item { queue, popped }
     }
 
@@ -78,7 +79,7 @@ impl<'q, K: Key> Item<'q, K> {
 
     /// Why it was added: every cause that was merged into this hand-out.
     pub fn causes(&self) -> &Causes {
-        self.popped.causes.as_deref().unwrap_or(Causes::NONE)
+        &self.popped.causes
     }
 
     /// How urgent it was.
@@ -164,7 +165,8 @@ impl<'q, K: Key> Item<'q, K> {
         let Some(handle) = self.queue.take() else { return Admission::Refused };
         let (queue, token) = (handle.get(), self.popped.token);
         let (verdict, now) = verdict(queue, token);
-        queue.finish(token, verdict, self.popped.causes.take(), now).admission.unwrap_or(Admission::Refused)
+        let causes = mem::take(&mut self.popped.causes);
+        queue.finish(token, verdict, causes, now).admission.unwrap_or(Admission::Refused)
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    Item, Key, WorkQueue,
+    Causes, Item, Key, WorkQueue,
     core::{Token, Verdict},
     get::Wait,
 };
@@ -81,7 +81,7 @@ impl<K: Key> Worker<K> {
     /// Finishes the key that was taken last, for a worker that does not ask for the next at once.
     pub fn finish(&mut self) {
         if let Some(last) = self.last.take() {
-            self.queue.finish(last.token, last.verdict(), None, None);
+            self.queue.finish(last.token, last.verdict(), Causes::default(), None);
         }
     }
 

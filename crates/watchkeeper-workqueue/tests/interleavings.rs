@@ -17,7 +17,9 @@ use shuttle::{
     sync::Mutex,
     thread,
 };
-use watchkeeper_workqueue::{Admission, Drained, ManualClock, WorkQueue, limiter::ItemFastSlow};
+use watchkeeper_workqueue::{
+    AddOptions, Admission, Cause, Drained, ManualClock, WorkQueue, limiter::ItemFastSlow,
+};
 
 const SCHEDULES: usize = 10_000;
 const STEP: Duration = Duration::from_millis(10);
@@ -358,6 +360,47 @@ fn adds_keep_the_order_of_their_producer_however_full_the_inbox_is() {
             let own: Vec<usize> =
                 keys.iter().copied().filter(|key| (first..first + 4).contains(key)).collect();
             assert_eq!(own, [first, first + 1, first + 2, first + 3], "of {keys:?}");
+        }
+    });
+}
+
+#[test]
+fn every_cause_comes_with_its_own_key_however_it_comes_in() {
+    explore(|| {
+        let queue = queue(&ManualClock::new());
+        let onlooker = onlooker(&queue);
+        // Each says why of every other key; key 9 is added by both.
+        let producers = [0, 10].map(|first| {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                for key in [first, first + 1, 9, first + 2] {
+                    let admission = if key % 2 == 0 || key == 9 {
+                        let why = Cause::Other(format!("{first} for {key}").into());
+                        queue.add_with(key, AddOptions::new().cause(why))
+                    } else {
+                        queue.add(key)
+                    };
+                    assert_ne!(admission, Admission::Refused);
+                }
+            })
+        });
+        let mut seen: Vec<(usize, String)> = Vec::new();
+        let mut look = |queue: &WorkQueue<usize>| {
+            while let Some(item) = queue.try_get() {
+                seen.push((*item.key(), item.causes().to_string()));
+            }
+        };
+        look(&queue);
+        producers.into_iter().for_each(|producer| producer.join().unwrap());
+        onlooker.join().unwrap();
+        look(&queue);
+        let both: Vec<&str> =
+            seen.iter().filter(|(key, _)| *key == 9).flat_map(|(_, why)| why.split(", ")).collect();
+        assert!(both.len() == 2 && both.contains(&"0 for 9") && both.contains(&"10 for 9"), "{both:?}");
+        for key in [0, 1, 2, 10, 11, 12] {
+            let why = if key % 2 == 0 { format!("{} for {key}", key / 10 * 10) } else { String::new() };
+            let own: Vec<_> = seen.iter().filter(|(seen, _)| *seen == key).map(|(_, why)| why).collect();
+            assert_eq!(own, [&why], "of {key}");
         }
     });
 }

@@ -29,7 +29,7 @@ use super::{
 use crate::{
     Reconciler,
     access::Access,
-    context::{self, Caches, Signals},
+    context::{self, Caches, ForWorker, Signals},
     memory::Memory,
     metrics::OneController,
     runnable::{RunError, Runnable},
@@ -220,18 +220,21 @@ impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
 
     async fn work(&self, stop: CancellationToken) -> Result<(), Ended> {
         let shared = &self.shared;
-        let signals = Arc::new(Signals { stop: stop.child_token(), abort: CancellationToken::new() });
+        let signals = Arc::new(Signals::new(stop.child_token()));
+        let _watched = signals.watch_stop();
         // Whoever drops this future ends the workers too.
         let _ending = (signals.stop.clone().drop_guard(), signals.abort.clone().drop_guard());
         let (alive, mut all_ended) = mpsc::channel::<()>(1);
         let spawn: Arc<dyn Spawn> =
             shared.options.spawn.clone().unwrap_or_else(|| Arc::new(Handle::current()));
         for _ in 0..shared.options.workers {
-            let (shared, signals, alive) = (Arc::clone(shared), Arc::clone(&signals), alive.clone());
+            let (shared, alive) = (Arc::clone(shared), alive.clone());
+            let own = ForWorker { shared: Arc::clone(&shared.context), signals: Arc::clone(&signals) };
             spawn.spawn(Box::pin(async move {
-                worker::work(&shared, &signals).await;
+                let own = Arc::new(own);
+                worker::work(&shared, &own).await;
                 // Not before everything of it is gone.
-                drop((shared, signals, alive));
+                drop((shared, own, alive));
             }));
         }
         drop(alive);

@@ -19,25 +19,25 @@ use super::{
 };
 use crate::{
     Action, Context, ErrorClass, Freshness, HotLoop, ReconcileError, Reconciler, Request,
-    context::Signals,
+    context::{ForWorker, Signals},
     hot_loop::Evidence,
     memory::{Begin, End},
     outcome::{Outcome, Verdict, decide},
 };
 
 /// Works until it is asked to stop.
-pub(super) async fn work<K: Object, R: Reconciler<K>>(shared: &Shared<K, R>, signals: &Arc<Signals>) {
+pub(super) async fn work<K: Object, R: Reconciler<K>>(shared: &Shared<K, R>, own: &Arc<ForWorker>) {
     let mut worker = shared.queue.worker();
     // Waiting for the end takes a lock, so that is done only where there is nothing else to do.
-    while !signals.stop.is_cancelled() {
+    while !own.signals.is_stopping() {
         let item = tokio::select! {
             biased;
             item = worker.next() => item,
-            () = signals.stop.cancelled() => return,
+            () = own.signals.stop.cancelled() => return,
         };
         let Some(item) = item else { return };
         // What is caught here is not the reconcile's, which is caught closer by: a hook's, or of something dropped.
-        if let Err(panic) = AssertUnwindSafe(process(shared, signals, item)).catch_unwind().await {
+        if let Err(panic) = AssertUnwindSafe(process(shared, own, item)).catch_unwind().await {
             error!(
                 controller = &*shared.options.name,
                 panic = panic_message(&*panic),
@@ -59,7 +59,7 @@ enum Said {
 
 async fn process<K: Object, R: Reconciler<K>>(
     shared: &Shared<K, R>,
-    signals: &Arc<Signals>,
+    own: &Arc<ForWorker>,
     item: Item<'_, ObjectKey>,
 ) {
     let freshness = match shared.memory.begin(item.key(), item.causes()) {
@@ -95,8 +95,8 @@ async fn process<K: Object, R: Reconciler<K>>(
         metrics.waited(freshness);
         metrics.at_work()
     });
-    let context = Context::new(&shared.context, item.key(), id, freshness, signals);
-    let said = reconcile(shared, signals, &item, context).instrument(span.clone()).await;
+    let context = Context::new(own, item.key(), id, freshness);
+    let said = reconcile(shared, &own.signals, &item, context).instrument(span.clone()).await;
     let _in_span = span.enter();
     conclude(shared, item, &said, began);
 }
@@ -164,6 +164,10 @@ fn conclude<K: Object, R: Reconciler<K>>(
     let verdict = decide(outcome, item.failures(), conflicts, shared.options.retry_limit);
     said.tell(verdict);
     let tries = item.failures().saturating_add(1);
+    if verdict == Verdict::Forget && evidence.is_none() {
+        item.forget();
+        return;
+    }
     let key = item.key().clone();
     match verdict {
         Verdict::Forget => item.forget(),

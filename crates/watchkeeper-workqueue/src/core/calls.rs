@@ -109,7 +109,7 @@ pub(crate) enum Verdict {
 #[derive(Debug)]
 pub(crate) struct Popped<K> {
     pub(crate) key: K,
-    pub(crate) causes: Option<Box<Causes>>,
+    pub(crate) causes: Causes,
     pub(crate) token: Token,
     pub(crate) standing: Standing,
 }
@@ -136,16 +136,10 @@ impl Add {
     pub(crate) const PLAIN: Self =
         Self { wish: Wish::Pending(Pending::Now), priority: Priority::NORMAL, cause: None };
 
-    /// One that says nothing but when.
+    /// Whether it can wait in the inbox: there is one order there, and one priority.
     #[inline]
-    pub(crate) fn simple(wish: Wish) -> Self {
-        Self { wish, ..Self::PLAIN }
-    }
-
-    /// Whether its wish is all it says.
-    #[inline]
-    pub(crate) fn is_simple(&self) -> bool {
-        self.priority == Self::PLAIN.priority && self.cause.is_none()
+    pub(crate) fn can_be_posted(&self) -> bool {
+        self.priority == Self::PLAIN.priority
     }
 
     pub(super) fn is_failure(&self) -> bool {

@@ -67,7 +67,7 @@ pub(crate) struct Core<K> {
     ready: Ready,
     delays: Delays,
     reruns: HashMap<SlotId, Rerun, RandomState>,
-    causes: Vec<Option<Box<Causes>>>,
+    causes: Vec<Causes>,
     times: Option<Times>,
     /// Nanoseconds to wait after so many failures; the last for all that follow. Empty when the limiter has to be asked.
     schedule: Box<[u64]>,
@@ -139,12 +139,12 @@ impl<K: Eq + Clone> Core<K> {
     }
 
     /// Gets ready for adds of keys with these hashes.
-    pub(crate) fn fetch(&self, hashes: impl Iterator<Item = u64>) {
+    pub(crate) fn fetch(&self, hashes: impl Iterator<Item = u32>) {
         self.slots.fetch(hashes);
     }
 
     /// Adds a key. Takes it from its owner when it is new to the queue.
-    pub(crate) fn add(&mut self, hash: u64, offered: &mut impl Offered<K>, add: Add, now: u64) -> Admission {
+    pub(crate) fn add(&mut self, hash: u32, offered: &mut impl Offered<K>, add: Add, now: u64) -> Admission {
         if self.is_shut_down {
             return Admission::Refused;
         }
@@ -166,7 +166,7 @@ impl<K: Eq + Clone> Core<K> {
 
     /// [`add`](Self::add) of a [plain add](Add::PLAIN) to a queue that [is plain](Self::is_plain).
     #[inline(always)]
-    pub(crate) fn add_plain(&mut self, hash: u64, offered: &mut impl Offered<K>) -> Admission {
+    pub(crate) fn add_plain(&mut self, hash: u32, offered: &mut impl Offered<K>) -> Admission {
         debug_assert!(self.is_plain(), "what else there is to see to is not seen to here");
         if self.is_shut_down {
             return Admission::Refused;
@@ -285,7 +285,7 @@ impl<K: Eq + Clone> Core<K> {
         &mut self,
         token: Token,
         verdict: Verdict,
-        causes: Option<Box<Causes>>,
+        causes: Causes,
         now: u64,
     ) -> Option<Finished<K>> {
         let id = token.slot();
@@ -309,16 +309,14 @@ impl<K: Eq + Clone> Core<K> {
                 let failures = self.slots[id].failures.saturating_add(1);
                 self.slots[id].failures = failures;
                 if !self.is_shut_down {
-                    let mut all = causes.unwrap_or_default();
+                    let mut all = causes;
                     all.push(Cause::Retry(u32::from(failures)));
                     self.prepend(id, all);
                 }
                 Some(pending)
             }
             Verdict::PutBack(at) => {
-                if !self.is_shut_down
-                    && let Some(causes) = causes
-                {
+                if !self.is_shut_down && !causes.is_empty() {
                     self.prepend(id, causes);
                 }
                 Some(Pending::Scheduled(at))
@@ -357,14 +355,14 @@ impl<K: Eq + Clone> Core<K> {
     }
 
     /// Drops a waiting add. A key that is in line or being processed is not touched.
-    pub(crate) fn cancel(&mut self, hash: u64, key: &K) -> Option<K> {
+    pub(crate) fn cancel(&mut self, hash: u32, key: &K) -> Option<K> {
         let id = self.find_waiting(hash, key)?;
         self.delays.remove(&mut self.slots, id);
         self.release(id)
     }
 
     /// Moves a waiting add to a later time. False when there is none; an earlier time changes nothing.
-    pub(crate) fn postpone(&mut self, hash: u64, key: &K, at: u64) -> bool {
+    pub(crate) fn postpone(&mut self, hash: u32, key: &K, at: u64) -> bool {
         let Some(id) = self.find_waiting(hash, key) else {
             return false;
         };
@@ -375,14 +373,14 @@ impl<K: Eq + Clone> Core<K> {
     }
 
     /// Forgets the failures of a key.
-    pub(crate) fn forget(&mut self, hash: u64, key: &K) {
+    pub(crate) fn forget(&mut self, hash: u32, key: &K) {
         if let Some(id) = self.slots.find(hash, key) {
             self.slots[id].failures = 0;
         }
     }
 
     /// Failures of a key since its last success.
-    pub(crate) fn failures(&self, hash: u64, key: &K) -> u32 {
+    pub(crate) fn failures(&self, hash: u32, key: &K) -> u32 {
         self.slots.find(hash, key).map_or(0, |id| u32::from(self.slots[id].failures))
     }
 
@@ -492,7 +490,7 @@ impl<K: Eq + Clone> Core<K> {
         }
     }
 
-    fn find_waiting(&self, hash: u64, key: &K) -> Option<SlotId> {
+    fn find_waiting(&self, hash: u32, key: &K) -> Option<SlotId> {
         let id = self.slots.find(hash, key)?;
         matches!(self.slots[id].state, State::Scheduled | State::BackingOff).then_some(id)
     }
@@ -557,28 +555,26 @@ impl<K: Eq + Clone> Core<K> {
             self.slots[id].failures = self.slots[id].failures.saturating_add(1);
         }
         if let Some(cause) = cause {
-            self.causes_of(id).get_or_insert_default().push(cause);
+            self.causes_of(id).push(cause);
         }
     }
 
     /// Puts the causes a key was handed out with before those it was given since.
-    fn prepend(&mut self, id: SlotId, mut causes: Box<Causes>) {
-        if let Some(added_meanwhile) = self.take_causes(id) {
-            causes.append(*added_meanwhile);
-        }
-        *self.causes_of(id) = Some(causes);
+    fn prepend(&mut self, id: SlotId, mut causes: Causes) {
+        causes.append(self.take_causes(id));
+        *self.causes_of(id) = causes;
     }
 
-    fn causes_of(&mut self, id: SlotId) -> &mut Option<Box<Causes>> {
+    fn causes_of(&mut self, id: SlotId) -> &mut Causes {
         let index = id as usize;
         if self.causes.len() <= index {
-            self.causes.resize_with(index + 1, || None);
+            self.causes.resize_with(index + 1, Causes::default);
         }
         &mut self.causes[index]
     }
 
     #[inline(always)]
-    fn take_causes(&mut self, id: SlotId) -> Option<Box<Causes>> {
-        self.causes.get_mut(id as usize)?.take()
+    fn take_causes(&mut self, id: SlotId) -> Causes {
+        self.causes.get_mut(id as usize).map(mem::take).unwrap_or_default()
     }
 }

@@ -105,21 +105,21 @@ impl<K: Eq> Slots<K> {
     }
 
     #[inline(always)]
-    pub(crate) fn find(&self, hash: u64, key: &K) -> Option<SlotId> {
-        self.table.find(kept_hash(hash), |id| self.key(id) == Some(key))
+    pub(crate) fn find(&self, hash: u32, key: &K) -> Option<SlotId> {
+        self.table.find(hash, |id| self.key(id) == Some(key))
     }
 
     /// Gives `key`, which must not be present, a slot; the caller puts it where it belongs, in line or elsewhere. `None`
     /// when four billion keys are alive.
     #[inline(always)]
-    pub(crate) fn insert(&mut self, hash: u64, key: K, priority: Priority) -> Option<SlotId> {
+    pub(crate) fn insert(&mut self, hash: u32, key: K, priority: Priority) -> Option<SlotId> {
         if self.table.is_full(self.live + self.leaving.len()) {
             self.make_room_in_table();
         }
         if self.first_free == NO_SLOT {
             self.add_chunk()?;
         }
-        let (id, hash) = (self.first_free, kept_hash(hash));
+        let id = self.first_free;
         let (chunk, place) = place(id);
         let slot = &mut self.chunks[chunk][place];
         self.first_free = slot.link;
@@ -148,9 +148,9 @@ impl<K: Eq> Slots<K> {
     }
 
     /// Gets ready to look for these hashes soon.
-    pub(crate) fn fetch(&self, hashes: impl Iterator<Item = u64>) {
+    pub(crate) fn fetch(&self, hashes: impl Iterator<Item = u32>) {
         if self.table.is_large() {
-            self.table.fetch(hashes.map(kept_hash));
+            self.table.fetch(hashes);
         }
     }
 
@@ -273,8 +273,9 @@ mod tests {
     fn memory_of_a_burst_is_given_back_once_the_queue_has_been_small_and_empty() {
         let mut slots = Slots::new();
         let fill = |slots: &mut Slots<u64>, count: u64| {
-            let ids: Vec<SlotId> =
-                (0..count).map(|key| slots.insert(key << 32, key, Priority::NORMAL).expect("room")).collect();
+            let ids: Vec<SlotId> = (0..count)
+                .map(|key| slots.insert(kept_hash(key << 32), key, Priority::NORMAL).expect("room"))
+                .collect();
             for id in ids {
                 assert!(slots.remove(id).is_some());
             }
@@ -288,7 +289,7 @@ mod tests {
 
     #[test]
     fn keys_that_leave_a_large_table_are_gone_at_once_and_their_slots_serve_others() {
-        let hash = |key: u64| key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let hash = |key: u64| kept_hash(key.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let mut slots = Slots::new();
         let mut ids: Vec<SlotId> =
             (0..50_000).map(|key| slots.insert(hash(key), key, Priority::NORMAL).unwrap()).collect();
@@ -318,7 +319,7 @@ mod tests {
             calls in prop::collection::vec((any::<bool>(), 0..300_u64), 1..2000),
             hashes in 1..40_u64,
         ) {
-            let hash = |key: u64| (key % hashes).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            let hash = |key: u64| kept_hash((key % hashes).wrapping_mul(0x9E37_79B9_7F4A_7C15));
             let (mut slots, mut expected) = (Slots::new(), BTreeMap::new());
             for (adds, key) in calls {
                 prop_assert_eq!(slots.find(hash(key), &key), expected.get(&key).copied());

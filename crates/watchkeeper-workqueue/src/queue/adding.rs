@@ -6,7 +6,7 @@ use super::{BackoffSource, Inner, Key, WorkQueue, nanos};
 use crate::{
     AddOptions, Admission, Cause, Priority,
     core::{Add, Backoff, Offered, Pending, Wish},
-    inbox::{Entry, Posted},
+    inbox::Entry,
     options::When,
     sync::MutexGuard,
 };
@@ -91,7 +91,7 @@ impl<K: Key> WorkQueue<K> {
         let Some(hash) = offered.key().map(|key| self.hash(key)) else {
             return Admission::Refused;
         };
-        if !add.is_simple() {
+        if !add.can_be_posted() {
             return self.operate(now, |core, now| core.add(hash, &mut offered, add, now));
         }
         if self.shared.inbox.may_be_passed()
@@ -99,13 +99,13 @@ impl<K: Key> WorkQueue<K> {
         {
             return self.add_locked(inner, hash, &mut offered, add, now);
         }
-        self.insert_busy(hash, offered, add.wish, now)
+        self.insert_busy(hash, offered, add, now)
     }
 
     fn add_locked<'q>(
         &'q self,
         inner: MutexGuard<'q, Inner<K>>,
-        hash: u64,
+        hash: u32,
         offered: &mut impl Offered<K>,
         add: Add,
         now: Option<u64>,
@@ -137,23 +137,18 @@ impl<K: Key> WorkQueue<K> {
             }
             return admission;
         }
-        self.insert_busy(hash, offered, Add::PLAIN.wish, None)
+        self.insert_busy(hash, offered, Add::PLAIN, None)
     }
 
-    /// [`insert`](Self::insert) of a simple add to a queue that is busy, or whose line is long.
+    /// [`insert`](Self::insert) of an add that can be posted to a queue that is busy, or whose line is long.
     #[inline(never)]
-    fn insert_busy(
-        &self,
-        hash: u64,
-        mut offered: impl Offered<K>,
-        wish: Wish,
-        now: Option<u64>,
-    ) -> Admission {
+    fn insert_busy(&self, hash: u32, mut offered: impl Offered<K>, add: Add, now: Option<u64>) -> Admission {
         // Metrics are told how long a key was in line, from its add on: those queues wait for the lock.
-        let entry = if self.shared.metrics.is_none() { self.shared.inbox.enter(wish) } else { Entry::Queue };
+        let entry =
+            if self.shared.metrics.is_none() { self.shared.inbox.enter(add.wish) } else { Entry::Queue };
         match entry {
             Entry::Room(room) => {
-                let are_enough = room.post(Posted { key: offered.take(), hash, wish });
+                let are_enough = room.post(offered.take(), hash, add.wish, add.cause);
                 if self.shared.inbox.has_waiters() {
                     self.operate(None, |_, _| ());
                 } else if are_enough
@@ -164,9 +159,7 @@ impl<K: Key> WorkQueue<K> {
                 }
                 Admission::Posted
             }
-            Entry::Queue => {
-                self.add_locked(self.shared.state.0.lock(), hash, &mut offered, Add::simple(wish), now)
-            }
+            Entry::Queue => self.add_locked(self.shared.state.0.lock(), hash, &mut offered, add, now),
             Entry::Closed => Admission::Refused,
         }
     }

@@ -16,7 +16,7 @@ use foldhash::fast::RandomState;
 use crate::{
     Admission, Drained, Metrics, Running, RunningWork, WorkQueueBuilder,
     clock::{Clock, Sleep},
-    core::{Add, Core, Durations},
+    core::{Add, Core, Durations, kept_hash},
     inbox::{Arrived, Inbox, OwnLine, Posted},
     limiter::RateLimiter,
     sync::{Mutex, MutexGuard, unlock_fairly},
@@ -275,11 +275,11 @@ impl<K: Key> WorkQueue<K> {
         };
         let now = now.unwrap_or_else(|| if needs_time() { self.now() } else { 0 });
         let many = arrived.rest().len() >= MANY;
-        while let Some(Posted { key, hash, wish }) = arrived.next() {
-            if *wish == Add::PLAIN.wish && core.is_plain() {
+        while let Some((Posted { key, hash, wish, .. }, cause)) = arrived.next() {
+            if *wish == Add::PLAIN.wish && cause.is_none() && core.is_plain() {
                 core.add_plain(*hash, key);
             } else {
-                core.add(*hash, key, Add::simple(*wish), now);
+                core.add(*hash, key, Add { wish: *wish, cause, ..Add::PLAIN }, now);
             }
         }
         TakenIn { now, many, merged: arrived.finish() }
@@ -320,8 +320,8 @@ impl<K: Key> WorkQueue<K> {
     }
 
     #[inline]
-    fn hash(&self, key: &K) -> u64 {
-        self.shared.hasher.hash_one(key)
+    fn hash(&self, key: &K) -> u32 {
+        kept_hash(self.shared.hasher.hash_one(key))
     }
 
     fn now(&self) -> u64 {

@@ -42,7 +42,7 @@ impl<K: Key> WorkQueue<K> {
 
     /// Finishes a key whose guard was taken off. False, and nothing happens, when that was done before.
     pub fn done(&self, token: ItemToken) -> bool {
-        self.finish(token.token, Verdict::Done, None, None).was_current
+        self.finish(token.token, Verdict::Done, Causes::default(), None).was_current
     }
 
     /// Takes a key if one is in line before which nothing that was posted could come. Under the same lock, in the common
@@ -55,7 +55,7 @@ impl<K: Key> WorkQueue<K> {
             let (token, verdict) = (last.token, last.verdict());
             released = inner.core.leave(token, verdict, |hash| self.shared.inbox.may_hold_failure(hash));
             if released.is_none() {
-                self.finish_closely(inner, token, verdict, None, None);
+                self.finish_closely(inner, token, verdict, Causes::default(), None);
                 inner = self.lock_for_worker();
             }
         }
@@ -143,13 +143,7 @@ impl<K: Key> WorkQueue<K> {
     }
 
     #[inline]
-    pub(crate) fn finish(
-        &self,
-        token: Token,
-        verdict: Verdict,
-        causes: Option<Box<Causes>>,
-        now: Option<u64>,
-    ) -> Ended {
+    pub(crate) fn finish(&self, token: Token, verdict: Verdict, causes: Causes, now: Option<u64>) -> Ended {
         let mut inner = self.lock_for_worker();
         if let Some(released) =
             inner.core.leave(token, verdict, |hash| self.shared.inbox.may_hold_failure(hash))
@@ -168,7 +162,7 @@ impl<K: Key> WorkQueue<K> {
         inner: MutexGuard<'q, Inner<K>>,
         token: Token,
         verdict: Verdict,
-        causes: Option<Box<Causes>>,
+        causes: Causes,
         now: Option<u64>,
     ) -> Ended {
         let finished = self.operate_locked(inner, now, |core, now| core.finish(token, verdict, causes, now));
