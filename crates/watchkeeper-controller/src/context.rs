@@ -29,6 +29,7 @@ pub struct Context {
     inner: Arc<Inner>,
 }
 
+#[derive(Clone)]
 struct Inner {
     worker: Arc<ForWorker>,
     /// None when there is no controller.
@@ -38,6 +39,23 @@ struct Inner {
     /// Made when it is asked for: most reconciles find nothing to write.
     client: OnceLock<Client>,
     cancellation: OnceLock<CancellationToken>,
+}
+
+/// Where the context of a reconcile goes. A worker's next one takes that of its last, so that not every key needs its own.
+pub(crate) struct Room(Arc<Inner>);
+
+impl Room {
+    pub(crate) fn new(worker: Arc<ForWorker>) -> Self {
+        let inner = Inner {
+            worker,
+            key: None,
+            id: 0,
+            freshness: Freshness::Fresh,
+            client: OnceLock::new(),
+            cancellation: OnceLock::new(),
+        };
+        Self(Arc::new(inner))
+    }
 }
 
 /// What the reconciles of one worker have in common.
@@ -138,16 +156,20 @@ pub struct NotWatched {
 }
 
 impl Context {
-    pub(crate) fn new(worker: &Arc<ForWorker>, key: &ObjectKey, id: u64, freshness: Freshness) -> Self {
-        let inner = Inner {
-            worker: Arc::clone(worker),
-            key: Some(key.clone()),
-            id,
-            freshness,
-            client: OnceLock::new(),
-            cancellation: OnceLock::new(),
-        };
-        Self { inner: Arc::new(inner) }
+    /// The context of one reconcile.
+    pub(crate) fn new(room: Room, key: &ObjectKey, id: u64, freshness: Freshness) -> Self {
+        let Room(mut inner) = room;
+        // Nobody else has it, so it is not cloned.
+        let begun = Arc::make_mut(&mut inner);
+        (begun.key, begun.id, begun.freshness) = (Some(key.clone()), id, freshness);
+        Self { inner }
+    }
+
+    /// Ends the reconcile. Its room is free, unless something that outlives it kept a clone.
+    pub(crate) fn end(mut self) -> Option<Room> {
+        let ended = Arc::get_mut(&mut self.inner)?;
+        (ended.key, ended.client, ended.cancellation) = (None, OnceLock::new(), OnceLock::new());
+        Some(Room(self.inner))
     }
 
     /// A context without a controller, for tests of a reconciler: it has no caches, and never stops.
@@ -161,15 +183,8 @@ impl Context {
             values: Values::new(),
         };
         let signals = Arc::new(Signals::new(CancellationToken::new()));
-        let inner = Inner {
-            worker: Arc::new(ForWorker { shared: Arc::new(shared), signals }),
-            key: None,
-            id: 0,
-            freshness: Freshness::Fresh,
-            client: OnceLock::new(),
-            cancellation: OnceLock::new(),
-        };
-        Self { inner: Arc::new(inner) }
+        let Room(inner) = Room::new(Arc::new(ForWorker { shared: Arc::new(shared), signals }));
+        Self { inner }
     }
 
     /// The name of the controller.

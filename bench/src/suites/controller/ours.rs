@@ -7,13 +7,28 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_client::list_watch::{ScriptedSource, WatchScript};
 use watchkeeper_controller::runnable::Runnable as _;
-use watchkeeper_controller::{Action, Cause, Context, Controller, ReconcileError, Request, Triggers};
+use watchkeeper_controller::{
+    Action, Cause, Context, Controller, ReconcileError, Reconciler, Request, Triggers,
+};
 use watchkeeper_informer::ObjectKey;
 use watchkeeper_informer::factory::FactoryBuilder;
 
 use super::{Count, WORKERS, objects, runtime};
 use crate::measure::{Measurement, Meter};
 use crate::suite::{Load, RunFailure};
+
+struct NoOp {
+    count: Arc<Count>,
+}
+
+impl Reconciler<ConfigMap> for NoOp {
+    async fn reconcile(&self, request: Request<ConfigMap>, _: Context) -> Result<Action, ReconcileError> {
+        if request.object.is_some() {
+            self.count.add();
+        }
+        Ok(Action::done())
+    }
+}
 
 pub(super) fn no_op(load: Load) -> Result<Measurement, RunFailure> {
     let source = ScriptedSource::new();
@@ -22,25 +37,13 @@ pub(super) fn no_op(load: Load) -> Result<Measurement, RunFailure> {
     let asked: Vec<ObjectKey> =
         objects(load.operations).map(|object| ObjectKey::of(&object)).collect::<Result<_, _>>()?;
     let count = Count::new();
-    let reconcile = {
-        let count = Arc::clone(&count);
-        move |request: Request<ConfigMap>, _: Context| {
-            let count = Arc::clone(&count);
-            async move {
-                if request.object.is_some() {
-                    count.add();
-                }
-                Ok::<_, ReconcileError>(Action::done())
-            }
-        }
-    };
     runtime()?.block_on(async {
         let factory = FactoryBuilder::without_client().source::<ConfigMap>(source).build();
         let triggers = Triggers::new();
         let controller = Controller::<ConfigMap>::on(&factory)
             .workers(usize::from(WORKERS))
             .channel(&triggers)
-            .reconcile_with(reconcile);
+            .reconcile_with(NoOp { count: Arc::clone(&count) });
         let (stop, cause) = (CancellationToken::new(), Cause::Other("asked".into()));
         // The first list is reconciled before the clock runs.
         count.want(load.operations);

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     Action, Context, ErrorClass, Freshness, HotLoop, ReconcileError, Reconciler, Request,
-    context::{ForWorker, Signals},
+    context::{ForWorker, Room, Signals},
     hot_loop::Evidence,
     memory::{Begin, End},
     outcome::{Outcome, Verdict, decide},
@@ -27,7 +27,7 @@ use crate::{
 
 /// Works until it is asked to stop.
 pub(super) async fn work<K: Object, R: Reconciler<K>>(shared: &Shared<K, R>, own: &Arc<ForWorker>) {
-    let mut worker = shared.queue.worker();
+    let (mut worker, mut room) = (shared.queue.worker(), None);
     // Waiting for the end takes a lock, so that is done only where there is nothing else to do.
     while !own.signals.is_stopping() {
         let item = tokio::select! {
@@ -37,7 +37,7 @@ pub(super) async fn work<K: Object, R: Reconciler<K>>(shared: &Shared<K, R>, own
         };
         let Some(item) = item else { return };
         // What is caught here is not the reconcile's, which is caught closer by: a hook's, or of something dropped.
-        if let Err(panic) = AssertUnwindSafe(process(shared, own, item)).catch_unwind().await {
+        if let Err(panic) = AssertUnwindSafe(process(shared, own, &mut room, item)).catch_unwind().await {
             error!(
                 controller = &*shared.options.name,
                 panic = panic_message(&*panic),
@@ -60,6 +60,7 @@ enum Said {
 async fn process<K: Object, R: Reconciler<K>>(
     shared: &Shared<K, R>,
     own: &Arc<ForWorker>,
+    room: &mut Option<Room>,
     item: Item<'_, ObjectKey>,
 ) {
     let freshness = match shared.memory.begin(item.key(), item.causes()) {
@@ -95,8 +96,10 @@ async fn process<K: Object, R: Reconciler<K>>(
         metrics.waited(freshness);
         metrics.at_work()
     });
-    let context = Context::new(own, item.key(), id, freshness);
-    let said = reconcile(shared, &own.signals, &item, context).instrument(span.clone()).await;
+    let room_now = room.take().unwrap_or_else(|| Room::new(Arc::clone(own)));
+    let context = Context::new(room_now, item.key(), id, freshness);
+    let said = reconcile(shared, &own.signals, &item, &context).instrument(span.clone()).await;
+    *room = context.end();
     let _in_span = span.enter();
     conclude(shared, item, &said, began);
 }
@@ -106,7 +109,7 @@ async fn reconcile<K: Object, R: Reconciler<K>>(
     shared: &Shared<K, R>,
     signals: &Signals,
     item: &Item<'_, ObjectKey>,
-    context: Context,
+    context: &Context,
 ) -> Said {
     let request = Request {
         key: item.key().clone(),
