@@ -54,9 +54,11 @@ impl Triggers {
             }
             Arc::clone(&state.queues)
         };
-        for (_, queue) in &*queues {
+        let Some(((_, last), others)) = queues.split_last() else { return };
+        for (_, queue) in others {
             add(queue, key.clone(), priority, cause.clone());
         }
+        add(last, key, priority, cause);
     }
 
     /// Sends to this queue for as long as the connection is held.

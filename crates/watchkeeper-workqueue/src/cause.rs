@@ -1,6 +1,6 @@
 //! Why a key is in the queue.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, mem, slice, sync::Arc};
 
 /// Why a key was added.
 ///
@@ -41,19 +41,23 @@ impl fmt::Display for Cause {
 /// At most [`Causes::CAP`] different ones are kept; [`Causes::adds`] goes on counting, so that a key hit by ten
 /// thousand events costs no more than one hit by ten, and still says so.
 ///
-/// A handle: clones share what they show, until one of them is given another cause.
+/// Cheap to clone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Causes {
-    /// Shared, because whoever works on a key keeps them for a retry and shows them to others. A clone of each cause would
-    /// count in texts that all keys have in common, and every thread would wait for every other there.
-    merged: Option<Arc<Merged>>,
+pub struct Causes(Kept);
+
+/// Most keys have one cause, which then needs no room of its own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+enum Kept {
+    #[default]
+    None,
+    One(Cause),
+    /// Of more than one add.
+    Merged(Arc<Merged>),
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Merged {
-    /// Apart from the others, because most keys have one: it then needs no room of its own.
-    first: Option<Cause>,
-    others: Vec<Cause>,
+    causes: Vec<Cause>,
     adds: u32,
 }
 
@@ -63,54 +67,71 @@ impl Causes {
 
     /// The different causes, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &Cause> {
-        self.merged.iter().flat_map(|merged| merged.iter())
+        match &self.0 {
+            Kept::None => &[],
+            Kept::One(cause) => slice::from_ref(cause),
+            Kept::Merged(merged) => &merged.causes,
+        }
+        .iter()
     }
 
     /// How many adds with a cause were merged, those whose cause was not kept included.
     pub fn adds(&self) -> u32 {
-        self.merged.as_ref().map_or(0, |merged| merged.adds)
+        match &self.0 {
+            Kept::None => 0,
+            Kept::One(_) => 1,
+            Kept::Merged(merged) => merged.adds,
+        }
     }
 
     /// True when nobody gave a cause.
     pub fn is_empty(&self) -> bool {
-        self.merged.is_none()
+        matches!(self.0, Kept::None)
     }
 
     pub(crate) fn push(&mut self, cause: Cause) {
-        let merged = Arc::make_mut(self.merged.get_or_insert_default());
-        merged.adds = merged.adds.saturating_add(1);
-        merged.keep(cause);
+        match &mut self.0 {
+            Kept::None => self.0 = Kept::One(cause),
+            _ => self.merge(1, [cause]),
+        }
     }
 
     /// Takes in the causes that arrived after these.
     pub(crate) fn append(&mut self, later: Self) {
-        let Some(later) = later.merged else { return };
-        let Some(merged) = &mut self.merged else {
-            self.merged = Some(later);
-            return;
+        match later.0 {
+            _ if self.is_empty() => *self = later,
+            Kept::None => {}
+            Kept::One(cause) => self.merge(1, [cause]),
+            Kept::Merged(later) => {
+                let Merged { causes, adds } = Arc::unwrap_or_clone(later);
+                self.merge(adds, causes);
+            }
+        }
+    }
+
+    /// Takes in the causes of so many later adds.
+    fn merge(&mut self, adds: u32, causes: impl IntoIterator<Item = Cause>) {
+        let mut merged = match mem::take(&mut self.0) {
+            Kept::None => Arc::new(Merged { causes: Vec::new(), adds: 0 }),
+            Kept::One(first) => Arc::new(Merged { causes: vec![first], adds: 1 }),
+            Kept::Merged(merged) => merged,
         };
-        let (merged, later) = (Arc::make_mut(merged), Arc::unwrap_or_clone(later));
-        merged.adds = merged.adds.saturating_add(later.adds);
-        later.first.into_iter().chain(later.others).for_each(|cause| merged.keep(cause));
+        let all = Arc::make_mut(&mut merged);
+        all.adds = all.adds.saturating_add(adds);
+        causes.into_iter().for_each(|cause| all.keep(cause));
+        self.0 = Kept::Merged(merged);
     }
 }
 
 impl Merged {
-    fn iter(&self) -> impl Iterator<Item = &Cause> {
-        self.first.iter().chain(&self.others)
-    }
-
     fn keep(&mut self, cause: Cause) {
-        let mut kept = self.first.iter_mut().chain(&mut self.others);
         // The third retry says all that the first two said.
         if let Cause::Retry(_) = cause
-            && let Some(earlier) = kept.find(|kept| matches!(kept, Cause::Retry(_)))
+            && let Some(earlier) = self.causes.iter_mut().find(|kept| matches!(kept, Cause::Retry(_)))
         {
             *earlier = cause;
-        } else if self.first.is_none() {
-            self.first = Some(cause);
-        } else if self.iter().count() < Causes::CAP && self.iter().all(|kept| *kept != cause) {
-            self.others.push(cause);
+        } else if self.causes.len() < Causes::CAP && !self.causes.contains(&cause) {
+            self.causes.push(cause);
         }
     }
 }

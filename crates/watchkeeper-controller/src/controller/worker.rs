@@ -9,7 +9,7 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use tracing::{Instrument as _, debug, error, info_span, warn};
+use tracing::{Instrument as _, Level, Span, debug, enabled, error, info_span, warn};
 use watchkeeper_informer::{Object, ObjectKey};
 use watchkeeper_workqueue::{AddOptions, Cause, Item};
 
@@ -78,16 +78,7 @@ async fn process<K: Object, R: Reconciler<K>>(
         }
     };
     let id = shared.reconciles.fetch_add(1, Ordering::Relaxed) + 1;
-    let span = info_span!(
-        "reconcile",
-        controller = &*shared.options.name,
-        controller_kind = shared.kind.as_str(),
-        namespace = item.key().namespace(),
-        name = item.key().name(),
-        reconcile_id = id,
-        causes = %item.causes(),
-        failures = item.failures(),
-    );
+    let span = span_of(shared, &item, id);
     if let Freshness::TimedOut(waited) = freshness {
         span.in_scope(|| warn!(?waited, "what was written has not been seen in time; begins all the same"));
     }
@@ -102,6 +93,24 @@ async fn process<K: Object, R: Reconciler<K>>(
     *room = context.end();
     let _in_span = span.enter();
     conclude(shared, item, &said, began);
+}
+
+/// What everything that is logged about a reconcile has in common. Not put together where nobody listens: by the crate `log`,
+/// which the macro asks as well, that would be done for every key.
+fn span_of<K: Object, R>(shared: &Shared<K, R>, item: &Item<'_, ObjectKey>, id: u64) -> Span {
+    if !enabled!(Level::INFO) {
+        return Span::none();
+    }
+    info_span!(
+        "reconcile",
+        controller = &*shared.options.name,
+        controller_kind = shared.kind.as_str(),
+        namespace = item.key().namespace(),
+        name = item.key().name(),
+        reconcile_id = id,
+        causes = %item.causes(),
+        failures = item.failures(),
+    )
 }
 
 /// Runs the reconciler on a key, to its end or to where it is dropped.
