@@ -8,7 +8,8 @@ use http_body_util::Full;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
-    net::{TcpListener, TcpStream},
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener,
     task::JoinSet,
 };
 use tokio_util::sync::CancellationToken;
@@ -115,7 +116,7 @@ impl Endpoint {
     }
 }
 
-async fn connection(stream: TcpStream, handler: Handler, stop: CancellationToken) {
+async fn connection(stream: impl AsyncRead + AsyncWrite + Unpin, handler: Handler, stop: CancellationToken) {
     let service = service_fn(move |request: Request<Incoming>| {
         let handler = Arc::clone(&handler);
         async move { Ok::<_, Infallible>(handler(&request.map(|_| ()))) }
@@ -137,5 +138,82 @@ async fn connection(stream: TcpStream, handler: Handler, stop: CancellationToken
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex},
+        time::sleep,
+    };
+    use watchkeeper_workqueue::{Clock as _, TokioClock};
+
+    use super::*;
+
+    const ASK: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: here\r\n\r\n";
+
+    /// A client's end of a connection, and the server's, which ends with how long it lasted.
+    fn connected(stop: &CancellationToken) -> (DuplexStream, JoinSet<Duration>) {
+        let (client, server) = duplex(64 * 1024);
+        let handler: Handler = Arc::new(|_| Response::new(Full::new(Bytes::from_static(b"ok"))));
+        let (stop, clock, mut served) = (stop.clone(), TokioClock::new(), JoinSet::new());
+        served.spawn(async move {
+            connection(server, handler, stop).await;
+            clock.now()
+        });
+        (client, served)
+    }
+
+    async fn end(served: JoinSet<Duration>) -> Duration {
+        served.join_all().await[0]
+    }
+
+    async fn answer(client: &mut DuplexStream) -> String {
+        let mut buffer = vec![0; 1024];
+        let read = client.read(&mut buffer).await.unwrap();
+        String::from_utf8_lossy(&buffer[..read]).into_owned()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_does_not_finish_a_request_is_let_go() {
+        let (mut client, served) = connected(&CancellationToken::new());
+        client.write_all(&ASK[..ASK.len() - 2]).await.unwrap();
+        let lasted = end(served).await;
+        assert!((HEADER_TIMEOUT..HEADER_TIMEOUT * 2).contains(&lasted), "{lasted:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_asks_for_ever_is_let_go_in_the_end() {
+        let (mut client, served) = connected(&CancellationToken::new());
+        let mut answers = 0;
+        while client.write_all(ASK).await.is_ok() {
+            if answer(&mut client).await.starts_with("HTTP/1.1 200 OK") {
+                answers += 1;
+            }
+            sleep(Duration::from_secs(7)).await;
+        }
+        assert_eq!(end(served).await, CONNECTION_TIMEOUT);
+        assert_eq!(answers, 86, "it was answered until then");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn too_much_header_is_refused() {
+        let (mut client, served) = connected(&CancellationToken::new());
+        let much = [ASK[..ASK.len() - 2].to_vec(), vec![b'x'; 2 * MAX_HEADER_BYTES]].concat();
+        client.write_all(&much).await.unwrap();
+        assert!(answer(&mut client).await.starts_with("HTTP/1.1 431"), "it is told");
+        drop(client);
+        assert!(end(served).await < HEADER_TIMEOUT);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stop_ends_a_connection_that_waits_for_its_next_request() {
+        let stop = CancellationToken::new();
+        let (mut client, served) = connected(&stop);
+        client.write_all(ASK).await.unwrap();
+        assert!(answer(&mut client).await.starts_with("HTTP/1.1 200 OK"));
+        stop.cancel();
+        assert_eq!(end(served).await, Duration::ZERO);
     }
 }
