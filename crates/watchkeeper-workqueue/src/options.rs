@@ -88,8 +88,7 @@ pub enum Admission {
     /// Is being processed; handed out again, once, when that ends.
     Deferred,
     /// Taken, and which of the above it comes to is decided when the queue is next looked at: it was busy, or so many
-    /// keys are in line that more of them are taken in together. Only adds of normal priority and without a cause are
-    /// answered so.
+    /// keys are in line that more of them are taken in together. Only adds of normal priority are answered so.
     Posted,
     /// Not taken: the queue is shut down.
     Refused,
