@@ -31,39 +31,34 @@ pub struct Context {
 
 #[derive(Clone)]
 struct Inner {
-    worker: Arc<ForWorker>,
+    shared: Arc<Shared>,
     /// None when there is no controller.
     key: Option<ObjectKey>,
     id: u64,
     freshness: Freshness,
+    signals: Arc<Signals>,
     /// Made when it is asked for: most reconciles find nothing to write.
     client: OnceLock<Client>,
     cancellation: OnceLock<CancellationToken>,
 }
 
-/// Where the context of a reconcile goes. A worker's next one takes that of its last, so that not every key needs its own.
+/// Where the context of a reconcile goes. A worker's next one takes that of its last: not every key then needs its own, nor
+/// counts in what all workers share, which their processors would pass back and forth.
 pub(crate) struct Room(Arc<Inner>);
 
 impl Room {
-    pub(crate) fn new(worker: Arc<ForWorker>) -> Self {
+    pub(crate) fn new(shared: &Arc<Shared>, signals: &Arc<Signals>) -> Self {
         let inner = Inner {
-            worker,
+            shared: Arc::clone(shared),
             key: None,
             id: 0,
             freshness: Freshness::Fresh,
+            signals: Arc::clone(signals),
             client: OnceLock::new(),
             cancellation: OnceLock::new(),
         };
         Self(Arc::new(inner))
     }
-}
-
-/// What the reconciles of one worker have in common.
-///
-/// Each worker has its own, so that what counts who holds it is not passed back and forth between the workers' processors.
-pub(crate) struct ForWorker {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) signals: Arc<Signals>,
 }
 
 /// What all reconciles of a controller have in common.
@@ -183,13 +178,13 @@ impl Context {
             values: Values::new(),
         };
         let signals = Arc::new(Signals::new(CancellationToken::new()));
-        let Room(inner) = Room::new(Arc::new(ForWorker { shared: Arc::new(shared), signals }));
+        let Room(inner) = Room::new(&Arc::new(shared), &signals);
         Self { inner }
     }
 
     /// The name of the controller.
     pub fn controller(&self) -> &str {
-        &self.shared().controller
+        &self.inner.shared.controller
     }
 
     /// The number of this reconcile, counted from 1 since the controller was made; the same as in its logs.
@@ -205,7 +200,7 @@ impl Context {
     ///
     /// Every request fails if the controller was given no client.
     pub fn client(&self) -> Client {
-        let (shared, Inner { key, client, .. }) = (self.shared(), &*self.inner);
+        let Inner { shared, key, client, .. } = &*self.inner;
         let tracked =
             client.get_or_init(|| match (&shared.client, shared.memory.as_ref().zip(key.as_ref())) {
                 (Some(client), Some((memory, key))) if memory.is_tracking() => {
@@ -221,7 +216,7 @@ impl Context {
     /// A client whose writes are not remembered: the next reconcile does not wait for them, and they are no evidence
     /// of a [hot loop](crate::HotLoop).
     pub fn untracked_client(&self) -> Client {
-        let shared = self.shared();
+        let shared = &self.inner.shared;
         shared.client.clone().unwrap_or_else(|| no_client(&shared.controller))
     }
 
@@ -243,13 +238,13 @@ impl Context {
 
     /// A value that was given to the controller: [`Controller::with`](crate::Controller::with).
     pub fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
-        let value = self.shared().values.get(&TypeId::of::<T>())?;
+        let value = self.inner.shared.values.get(&TypeId::of::<T>())?;
         Arc::clone(value).downcast().ok()
     }
 
     /// The clock of the controller: monotonic, and virtual in tests.
     pub fn clock(&self) -> &Arc<dyn Clock> {
-        &self.shared().clock
+        &self.inner.shared.clock
     }
 
     /// Whether the caches show what was last written for this key.
@@ -259,7 +254,7 @@ impl Context {
 
     /// Whether the controller has been asked to stop. The reconcile may go on to its end, but should not begin long work.
     pub fn is_stopping(&self) -> bool {
-        self.inner.worker.signals.stop.is_cancelled()
+        self.inner.signals.stop.is_cancelled()
     }
 
     /// Cancelled when this reconcile is dropped before its end, because it took too long or the time to stop is over; and
@@ -267,7 +262,7 @@ impl Context {
     ///
     /// For what the reconcile started and does not await: tasks, blocking calls. The reconcile itself is dropped.
     pub fn cancellation(&self) -> CancellationToken {
-        self.inner.cancellation.get_or_init(|| self.inner.worker.signals.abort.child_token()).clone()
+        self.inner.cancellation.get_or_init(|| self.inner.signals.abort.child_token()).clone()
     }
 
     /// The reconcile was dropped before its end.
@@ -275,12 +270,8 @@ impl Context {
         self.cancellation().cancel();
     }
 
-    fn shared(&self) -> &Shared {
-        &self.inner.worker.shared
-    }
-
     fn cache<W: Object>(&self) -> Result<&Cache<W>, NotWatched> {
-        let shared = self.shared();
+        let shared = &self.inner.shared;
         shared.caches.get().ok_or_else(|| NotWatched {
             controller: Arc::clone(&shared.controller),
             type_name: type_name::<W>(),
@@ -314,7 +305,7 @@ fn no_client(controller: &Arc<str>) -> Client {
 impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Context")
-            .field("controller", &self.shared().controller)
+            .field("controller", &self.inner.shared.controller)
             .field("key", &self.inner.key)
             .field("reconcile_id", &self.inner.id)
             .field("freshness", &self.inner.freshness)
@@ -327,6 +318,24 @@ mod tests {
     use futures_util::FutureExt as _;
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_reconcile_finds_nothing_of_the_one_before_and_what_was_kept_of_that_stays_as_it_was() {
+        let Inner { shared, signals, .. } = &*Context::detached(no_client(&"maps".into())).inner;
+        let (first, second) = ("shop/web".parse().unwrap(), "shop/cart".parse().unwrap());
+        let context = Context::new(Room::new(shared, signals), &first, 1, Freshness::Fresh);
+        context.cancel();
+        let room = context.end().expect("nobody kept it");
+        let waited = Freshness::Waited(Duration::from_secs(1));
+        let context = Context::new(room, &second, 2, waited);
+        assert!(!context.cancellation().is_cancelled(), "that was the first");
+        assert_eq!((context.reconcile_id(), context.freshness()), (2, waited));
+        assert_eq!(context.inner.key, Some(second.clone()));
+
+        let kept = context.clone();
+        assert!(context.end().is_none(), "somebody needs it");
+        assert_eq!((kept.reconcile_id(), &kept.inner.key), (2, &Some(second)));
+    }
 
     #[test]
     fn a_stop_is_known_in_the_moment_it_is_asked_for() {

@@ -29,7 +29,7 @@ use super::{
 use crate::{
     Reconciler,
     access::Access,
-    context::{self, Caches, ForWorker, Signals},
+    context::{self, Caches, Signals},
     memory::Memory,
     metrics::OneController,
     runnable::{RunError, Runnable},
@@ -228,13 +228,11 @@ impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
         let spawn: Arc<dyn Spawn> =
             shared.options.spawn.clone().unwrap_or_else(|| Arc::new(Handle::current()));
         for _ in 0..shared.options.workers {
-            let (shared, alive) = (Arc::clone(shared), alive.clone());
-            let own = ForWorker { shared: Arc::clone(&shared.context), signals: Arc::clone(&signals) };
+            let (shared, signals, alive) = (Arc::clone(shared), Arc::clone(&signals), alive.clone());
             spawn.spawn(Box::pin(async move {
-                let own = Arc::new(own);
-                worker::work(&shared, &own).await;
+                worker::work(&shared, &signals).await;
                 // Not before everything of it is gone.
-                drop((shared, own, alive));
+                drop((shared, signals, alive));
             }));
         }
         drop(alive);

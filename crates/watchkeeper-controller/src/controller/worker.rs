@@ -9,7 +9,7 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use tracing::{Instrument as _, Level, Span, debug, enabled, error, info_span, warn};
+use tracing::{Instrument as _, Level, Span, debug, error, info_span, level_filters::LevelFilter, warn};
 use watchkeeper_informer::{Object, ObjectKey};
 use watchkeeper_workqueue::{AddOptions, Cause, Item};
 
@@ -19,25 +19,25 @@ use super::{
 };
 use crate::{
     Action, Context, ErrorClass, Freshness, HotLoop, ReconcileError, Reconciler, Request,
-    context::{ForWorker, Room, Signals},
+    context::{Room, Signals},
     hot_loop::Evidence,
     memory::{Begin, End},
     outcome::{Outcome, Verdict, decide},
 };
 
 /// Works until it is asked to stop.
-pub(super) async fn work<K: Object, R: Reconciler<K>>(shared: &Shared<K, R>, own: &Arc<ForWorker>) {
+pub(super) async fn work<K: Object, R: Reconciler<K>>(shared: &Shared<K, R>, signals: &Arc<Signals>) {
     let (mut worker, mut room) = (shared.queue.worker(), None);
     // Waiting for the end takes a lock, so that is done only where there is nothing else to do.
-    while !own.signals.is_stopping() {
+    while !signals.is_stopping() {
         let item = tokio::select! {
             biased;
             item = worker.next() => item,
-            () = own.signals.stop.cancelled() => return,
+            () = signals.stop.cancelled() => return,
         };
         let Some(item) = item else { return };
         // What is caught here is not the reconcile's, which is caught closer by: a hook's, or of something dropped.
-        if let Err(panic) = AssertUnwindSafe(process(shared, own, &mut room, item)).catch_unwind().await {
+        if let Err(panic) = AssertUnwindSafe(process(shared, signals, &mut room, item)).catch_unwind().await {
             error!(
                 controller = &*shared.options.name,
                 panic = panic_message(&*panic),
@@ -59,7 +59,7 @@ enum Said {
 
 async fn process<K: Object, R: Reconciler<K>>(
     shared: &Shared<K, R>,
-    own: &Arc<ForWorker>,
+    signals: &Arc<Signals>,
     room: &mut Option<Room>,
     item: Item<'_, ObjectKey>,
 ) {
@@ -87,18 +87,19 @@ async fn process<K: Object, R: Reconciler<K>>(
         metrics.waited(freshness);
         metrics.at_work()
     });
-    let room_now = room.take().unwrap_or_else(|| Room::new(Arc::clone(own)));
+    let room_now = room.take().unwrap_or_else(|| Room::new(&shared.context, signals));
     let context = Context::new(room_now, item.key(), id, freshness);
-    let said = reconcile(shared, &own.signals, &item, &context).instrument(span.clone()).await;
+    let said = reconcile(shared, signals, &item, &context).instrument(span.clone()).await;
     *room = context.end();
     let _in_span = span.enter();
     conclude(shared, item, &said, began);
 }
 
-/// What everything that is logged about a reconcile has in common. Not put together where nobody listens: by the crate `log`,
-/// which the macro asks as well, that would be done for every key.
+/// What everything that is logged about a reconcile has in common. Not put together where no subscriber wants it: the macro
+/// does that even then, for the crate `log`, where another crate has turned on that it is asked as well.
 fn span_of<K: Object, R>(shared: &Shared<K, R>, item: &Item<'_, ObjectKey>, id: u64) -> Span {
-    if !enabled!(Level::INFO) {
+    // Not `enabled!`, which knows nothing of filters that go by the name or the fields of a span.
+    if LevelFilter::current() < Level::INFO {
         return Span::none();
     }
     info_span!(
