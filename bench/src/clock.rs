@@ -16,12 +16,3 @@ pub(crate) fn process_cpu() -> Duration {
     // The kernel's contract is a non-negative time with less than a second of nanoseconds.
     Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
 }
-
-/// Sleeps by the machine's clock.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "how late the machine wakes a thread is one of the things measured"
-)]
-pub(crate) fn sleep(duration: Duration) {
-    std::thread::sleep(duration);
-}

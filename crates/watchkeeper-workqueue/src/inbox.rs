@@ -96,7 +96,7 @@ pub(crate) struct Posted<K> {
     pub(crate) key: Option<K>,
     /// As much of it as the queue keeps.
     pub(crate) hash: u32,
-    /// Whether a cause was posted with it. Beside the adds and not in them: most have none, and they are copied.
+    /// Whether a cause was posted with it: beside the adds and not in them, so that those without one are no larger for it.
     has_cause: bool,
     pub(crate) wish: Wish,
 }

@@ -1,8 +1,7 @@
 //! Rows about delayed adds: what inserting costs, and how late delivery comes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
@@ -76,7 +75,6 @@ pub(super) fn lateness(load: Load) -> Result<Measurement, RunFailure> {
         undelivered: AtomicU64::new(load.operations),
     });
     let runtime = load::two_workers()?;
-    let machine = Sleeper::start();
     let meter = Meter::start();
     let collected: Result<Vec<Vec<u64>>, RunFailure> = runtime.block_on(async {
         let mut working = JoinSet::new();
@@ -91,7 +89,6 @@ pub(super) fn lateness(load: Load) -> Result<Measurement, RunFailure> {
         working.join_all().await.into_iter().collect()
     });
     let measured = meter.stop(load.operations);
-    let machine_late = machine.stop()?;
 
     let mut late: Vec<u64> = collected?.into_iter().flatten().collect();
     late.sort_unstable();
@@ -103,43 +100,7 @@ pub(super) fn lateness(load: Load) -> Result<Measurement, RunFailure> {
     Ok(measured
         .with_figure("late_mean_ms", milliseconds(late.iter().sum()) / as_f64(load.operations))
         .with_figure("late_p99_ms", milliseconds(p99))
-        .with_figure("late_max_ms", milliseconds(max))
-        .with_figure("machine_late_p99_ms", milliseconds(machine_late)))
-}
-
-/// A thread that does nothing but sleep, a millisecond at a time: as late as it is woken, everything on this machine is.
-#[derive(Debug)]
-struct Sleeper {
-    is_over: Arc<AtomicBool>,
-    thread: JoinHandle<Vec<u64>>,
-}
-
-impl Sleeper {
-    const NAP: Duration = Duration::from_millis(1);
-
-    fn start() -> Self {
-        let is_over = Arc::new(AtomicBool::new(false));
-        let sleeps = Arc::clone(&is_over);
-        let thread = thread::spawn(move || {
-            let mut late = Vec::new();
-            while !sleeps.load(Ordering::Relaxed) {
-                let due = clock::wall() + Self::NAP;
-                clock::sleep(Self::NAP);
-                let waited = clock::wall().saturating_duration_since(due).as_nanos();
-                late.push(u64::try_from(waited).unwrap_or(u64::MAX));
-            }
-            late
-        });
-        Self { is_over, thread }
-    }
-
-    /// How late it was woken, in nanoseconds, at the 99th percentile.
-    fn stop(self) -> Result<u64, RunFailure> {
-        self.is_over.store(true, Ordering::Relaxed);
-        let mut late = self.thread.join().map_err(|_| "the thread that sleeps panicked")?;
-        late.sort_unstable();
-        percentile(&late, 99).ok_or_else(|| "the run was over before the machine was looked at".into())
-    }
+        .with_figure("late_max_ms", milliseconds(max)))
 }
 
 /// The due time is read before the call, so it is at or before the queue's own: a delivery ahead of it is early beyond
