@@ -2,12 +2,14 @@
 
 use std::{
     fmt,
-    future::Future,
-    pin::Pin,
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll, Waker},
     time::Duration,
 };
+
+use futures_timer::Delay;
 
 use crate::sync::Mutex;
 
@@ -29,16 +31,27 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
 /// tokio's clock: real time in production, virtual in tests with paused time.
 ///
 /// Waiting on it needs a tokio runtime with its timer enabled; reading it needs none.
+///
+/// tokio's timer counts whole milliseconds and ends up to two of them late. So the last few of a wait are also counted by an
+/// alarm on a thread of its own, one for the whole process, which is right to a fraction of one.
 #[derive(Debug, Clone)]
 pub struct TokioClock {
     origin: tokio::time::Instant,
+    /// The same moment, in time that is never virtual.
+    real_origin: std::time::Instant,
 }
 
 impl TokioClock {
     /// A clock whose origin is now.
     #[expect(clippy::disallowed_methods, reason = "this is the clock that everything else is handed")]
     pub fn new() -> Self {
-        Self { origin: tokio::time::Instant::now() }
+        Self { origin: tokio::time::Instant::now(), real_origin: std::time::Instant::now() }
+    }
+
+    /// Whether time is known to be virtual: it is not where it would be by itself.
+    fn is_virtual(&self) -> bool {
+        const MORE_THAN_CHANCE: Duration = Duration::from_millis(10);
+        self.origin.elapsed().abs_diff(self.real_origin.elapsed()) > MORE_THAN_CHANCE
     }
 }
 
@@ -57,8 +70,47 @@ impl Clock for TokioClock {
         // A deadline past what an Instant can hold is centuries away: sleep a year and let the queue ask again.
         const FAR: Duration = Duration::from_hours(365 * 24);
         let until = self.origin.checked_add(at).unwrap_or_else(|| self.origin + self.now() + FAR);
-        Box::pin(tokio::time::sleep_until(until))
+        if self.is_virtual() {
+            return Box::pin(tokio::time::sleep_until(until));
+        }
+        let origin = self.origin;
+        Box::pin(async move {
+            let left = || until.duration_since(origin).saturating_sub(origin.elapsed());
+            if left() > ALARM_BEFORE {
+                tokio::time::sleep_until(until - ALARM_BEFORE).await;
+            }
+            let alarm = Delay::new(left().max(SHORTEST_ALARM));
+            end_of(tokio::time::sleep_until(until), alarm, || left().is_zero()).await;
+        })
     }
+}
+
+/// So long before the end of a wait the alarm is set: most waits, such as those for a timeout, are given up before it.
+const ALARM_BEFORE: Duration = Duration::from_millis(3);
+
+/// No alarm goes off sooner, so that a thousand keys due within a millisecond wake a worker twice and not a thousand times.
+const SHORTEST_ALARM: Duration = Duration::from_micros(500);
+
+/// Ends with the sleep, or with the alarm if the time has come by then: where time is virtual, and not known to be, an alarm
+/// says nothing.
+async fn end_of(
+    sleep: impl Future<Output = ()>,
+    alarm: impl Future<Output = ()>,
+    has_come: impl Fn() -> bool,
+) {
+    let (mut sleep, mut alarm) = (pin!(sleep), pin!(Some(alarm)));
+    poll_fn(|context| {
+        if let Some(ringing) = alarm.as_mut().as_pin_mut()
+            && ringing.poll(context).is_ready()
+        {
+            alarm.set(None);
+            if has_come() {
+                return Poll::Ready(());
+            }
+        }
+        sleep.as_mut().poll(context)
+    })
+    .await;
 }
 
 /// A clock that moves only when told to, for tests that run without a runtime's timer.
@@ -122,5 +174,49 @@ impl Future for ManualSleep {
         let entry = (self.at, context.waker().clone());
         time.sleepers.push(entry);
         Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+
+    fn is_over(sleep: impl Future<Output = ()>, alarm: impl Future<Output = ()>, has_come: bool) -> bool {
+        let mut context = Context::from_waker(Waker::noop());
+        let mut end = pin!(end_of(sleep, alarm, || has_come));
+        // Twice, as somebody does who is woken for something else.
+        end.as_mut().poll(&mut context).is_ready() || end.as_mut().poll(&mut context).is_ready()
+    }
+
+    #[test]
+    fn a_wait_ends_with_its_sleep_or_with_an_alarm_that_is_not_early() {
+        assert!(!is_over(pending(), pending(), true));
+        assert!(is_over(ready(()), pending(), true));
+        assert!(is_over(pending(), ready(()), true));
+        assert!(!is_over(pending(), ready(()), false), "virtual time has not come that far");
+        assert!(is_over(ready(()), ready(()), false), "it has by now");
+    }
+
+    #[tokio::test]
+    async fn no_wait_on_real_time_ends_early() {
+        let clock = TokioClock::new();
+        for micros in [0, 1, 400, 2_000, 3_001, 5_000] {
+            let at = clock.now() + Duration::from_micros(micros);
+            clock.sleep_until(at).await;
+            assert!(clock.now() >= at, "a wait of {micros} us");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waits_on_virtual_time_take_no_real_time() {
+        let clock = TokioClock::new();
+        for wait in [Duration::from_micros(1), Duration::from_hours(24), Duration::MAX] {
+            let before = clock.now();
+            clock.sleep_until(before.saturating_add(wait)).await;
+            let waited = clock.now().saturating_sub(before);
+            assert!(waited >= wait.min(Duration::from_hours(365 * 24)), "{wait:?} took {waited:?}");
+        }
     }
 }

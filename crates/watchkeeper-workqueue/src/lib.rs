@@ -44,7 +44,7 @@
 //! 5. **Finishing is exact.** An [`Item`] finishes its key once, when it says how it went or is dropped; one of a
 //!    [`Worker`] at the latest with that worker's next step. A stale or repeated [`ItemToken`] does nothing.
 //! 6. **Delays are never early.** A delayed key is handed out at its time or after it, as soon as a worker is free
-//!    and the clock's timer has ticked (tokio's: one millisecond). Of several delays of one key the earliest
+//!    and the clock's wait has ended (with [`TokioClock`], within half a millisecond). Of several delays of one key the earliest
 //!    counts, and an add that is due now takes a scheduled copy with it: a key has one pending hand-out, not two.
 //! 7. **Backoff is bounded and fair.** Failures are counted beside the key and forgotten with it, so they cannot
 //!    outgrow the live keys. An event-driven add of a key that backs off neither shortens its backoff nor counts
@@ -84,7 +84,7 @@
 //! # Inside
 //!
 //! `core` is a state machine without locks, clocks or tasks: a slab with a slot a key, a hash table of slot numbers, an
-//! intrusive list for each priority, a heap of delays. This crate's types are a thin shell around it: one mutex, an inbox
+//! intrusive list for each priority, delays in order of time. This crate's types are a thin shell around it: one mutex, an inbox
 //! for adds that find it taken, and a list of waiting `get`s of which one watches the clock, so that there is no
 //! background task to start, stop or leak.
 

@@ -1,140 +1,212 @@
 //! Keys that wait for a time.
 
+use std::{collections::BTreeMap, mem};
+
 use super::{
-    places::{CHILDREN, Places},
-    slots::{NO_SLOT, SlotId, Slots},
+    slots::{SlotId, Slots},
+    soon::Soon,
 };
 
-/// One waiting key. Sixteen bytes, so the four children of a heap node fill a cache line.
+/// When a key is due. Equal times are told apart by the order of arrival, so no two keys are due in the same moment.
+///
+/// Arrivals are counted by 32 bits: after four billion of them, keys due at the same nanosecond may change places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Due {
+    at: u64,
+    arrival: u32,
+}
+
+/// One waiting key, in sixteen bytes: beside a whole [`Due`], four of them would be lost.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Delay {
     at: u64,
-    /// Order of arrival, to keep equal times in order. Wraps: it only ever decides between equal times.
     arrival: u32,
-    slot: SlotId,
+    pub(super) slot: SlotId,
 }
 
 impl Delay {
-    /// Where none is.
-    pub(super) const NONE: Self = Self { at: u64::MAX, arrival: 0, slot: NO_SLOT };
+    fn new(due: Due, slot: SlotId) -> Self {
+        Self { at: due.at, arrival: due.arrival, slot }
+    }
 
-    fn is_before(&self, other: &Self) -> bool {
-        self.at < other.at
-            || (self.at == other.at && (self.arrival.wrapping_sub(other.arrival).cast_signed()) < 0)
+    #[inline]
+    pub(super) fn due(&self) -> Due {
+        Due { at: self.at, arrival: self.arrival }
     }
 }
 
 /// Waiting keys, earliest first.
 ///
-/// A four-way heap in which every slot knows its own place (in its link), so that a delay is moved or taken
-/// out exactly: there are no stale entries to skip, count or clean up, however often a key is rescheduled.
+/// The earliest are in a heap, small enough for the processor's near caches. All others are in sheaves of a thousand or
+/// two, each due before the next, in no order within. A sheaf is put in order when none is due before it. In one heap of a
+/// million keys, each that is taken out would be a dozen trips to memory, one after the other.
+///
+/// A delay is moved or taken out exactly: there are no stale entries to skip, count or clean up, however often a key is
+/// rescheduled.
+///
+/// Invariants: a key is in the heap if it is due before the first sheaf starts, and else in the last sheaf that starts
+/// no later than it is due; no sheaf is empty; the heap is empty only when there are no sheaves.
 #[derive(Debug, Default)]
 pub(super) struct Delays {
-    heap: Places,
+    soon: Soon,
+    /// By when they start.
+    sheaves: BTreeMap<Due, Vec<SlotId>>,
+    dues: Dues,
+    len: usize,
     arrivals: u32,
 }
+
+/// Keys in half a full sheaf. A sheaf that is full becomes two; a heap of as many leaves one half to a sheaf. The queue is
+/// locked meanwhile: for some ten microseconds. (Tests and the exploring of interleavings need several sheaves within reach.)
+const HALF: usize = if cfg!(any(test, shuttle)) { 4 } else { 1024 };
 
 impl Delays {
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.heap.len()
+        self.len
     }
 
     #[inline]
     pub(super) fn next_at(&self) -> Option<u64> {
-        self.heap.first().map(|delay| delay.at)
+        self.soon.first().map(|delay| delay.at)
     }
 
-    pub(super) fn at<K>(&self, slots: &Slots<K>, slot: SlotId) -> u64 {
-        self.heap[slots[slot].link as usize].at
+    pub(super) fn at(&self, slot: SlotId) -> u64 {
+        self.dues.get(slot).at
     }
 
     pub(super) fn insert<K>(&mut self, slots: &mut Slots<K>, slot: SlotId, at: u64) {
-        let arrival = self.next_arrival();
-        self.heap.push(Delay { at, arrival, slot });
-        self.sift_up(slots, self.heap.len() - 1);
+        self.arrivals = self.arrivals.wrapping_add(1);
+        let due = Due { at, arrival: self.arrivals };
+        self.dues.set(slot, due);
+        self.len += 1;
+        if let Some((_, sheaf)) = self.sheaves.range_mut(..=due).next_back() {
+            sheaf.push(slot);
+            if sheaf.len() == 2 * HALF {
+                let later = self.dues.split(sheaf);
+                self.add_sheaf(later);
+            }
+        } else {
+            self.soon.insert(slots, Delay::new(due, slot));
+            if self.soon.len() == 2 * HALF {
+                let later = self.soon.split_off(slots, HALF);
+                self.add_sheaf(later);
+            }
+        }
     }
 
     /// Gives a waiting slot another time.
     pub(super) fn reschedule<K>(&mut self, slots: &mut Slots<K>, slot: SlotId, at: u64) {
-        let place = slots[slot].link as usize;
-        let arrival = self.next_arrival();
-        self.heap[place] = Delay { at, arrival, slot };
-        self.settle(slots, place);
+        self.remove(slots, slot);
+        self.insert(slots, slot, at);
     }
 
     pub(super) fn remove<K>(&mut self, slots: &mut Slots<K>, slot: SlotId) {
-        let place = slots[slot].link as usize;
-        let Some(last) = self.heap.pop() else { return };
-        if place < self.heap.len() {
-            self.heap[place] = last;
-            self.settle(slots, place);
+        self.len -= 1;
+        let due = self.dues.get(slot);
+        let Some((&start, sheaf)) = self.sheaves.range_mut(..=due).next_back() else {
+            return self.remove_soon(slots, slot);
+        };
+        if let Some(place) = place_in(sheaf, slot) {
+            sheaf.swap_remove(place);
+        }
+        if sheaf.is_empty() {
+            self.sheaves.remove(&start);
         }
     }
 
     /// Takes out the earliest slot if its time has come.
     pub(super) fn pop_due<K>(&mut self, slots: &mut Slots<K>, now: u64) -> Option<SlotId> {
-        let first = self.heap.first().filter(|delay| delay.at <= now)?.slot;
-        self.remove(slots, first);
+        let first = self.soon.first().filter(|delay| delay.at <= now)?.slot;
+        self.len -= 1;
+        self.remove_soon(slots, first);
         Some(first)
     }
 
-    /// Empties the heap; in no particular order.
+    /// Empties it; in no particular order.
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = SlotId> + use<> {
-        let heap = std::mem::take(&mut self.heap);
-        (0..heap.len()).map(move |place| heap[place].slot)
+        self.len = 0;
+        let soon = self.soon.take_all().into_iter().map(|delay| delay.slot);
+        soon.chain(mem::take(&mut self.sheaves).into_values().flatten())
     }
 
+    /// Gives memory back. Only when nothing waits.
     pub(super) fn shrink(&mut self) {
-        self.heap.shrink();
+        debug_assert_eq!(self.len, 0, "what waits has its place in here");
+        *self = Self { arrivals: self.arrivals, ..Self::default() };
     }
 
-    fn next_arrival(&mut self) -> u32 {
-        self.arrivals = self.arrivals.wrapping_add(1);
-        self.arrivals
-    }
-
-    fn settle<K>(&mut self, slots: &mut Slots<K>, place: usize) {
-        let place = self.sift_up(slots, place);
-        self.sift_down(slots, place);
-    }
-
-    fn sift_up<K>(&mut self, slots: &mut Slots<K>, mut place: usize) -> usize {
-        let moving = self.heap[place];
-        while place > 0 {
-            let parent = (place - 1) / CHILDREN;
-            if !moving.is_before(&self.heap[parent]) {
-                break;
-            }
-            self.put(slots, place, self.heap[parent]);
-            place = parent;
-        }
-        self.put(slots, place, moving);
-        place
-    }
-
-    fn sift_down<K>(&mut self, slots: &mut Slots<K>, mut place: usize) {
-        let moving = self.heap[place];
-        loop {
-            let children = self.heap.children(place).iter().zip(place * CHILDREN + 1..);
-            let earliest = children.reduce(|a, b| if b.0.is_before(a.0) { b } else { a });
-            let Some((&earliest, its_place)) = earliest.filter(|(child, _)| child.is_before(&moving)) else {
-                break;
-            };
-            self.put(slots, place, earliest);
-            place = its_place;
-        }
-        self.put(slots, place, moving);
-    }
-
-    fn put<K>(&mut self, slots: &mut Slots<K>, place: usize, delay: Delay) {
-        self.heap[place] = delay;
-        // A heap never outgrows the slots, and slots are numbered by u32.
-        #[expect(clippy::cast_possible_truncation, reason = "places are fewer than slots, whose ids are u32")]
+    fn remove_soon<K>(&mut self, slots: &mut Slots<K>, slot: SlotId) {
+        self.soon.remove(slots, slot);
+        if self.soon.len() == 0
+            && let Some((_, sheaf)) = self.sheaves.pop_first()
         {
-            slots[delay.slot].link = place as u32;
+            let delays = sheaf.into_iter().map(|slot| Delay::new(self.dues.get(slot), slot));
+            self.soon.fill(slots, delays);
         }
     }
+
+    /// Makes a sheaf of delays, of which the first is the earliest.
+    fn add_sheaf(&mut self, delays: Vec<Delay>) {
+        let Some(start) = delays.first().map(Delay::due) else { return };
+        let mut sheaf = Vec::with_capacity(2 * HALF);
+        sheaf.extend(delays.into_iter().map(|delay| delay.slot));
+        self.sheaves.insert(start, sheaf);
+    }
+}
+
+/// When each waiting slot is due: twelve bytes a slot, in chunks, so that growing moves none of them.
+#[derive(Debug, Default)]
+struct Dues {
+    #[expect(clippy::vec_box, reason = "chunks must not move when there are more of them")]
+    chunks: Vec<Box<DueChunk>>,
+}
+
+/// Times and arrivals apart: together they would be padded to sixteen bytes.
+#[derive(Debug)]
+struct DueChunk {
+    at: [u64; CHUNK],
+    arrival: [u32; CHUNK],
+}
+
+const CHUNK: usize = 256;
+
+impl Dues {
+    #[inline]
+    fn get(&self, slot: SlotId) -> Due {
+        let (chunk, place) = (slot as usize / CHUNK, slot as usize % CHUNK);
+        let chunk = &self.chunks[chunk];
+        Due { at: chunk.at[place], arrival: chunk.arrival[place] }
+    }
+
+    #[inline]
+    fn set(&mut self, slot: SlotId, due: Due) {
+        let (chunk, place) = (slot as usize / CHUNK, slot as usize % CHUNK);
+        while self.chunks.len() <= chunk {
+            self.chunks.push(Box::new(DueChunk { at: [0; CHUNK], arrival: [0; CHUNK] }));
+        }
+        let chunk = &mut self.chunks[chunk];
+        (chunk.at[place], chunk.arrival[place]) = (due.at, due.arrival);
+    }
+
+    /// Leaves the earlier half in the sheaf and returns the others, the earliest of them first.
+    fn split(&self, sheaf: &mut Vec<SlotId>) -> Vec<Delay> {
+        let mut delays: Vec<Delay> = sheaf.iter().map(|&slot| Delay::new(self.get(slot), slot)).collect();
+        delays.select_nth_unstable_by_key(HALF, Delay::due);
+        let later = delays.split_off(HALF);
+        sheaf.clear();
+        sheaf.extend(delays.into_iter().map(|delay| delay.slot));
+        later
+    }
+}
+
+/// Where in its sheaf a slot is.
+fn place_in(sheaf: &[SlotId], slot: SlotId) -> Option<usize> {
+    // Many are compared at once, which is not so in a search that could end at each of them.
+    const AT_ONCE: usize = 64;
+    let part = sheaf.chunks(AT_ONCE).position(|part| part.contains(&slot))?;
+    let within = sheaf[part * AT_ONCE..].iter().position(|&other| other == slot)?;
+    Some(part * AT_ONCE + within)
 }
 
 #[cfg(test)]
@@ -178,7 +250,7 @@ mod tests {
                             None => delays.insert(&mut slots, ids[key], at),
                             Some(_) => delays.reschedule(&mut slots, ids[key], at),
                         }
-                        prop_assert_eq!(delays.at(&slots, ids[key]), at);
+                        prop_assert_eq!(delays.at(ids[key]), at);
                     }
                     Call::Remove(key) => {
                         if expected.remove(&key).is_some() {

@@ -18,9 +18,9 @@
 
 mod calls;
 mod delays;
-mod places;
 mod ready;
 mod slots;
+mod soon;
 mod table;
 mod times;
 
@@ -58,7 +58,7 @@ struct Rerun {
 
 /// The whole state of a queue.
 ///
-/// Invariants: a key has at most one slot; a slot is in line, in the heap of delays, or handed out, never two
+/// Invariants: a key has at most one slot; a slot is in line, among the delays, or handed out, never two
 /// of them; a rerun exists exactly for `Dirty` slots; a token finishes a slot only while its generation is the
 /// slot's link.
 #[derive(Debug)]
@@ -366,7 +366,7 @@ impl<K: Eq + Clone> Core<K> {
         let Some(id) = self.find_waiting(hash, key) else {
             return false;
         };
-        if self.delays.at(&self.slots, id) < at {
+        if self.delays.at(id) < at {
             self.delays.reschedule(&mut self.slots, id, at);
         }
         true
@@ -496,7 +496,7 @@ impl<K: Eq + Clone> Core<K> {
     }
 
     fn waiting(&self, id: SlotId) -> Pending {
-        let at = self.delays.at(&self.slots, id);
+        let at = self.delays.at(id);
         match self.slots[id].state {
             State::BackingOff => Pending::Backoff(at),
             _ => Pending::Scheduled(at),
@@ -510,7 +510,7 @@ impl<K: Eq + Clone> Core<K> {
         }
     }
 
-    /// Puts a slot that is nowhere into line or into the heap of delays.
+    /// Puts a slot that is nowhere into line or among the delays.
     #[inline(always)]
     fn place(&mut self, id: SlotId, pending: Pending, since: u64, now: u64) -> Admission {
         let (state, at) = match pending {
