@@ -1,10 +1,37 @@
 //! The lock and the atomics the queue uses, and their stand-ins when Shuttle explores interleavings.
 
 #[cfg(not(shuttle))]
+use std::{hint, thread, time::Duration};
+
+#[cfg(not(shuttle))]
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 #[cfg(not(shuttle))]
 pub(crate) use parking_lot::{Mutex, MutexGuard};
+
+/// Takes a lock that others take all the time, each for a moment.
+///
+/// One who waits for such a lock in the kernel is woken when it is released next, and finds it taken again: it and the one
+/// who had to wake it pay more for that than for the work. So this one looks a few times, then stays away while the others get
+/// something done, and after a while waits in the kernel after all, where nobody waits for ever.
+#[cfg(not(shuttle))]
+#[cold]
+#[expect(clippy::disallowed_methods, reason = "a thread that stays away; no time is told by it")]
+pub(crate) fn lock_among_many<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    const LOOKS: u32 = 4;
+    const ABSENCES: u32 = 8;
+    const ABSENCE: Duration = Duration::from_micros(50);
+    for _ in 0..ABSENCES {
+        for look in 1..=LOOKS {
+            (0..4 * look).for_each(|_| hint::spin_loop());
+            if let Some(guard) = mutex.try_lock() {
+                return guard;
+            }
+        }
+        thread::sleep(ABSENCE);
+    }
+    mutex.lock()
+}
 
 /// Releases a lock that was held for long: to whoever has been put to sleep over it, if anyone was.
 #[cfg(not(shuttle))]
@@ -14,13 +41,17 @@ pub(crate) fn unlock_fairly<T>(guard: MutexGuard<'_, T>) {
 }
 
 #[cfg(shuttle)]
-pub(crate) use explored::{Mutex, MutexGuard, unlock_fairly};
+pub(crate) use explored::{Mutex, MutexGuard, lock_among_many, unlock_fairly};
 #[cfg(shuttle)]
 pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 #[cfg(shuttle)]
 mod explored {
     use std::sync::{PoisonError, TryLockError};
+
+    pub(crate) fn lock_among_many<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        mutex.lock()
+    }
 
     pub(crate) fn unlock_fairly<T>(guard: MutexGuard<'_, T>) {
         drop(guard);

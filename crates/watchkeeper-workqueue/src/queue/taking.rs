@@ -6,7 +6,7 @@ use super::{Inner, Key, TakenIn, WorkQueue};
 use crate::{
     Admission, Causes, Get, Item, ItemToken, Priority,
     core::{Core, Popped, Token, Verdict},
-    sync::MutexGuard,
+    sync::{MutexGuard, lock_among_many},
     waiters::Ticket,
     worker::Last,
 };
@@ -185,7 +185,7 @@ impl<K: Key> WorkQueue<K> {
     #[cold]
     fn lock_from_the_door(&self) -> MutexGuard<'_, Inner<K>> {
         self.shared.inbox.wait_at_the_door();
-        let inner = self.shared.state.0.lock();
+        let inner = lock_among_many(&self.shared.state.0);
         self.shared.inbox.leave_the_door();
         inner
     }
