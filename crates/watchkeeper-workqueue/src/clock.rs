@@ -9,9 +9,7 @@ use std::{
     time::Duration,
 };
 
-use futures_timer::Delay;
-
-use crate::sync::Mutex;
+use crate::{alarm::Alarm, sync::Mutex};
 
 /// A future that ends when a clock reaches a given time.
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -79,7 +77,7 @@ impl Clock for TokioClock {
             if left() > ALARM_BEFORE {
                 tokio::time::sleep_until(until - ALARM_BEFORE).await;
             }
-            let alarm = Delay::new(left().max(SHORTEST_ALARM));
+            let alarm = Alarm::after(left().max(SHORTEST_ALARM));
             end_of(tokio::time::sleep_until(until), alarm, || left().is_zero()).await;
         })
     }

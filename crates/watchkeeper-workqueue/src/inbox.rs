@@ -41,8 +41,12 @@ struct Signs {
     is_open: AtomicBool,
     /// Whether a worker waits for a key.
     has_waiters: AtomicBool,
+    /// Whether keys wait for their time.
+    has_delays: AtomicBool,
     /// How many workers wait for the queue's lock.
     at_the_door: AtomicU64,
+    /// How many workers there are.
+    workers: AtomicU64,
 }
 
 /// Of which keys a failure may be posted: a bit of their hash says. Without this, whoever forgets failures would have to
@@ -194,8 +198,9 @@ struct Bounds {
 impl Bounds {
     /// A producer that waited for the queue sooner would be put to sleep too often.
     const PLAIN: Self = Self { enough: 256, room: 2048 };
-    /// A delayed add costs as much as several of the others, and workers wait while they are taken in.
-    const DELAYED: Self = Self { enough: 64, room: 128 };
+    /// A delayed add costs as much as several of the others, and workers wait while they are taken in. There is room for some
+    /// while producers leave the lock to workers that are behind.
+    const DELAYED: Self = Self { enough: 64, room: 512 };
     /// Exploring interleavings needs both bounds within reach.
     const EXPLORED: Self = Self { enough: 2, room: 3 };
 
@@ -215,7 +220,9 @@ impl<K> Inbox<K> {
         let signs = Signs {
             is_open: AtomicBool::new(false),
             has_waiters: AtomicBool::new(false),
+            has_delays: AtomicBool::new(false),
             at_the_door: AtomicU64::new(0),
+            workers: AtomicU64::new(0),
         };
         let failed = Failed(array::from_fn(|_| AtomicU64::new(0)));
         let mail = Mail {
@@ -324,6 +331,31 @@ impl<K> Inbox<K> {
             // Relaxed is enough: the lock that `is_empty` takes next is what orders it.
             self.signs.0.has_waiters.store(has_waiters, Ordering::Relaxed);
         }
+    }
+
+    /// Says whether keys wait for their time. The caller has the queue's lock.
+    #[inline]
+    pub(crate) fn set_has_delays(&self, has_delays: bool) {
+        if self.signs.0.has_delays.load(Ordering::Relaxed) != has_delays {
+            self.signs.0.has_delays.store(has_delays, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a worker that finds the queue locked has probably met another worker: they have the lock for a moment each,
+    /// and again at once. Producers have it for longer, above all where keys wait for their time.
+    pub(crate) fn is_worker_among_many(&self) -> bool {
+        let Signs { workers, has_delays, .. } = &self.signs.0;
+        workers.load(Ordering::Relaxed) > 1 && !has_delays.load(Ordering::Relaxed)
+    }
+
+    /// Says that there is one more worker.
+    pub(crate) fn add_worker(&self) {
+        self.signs.0.workers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Says that there is one worker less.
+    pub(crate) fn remove_worker(&self) {
+        self.signs.0.workers.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Whether there is nothing to take in; asked, with the queue's lock, after `set_has_waiters(true)`.

@@ -88,6 +88,7 @@
 //! for adds that find it taken, and a list of waiting `get`s of which one watches the clock, so that there is no
 //! background task to start, stop or leak.
 
+mod alarm;
 mod builder;
 mod cause;
 mod clock;

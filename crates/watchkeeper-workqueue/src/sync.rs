@@ -12,25 +12,26 @@ pub(crate) use parking_lot::{Mutex, MutexGuard};
 /// Takes a lock that others take all the time, each for a moment.
 ///
 /// One who waits for such a lock in the kernel is woken when it is released next, and finds it taken again: it and the one
-/// who had to wake it pay more for that than for the work. So this one looks a few times, then stays away while the others get
-/// something done, and after a while waits in the kernel after all, where nobody waits for ever.
+/// who had to wake it pay more for that than for the work. So this one looks a few times, stays away while the others get
+/// something done, looks again, and only then waits in the kernel, where nobody waits for ever.
 #[cfg(not(shuttle))]
 #[cold]
 #[expect(clippy::disallowed_methods, reason = "a thread that stays away; no time is told by it")]
 pub(crate) fn lock_among_many<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    const LOOKS: u32 = 4;
-    const ABSENCES: u32 = 8;
     const ABSENCE: Duration = Duration::from_micros(50);
-    for _ in 0..ABSENCES {
-        for look in 1..=LOOKS {
-            (0..4 * look).for_each(|_| hint::spin_loop());
-            if let Some(guard) = mutex.try_lock() {
-                return guard;
-            }
-        }
+    look_for_lock(mutex).unwrap_or_else(|| {
         thread::sleep(ABSENCE);
-    }
-    mutex.lock()
+        look_for_lock(mutex).unwrap_or_else(|| mutex.lock())
+    })
+}
+
+#[cfg(not(shuttle))]
+fn look_for_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    const LOOKS: u32 = 4;
+    (1..=LOOKS).find_map(|look| {
+        (0..4 * look).for_each(|_| hint::spin_loop());
+        mutex.try_lock()
+    })
 }
 
 /// Releases a lock that was held for long: to whoever has been put to sleep over it, if anyone was.

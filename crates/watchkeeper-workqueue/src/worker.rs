@@ -59,6 +59,7 @@ impl Last {
 impl<K: Key> WorkQueue<K> {
     /// A worker, which takes keys one after the other.
     pub fn worker(&self) -> Worker<K> {
+        self.count_worker(true);
         Worker { queue: self.clone(), last: None }
     }
 }
@@ -100,6 +101,7 @@ impl<K: Key> Worker<K> {
 impl<K: Key> Drop for Worker<K> {
     fn drop(&mut self) {
         self.finish();
+        self.queue.count_worker(false);
     }
 }
 

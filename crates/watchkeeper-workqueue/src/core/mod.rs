@@ -138,6 +138,11 @@ impl<K: Eq + Clone> Core<K> {
         self.ready.len() >= LONG_LINE
     }
 
+    /// True when keys whose time may have come just now are in line, so that workers should not have to wait for anybody.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.ready.len() > 0 && self.delays.len() > 0
+    }
+
     /// Gets ready for adds of keys with these hashes.
     pub(crate) fn fetch(&self, hashes: impl Iterator<Item = u32>) {
         self.slots.fetch(hashes);

@@ -154,6 +154,7 @@ impl<K: Key> WorkQueue<K> {
                 } else if are_enough
                     && !self.shared.inbox.is_worker_at_the_door()
                     && let Some(inner) = self.shared.state.0.try_lock()
+                    && !inner.core.is_behind()
                 {
                     self.operate_locked(inner, None, |_, _| ());
                 }

@@ -302,6 +302,7 @@ impl<K: Key> WorkQueue<K> {
     ) {
         let to_wake = inner.settle(newly_queued);
         self.shared.inbox.set_has_waiters(!inner.waiters.is_empty());
+        self.shared.inbox.set_has_delays(inner.core.waiting_count() > 0);
         let report = self.shared.metrics.is_some().then(|| Report {
             added: inner.core.take_newly_due(),
             depth: inner.core.depth(),

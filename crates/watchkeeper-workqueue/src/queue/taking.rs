@@ -6,7 +6,7 @@ use super::{Inner, Key, TakenIn, WorkQueue};
 use crate::{
     Admission, Causes, Get, Item, ItemToken, Priority,
     core::{Core, Popped, Token, Verdict},
-    sync::{MutexGuard, lock_among_many},
+    sync::{Mutex, MutexGuard, lock_among_many},
     waiters::Ticket,
     worker::Last,
 };
@@ -176,6 +176,15 @@ impl<K: Key> WorkQueue<K> {
         Ended { was_current: true, admission: finished.admission }
     }
 
+    /// Says that one more worker takes keys, or one less.
+    pub(crate) fn count_worker(&self, comes: bool) {
+        if comes {
+            self.shared.inbox.add_worker();
+        } else {
+            self.shared.inbox.remove_worker();
+        }
+    }
+
     /// The lock, for a worker: producers let it go first.
     #[inline]
     fn lock_for_worker(&self) -> MutexGuard<'_, Inner<K>> {
@@ -185,7 +194,8 @@ impl<K: Key> WorkQueue<K> {
     #[cold]
     fn lock_from_the_door(&self) -> MutexGuard<'_, Inner<K>> {
         self.shared.inbox.wait_at_the_door();
-        let inner = lock_among_many(&self.shared.state.0);
+        let lock = if self.shared.inbox.is_worker_among_many() { lock_among_many } else { Mutex::lock };
+        let inner = lock(&self.shared.state.0);
         self.shared.inbox.leave_the_door();
         inner
     }
