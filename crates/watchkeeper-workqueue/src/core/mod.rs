@@ -191,7 +191,7 @@ impl<K: Eq + Clone> Core<K> {
         let Some(id) = inserted else {
             return Admission::Refused;
         };
-        self.enqueue(id, 0);
+        self.ready.push_new(&mut self.slots, id, Priority::NORMAL);
         self.newly_due += 1;
         Admission::Queued
     }
@@ -269,16 +269,17 @@ impl<K: Eq + Clone> Core<K> {
         verdict: Verdict,
         is_posted: impl FnOnce(u32) -> bool,
     ) -> Option<K> {
-        if self.times.is_some() || self.may_end() || !self.is_current(token) {
+        if self.times.is_some() || self.may_end() {
             return None;
         }
-        let slot = &self.slots[token.slot()];
+        let slot = self.slots.get(token.slot())?;
         let has_nothing_to_remember = match verdict {
             Verdict::Forget => !is_posted(slot.hash),
             Verdict::Done => slot.failures == 0,
             Verdict::Retry(_) | Verdict::RequeueAt(_) | Verdict::PutBack(_) => false,
         };
-        if slot.state != State::Processing || !has_nothing_to_remember {
+        let is_current = slot.state == State::Processing && slot.link == token.generation();
+        if !is_current || !has_nothing_to_remember {
             return None;
         }
         self.processing -= 1;
@@ -476,9 +477,9 @@ impl<K: Eq + Clone> Core<K> {
 
     #[inline(always)]
     fn is_current(&self, token: Token) -> bool {
-        self.slots.contains(token.slot())
-            && matches!(self.slots[token.slot()].state, State::Processing | State::Dirty)
-            && self.slots[token.slot()].link == token.generation()
+        self.slots.get(token.slot()).is_some_and(|slot| {
+            matches!(slot.state, State::Processing | State::Dirty) && slot.link == token.generation()
+        })
     }
 
     /// When a key is wanted that asks for this, before the failure it may report is counted.

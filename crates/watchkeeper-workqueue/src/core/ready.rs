@@ -56,6 +56,12 @@ impl Ready {
         let slot = &mut slots[id];
         slot.link = NO_SLOT;
         let priority = slot.priority;
+        self.push_new(slots, id, priority);
+    }
+
+    /// [`push`](Self::push) of a slot of this priority that nothing was done with yet.
+    #[inline(always)]
+    pub(super) fn push_new<K>(&mut self, slots: &mut Slots<K>, id: SlotId, priority: Priority) {
         let lane = match self.lanes.as_slice() {
             [only] if only.priority == priority => 0,
             _ => self.lane(slots, priority),

@@ -135,14 +135,16 @@ impl<K: Eq> Slots<K> {
     #[inline(always)]
     pub(crate) fn remove(&mut self, id: SlotId) -> Option<K> {
         let (chunk, place) = place(id);
-        self.chunks[chunk][place].state = State::Free;
         // Without its key, the slot is not found any more.
         let key = self.keys[chunk][place].take();
+        let slot = &mut self.chunks[chunk][place];
+        slot.state = State::Free;
         self.live -= 1;
         if self.table.is_large() {
             self.free_later(id);
         } else {
-            self.free(id);
+            slot.link = mem::replace(&mut self.first_free, id);
+            self.table.remove(slot.hash, id);
         }
         key
     }
@@ -192,10 +194,11 @@ impl<K: Eq> Slots<K> {
         is_over
     }
 
-    /// Whether a slot of this number exists.
-    #[inline]
-    pub(crate) fn contains(&self, id: SlotId) -> bool {
-        (id as usize >> CHUNK_BITS) < self.chunks.len()
+    /// The slot of this number, if it exists.
+    #[inline(always)]
+    pub(crate) fn get(&self, id: SlotId) -> Option<&Slot> {
+        let (chunk, place) = place(id);
+        self.chunks.get(chunk).map(|chunk| &chunk[place])
     }
 
     /// More free slots, when there are none. `None` when all numbers are taken.

@@ -62,8 +62,9 @@ const FULL: usize = 11;
 const NUMBERS: usize = 16;
 /// 128 KiB of buckets.
 const LARGE_BITS: u32 = 11;
-/// The smallest table is of two to the power of this buckets.
-const SMALLEST_BITS: u32 = 1;
+/// The smallest table is of two to the power of this buckets: two kilobytes, in which a few keys seldom share one.
+/// (Tests want it to grow often.)
+const SMALLEST_BITS: u32 = if cfg!(test) { 1 } else { 5 };
 /// Room for what the last bucket sends on: more is hardly ever needed.
 const PAST_THE_END: usize = 2;
 /// So many buckets are moved with each key that is added: as much work as the add itself, and done long before the table is
@@ -302,6 +303,11 @@ impl Part {
         let entry = self.entry(hash, slot);
         let mut place = self.place(hash);
         while let Some(bucket) = self.buckets.get_mut(place) {
+            // Alone, as in a queue that is nearly empty.
+            if bucket.0[USED] == 1 && bucket.0[0] == entry {
+                bucket.0[USED] = 0;
+                return;
+            }
             let equal = bucket.equal(entry, u32::MAX);
             if equal != 0 {
                 let last = bucket.0[USED] as usize - 1;
