@@ -16,7 +16,8 @@ use super::slots::SlotId;
 /// bucket and its slot; adding and removing one touch the bucket alone.
 ///
 /// A full bucket sends keys on to the next one and counts them, so a search knows where to stop and removing a key
-/// leaves no mark behind: a table that is filled and emptied for years never has to be cleaned.
+/// leaves no mark behind: a table that is filled and emptied for years never has to be cleaned. An entry says whether it was
+/// sent on, so that only those that were are asked for their hash when the table grows.
 ///
 /// A full table is moved into one of twice the size from the first bucket to the last, a few buckets with each key that
 /// is added. Moving a million keys at once would hold the queue's lock for ten milliseconds, in which no key is handed
@@ -41,7 +42,8 @@ struct Part {
     buckets: Vec<Bucket>,
     /// So many upper bits of a hash say which bucket. Those that follow are in the entry.
     bits: u32,
-    /// The bits of an entry that are the slot's number; the others are the hash's.
+    /// The bits of an entry that are the slot's number; one above them says whether the entry was sent on, and the others are
+    /// the hash's.
     number: u32,
 }
 
@@ -131,30 +133,30 @@ impl Table {
     /// Moves the next buckets of the old part into the current one.
     ///
     /// The keys of a bucket go to the two that take its place, side by side, and which of them is for the first bit of the
-    /// hash that an entry carries: from the first bucket to the last, nothing else is read. Only for keys that may have been
-    /// sent on, and in tables of so many buckets that entries carry no bits, `hash_of` is asked.
+    /// hash that an entry carries: from the first bucket to the last, nothing else is read. Only for keys that were sent on,
+    /// and in tables of so many buckets that entries carry no bits, `hash_of` is asked.
     ///
     /// Stops after a bucket that sent nothing on, so that no key of a bucket that was moved is left in one that was not.
     fn move_some(&mut self, hash_of: impl Fn(SlotId) -> u32) {
         let Self { current, old, .. } = self;
-        let (mut may_be_sent_on, stop_at) = (false, self.moved + MOVE_AT_ONCE);
-        while self.moved < stop_at || may_be_sent_on {
+        let (mut are_sent_on, stop_at) = (false, self.moved + MOVE_AT_ONCE);
+        while self.moved < stop_at || are_sent_on {
             let place = self.moved;
             let bucket = old.buckets.get(place).unwrap_or(&Bucket::EMPTY);
             current.need(2 * place + 1);
             for entry in &bucket.0[..bucket.0[USED] as usize] {
                 let slot = entry & old.number;
-                if may_be_sent_on || old.number == u32::MAX {
+                if entry & old.sent_on() != 0 || !old.has_bits() {
                     current.insert(hash_of(slot), slot);
                 } else {
                     let goes_second = entry >> (u32::BITS - 1);
                     current
-                        .insert_at(2 * place + goes_second as usize, (entry << 1) & !current.number | slot);
+                        .insert_at(2 * place + goes_second as usize, (entry << 1) & current.carried() | slot);
                 }
             }
-            may_be_sent_on = bucket.0[SENT_ON] > 0;
+            are_sent_on = bucket.0[SENT_ON] > 0;
             self.moved += 1;
-            if self.moved >= old.count() && !may_be_sent_on {
+            if self.moved >= old.count() && !are_sent_on {
                 (self.old, self.moved_below) = (Part::NONE, u64::MAX);
                 self.limit = self.current.count() * FULL;
                 return;
@@ -248,6 +250,24 @@ impl Part {
         1 << self.bits
     }
 
+    /// The bit of an entry that says that it is not in the bucket it belongs to. None in the largest tables, whose entries are
+    /// all number.
+    #[inline(always)]
+    fn sent_on(&self) -> u32 {
+        self.number.wrapping_add(1)
+    }
+
+    /// The bits of an entry that are the hash's.
+    #[inline(always)]
+    fn carried(&self) -> u32 {
+        !(self.number | self.sent_on())
+    }
+
+    /// Whether an entry has bits of the hash.
+    fn has_bits(&self) -> bool {
+        self.carried() != 0
+    }
+
     /// Has the bucket at this place, and all before it.
     #[inline(always)]
     fn need(&mut self, place: usize) {
@@ -258,10 +278,10 @@ impl Part {
 
     #[inline(always)]
     fn find(&self, hash: u32, mut is_it: impl FnMut(SlotId) -> bool) -> Option<SlotId> {
-        let mut place = self.place(hash);
+        let (mut place, mut wanted) = (self.place(hash), (hash << self.bits) & self.carried());
         loop {
             let bucket = self.buckets.get(place)?;
-            let mut equal = bucket.equal(hash << self.bits, !self.number);
+            let mut equal = bucket.equal(wanted, !self.number);
             while equal != 0 {
                 let slot = bucket.0[equal.trailing_zeros() as usize & WORD] & self.number;
                 if is_it(slot) {
@@ -273,6 +293,7 @@ impl Part {
                 return None;
             }
             place += 1;
+            wanted |= self.sent_on();
         }
     }
 
@@ -283,7 +304,7 @@ impl Part {
     }
 
     #[inline(always)]
-    fn insert_at(&mut self, mut place: usize, entry: u32) {
+    fn insert_at(&mut self, mut place: usize, mut entry: u32) {
         loop {
             let bucket = &mut self.buckets[place];
             let used = bucket.0[USED] as usize;
@@ -294,14 +315,15 @@ impl Part {
             }
             bucket.0[SENT_ON] += 1;
             place += 1;
+            entry |= self.sent_on();
             self.need(place);
         }
     }
 
     #[inline(always)]
     fn remove(&mut self, hash: u32, slot: SlotId) {
-        let entry = self.entry(hash, slot);
-        let mut place = self.place(hash);
+        let (mut place, mut entry) = (self.place(hash), self.entry(hash, slot));
+        let sent_on = self.sent_on();
         while let Some(bucket) = self.buckets.get_mut(place) {
             // Alone, as in a queue that is nearly empty.
             if bucket.0[USED] == 1 && bucket.0[0] == entry {
@@ -318,6 +340,7 @@ impl Part {
             debug_assert!(bucket.0[SENT_ON] > 0, "a key is where it was put or sent on from there");
             bucket.0[SENT_ON] -= 1;
             place += 1;
+            entry |= sent_on;
         }
     }
 
@@ -328,7 +351,7 @@ impl Part {
 
     #[inline(always)]
     fn entry(&self, hash: u32, slot: SlotId) -> u32 {
-        (hash << self.bits) & !self.number | slot
+        (hash << self.bits) & self.carried() | slot
     }
 }
 
