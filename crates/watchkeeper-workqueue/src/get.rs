@@ -29,11 +29,13 @@ impl<'a, K: Key> Future for Get<'a, K> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         // A worker whose queue is never empty must still let others run.
         let budget = ready!(tokio::task::coop::poll_proceed(context));
-        if !self.wait.has_begun()
-            && let Some(popped) = self.queue.take_next(None)
-        {
-            budget.made_progress();
-            return Poll::Ready(Some(Item::new(self.queue, popped)));
+        if !self.wait.has_begun() {
+            let mut popped = None;
+            self.queue.take_next(None, &mut popped);
+            if let Some(popped) = popped {
+                budget.made_progress();
+                return Poll::Ready(Some(Item::new(self.queue, popped)));
+            }
         }
         let polled = self.poll_closely(context);
         if polled.is_ready() {

@@ -4,7 +4,7 @@ use std::{array, collections::VecDeque, mem};
 
 use crate::{
     Cause,
-    core::{Add, Pending, Wish},
+    core::{Add, Pending, Wish, fill},
     sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering},
 };
 
@@ -105,6 +105,10 @@ pub(crate) struct Posted<K> {
     pub(crate) wish: Wish,
 }
 
+impl<K> Posted<K> {
+    const EMPTY: Self = Self { key: None, hash: 0, has_cause: false, wish: Add::PLAIN.wish };
+}
+
 /// What was swapped out of the inbox and is being taken in.
 #[derive(Debug)]
 pub(crate) struct Arrived<K> {
@@ -179,9 +183,17 @@ impl<K> Room<'_, K> {
         if wish != Add::PLAIN.wish {
             self.mail.has_timed = true;
         }
-        self.mail.posted.push(Posted { key, hash, has_cause: cause.is_some(), wish });
-        self.mail.causes.extend(cause);
-        self.mail.posted.len().is_multiple_of(Bounds::of(wish).enough)
+        let Mail { posted, causes, .. } = &mut *self.mail;
+        // Written where it stays: see `fill`.
+        posted.push(Posted::EMPTY);
+        if let Some(place) = posted.last_mut() {
+            (place.hash, place.has_cause, place.wish) = (hash, cause.is_some(), wish);
+            if let Some(key) = key {
+                fill(&mut place.key, key);
+            }
+        }
+        causes.extend(cause);
+        posted.len().is_multiple_of(Bounds::of(wish).enough)
     }
 }
 

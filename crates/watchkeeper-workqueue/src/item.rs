@@ -1,11 +1,10 @@
 //! A key that has been handed out.
 
-use std::{fmt, mem, time::Duration};
+use std::{fmt, time::Duration};
 
 use crate::{
     Admission, Causes, Key, Priority, WorkQueue, Worker,
     core::{Popped, Token, Verdict},
-    worker::Last,
 };
 
 /// A key that is yours to work on: nobody else gets it until this is finished or dropped.
@@ -27,69 +26,63 @@ use crate::{
 /// An item borrows the queue's handle or the [`Worker`] it was taken from. Work that outlives those, such as a spawned
 /// task, takes it [`into_owned`](Item::into_owned).
 #[must_use = "dropping an item finishes it"]
-pub struct Item<'q, K: Key> {
+pub struct Item<'q, K: Key>(Held<'q, K>);
+
+/// Where an item is: two words, so that handing it on moves nothing else.
+enum Held<'q, K: Key> {
+    /// With its worker, which finishes it with its next step.
+    Worker(&'q mut Worker<K>),
+    /// In a place of its own.
+    Apart(Box<Apart<'q, K>>),
+}
+
+struct Apart<'q, K: Key> {
+    queue: Handle<'q, K>,
     /// There until it is finished.
-    queue: Option<Handle<'q, K>>,
-    popped: Popped<K>,
+    popped: Option<Popped<K>>,
 }
 
 /// The queue of an item: borrowed, because counting another handle for every key is dear when many workers do it.
 enum Handle<'q, K: Key> {
     Borrowed(&'q WorkQueue<K>),
     Owned(WorkQueue<K>),
-    /// The worker's, which finishes the item with its next step.
-    Worker(&'q mut Worker<K>),
-}
-
-impl<K: Key> Handle<'_, K> {
-    #[inline]
-    fn get(&self) -> &WorkQueue<K> {
-        match self {
-            Self::Borrowed(queue) => queue,
-            Self::Owned(queue) => queue,
-            Self::Worker(worker) => worker.queue(),
-        }
-    }
 }
 
 impl<'q, K: Key> Item<'q, K> {
-    #[inline]
     pub(crate) fn new(queue: &'q WorkQueue<K>, popped: Popped<K>) -> Self {
-        Self { queue: Some(Handle::Borrowed(queue)), popped }
+        Self(Held::Apart(Box::new(Apart { queue: Handle::Borrowed(queue), popped: Some(popped) })))
     }
 
+    /// The item a worker has taken.
     #[inline]
-    pub(crate) fn of_worker(worker: &'q mut Worker<K>, popped: Popped<K>) -> Self {
-        Self { queue: Some(Handle::Worker(worker)), popped }
+    pub(crate) fn of_worker(worker: &'q mut Worker<K>) -> Self {
+        Self(Held::Worker(worker))
     }
 
     /// The same item with a handle of its own, free to go to another task.
     pub fn into_owned(mut self) -> Item<'static, K> {
-        let queue = self.queue.take().map(|queue| Handle::Owned(queue.get().clone()));
-        let Popped { key, causes, token, standing } = &mut self.popped;
-        let popped =
-            Popped { key: key.clone(), causes: mem::take(causes), token: *token, standing: *standing };
-        Item { queue, popped }
+        let queue = Handle::Owned(self.queue().clone());
+        Item(Held::Apart(Box::new(Apart { queue, popped: self.place().take() })))
     }
 
     /// The key.
     pub fn key(&self) -> &K {
-        &self.popped.key
+        &self.popped().key
     }
 
     /// Why it was added: every cause that was merged into this hand-out.
     pub fn causes(&self) -> &Causes {
-        &self.popped.causes
+        &self.popped().causes
     }
 
     /// How urgent it was.
     pub fn priority(&self) -> Priority {
-        self.popped.standing.priority()
+        self.popped().standing.priority()
     }
 
     /// How often its work has failed since it last succeeded.
     pub fn failures(&self) -> u32 {
-        self.popped.standing.failures()
+        self.popped().standing.failures()
     }
 
     /// Success: the key's failures are forgotten.
@@ -136,9 +129,10 @@ impl<'q, K: Key> Item<'q, K> {
     /// the key was handed out again, does nothing.
     #[must_use = "without its token the key is never finished"]
     pub fn into_token(mut self) -> ItemToken {
-        // Dropping a guard that is finished does nothing.
-        self.queue = None;
-        ItemToken { token: self.popped.token }
+        let token = self.popped().token;
+        // Nothing is left to be finished.
+        *self.place() = None;
+        ItemToken { token }
     }
 
     fn retry_inner(&mut self) -> Admission {
@@ -149,31 +143,61 @@ impl<'q, K: Key> Item<'q, K> {
     /// work took, so for them it is at once.
     #[inline]
     fn leave(&mut self, is_success: bool) {
-        let last = Last { token: self.popped.token, is_success };
-        match &mut self.queue {
-            Some(Handle::Worker(worker)) if !worker.queue().has_metrics() => {
-                worker.finish_later(last);
-                self.queue = None;
+        match &mut self.0 {
+            Held::Worker(worker) if !worker.queue().has_metrics() => worker.finish_later(is_success),
+            _ => {
+                let verdict = if is_success { Verdict::Forget } else { Verdict::Done };
+                self.finish(|_, _| (verdict, None));
             }
-            _ => _ = self.finish(|_, _| (last.verdict(), None)),
         }
     }
 
     /// Finishes it at once, by a verdict and the time if that had to be asked.
     #[inline]
     fn finish(&mut self, verdict: impl FnOnce(&WorkQueue<K>, Token) -> (Verdict, Option<u64>)) -> Admission {
-        let Some(handle) = self.queue.take() else { return Admission::Refused };
-        let (queue, token) = (handle.get(), self.popped.token);
+        // The key goes last: its `Drop` is somebody else's code.
+        let Some(Popped { token, causes, key: _key, .. }) = self.place().take() else {
+            return Admission::Refused;
+        };
+        let queue = self.queue();
         let (verdict, now) = verdict(queue, token);
-        let causes = mem::take(&mut self.popped.causes);
         queue.finish(token, verdict, causes, now).admission.unwrap_or(Admission::Refused)
+    }
+
+    #[inline]
+    fn queue(&self) -> &WorkQueue<K> {
+        match &self.0 {
+            Held::Worker(worker) => worker.queue(),
+            Held::Apart(apart) => match &apart.queue {
+                Handle::Borrowed(queue) => queue,
+                Handle::Owned(queue) => queue,
+            },
+        }
+    }
+
+    #[inline]
+    fn place(&mut self) -> &mut Option<Popped<K>> {
+        match &mut self.0 {
+            Held::Worker(worker) => worker.place(),
+            Held::Apart(apart) => &mut apart.popped,
+        }
+    }
+
+    /// What was handed out. Only calls that take the item finish it, so as long as there is somebody to ask there is this.
+    #[inline]
+    fn popped(&self) -> &Popped<K> {
+        match &self.0 {
+            Held::Worker(worker) => worker.current(),
+            Held::Apart(apart) => apart.popped.as_ref(),
+        }
+        .expect("an item is there until it is finished")
     }
 }
 
 impl<K: Key> Drop for Item<'_, K> {
     #[inline]
     fn drop(&mut self) {
-        if self.queue.is_none() {
+        if self.place().is_none() {
             return;
         }
         if std::thread::panicking() {

@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     Causes, Item, Key, WorkQueue,
-    core::{Token, Verdict},
+    core::{Popped, Token, Verdict},
     get::Wait,
 };
 
@@ -39,6 +39,8 @@ pub struct Worker<K: Key> {
     queue: WorkQueue<K>,
     /// What is still to be finished.
     last: Option<Last>,
+    /// What was taken. It stays here while an [`Item`] stands for it: written once, and never moved.
+    current: Option<Popped<K>>,
 }
 
 /// A key that is to be finished.
@@ -60,7 +62,7 @@ impl<K: Key> WorkQueue<K> {
     /// A worker, which takes keys one after the other.
     pub fn worker(&self) -> Worker<K> {
         self.count_worker(true);
-        Worker { queue: self.clone(), last: None }
+        Worker { queue: self.clone(), last: None, current: None }
     }
 }
 
@@ -91,10 +93,24 @@ impl<K: Key> Worker<K> {
         &self.queue
     }
 
-    /// Leaves an item to be finished with the next step.
+    /// What the item that was taken last stands for.
     #[inline]
-    pub(crate) fn finish_later(&mut self, last: Last) {
-        self.last = Some(last);
+    pub(crate) fn current(&self) -> Option<&Popped<K>> {
+        self.current.as_ref()
+    }
+
+    #[inline]
+    pub(crate) fn place(&mut self) -> &mut Option<Popped<K>> {
+        &mut self.current
+    }
+
+    /// Leaves the item that was taken last to be finished with the next step.
+    #[inline]
+    pub(crate) fn finish_later(&mut self, is_success: bool) {
+        if let Some(popped) = &self.current {
+            self.last = Some(Last { token: popped.token, is_success });
+            self.current = None;
+        }
     }
 }
 
@@ -129,13 +145,15 @@ impl<'w, K: Key> Future for Next<'w, K> {
         if !self.wait.has_begun()
             && let Some(worker) = self.worker.take()
         {
-            match worker.queue.take_next(worker.last.take()) {
-                Some(popped) => {
-                    budget.made_progress();
-                    return Poll::Ready(Some(Item::of_worker(worker, popped)));
-                }
-                None => self.worker = Some(worker),
+            // Left there by an item that was leaked: its key stays handed out.
+            if worker.current.is_some() {
+                worker.current = None;
             }
+            if worker.queue.take_next(worker.last.take(), &mut worker.current) {
+                budget.made_progress();
+                return Poll::Ready(Some(Item::of_worker(worker)));
+            }
+            self.worker = Some(worker);
         }
         let polled = self.poll_closely(context);
         if polled.is_ready() {
@@ -150,9 +168,9 @@ impl<'w, K: Key> Next<'w, K> {
     #[inline(never)]
     fn poll_closely(&mut self, context: &mut Context<'_>) -> Poll<Option<Item<'w, K>>> {
         // Without one it was polled after its end, as no future should be.
-        let Some(worker) = &self.worker else { return Poll::Ready(None) };
-        let Some(popped) = ready!(self.wait.poll(&worker.queue, context)) else { return Poll::Ready(None) };
-        Poll::Ready(self.worker.take().map(|worker| Item::of_worker(worker, popped)))
+        let Some(worker) = &mut self.worker else { return Poll::Ready(None) };
+        worker.current = ready!(self.wait.poll(&worker.queue, context));
+        Poll::Ready(self.worker.take().filter(|worker| worker.current.is_some()).map(Item::of_worker))
     }
 }
 

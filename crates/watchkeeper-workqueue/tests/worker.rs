@@ -107,6 +107,20 @@ fn what_an_item_asks_for_is_done_at_once() {
 }
 
 #[test]
+fn a_worker_whose_item_was_leaked_goes_on_with_the_next_key() {
+    let queue = queue(&ManualClock::new());
+    queue.add(1);
+    queue.add(2);
+    let mut worker = queue.worker();
+    std::mem::forget(take(&mut worker));
+    let second = take(&mut worker);
+    assert_eq!((*second.key(), queue.processing_len()), (2, 2), "nobody said that the first is finished");
+    second.done();
+    assert!(now(worker.next()).is_none());
+    assert_eq!(queue.processing_len(), 1);
+}
+
+#[test]
 fn success_is_remembered_until_the_next_step() {
     let clock = ManualClock::new();
     let queue = queue(&clock);

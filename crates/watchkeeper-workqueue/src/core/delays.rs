@@ -241,7 +241,7 @@ mod tests {
         fn delays_come_out_by_time_and_then_by_arrival_after_any_changes(calls in prop::collection::vec(call(), 1..400)) {
             let mut slots = Slots::new();
             let ids: Vec<SlotId> =
-                (0..100).map(|key| slots.insert(key, key, Priority::NORMAL).unwrap()).collect();
+                (0..100).map(|key| slots.insert(key, &mut Some(key), Priority::NORMAL).unwrap()).collect();
             let (mut delays, mut expected) = (Delays::default(), BTreeMap::new());
             for (arrival, call) in calls.into_iter().enumerate() {
                 match call {

@@ -159,8 +159,7 @@ impl<K: Eq + Clone> Core<K> {
         if let Some(id) = self.slots.find(hash, key) {
             return self.merge(id, add, now);
         }
-        let inserted = offered.take().and_then(|key| self.slots.insert(hash, key, add.priority));
-        let Some(id) = inserted else {
+        let Some(id) = self.slots.insert(hash, offered, add.priority) else {
             return Admission::Refused;
         };
         let pending = self.pending(id, add.wish);
@@ -187,8 +186,7 @@ impl<K: Eq + Clone> Core<K> {
             }
             return self.merge(id, Add::PLAIN, 0);
         }
-        let inserted = offered.take().and_then(|key| self.slots.insert(hash, key, Priority::NORMAL));
-        let Some(id) = inserted else {
+        let Some(id) = self.slots.insert(hash, offered, Priority::NORMAL) else {
             return Admission::Refused;
         };
         self.ready.push_new(&mut self.slots, id, Priority::NORMAL);
@@ -240,11 +238,18 @@ impl<K: Eq + Clone> Core<K> {
     }
 
     /// Hands out the next key, if there is one.
-    #[inline(always)]
     pub(crate) fn pop(&mut self, now: u64) -> Option<Popped<K>> {
-        let id = self.ready.pop(&mut self.slots)?;
+        let mut popped = None;
+        self.pop_to(&mut popped, now);
+        popped
+    }
+
+    /// Hands out the next key, if there is one, to an empty place: it is written there and nowhere else.
+    #[inline(always)]
+    pub(crate) fn pop_to(&mut self, to: &mut Option<Popped<K>>, now: u64) -> bool {
+        let Some(id) = self.ready.pop(&mut self.slots) else { return false };
+        let Some(key) = self.slots.key(id).cloned() else { return false };
         self.generation = self.generation.wrapping_add(1);
-        let key = self.slots.key(id)?.clone();
         let slot = &mut self.slots[id];
         slot.state = State::Processing;
         slot.link = self.generation;
@@ -253,7 +258,12 @@ impl<K: Eq + Clone> Core<K> {
         if let Some(times) = &mut self.times {
             times.start(id, now);
         }
-        Some(Popped { key, token: Token::new(id, self.generation), causes: self.take_causes(id), standing })
+        let token = Token::new(id, self.generation);
+        fill(to, Popped { key, token, causes: Causes::default(), standing });
+        if let Some((popped, causes)) = to.as_mut().zip(self.causes.get_mut(id as usize)) {
+            mem::swap(&mut popped.causes, causes);
+        }
+        true
     }
 
     /// Ends the work on a key that leaves the queue with nothing to remember, when nobody has to hear of it: no metrics,
@@ -544,7 +554,9 @@ impl<K: Eq + Clone> Core<K> {
 
     #[inline(always)]
     fn release(&mut self, id: SlotId) -> Option<K> {
-        self.take_causes(id);
+        if let Some(causes) = self.causes.get_mut(id as usize) {
+            *causes = Causes::default();
+        }
         let key = self.slots.remove(id);
         if self.slots.live() == 0 && self.slots.shrink_after_burst() {
             self.causes = Vec::new();
@@ -583,4 +595,15 @@ impl<K: Eq + Clone> Core<K> {
     fn take_causes(&mut self, id: SlotId) -> Causes {
         self.causes.get_mut(id as usize).map(mem::take).unwrap_or_default()
     }
+}
+
+/// Puts a value into an empty place.
+///
+/// An assignment would have to let go of what was there before, which could panic; so the value would be kept in memory until
+/// then and copied from there, which a processor is slow at when it has only just been written.
+#[inline(always)]
+pub(crate) fn fill<T>(place: &mut Option<T>, value: T) {
+    let nothing = place.replace(value);
+    debug_assert!(nothing.is_none(), "what was in here would be leaked");
+    mem::forget(nothing);
 }

@@ -10,7 +10,7 @@ use std::{
     ops::{Index, IndexMut},
 };
 
-use super::table::Table;
+use super::{Offered, fill, table::Table};
 use crate::Priority;
 
 /// The number of a slot.
@@ -109,10 +109,15 @@ impl<K: Eq> Slots<K> {
         self.table.find(hash, |id| self.key(id) == Some(key))
     }
 
-    /// Gives `key`, which must not be present, a slot; the caller puts it where it belongs, in line or elsewhere. `None`
-    /// when four billion keys are alive.
+    /// Gives a key that must not be present a slot, taking it from its owner; the caller puts it where it belongs, in line or
+    /// elsewhere. `None` when four billion keys are alive.
     #[inline(always)]
-    pub(crate) fn insert(&mut self, hash: u32, key: K, priority: Priority) -> Option<SlotId> {
+    pub(crate) fn insert(
+        &mut self,
+        hash: u32,
+        offered: &mut impl Offered<K>,
+        priority: Priority,
+    ) -> Option<SlotId> {
         if self.table.is_full(self.live + self.leaving.len()) {
             self.make_room_in_table();
         }
@@ -121,10 +126,11 @@ impl<K: Eq> Slots<K> {
         }
         let id = self.first_free;
         let (chunk, place) = place(id);
-        let slot = &mut self.chunks[chunk][place];
+        let (slot, room) = (&mut self.chunks[chunk][place], &mut self.keys[chunk][place]);
+        // Last of all that could panic: what is taken goes where it belongs, by no detour.
+        fill(room, offered.take()?);
         self.first_free = slot.link;
         *slot = Slot { hash, link: NO_SLOT, failures: 0, priority, state: State::Queued };
-        self.keys[chunk][place] = Some(key);
         self.table.insert(hash, id);
         self.live += 1;
         self.peak = self.peak.max(self.live);
@@ -286,7 +292,9 @@ mod tests {
         let mut slots = Slots::new();
         let fill = |slots: &mut Slots<u64>, count: u64| {
             let ids: Vec<SlotId> = (0..count)
-                .map(|key| slots.insert(kept_hash(key << 32), key, Priority::NORMAL).expect("room"))
+                .map(|key| {
+                    slots.insert(kept_hash(key << 32), &mut Some(key), Priority::NORMAL).expect("room")
+                })
                 .collect();
             for id in ids {
                 assert!(slots.remove(id).is_some());
@@ -303,14 +311,15 @@ mod tests {
     fn keys_that_leave_a_large_table_are_gone_at_once_and_their_slots_serve_others() {
         let hash = |key: u64| kept_hash(key.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let mut slots = Slots::new();
-        let mut ids: Vec<SlotId> =
-            (0..50_000).map(|key| slots.insert(hash(key), key, Priority::NORMAL).unwrap()).collect();
+        let mut ids: Vec<SlotId> = (0..50_000)
+            .map(|key| slots.insert(hash(key), &mut Some(key), Priority::NORMAL).unwrap())
+            .collect();
         assert!(slots.table.is_large());
         for (id, key) in ids.iter_mut().zip(0_u64..) {
             assert_eq!(slots.remove(*id), Some(key));
             assert_eq!(slots.find(hash(key), &key), None);
             if key % 3 == 0 {
-                *id = slots.insert(hash(key), key, Priority::NORMAL).unwrap();
+                *id = slots.insert(hash(key), &mut Some(key), Priority::NORMAL).unwrap();
                 assert_eq!(slots.find(hash(key), &key), Some(*id));
             }
         }
@@ -336,7 +345,7 @@ mod tests {
             for (adds, key) in calls {
                 prop_assert_eq!(slots.find(hash(key), &key), expected.get(&key).copied());
                 if adds && !expected.contains_key(&key) {
-                    expected.insert(key, slots.insert(hash(key), key, Priority::NORMAL).unwrap());
+                    expected.insert(key, slots.insert(hash(key), &mut Some(key), Priority::NORMAL).unwrap());
                 } else if let Some(id) = expected.remove(&key) {
                     prop_assert_eq!(slots.remove(id), Some(key));
                 }

@@ -45,10 +45,10 @@ impl<K: Key> WorkQueue<K> {
         self.finish(token.token, Verdict::Done, Causes::default(), None).was_current
     }
 
-    /// Takes a key if one is in line before which nothing that was posted could come. Under the same lock, in the common
-    /// case, the key that was taken `last` is finished.
+    /// Takes a key, to an empty place, if one is in line before which nothing that was posted could come. Under the same
+    /// lock, in the common case, the key that was taken `last` is finished.
     #[inline]
-    pub(crate) fn take_next(&self, last: Option<Last>) -> Option<Popped<K>> {
+    pub(crate) fn take_next(&self, last: Option<Last>, place: &mut Option<Popped<K>>) -> bool {
         let mut inner = self.lock_for_worker();
         let mut released = None;
         if let Some(last) = last {
@@ -60,33 +60,37 @@ impl<K: Key> WorkQueue<K> {
             }
         }
         let is_waiting = inner.core.is_waiting(Priority::NORMAL);
-        let popped = if inner.core.is_plain() && (is_waiting || !self.shared.inbox.is_open()) {
-            let popped = inner.core.pop(0);
+        let is_taken = if inner.core.is_plain() && (is_waiting || !self.shared.inbox.is_open()) {
+            let is_taken = inner.core.pop_to(place, 0);
             self.release_plainly(inner);
-            popped
+            is_taken
         } else if is_waiting {
-            self.take_waiting(inner)
+            self.take_waiting(inner, place)
         } else {
             drop(inner);
-            None
+            false
         };
         // The queue's copy of a key that left, let go where nothing is locked.
         drop(released);
-        popped
+        is_taken
     }
 
     /// Takes a key when one of normal priority is in line: what was posted comes after it, but what has become due may
     /// come before it.
     #[inline(never)]
-    fn take_waiting<'q>(&'q self, mut inner: MutexGuard<'q, Inner<K>>) -> Option<Popped<K>> {
+    fn take_waiting<'q>(
+        &'q self,
+        mut inner: MutexGuard<'q, Inner<K>>,
+        place: &mut Option<Popped<K>>,
+    ) -> bool {
         let queued_before = inner.core.queued();
         let now = if inner.core.needs_time() { self.now() } else { 0 };
         inner.core.promote(now);
         let newly_queued = inner.core.queued().saturating_sub(queued_before);
-        let popped = inner.core.pop(now);
+        let is_taken = inner.core.pop_to(place, now);
         let announced = newly_queued.min(inner.core.queued());
         self.release(inner, announced, drop);
-        popped
+        is_taken
     }
 
     /// One look of a waiting `get`: a key, the end, or a place on the list of waiters.
