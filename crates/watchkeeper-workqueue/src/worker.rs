@@ -16,8 +16,8 @@ use crate::{
 /// One who takes keys one after the other: [`WorkQueue::worker`].
 ///
 /// Finishing a key and taking the next is one step for it, where [`WorkQueue::get`] and the end of an [`Item`] are two:
-/// the queue is locked half as often, and several workers are less in each other's way. It is what a worker's loop
-/// should use:
+/// the queue is locked half as often, and several workers are less in each other's way. What is handed out stays with the
+/// worker, where an item of `get` takes memory of its own. It is what a worker's loop should use:
 ///
 /// ```
 /// # use watchkeeper_workqueue::WorkQueue;
