@@ -20,7 +20,6 @@ mod calls;
 mod delays;
 mod ready;
 mod slots;
-mod soon;
 mod table;
 mod times;
 
@@ -212,7 +211,7 @@ impl<K: Eq + Clone> Core<K> {
                 if merged == current {
                     return self.waiting_admission(id);
                 }
-                self.delays.remove(&mut self.slots, id);
+                self.delays.remove(id);
                 self.place(id, merged, now, now)
             }
             State::Processing | State::Dirty => {
@@ -228,7 +227,7 @@ impl<K: Eq + Clone> Core<K> {
     pub(crate) fn promote(&mut self, now: u64) -> usize {
         let mut promoted = 0;
         while promoted < PROMOTE_AT_ONCE
-            && let Some(id) = self.delays.pop_due(&mut self.slots, now)
+            && let Some(id) = self.delays.pop_due(now)
         {
             self.enqueue(id, now);
             self.newly_due += 1;
@@ -373,7 +372,7 @@ impl<K: Eq + Clone> Core<K> {
     /// Drops a waiting add. A key that is in line or being processed is not touched.
     pub(crate) fn cancel(&mut self, hash: u32, key: &K) -> Option<K> {
         let id = self.find_waiting(hash, key)?;
-        self.delays.remove(&mut self.slots, id);
+        self.delays.remove(id);
         self.release(id)
     }
 
@@ -383,7 +382,7 @@ impl<K: Eq + Clone> Core<K> {
             return false;
         };
         if self.delays.at(id) < at {
-            self.delays.reschedule(&mut self.slots, id, at);
+            self.delays.reschedule(id, at);
         }
         true
     }
@@ -539,7 +538,7 @@ impl<K: Eq + Clone> Core<K> {
             }
         };
         self.slots[id].state = state;
-        self.delays.insert(&mut self.slots, id, at);
+        self.delays.insert(id, at);
         self.waiting_admission(id)
     }
 

@@ -26,9 +26,9 @@ pub(crate) enum State {
     Free,
     /// In line; the link is the next slot of its lane.
     Queued,
-    /// Waits for a time somebody asked for; the link is its place in the heap of those whose time comes soon.
+    /// Waits for a time somebody asked for; the link means nothing.
     Scheduled,
-    /// Waits after a failure; the link is as in `Scheduled`.
+    /// Waits after a failure; the link means nothing.
     BackingOff,
     /// Handed out; the link is the generation of the token that may finish it.
     Processing,
@@ -245,15 +245,6 @@ fn place(id: SlotId) -> (usize, usize) {
 #[inline]
 pub(crate) fn kept_hash(hash: u64) -> u32 {
     (hash >> 32) as u32
-}
-
-impl<K> Slots<K> {
-    /// Notes where in the heap of delays that end soon a waiting key is.
-    #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "delays are fewer than slots, whose numbers are u32")]
-    pub(crate) fn set_place(&mut self, id: SlotId, place: usize) {
-        self[id].link = place as u32;
-    }
 }
 
 impl<K> Index<SlotId> for Slots<K> {
