@@ -149,10 +149,8 @@ impl Reference {
         let mut due: Vec<_> = self.entries.iter().filter_map(due).collect();
         due.sort_unstable();
         for (.., key) in due {
-            let arrival = self.next_arrival();
-            self.entries
-                .entry(key)
-                .and_modify(|entry| (entry.waiting, entry.in_line) = (None, Some(arrival)));
+            let in_line = (None, Some(self.next_arrival()));
+            self.entries.entry(key).and_modify(|entry| (entry.waiting, entry.in_line) = in_line);
         }
     }
 
