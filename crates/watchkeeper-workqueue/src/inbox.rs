@@ -192,7 +192,9 @@ impl<K> Room<'_, K> {
                 fill(&mut place.key, key);
             }
         }
-        causes.extend(cause);
+        if let Some(cause) = cause {
+            causes.push_back(cause);
+        }
         posted.len().is_multiple_of(Bounds::of(wish).enough)
     }
 }
