@@ -4,7 +4,8 @@ use std::{array, collections::VecDeque, mem};
 
 use crate::{
     Cause,
-    core::{Add, Pending, Wish, fill},
+    core::{Add, Pending, Wish},
+    fill::fill,
     sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering},
 };
 

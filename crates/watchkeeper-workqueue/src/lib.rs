@@ -94,6 +94,7 @@ mod cause;
 mod clock;
 mod core;
 mod drain;
+mod fill;
 mod get;
 mod inbox;
 mod item;

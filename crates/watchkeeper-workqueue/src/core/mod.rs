@@ -38,7 +38,7 @@ use self::{
     slots::{SlotId, Slots, State},
     times::Times,
 };
-use crate::{Admission, Cause, Causes, Priority};
+use crate::{Admission, Cause, Causes, Priority, fill::fill};
 
 /// At most this many waiting keys are moved into line in one step, so that a million delays that end together
 /// hold the lock for some fifty microseconds at a time.
@@ -594,15 +594,4 @@ impl<K: Eq + Clone> Core<K> {
     fn take_causes(&mut self, id: SlotId) -> Causes {
         self.causes.get_mut(id as usize).map(mem::take).unwrap_or_default()
     }
-}
-
-/// Puts a value into an empty place.
-///
-/// An assignment would have to let go of what was there before, which could panic; so the value would be kept in memory until
-/// then and copied from there, which a processor is slow at when it has only just been written.
-#[inline(always)]
-pub(crate) fn fill<T>(place: &mut Option<T>, value: T) {
-    let nothing = place.replace(value);
-    debug_assert!(nothing.is_none(), "what was in here would be leaked");
-    mem::forget(nothing);
 }

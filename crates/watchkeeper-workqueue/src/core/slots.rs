@@ -10,8 +10,8 @@ use std::{
     ops::{Index, IndexMut},
 };
 
-use super::{Offered, fill, table::Table};
-use crate::Priority;
+use super::{Offered, table::Table};
+use crate::{Priority, fill::fill};
 
 /// The number of a slot.
 pub(crate) type SlotId = u32;
