@@ -137,11 +137,18 @@ impl<K: Key> WorkQueue<K> {
             }
             return admission;
         }
+        self.insert_plain_busy(hash, offered)
+    }
+
+    /// [`insert_busy`](Self::insert_busy) of a plain add, of which most steps need not be taken.
+    #[inline(never)]
+    fn insert_plain_busy(&self, hash: u32, offered: impl Offered<K>) -> Admission {
         self.insert_busy(hash, offered, Add::PLAIN, None)
     }
 
     /// [`insert`](Self::insert) of an add that can be posted to a queue that is busy, or whose line is long.
-    #[inline(never)]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "what is known of a plain add is known here then")]
     fn insert_busy(&self, hash: u32, mut offered: impl Offered<K>, add: Add, now: Option<u64>) -> Admission {
         // Metrics are told how long a key was in line, from its add on: those queues wait for the lock.
         let entry =
