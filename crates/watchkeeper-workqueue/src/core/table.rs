@@ -7,6 +7,8 @@
 
 use std::{hint, mem};
 
+use wide::{i16x8, i32x8};
+
 use super::slots::SlotId;
 
 /// A hash table of slot numbers that answers almost every question with one cache line, and that never stops to grow.
@@ -76,7 +78,7 @@ const MOVE_AT_ONCE: usize = 2;
 impl Bucket {
     const EMPTY: Self = Self([0; 16]);
 
-    /// A bit for each used entry that equals `wanted` in the bits of `mask`.
+    /// A bit for each used entry that equals `wanted` in the bits of `mask`; `wanted` has no others.
     ///
     /// All of them at once, without a branch: where an entry stands is random, so guessing it fails every other time.
     #[inline(always)]
@@ -84,9 +86,13 @@ impl Bucket {
         if self.0[USED] == 0 {
             return 0;
         }
-        let bits =
-            self.0.iter().zip(0..).map(|(entry, place)| u32::from((entry ^ wanted) & mask == 0) << place);
-        bits.fold(0, |all, bit| all | bit) & ((1 << self.0[USED]) - 1)
+        let (wanted, mask) = (i32x8::splat(wanted.cast_signed()), i32x8::splat(mask.cast_signed()));
+        let (halves, _) = self.0.as_chunks::<8>();
+        let bits = halves.iter().rev().fold(0, |bits, half| {
+            let equal = (i32x8::new(half.map(u32::cast_signed)) & mask).simd_eq(wanted);
+            bits << 8 | i16x8::from_i32x8_saturate(equal).to_bitmask()
+        });
+        bits & ((1 << self.0[USED]) - 1)
     }
 }
 
