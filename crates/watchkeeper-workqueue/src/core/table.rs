@@ -284,49 +284,23 @@ impl Part {
 
     #[inline(always)]
     fn find(&self, hash: u32, mut is_it: impl FnMut(SlotId) -> bool) -> Option<SlotId> {
-        let place = self.place(hash);
-        let bucket = self.buckets.get(place)?;
-        let wanted = (hash << self.bits) & self.carried();
-        match self.find_in(bucket, wanted, &mut is_it) {
-            None if bucket.0[SENT_ON] > 0 => self.find_sent_on(place, wanted | self.sent_on(), is_it),
-            found => found,
-        }
-    }
-
-    #[inline(always)]
-    fn find_in(
-        &self,
-        bucket: &Bucket,
-        wanted: u32,
-        is_it: &mut impl FnMut(SlotId) -> bool,
-    ) -> Option<SlotId> {
-        let mut equal = bucket.equal(wanted, !self.number);
-        while equal != 0 {
-            let slot = bucket.0[equal.trailing_zeros() as usize & WORD] & self.number;
-            if is_it(slot) {
-                return Some(slot);
+        let (mut place, mut wanted) = (self.place(hash), (hash << self.bits) & self.carried());
+        loop {
+            let bucket = self.buckets.get(place)?;
+            let mut equal = bucket.equal(wanted, !self.number);
+            while equal != 0 {
+                let slot = bucket.0[equal.trailing_zeros() as usize & WORD] & self.number;
+                if is_it(slot) {
+                    return Some(slot);
+                }
+                equal &= equal - 1;
             }
-            equal &= equal - 1;
-        }
-        None
-    }
-
-    /// Looks in the buckets after the one at this place.
-    #[cold]
-    #[inline(never)]
-    fn find_sent_on(
-        &self,
-        place: usize,
-        wanted: u32,
-        mut is_it: impl FnMut(SlotId) -> bool,
-    ) -> Option<SlotId> {
-        for bucket in self.buckets.iter().skip(place + 1) {
-            let found = self.find_in(bucket, wanted, &mut is_it);
-            if found.is_some() || bucket.0[SENT_ON] == 0 {
-                return found;
+            if bucket.0[SENT_ON] == 0 {
+                return None;
             }
+            place += 1;
+            wanted |= self.sent_on();
         }
-        None
     }
 
     #[inline(always)]
