@@ -2,7 +2,7 @@
 
 #![expect(
     clippy::inline_always,
-    reason = "the path of every posted add: half the instructions when nothing is passed through memory"
+    reason = "the path of every posted add: a tenth fewer instructions than with calls"
 )]
 
 use std::{array, collections::VecDeque, mem};
