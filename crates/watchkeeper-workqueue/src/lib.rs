@@ -44,7 +44,7 @@
 //! 5. **Finishing is exact.** An [`Item`] finishes its key once, when it says how it went or is dropped; one of a
 //!    [`Worker`] at the latest with that worker's next step. A stale or repeated [`ItemToken`] does nothing.
 //! 6. **Delays are never early.** A delayed key is handed out at its time or after it, as soon as a worker is free
-//!    and the clock's wait has ended (with [`TokioClock`], within half a millisecond). Of several delays of one key the earliest
+//!    and the clock's wait has ended (with [`TokioClock`], in about half a millisecond). Of several delays of one key the earliest
 //!    counts, and an add that is due now takes a scheduled copy with it: a key has one pending hand-out, not two.
 //! 7. **Backoff is bounded and fair.** Failures are counted beside the key and forgotten with it, so they cannot
 //!    outgrow the live keys. An event-driven add of a key that backs off neither shortens its backoff nor counts

@@ -40,7 +40,7 @@ pub(super) struct Delays {
 }
 
 /// Keys in half a full sheaf. A sheaf that is full becomes two; as many first ones leave one half to a sheaf. The queue is
-/// locked meanwhile: for some ten microseconds. (Tests and the exploring of interleavings need several sheaves within reach.)
+/// locked meanwhile: for about ten microseconds, and for sixty when a full sheaf is put in order. (Tests and the exploring of interleavings need several sheaves within reach.)
 const HALF: usize = if cfg!(any(test, shuttle)) { 4 } else { 1024 };
 
 impl Delays {
