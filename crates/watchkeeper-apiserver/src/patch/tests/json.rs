@@ -169,7 +169,8 @@ proptest! {
     fn what_the_rfc_allows_means_what_it_says(object in object(), operations in proptest::collection::vec(operation(), 1..4)) {
         let patch: json_patch::Patch = serde_json::from_value(Value::Array(operations.clone())).unwrap();
         let mut expected = object.clone();
-        if json_patch::patch(&mut expected, &patch).is_ok() {
+        // Without the crate's rollback, which panics when a rejected patch moved a value into itself.
+        if json_patch::patch_unsafe(&mut expected, &patch).is_ok() {
             prop_assert_eq!(patched(&object, &Value::Array(operations)), Ok(expected));
         }
     }
