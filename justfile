@@ -27,6 +27,14 @@ lab name *flags:
 bench suite *flags:
     cargo run --release -p watchkeeper-bench -- {{suite}} {{flags}}
 
+# our informer beside client-go's on a real etcd and kube-apiserver, under faults (tests/real/README.md)
+real *flags:
+    bash tests/real/run {{flags}}
+
+# mutation testing of the pure cores, or of one crate's: `just mutants --package watchkeeper-workqueue`
+mutants *flags="--workspace":
+    cargo mutants {{flags}}
+
 # the whole gate, as it runs on every change
 ci:
     bash .ci/run

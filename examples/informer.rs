@@ -22,7 +22,7 @@ async fn main() -> Outcome {
     let client = connection.client();
     let mut out = io::stdout();
 
-    // The factory gives everybody who asks for pods the same informer.
+    // Every request for pods returns the same informer. The factory owns it: a handler stays without a handle to the informer.
     let factory = SharedInformerFactory::new(client.clone());
     let pods = factory.informer::<Pod>();
     let by_node = pods.add_index("node", |pod: &Pod| pod.spec.as_ref()?.node_name.clone())?;
@@ -47,8 +47,8 @@ async fn main() -> Outcome {
         let _ = heard.send(line);
     })?;
     factory.start();
-    factory.wait_for_sync().await?; // fails with the reason when it never will
-    registration.synced().await; // the handler has heard of everything that was there
+    factory.wait_for_sync().await?; // fails with the reason if an informer cannot sync
+    registration.synced().await?; // the handler has returned from the whole initial list
     let initial: Vec<String> = lines.try_iter().collect();
     writeln!(out, "{}", initial.join("\n"))?;
     for node in by_node.values() {

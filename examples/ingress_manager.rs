@@ -3,7 +3,8 @@
 //!
 //! `cargo run -p watchkeeper-examples --bin ingress_manager`
 //!
-//! On a cluster it runs until Ctrl-C. Without one it makes a Service, does all of that to it, and ends.
+//! On a cluster it runs until Ctrl-C, with the flags of a controller program (`--help`): probes on port 8081, metrics on
+//! 127.0.0.1:8080. Without a cluster it makes a Service, does all of that to it, and ends.
 
 use std::{
     io::{self, Write},
@@ -17,7 +18,7 @@ use k8s_openapi::api::{
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use watchkeeper::{
-    controller::{access::Verb, manager::Manager, objects::owner},
+    controller::{access::Verb, objects::owner},
     kube_core::params::Preconditions,
     prelude::*,
 };
@@ -30,14 +31,13 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 #[tokio::main]
 async fn main() -> Outcome {
-    let connection = Connection::from_arguments().await?;
-    let mut manager = Manager::builder(connection.client().clone()).build();
+    let (connection, mut manager) = Connection::with_manager(NAME).await?;
     let factory = manager.factory().clone();
     let controller = Controller::<Service>::on(&factory)
         .named(NAME)
         .owns::<Ingress>() // has the Service looked at when its Ingress changes
         .uses::<Ingress>(&[Verb::Create, Verb::Patch, Verb::Delete]);
-    manager.add(controller.reconcile_with(reconcile));
+    manager.add(controller.reconcile_with(reconcile))?;
 
     if connection.server().is_none() {
         writeln!(io::stdout(), "running until Ctrl-C")?;

@@ -3,8 +3,9 @@
 //! `cargo run -p watchkeeper-examples --bin sample_controller`
 //!
 //! The controller itself is shared with `watchkeeper demo`: `crates/watchkeeper-cli/src/sample/reconcile.rs` is what to
-//! read. On a cluster this installs the definition of Foo and runs until Ctrl-C; the definition stays. Without one it makes
-//! a Foo, changes it, deletes it and ends.
+//! read. On a cluster this installs the definition of Foo and runs until Ctrl-C; the definition stays. It then serves probes on port
+//! 8081 and metrics on 127.0.0.1:8080, and has the flags of a controller program: `--help`. Without a cluster it makes a Foo, changes
+//! it, deletes it and ends.
 
 use std::{
     io::{self, Write},
@@ -14,7 +15,7 @@ use std::{
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use watchkeeper::{controller::manager::Manager, prelude::*};
+use watchkeeper::prelude::*;
 use watchkeeper_cli::{
     sample::{self, Foo, FooSpec},
     seen::Changes,
@@ -25,18 +26,17 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 #[tokio::main]
 async fn main() -> Outcome {
-    let connection = Connection::from_arguments().await?;
+    // The manager has what controllers share: a client, caches, events, metrics; and starts and ends them in order.
+    let (connection, mut manager) = Connection::with_manager(sample::NAME).await?;
     let client = connection.client();
     sample::install(client).await?;
     if !sample::served(client, PATIENCE).await? {
         return Err("the server does not serve Foos, though their definition is installed".into());
     }
 
-    // The manager has what controllers share: a client, caches, events; and starts and ends them in order.
-    let mut manager = Manager::builder(client.clone()).build();
     let factory = manager.factory().clone();
     let controller = sample::controller(&factory, manager.recorder(sample::NAME));
-    manager.add(controller.reconcile_with(sample::reconcile));
+    manager.add(controller.reconcile_with(sample::reconcile))?;
     let (foos, deployments) = (factory.informer::<Foo>(), factory.informer::<Deployment>());
     print_changes(&foos, &deployments)?;
 

@@ -1,20 +1,18 @@
-//! Which cluster is meant.
+//! The cluster that a command talks to.
 
-use std::{env, path::PathBuf};
+use std::env;
 
-use watchkeeper::client::{Client, config::Loader};
+use watchkeeper::{client::Client, controller::options::ClusterArgs};
 
 use crate::exit::Failure;
 
-/// The arguments that name a cluster.
+/// The arguments that select a cluster.
 #[derive(Debug, Clone, Default, clap::Args)]
+#[command(about = None, long_about = None)]
 pub struct ClusterArguments {
-    /// The kubeconfig, instead of $KUBECONFIG or ~/.kube/config.
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
-    /// A context other than the kubeconfig's current one.
-    #[arg(long, value_name = "NAME")]
-    pub context: Option<String>,
+    /// The flags for the kubeconfig, its context and its credential plugins.
+    #[command(flatten)]
+    pub flags: ClusterArgs,
 }
 
 /// An API server and where its address comes from, for messages.
@@ -36,35 +34,28 @@ pub struct Cluster {
 }
 
 impl ClusterArguments {
-    /// Whether any of them was given.
+    /// Whether a flag names a cluster.
     pub fn is_given(&self) -> bool {
-        self.kubeconfig.is_some() || self.context.is_some()
+        self.flags.kubeconfig.is_some() || self.flags.context.is_some()
     }
 
-    /// The cluster they name, or without any of them the one that kubectl would talk to. Nothing is sent.
+    /// Returns the cluster that the flags name, or by default the one that kubectl would use. Nothing is sent.
     ///
     /// # Errors
-    /// If the configuration cannot be used.
+    /// If the configuration cannot be used, or if the flags contradict each other.
     pub fn connect(&self) -> Result<Cluster, Failure> {
-        let mut loader = Loader::new();
-        if let Some(file) = &self.kubeconfig {
-            loader = loader.file(file);
-        }
-        if let Some(context) = &self.context {
-            loader = loader.context(context);
-        }
-        let config = loader.load()?;
+        let config = self.flags.client_config()?;
         let target = Target { server: config.server().to_string(), origin: self.origin() };
         Ok(Cluster { client: config.into_client()?, target })
     }
 
     fn origin(&self) -> String {
-        let file = match (&self.kubeconfig, env::var("KUBECONFIG")) {
+        let file = match (&self.flags.kubeconfig, env::var("KUBECONFIG")) {
             (Some(file), _) => format!("kubeconfig {}", file.display()),
             (None, Ok(list)) if !list.is_empty() => format!("KUBECONFIG={list}"),
             (None, _) => "the default configuration".to_owned(),
         };
-        match &self.context {
+        match &self.flags.context {
             Some(context) => format!("{file}, context {context}"),
             None => file,
         }

@@ -10,6 +10,7 @@ use watchkeeper::{
         discovery::{DiscoveryError, MappingError},
         error::{ApiReason, TransportKind},
     },
+    controller::options::ArgsError,
     informer::status::SyncError,
 };
 
@@ -21,7 +22,7 @@ Exit codes:
     0  it went well
     1  it did not, in a way that none of the following is
     2  the arguments are wrong
-    3  no usable configuration: no kubeconfig, no such context, a broken entry
+    3  no usable configuration: no kubeconfig, no such context, a broken entry, a credential plugin that fails
     4  no connection to the API server
     5  the API server does not accept the credentials (401)
     6  the credentials do not allow it (403)
@@ -33,9 +34,15 @@ Exit codes:
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
+    /// The arguments contradict each other.
+    #[error("{0}")]
+    Arguments(String),
     /// The configuration of the cluster cannot be used.
     #[error("{0}")]
     Config(#[from] ConfigError),
+    /// The credentials could not be obtained: a plugin failed, or a token file is empty.
+    #[error("{0}")]
+    Credentials(String),
     /// Nobody answers.
     #[error(
         "no connection to the API server at {server}, which {origin} names: {kind}\n\
@@ -105,6 +112,15 @@ pub enum Failure {
     Other(String),
 }
 
+impl From<ArgsError> for Failure {
+    fn from(error: ArgsError) -> Self {
+        match error {
+            ArgsError::Config(error) => Self::Config(error),
+            error => Self::Arguments(error.to_string()),
+        }
+    }
+}
+
 fn hint(seen: Option<&str>) -> String {
     seen.map(|seen| format!("; last seen: {seen}")).unwrap_or_default()
 }
@@ -113,7 +129,8 @@ impl Failure {
     /// The number the program ends with.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Config(_) => 3,
+            Self::Arguments(_) => 2,
+            Self::Config(_) | Self::Credentials(_) => 3,
             Self::Unreachable { .. } => 4,
             Self::Unauthorized { .. } => 5,
             Self::Forbidden { .. } => 6,
@@ -132,7 +149,7 @@ impl Failure {
     /// What went wrong with a request.
     pub fn of_request(error: &Error, target: &Target) -> Self {
         match error {
-            Error::Transport { kind, .. } => Self::unreachable(*kind, target),
+            Error::Transport { kind, .. } => Self::of_transport(*kind, error.to_string(), target),
             Error::Deadline { .. } => Self::unreachable(TransportKind::TimedOut, target),
             error => match error.reason() {
                 Some(reason) => Self::of_reason(reason, error.to_string(), target),
@@ -158,7 +175,9 @@ impl Failure {
             SyncError::Refused { why: Reason::Api(reason), message } => {
                 Self::of_reason(*reason, message.to_string(), target)
             }
-            SyncError::Refused { why: Reason::Transport(kind), .. } => Self::unreachable(*kind, target),
+            SyncError::Refused { why: Reason::Transport(kind), message } => {
+                Self::of_transport(*kind, message.to_string(), target)
+            }
             SyncError::NotServed { message } => Self::NotFound(message.to_string()),
             error => Self::Other(error.to_string()),
         }
@@ -171,6 +190,13 @@ impl Failure {
             ApiReason::Forbidden => Self::Forbidden { origin, message },
             ApiReason::NotFound => Self::NotFound(message),
             _ => Self::Other(message),
+        }
+    }
+
+    fn of_transport(kind: TransportKind, message: String, target: &Target) -> Self {
+        match kind {
+            TransportKind::Credentials => Self::Credentials(message),
+            kind => Self::unreachable(kind, target),
         }
     }
 

@@ -4,6 +4,8 @@ use std::io::Write as _;
 
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
+use tracing_subscriber::{EnvFilter, filter::LevelFilter};
+use watchkeeper::controller::options::log_directives;
 
 use crate::{
     completions,
@@ -21,7 +23,9 @@ use crate::{
 #[derive(Debug, Parser)]
 #[command(name = "watchkeeper", version, after_help = EXIT_CODES, max_term_width = 110)]
 pub struct Program {
-    /// Logs what is being done to standard error: -v in brief, -vv in detail, -vvv all of it.
+    /// Log to standard error: -v main steps, -vv details, -vvv everything, with the HTTP and TLS libraries.
+    ///
+    /// `RUST_LOG` refines it with filters such as `watchkeeper_informer=debug`, and logs without -v as well.
     #[arg(long, short, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
     #[command(subcommand)]
@@ -63,7 +67,7 @@ impl Program {
     /// # Errors
     /// See [`Failure`].
     pub async fn run(self) -> Result<(), Failure> {
-        log(self.verbose);
+        log(self.verbose, &std::env::var("RUST_LOG").unwrap_or_default());
         match self.command {
             None => Box::pin(demo::demo(&DemoArguments::default())).await,
             Some(Command::Demo(arguments)) => Box::pin(demo::demo(&arguments)).await,
@@ -78,15 +82,17 @@ impl Program {
     }
 }
 
-fn log(verbosity: u8) {
-    use tracing_subscriber::filter::LevelFilter;
-    let level = match verbosity {
-        0 => return,
-        1 => LevelFilter::INFO,
-        2 => LevelFilter::DEBUG,
-        _ => LevelFilter::TRACE,
+/// Starts logging to standard error, if `verbosity` or `filter` asks for it.
+fn log(verbosity: u8, filter: &str) {
+    let directives = match verbosity {
+        0 if filter.is_empty() => return,
+        0 => log_directives(LevelFilter::OFF, filter),
+        1 => log_directives(LevelFilter::INFO, filter),
+        2 => log_directives(LevelFilter::DEBUG, filter),
+        _ => format!("trace,{filter}"),
     };
-    tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).init();
+    let filter = EnvFilter::new(directives);
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
 }
 
 /// Prints why the program failed, and returns the number it ends with.

@@ -79,6 +79,19 @@ impl Decision {
     }
 }
 
+impl Decision {
+    /// Returns this decision with its way to go on replaced by `least`, if that is the more thorough one.
+    #[must_use]
+    pub fn at_least(self, least: Next) -> Self {
+        let next = self.next().max(least);
+        match self {
+            Self::BackOff { retry_after, .. } => Self::BackOff { retry_after, then: next },
+            Self::GiveUp { .. } => Self::GiveUp { then: next },
+            Self::Resume | Self::Relist | Self::RelistFromScratch => next.into(),
+        }
+    }
+}
+
 impl From<Next> for Decision {
     fn from(next: Next) -> Self {
         match next {
@@ -184,6 +197,23 @@ impl Failure {
     /// A failure whose reason is known, with no wait asked for.
     pub fn new(reason: Reason) -> Self {
         Self { reason, retry_after: None }
+    }
+
+    /// Sets how long the server asks to wait.
+    #[must_use]
+    pub fn after(mut self, retry_after: Duration) -> Self {
+        self.retry_after = Some(retry_after);
+        self
+    }
+
+    /// Returns the reason.
+    pub fn reason(self) -> Reason {
+        self.reason
+    }
+
+    /// Returns how long the server asks to wait.
+    pub fn retry_after(self) -> Option<Duration> {
+        self.retry_after
     }
 
     /// An ERROR event of a watch.

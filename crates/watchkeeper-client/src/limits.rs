@@ -1,11 +1,14 @@
-//! How much a server may make us hold, in one place.
+//! Limits on the memory a response may use.
 
-/// Upper bounds on what one response may cost, whatever the server sends.
+/// Limits on the memory one response may use, whatever the server sends.
 ///
-/// Every bound ends in a typed error that names the bound and the request, never in an abort and never in
-/// silence: a watch ends and is resumed or relisted by its owner, a list fails and is retried with backoff.
-/// The defaults leave room for the largest objects a real API server stores (etcd refuses writes over about
-/// 1.5 MiB) and stop a hostile or broken server well before it exhausts the process.
+/// Exceeding a limit is a typed error that names the limit and the request. A watch ends and is resumed or relisted by
+/// its owner; a list fails, is tried again in pages, and is then reported. The defaults allow the largest
+/// objects a real API server stores (etcd rejects writes over about 1.5 MiB).
+///
+/// A limit guards memory, not totals. A list that is decoded while it streams
+/// ([`ListWatch`](crate::list_watch::ListWatch)) may be of any size: each object, the decompression ratio and the time
+/// without progress ([`Timeouts::list_progress`](crate::list_watch::Timeouts::list_progress)) are limited instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
@@ -13,7 +16,8 @@ pub struct Limits {
     pub event_bytes: usize,
     /// Bytes of one object: a list item, or the whole body of a get.
     pub object_bytes: usize,
-    /// Bytes of one list page, after decompression.
+    /// Bytes of a list that is read into memory as a whole, such as by
+    /// [`ResourceClient::list`](crate::rest::ResourceClient::list). Does not apply to streamed lists.
     pub page_bytes: u64,
     /// How many times larger than its compressed form a body may become. Checked once a body has grown past
     /// [`Limits::decompression_floor_bytes`], because small bodies of repetitive JSON exceed any sane ratio.

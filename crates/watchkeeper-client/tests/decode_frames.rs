@@ -49,6 +49,41 @@ fn the_longest_event_passes_and_one_byte_more_does_not() {
 }
 
 #[test]
+fn an_event_that_is_too_long_is_located_where_it_exceeds_the_limit() {
+    let limits = limits(|limits| limits.event_bytes = 10);
+    let frames_before = "{}\n\n{\"a\":1}\r\n";
+    for (line, chunks, behind) in [
+        // A line of the limit and two bytes, known to be too long when it has arrived.
+        ("x".repeat(12), 1, 12),
+        ("x".repeat(12) + "\n", 1, 12),
+        ("x".repeat(12), 2, 12),
+        // One byte too long: known only when its end shows that the last byte is no `\r`.
+        ("x".repeat(11) + "\n", 1, 12),
+    ] {
+        let body = format!("{frames_before}{line}");
+        let mut frames = FrameSplitter::new(&limits);
+        let (head, tail) = body.split_at(if chunks == 2 { frames_before.len() + 6 } else { body.len() });
+        let mut found = 0;
+        let error = [head, tail].into_iter().find_map(|part| {
+            let mut part = Bytes::copy_from_slice(part.as_bytes());
+            loop {
+                match frames.next_frame(&mut part) {
+                    Ok(Some(_)) => found += 1,
+                    Ok(None) => return None,
+                    Err(error) => return Some(error),
+                }
+            }
+        });
+        assert_eq!(found, 2, "{line:?}");
+        let expected = (frames_before.len() + behind) as u64;
+        assert!(
+            matches!(error, Some(DecodeError::TooLarge { offset, .. }) if offset == expected),
+            "{line:?}: {error:?}, expected byte {expected}"
+        );
+    }
+}
+
+#[test]
 fn a_line_that_never_ends_is_refused_before_it_is_held() {
     let limits = limits(|limits| limits.event_bytes = 1 << 20);
     let mut frames = FrameSplitter::new(&limits);

@@ -63,11 +63,10 @@ fn damaged_gzip_is_refused() {
 }
 
 #[test]
-fn gzip_stops_at_the_page_limit_and_at_the_ratio() {
+fn gzip_stops_at_the_ratio_and_not_at_a_total() {
     let noise: Vec<u8> = (0..300_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let small = limits(|limits| limits.page_bytes = 200_000);
-    let error = gunzip(&gzip(&noise), 1000, &small).unwrap_err();
-    assert!(matches!(error, DecodeError::TooLarge { limit: "page_bytes", bytes: 200_000, .. }), "{error}");
+    assert_eq!(gunzip(&gzip(&noise), 1000, &small).unwrap(), noise);
 
     let bomb = gzip(&vec![b' '; 4 << 20]);
     let error = gunzip(&bomb, 1000, &Limits::default()).unwrap_err();

@@ -169,14 +169,17 @@ fn each_limit_of_a_list_is_named_when_it_is_hit() {
     let error = within(&body, &limits(|l| l.object_bytes = 99)).unwrap_err();
     assert!(matches!(error, DecodeError::TooLarge { limit: "object_bytes", bytes: 99, .. }), "{error}");
 
-    let page = body.len() as u64;
-    assert!(within(&body, &limits(|l| l.page_bytes = page)).is_ok());
-    let error = within(&body, &limits(|l| l.page_bytes = page - 1)).unwrap_err();
-    assert!(matches!(error, DecodeError::TooLarge { limit: "page_bytes", .. }), "{error}");
+    assert!(within(&body, &limits(|l| l.page_bytes = 1)).is_ok(), "the total size is not limited");
 
     let metadata = format!(r#"{{"metadata":{{"x":"{}"}},"items":[]}}"#, "x".repeat(200));
     let error = within(&metadata, &limits(|l| l.object_bytes = 150)).unwrap_err();
     assert!(matches!(error, DecodeError::TooLarge { limit: "object_bytes", .. }), "{error}");
+
+    let envelope = r#"{"kind":"PodList""#.len();
+    let body = r#"{"kind":"PodList","items":[],"ignored":"................"}"#;
+    assert!(within(body, &limits(|l| l.object_bytes = envelope)).is_ok());
+    let error = within(body, &limits(|l| l.object_bytes = envelope - 1)).unwrap_err();
+    assert!(matches!(error, DecodeError::TooLarge { part: "the metadata of a list", .. }), "{error}");
 
     for (deep, is_ok) in [(128, true), (129, false), (10_000, false)] {
         for body in [
@@ -189,6 +192,28 @@ fn each_limit_of_a_list_is_named_when_it_is_hit() {
                 Err(other) => panic!("{other}"),
             }
         }
+    }
+}
+
+#[test]
+fn an_item_that_is_nested_too_deeply_is_located_at_the_bracket_that_is_too_deep() {
+    let body = br#"{"items":[1, [[[0]]]]}"#;
+    for chunk_bytes in 1..=body.len() {
+        let mut splitter = ListSplitter::new(&limits(|l| l.json_depth = 2));
+        let error = body.chunks(chunk_bytes).find_map(|chunk| {
+            let mut chunk = Bytes::copy_from_slice(chunk);
+            loop {
+                match splitter.next_item(&mut chunk) {
+                    Ok(Some(_)) => {}
+                    Ok(None) => return None,
+                    Err(error) => return Some(error),
+                }
+            }
+        });
+        assert!(
+            matches!(error, Some(DecodeError::TooDeep { limit: 2, offset: 15 })),
+            "in chunks of {chunk_bytes}: {error:?}"
+        );
     }
 }
 

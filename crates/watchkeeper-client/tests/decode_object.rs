@@ -4,7 +4,7 @@ use k8s_openapi::{
     api::core::v1::{ConfigMap, Pod},
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
-use kube_core::{DynamicObject, PartialObjectMeta, TypeMeta};
+use kube_core::{ApiResource, DynamicObject, PartialObjectMeta, Resource as _, TypeMeta};
 use serde_json::{Value, json};
 use watchkeeper_client::decode::{Decode, DecodeError, Json, ObjectMetadata, cut_managed_fields, probe};
 
@@ -102,6 +102,10 @@ fn a_probe_never_guesses() {
         ("[]", "expected an object"),
         (r#"{"metadata":{"name":"a"#, "ends at byte 22"),
         (r#"{"metadata":{"name":"\ud800"}}"#, "expected a valid escape"),
+        (r#"{,"metadata":{"name":"a"}}"#, "at byte 1: expected a key"),
+        (r#"{"metadata":{,"name":"a"}}"#, "at byte 13: expected a key"),
+        (r#"{"a":1,,"metadata":{"name":"a"}}"#, "at byte 7: expected a key"),
+        (r#"{"a":1 "metadata":{"name":"a"}}"#, "at byte 7: expected `,` or `}`"),
     ] {
         let error = probe(object.as_bytes()).expect_err(object).to_string();
         assert!(error.contains(expected), "{object}: {error}");
@@ -159,6 +163,26 @@ fn object_metadata_is_what_kube_reads() {
         serde_json::to_value(object).unwrap(),
         json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "a" } })
     );
+}
+
+#[test]
+fn object_metadata_is_of_the_resource_it_is_asked_for() {
+    let resource = ApiResource {
+        group: "apps".to_owned(),
+        version: "v1".to_owned(),
+        api_version: "apps/v1".to_owned(),
+        kind: "Deployment".to_owned(),
+        plural: "deployments".to_owned(),
+    };
+    assert_eq!(ObjectMetadata::kind(&resource), "Deployment");
+    assert_eq!(ObjectMetadata::group(&resource), "apps");
+    assert_eq!(ObjectMetadata::version(&resource), "v1");
+    assert_eq!(ObjectMetadata::api_version(&resource), "apps/v1");
+    assert_eq!(ObjectMetadata::plural(&resource), "deployments");
+    assert!(ObjectMetadata::metadata_api(), "the server is asked for the metadata alone");
+    let mut object = ObjectMetadata::default();
+    object.meta_mut().name = Some("web".to_owned());
+    assert_eq!(object.meta().name.as_deref(), Some("web"));
 }
 
 #[test]

@@ -104,9 +104,10 @@ async fn a_quiet_watch_that_ends_in_time_is_no_error() {
 #[tokio::test(start_paused = true)]
 async fn a_list_that_stalls_is_given_up_by_its_silence() {
     let start = now();
-    let steps =
-        vec![Step::Send("{\"items\":["), Step::Wait(Duration::from_secs(50)), Step::Send(" "), Step::Stall];
+    let item = Step::Send(r#"{"metadata":{"name":"a"}},"#);
+    let steps = vec![Step::Send("{\"items\":["), Step::Wait(Duration::from_secs(50)), item, Step::Stall];
     let mut page = source(Duration::ZERO, steps).list(ListRequest::new()).await.unwrap();
+    assert!(page.next().await.unwrap().is_ok());
     let error = page.next().await.unwrap().unwrap_err();
     assert_eq!(part(&error), (Awaited::Chunk, Duration::from_mins(1)));
     assert_eq!(now() - start, Duration::from_secs(110));
@@ -114,13 +115,26 @@ async fn a_list_that_stalls_is_given_up_by_its_silence() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_drips_for_ever_is_given_up_as_a_whole() {
-    let drop_by_drop = [Step::Send(" "), Step::Wait(Duration::from_secs(30))].repeat(100);
+async fn a_list_that_sends_bytes_but_no_object_is_ended_for_lack_of_progress() {
+    let drop_by_drop = [Step::Send(" "), Step::Wait(Duration::from_secs(25))].repeat(100);
     let start = now();
     let mut page = source(Duration::ZERO, drop_by_drop).list(ListRequest::new()).await.unwrap();
     let error = page.next().await.unwrap().unwrap_err();
-    assert_eq!(part(&error), (Awaited::Body, Duration::from_mins(5)));
-    assert_eq!(now() - start, Duration::from_mins(5));
+    assert_eq!(part(&error), (Awaited::Body, Duration::from_mins(1)));
+    assert_eq!(now() - start, Duration::from_mins(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_list_that_makes_progress_may_take_an_hour() {
+    let item = [Step::Send(r#"{"metadata":{"name":"a"}},"#), Step::Wait(Duration::from_secs(50))];
+    let mut steps = vec![Step::Send("{\"items\":[")];
+    steps.extend(item.repeat(72));
+    steps.push(Step::Send(r#"{"metadata":{"name":"b"}}],"metadata":{"resourceVersion":"7"}}"#));
+    let start = now();
+    let page = source(Duration::ZERO, steps).list(ListRequest::new()).await.unwrap();
+    let parts: Vec<_> = page.collect().await;
+    assert_eq!((parts.len(), parts.iter().filter(|part| part.is_err()).count()), (74, 0));
+    assert_eq!(now() - start, Duration::from_hours(1));
 }
 
 #[tokio::test(start_paused = true)]

@@ -29,6 +29,17 @@ impl Access {
         Self { group, resource, namespace: None, verbs: verbs.into_iter().collect() }
     }
 
+    /// Returns the access that leader election needs, in the `namespace` of its lease.
+    pub fn leader_election(namespace: impl Into<String>) -> Self {
+        Self::new("coordination.k8s.io", "leases", [Verb::Get, Verb::Create, Verb::Update])
+            .in_namespace(namespace)
+    }
+
+    /// Returns the access that [recording events](crate::events) needs, in every namespace.
+    pub fn events() -> Self {
+        Self::new("events.k8s.io", "events", [Verb::Create, Verb::Patch])
+    }
+
     /// The same in one namespace only.
     #[must_use]
     pub fn in_namespace(mut self, namespace: impl Into<String>) -> Self {

@@ -192,13 +192,13 @@ impl Context {
         self.inner.id
     }
 
-    /// A client whose writes are remembered: the next reconcile of this key does not begin before the controller's
-    /// caches show them. See [`Controller::freshness_timeout`](crate::Controller::freshness_timeout).
+    /// Returns a client whose writes are tracked: the next reconcile of this key does not begin before the controller's caches show
+    /// them. See [`Controller::freshness_timeout`](crate::Controller::freshness_timeout).
     ///
-    /// Only writes of kinds that the controller watches count, and of those only the ones that name one object and whose
-    /// answer arrived. Reads go to the server; [`lister`](Self::lister) reads the cache.
+    /// Tracked are writes of a single object that an informer of the controller selects, once the response has arrived. Reads are
+    /// sent to the server; [`lister`](Self::lister) reads the cache.
     ///
-    /// Every request fails if the controller was given no client.
+    /// Every request fails if the controller has no client.
     pub fn client(&self) -> Client {
         let Inner { shared, key, client, .. } = &*self.inner;
         let tracked =
@@ -213,8 +213,8 @@ impl Context {
         tracked.clone()
     }
 
-    /// A client whose writes are not remembered: the next reconcile does not wait for them, and they are no evidence
-    /// of a [hot loop](crate::HotLoop).
+    /// Returns a client whose writes are not tracked: the next reconcile does not wait for them, and they are not evidence of a
+    /// [hot loop](crate::HotLoop).
     pub fn untracked_client(&self) -> Client {
         let shared = &self.inner.shared;
         shared.client.clone().unwrap_or_else(|| no_client(&shared.controller))

@@ -3,95 +3,108 @@
 use std::{error::Error, fmt, iter};
 
 use kube_core::Status;
-use watchkeeper_client::error::ApiReason;
+use watchkeeper_client::error::{ApiReason, StatusSummary};
 
 /// The reason a server gives, among the causes of a conflict, when another manager owns a field that was applied.
 const FIELD_MANAGER_CONFLICT: &str = "FieldManagerConflict";
 
-/// Why a reconcile failed, and what that means for its key.
+/// An error of a reconcile, with the [class](ErrorClass) that decides when its key is reconciled again.
 ///
-/// Every error turns into one, so that `?` works in a reconciler. What it means is found out by looking at it and at what
-/// caused it:
+/// Every `std::error::Error` converts into a `ReconcileError`, so `?` works in a reconciler. The conversion derives the class from
+/// the error and its [sources](Error::source):
 ///
-/// | | what becomes of the key |
+/// | error | class |
 /// |---|---|
-/// | an answer of 409 `Conflict`: the write was based on an old state | [quietly again](ErrorClass::Conflict), when the newer state has been seen or after a short while |
-/// | everything else | [again after its backoff](ErrorClass::Retry), counted as a failure |
-/// | what the reconciler calls [terminal](Self::terminal) | [not again](ErrorClass::Terminal), until something changes |
+/// | a 409 response with reason `Conflict`: the write was based on an old state | [`Conflict`](ErrorClass::Conflict): retried soon, not counted as a failure |
+/// | created by [`ReconcileError::terminal`] | [`Terminal`](ErrorClass::Terminal): not retried until an event or a resync enqueues the key |
+/// | any other error | [`Retry`](ErrorClass::Retry): retried after the backoff of the key, counted as a failure |
 ///
-/// A conflict of server-side apply, where another manager owns a field, is none of the quiet ones: it does not go away by
-/// itself.
+/// A conflict of server-side apply, where another manager owns a field, has the class `Retry`: it persists until the field is released.
 ///
-/// It is no `std::error::Error` itself, so that every such error can be turned into it; [`as_error`](Self::as_error) is
-/// the one inside.
+/// A `ReconcileError` converts into `Box<dyn Error + Send + Sync>` and keeps its class there, also as the source of another error. The
+/// type itself does not implement `std::error::Error`, because the conversion from every error would then be ambiguous;
+/// [`as_error`](Self::as_error) returns the error inside. [`ReconcileError::new`] accepts boxed errors, text and `anyhow::Error`.
 ///
 /// ```
 /// use watchkeeper_controller::{Action, ErrorClass, ReconcileError};
 ///
 /// fn replicas(text: &str) -> Result<u32, ReconcileError> {
-///     let replicas: u32 = text.parse()?; // to be tried again
+///     let replicas: u32 = text.parse()?; // retried
 ///     if replicas > 100 {
-///         return Err(ReconcileError::terminal("more than 100 replicas; nothing but an edit can mend this"));
+///         return Err(ReconcileError::terminal("more than 100 replicas; reduce spec.replicas"));
 ///     }
 ///     Ok(replicas)
 /// }
 /// assert_eq!(replicas("many").unwrap_err().class(), ErrorClass::Retry);
 /// assert_eq!(replicas("101").unwrap_err().class(), ErrorClass::Terminal);
 /// ```
-pub struct ReconcileError {
+pub struct ReconcileError(Classified);
+
+/// An error of any type, as accepted by functions that convert it into a [`ReconcileError`].
+pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
+
+/// An error and its class. The class of a [`ReconcileError`] is found by this type when the error was boxed or is the source of
+/// another error.
+#[derive(Debug)]
+struct Classified {
     class: ErrorClass,
-    source: Source,
+    source: BoxError,
 }
 
-type Source = Box<dyn Error + Send + Sync>;
-
-/// What a failure means for its key.
+/// The effect of a failure on its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorClass {
-    /// The key is tried again after its backoff.
+    /// The key is reconciled again after its backoff.
     Retry,
-    /// The key is tried again soon, and nobody is alarmed: the state it was reconciled from was old.
+    /// The key is reconciled again soon, without a warning: the state that was reconciled was old.
     Conflict,
-    /// Trying again is of no use. The key waits until something changes.
+    /// The key is not reconciled again until an event or a resync enqueues it: retrying cannot succeed.
     Terminal,
 }
 
 impl ReconcileError {
-    /// An error whose meaning is found out, as with `?`. For errors in a box, and for plain text.
+    /// Creates an error whose class is derived, as by `?`. For boxed errors, text and `anyhow::Error`, to which `?` does not apply.
     pub fn new(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        let source = error.into();
-        Self { class: classify(source.as_ref()), source }
+        Self::of(None, error.into())
     }
 
-    /// An error to be tried again after a backoff, whatever it is.
+    /// Creates an error of class [`Retry`](ErrorClass::Retry).
     pub fn retry(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { class: ErrorClass::Retry, source: error.into() }
+        Self::of(Some(ErrorClass::Retry), error.into())
     }
 
-    /// An error that trying again does not mend.
+    /// Creates an error of class [`Terminal`](ErrorClass::Terminal), for failures that retrying cannot fix.
     pub fn terminal(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { class: ErrorClass::Terminal, source: error.into() }
+        Self::of(Some(ErrorClass::Terminal), error.into())
     }
 
-    /// An error that comes from an old state and is gone with it.
+    /// Creates an error of class [`Conflict`](ErrorClass::Conflict), for failures caused by reconciling an old state.
     pub fn conflict(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { class: ErrorClass::Conflict, source: error.into() }
+        Self::of(Some(ErrorClass::Conflict), error.into())
     }
 
-    /// What it means for the key.
+    fn of(class: Option<ErrorClass>, error: BoxError) -> Self {
+        Self(match error.downcast::<Classified>() {
+            // A boxed `ReconcileError`: unwrapped, so that `as_error` returns the original error.
+            Ok(inner) => Classified { class: class.unwrap_or(inner.class), source: inner.source },
+            Err(source) => Classified { class: class.unwrap_or_else(|| classify(&*source)), source },
+        })
+    }
+
+    /// Returns the class of this error.
     pub fn class(&self) -> ErrorClass {
-        self.class
+        self.0.class
     }
 
-    /// The error inside.
+    /// Returns the error inside.
     pub fn as_error(&self) -> &(dyn Error + Send + Sync + 'static) {
-        self.source.as_ref()
+        self.0.source.as_ref()
     }
 
-    /// The error inside, and everything that caused it, in one line.
+    /// Returns the error and its causes in one line, for logs. Of a server's `Status` the line contains a summary.
     pub(crate) fn chain(&self) -> impl fmt::Display + '_ {
-        Chain(self.source.as_ref())
+        Chain(self.0.source.as_ref())
     }
 }
 
@@ -101,15 +114,34 @@ impl<E: Error + Send + Sync + 'static> From<E> for ReconcileError {
     }
 }
 
+impl From<ReconcileError> for Box<dyn Error + Send + Sync> {
+    fn from(ReconcileError(classified): ReconcileError) -> Self {
+        Box::new(classified)
+    }
+}
+
 impl fmt::Display for ReconcileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.source, f)
+        fmt::Display::fmt(&self.0, f)
     }
 }
 
 impl fmt::Debug for ReconcileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReconcileError").field("class", &self.class).field("source", &self.source).finish()
+        let Classified { class, source } = &self.0;
+        f.debug_struct("ReconcileError").field("class", class).field("source", source).finish()
+    }
+}
+
+impl fmt::Display for Classified {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.source, f)
+    }
+}
+
+impl Error for Classified {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.source()
     }
 }
 
@@ -117,18 +149,30 @@ struct Chain<'a>(&'a (dyn Error + 'static));
 
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut said = self.0.to_string();
-        f.write_str(&said)?;
+        let status = causes_of(self.0).find_map(status_of);
+        let mut written = summarized(self.0, status);
+        f.write_str(&written)?;
         for cause in causes_of(self.0).skip(1) {
-            let cause = cause.to_string();
-            // Many errors repeat their cause in their own words.
-            if !said.contains(&cause) {
+            let cause = summarized(cause, status);
+            // Many errors contain the text of their cause.
+            if !written.contains(&cause) {
                 write!(f, ": {cause}")?;
-                said = cause;
+                written = cause;
             }
         }
         Ok(())
     }
+}
+
+/// Returns the text of `error`, in which a summary replaces the whole `Status` that kube's errors print.
+fn summarized(error: &(dyn Error + 'static), status: Option<&Status>) -> String {
+    let text = error.to_string();
+    let Some(status) = status else { return text };
+    let summary = StatusSummary(status).to_string();
+    if as_status(error).is_some() {
+        return summary;
+    }
+    text.replace(&kube_client::Error::Api(Box::new(status.clone())).to_string(), &summary)
 }
 
 /// An error and what caused it, outermost first.
@@ -137,13 +181,18 @@ fn causes_of<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (
 }
 
 fn classify(error: &(dyn Error + 'static)) -> ErrorClass {
-    match causes_of(error).find_map(status_of) {
-        Some(status) if is_stale_write(status) => ErrorClass::Conflict,
-        _ => ErrorClass::Retry,
-    }
+    causes_of(error).find_map(class_of).unwrap_or(ErrorClass::Retry)
 }
 
-/// What the server said, if this error is about that. Transparent wrappers pass the status on without the error around it.
+fn class_of(error: &(dyn Error + 'static)) -> Option<ErrorClass> {
+    if let Some(classified) = error.downcast_ref::<Classified>() {
+        return Some(classified.class);
+    }
+    let status = status_of(error)?;
+    Some(if is_stale_write(status) { ErrorClass::Conflict } else { ErrorClass::Retry })
+}
+
+/// Returns the `Status` of a rejected request, if `error` is about one.
 fn status_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Status> {
     if let Some(kube_client::Error::Api(status)) = error.downcast_ref() {
         return Some(status);
@@ -151,6 +200,11 @@ fn status_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Status> {
     if let Some(watchkeeper_client::Error::Api { status, .. }) = error.downcast_ref() {
         return Some(status);
     }
+    as_status(error)
+}
+
+/// Returns `error` if it is a `Status`: the source of a transparent wrapper around kube's error is that `Status`.
+fn as_status<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Status> {
     error.downcast_ref::<Status>().or_else(|| error.downcast_ref::<Box<Status>>().map(AsRef::as_ref))
 }
 
@@ -174,6 +228,10 @@ mod tests {
         Sourced(#[source] kube_client::Error),
         #[error("cannot write")]
         Boxed(#[source] Box<kube_client::Error>),
+        #[error("while writing: {0}")]
+        Quoted(#[source] kube_client::Error),
+        #[error("twice: {0}")]
+        Nested(#[source] Box<Wrapped>),
     }
 
     fn api(code: u16, reason: &str, causes: &[&str]) -> kube_client::Error {
@@ -195,6 +253,15 @@ mod tests {
     }
 
     #[test]
+    fn a_class_survives_a_box_and_can_be_replaced() {
+        let boxed: BoxError = ReconcileError::terminal(api(409, "Conflict", &[])).into();
+        let error = ReconcileError::new(boxed);
+        assert_eq!(error.class(), ErrorClass::Terminal);
+        assert!(error.as_error().is::<kube_client::Error>(), "the original error, without the box");
+        assert_eq!(ReconcileError::retry(error).class(), ErrorClass::Retry);
+    }
+
+    #[test]
     fn what_a_failure_means_is_found_wherever_it_is_wrapped() {
         let cases: [(ReconcileError, ErrorClass); 9] = [
             (api(409, "Conflict", &[]).into(), ErrorClass::Conflict),
@@ -213,10 +280,24 @@ mod tests {
     }
 
     #[test]
-    fn the_chain_names_each_cause_once() {
-        let error = ReconcileError::from(Wrapped::Sourced(api(403, "Forbidden", &[])));
-        let chain = error.chain().to_string();
-        assert!(chain.starts_with("cannot write: ApiError: said no: Forbidden"), "{chain}");
-        assert_eq!(chain.matches("cannot write").count(), 1);
+    fn a_log_line_names_each_cause_once_and_summarizes_the_status_of_the_server() {
+        let forbidden = || api(403, "Forbidden", &["FieldManagerConflict"]);
+        let summary = "forbidden (403 Forbidden): said no";
+        let cases: [(ReconcileError, &str); 7] = [
+            (forbidden().into(), ""),
+            (Wrapped::Transparent(forbidden()).into(), ""),
+            (Wrapped::Sourced(forbidden()).into(), "cannot write: "),
+            (Wrapped::Boxed(Box::new(forbidden())).into(), "cannot write: "),
+            (Wrapped::Quoted(forbidden()).into(), "while writing: "),
+            (Wrapped::Nested(Box::new(Wrapped::Quoted(forbidden()))).into(), "twice: while writing: "),
+            (ReconcileError::terminal(forbidden()), ""),
+        ];
+        for (error, prefix) in cases {
+            let line = error.chain().to_string();
+            assert!(line.starts_with(&format!("{prefix}{summary}")), "{line}");
+            assert_eq!(line.matches("said no").count(), 1, "{line}");
+            assert!(!line.contains("Status {") && !line.contains("FieldManagerConflict"), "{line}");
+        }
+        assert_eq!(ReconcileError::new("out of luck").chain().to_string(), "out of luck");
     }
 }

@@ -105,6 +105,7 @@
 //! | a cached client that reads its own writes | [`Context::client`], and the key waits instead of the read |
 //! | a CRD that is missing stops the manager | [`Watching::optional`] |
 //! | `manager.Manager`, `AddHealthzCheck`, `GetEventRecorder` | [`Manager`](manager::Manager), [`add_health_check`](manager::Manager::add_health_check), [`recorder`](manager::Manager::recorder) |
+//! | metrics in the global registry, controller names validated against duplicates | [`Manager::add`](manager::Manager::add) registers [`metrics`] and rejects duplicate names |
 //! | `LeaderElection`, `LeaderElectionReleaseOnCancel` | [`LeaderElection`](leader::LeaderElection); released when the work has ended, unless said otherwise |
 //! | `controllerutil`: `SetControllerReference`, `AddFinalizer`, `CreateOrUpdate` | [`owner::set_controller`](objects::owner::set_controller), [`finalize`](objects::finalizer::finalize), [`create_or_update`](objects::write::create_or_update) |
 //! | `meta.SetStatusCondition`, `retry.RetryOnConflict` | [`conditions::set`](objects::conditions::set), [`retry_on_conflict`](objects::write::retry_on_conflict) |

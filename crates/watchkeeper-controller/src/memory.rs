@@ -1,7 +1,7 @@
 //! What is remembered of keys between two reconciles.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap, HashSet},
     mem,
     sync::{
         Arc,
@@ -18,7 +18,7 @@ use watchkeeper_workqueue::{Cause, Causes, Clock};
 use crate::{
     Freshness, HotLoopLimits,
     hot_loop::{Evidence, LoopTrack, Origin, WriteMade},
-    writes::{Answer, CacheView, Ledger, Target, Trigger, WriteVerb, Written},
+    writes::{Answer, CacheView, Coverage, Ledger, Target, Trigger, Unseen, WriteVerb, Written},
 };
 
 /// How many of the events that had a key looked at are kept. A key with more of them is busy for other reasons.
@@ -32,12 +32,20 @@ const LAST_LOOK: Duration = Duration::from_millis(500);
 /// Fewer notes than this are not worth a look for those that can go.
 const SWEEP_AT_LEAST: usize = 1024;
 
+/// The number of objects that are remembered as not observable. When there are more, all are forgotten, which costs each of them
+/// another timeout.
+const UNOBSERVABLE_LIMIT: usize = 4096;
+
 /// A cache of the controller's, as far as its writes are concerned.
 pub(crate) trait FollowedCache: CacheView {
+    /// The name of the informer.
+    fn informer(&self) -> &str;
     /// The resource, for people.
     fn resource(&self) -> &Arc<str>;
     /// Whether the objects a request writes are among those it follows, and it does follow.
     fn follows(&self, target: &Target<'_>) -> bool;
+    /// Whether the informer selects an object with these labels; `None` for labels that are not known.
+    fn coverage(&self, object: &ObjectKey, labels: Option<&BTreeMap<String, String>>) -> Coverage;
 }
 
 /// What is remembered of keys between two reconciles: the writes that caches have yet to show, the events that had them
@@ -67,6 +75,9 @@ struct Keys {
     notes: HashMap<ObjectKey, Note, RandomState>,
     /// Notes that nobody asks for any more are looked for when there are this many.
     sweep_at: usize,
+    /// The objects of a cache whose writes were not observed before the timeout, where it is not known whether the informer selects
+    /// them. Their writes are not waited for until the cache has the object.
+    unobservable: HashSet<(usize, ObjectKey), RandomState>,
 }
 
 /// What is remembered of one key. Pure: times and events go in, decisions come out.
@@ -88,6 +99,7 @@ pub(crate) struct Pending {
     caches: Vec<Seen>,
     object: Option<ObjectKey>,
     verb: WriteVerb,
+    returns_object: bool,
 }
 
 /// What a cache had of the object before it was written.
@@ -97,10 +109,27 @@ struct Seen {
     version: Option<ResourceVersion>,
 }
 
+/// A write that was not observed before the timeout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Missed {
+    pub(crate) cache: usize,
+    /// The name of the informer.
+    pub(crate) informer: String,
+    pub(crate) object: ObjectKey,
+    /// The informer selects the object, so the cache is behind. Otherwise the object is possibly never observed, and its next
+    /// writes are not waited for.
+    pub(crate) is_selected: bool,
+}
+
 /// Whether a key may be reconciled now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Begin {
     Now(Freshness),
+    /// Now, because the timeout is over.
+    Late {
+        waited: Duration,
+        missed: Vec<Missed>,
+    },
     /// Not before its writes are seen: look again after this.
     Wait {
         look_after: Duration,
@@ -121,7 +150,8 @@ impl Memory {
         clock: Arc<dyn Clock>,
         options: MemoryOptions,
     ) -> Self {
-        let keys = Keys { notes: HashMap::default(), sweep_at: SWEEP_AT_LEAST };
+        let keys =
+            Keys { notes: HashMap::default(), sweep_at: SWEEP_AT_LEAST, unobservable: HashSet::default() };
         Self {
             keys: Mutex::new(keys),
             has_notes: AtomicBool::new(false),
@@ -163,19 +193,26 @@ impl Memory {
                 Seen { cache, epoch: view.epoch(), version: held.and_then(|held| held.version) }
             })
             .collect();
-        (!caches.is_empty()).then_some(Pending { caches, object, verb: target.verb })
+        let (verb, returns_object) = (target.verb, target.returns_object);
+        (!caches.is_empty()).then_some(Pending { caches, object, verb, returns_object })
     }
 
     /// A write went well.
     pub(crate) fn wrote(&self, key: &ObjectKey, pending: Pending, answer: Answer) {
-        let Pending { caches, object, verb } = pending;
+        let Pending { caches, object, verb, returns_object } = pending;
         let Some(object) = object.or(answer.object) else { return };
+        let labels = answer.labels.as_ref().filter(|_| returns_object);
         let now = self.clock.now();
         let mut keys = self.keys.lock();
+        let caches = caches.into_iter().filter_map(|seen| {
+            let view = self.caches.get(seen.cache)?;
+            let coverage = keys.coverage(seen.cache, &**view, &object, labels);
+            Some((seen, view, coverage))
+        });
+        let caches: Vec<_> = caches.collect();
         let note = self.note(&mut keys, key, now);
         let mut made = None;
-        for seen in caches {
-            let Some(view) = self.caches.get(seen.cache) else { continue };
+        for (seen, view, coverage) in caches {
             let before = [seen.version.as_ref(), note.ledger.last_version(seen.cache, &object)];
             let is_no_op = verb == WriteVerb::Change
                 && answer.version.is_some()
@@ -189,6 +226,7 @@ impl Memory {
                     uid: answer.uid.clone(),
                     is_deletion: verb == WriteVerb::Delete,
                     epoch: seen.epoch,
+                    coverage,
                 };
                 note.ledger.wrote(written, now);
             }
@@ -204,7 +242,11 @@ impl Memory {
         let mut keys = self.keys.lock();
         let Some(note) = keys.notes.get_mut(key) else { return Begin::Now(Freshness::Fresh) };
         let now = self.clock.now();
-        note.begin(now, causes, self.options, |cache| self.view(cache))
+        let begin = note.begin(now, causes, self.options, &self.caches);
+        if let Begin::Late { missed, .. } = &begin {
+            keys.remember_unobservable(missed);
+        }
+        begin
     }
 
     /// A reconcile ended. Returns how many conflicts there were in a row before it, and the evidence that the key keeps
@@ -236,7 +278,7 @@ impl Memory {
         if keys.notes.len() >= keys.sweep_at && !keys.notes.contains_key(key) {
             keys.notes.retain(|_, note| {
                 note.expire(now, self.options);
-                note.ledger.settle(|cache| self.view(cache));
+                note.ledger.settle(|cache| view(&self.caches, cache));
                 !note.is_empty()
             });
             keys.sweep_at = (2 * keys.notes.len()).max(SWEEP_AT_LEAST);
@@ -252,9 +294,49 @@ impl Memory {
     fn has_notes(&self) -> bool {
         self.has_notes.load(Ordering::Relaxed)
     }
+}
 
-    fn view(&self, cache: usize) -> Option<&dyn CacheView> {
-        self.caches.get(cache).map(|cache| &**cache as &dyn CacheView)
+fn view(caches: &[Arc<dyn FollowedCache>], cache: usize) -> Option<&dyn CacheView> {
+    caches.get(cache).map(|cache| &**cache as &dyn CacheView)
+}
+
+impl Keys {
+    /// Whether the informer of a cache selects an object that was written, by the labels of the object or by experience.
+    fn coverage(
+        &mut self,
+        cache: usize,
+        view: &dyn FollowedCache,
+        object: &ObjectKey,
+        labels: Option<&BTreeMap<String, String>>,
+    ) -> Coverage {
+        let coverage = view.coverage(object, labels);
+        if coverage != Coverage::Unknown || self.unobservable.is_empty() {
+            return coverage;
+        }
+        let entry = (cache, object.clone());
+        if view.held(object).is_some() {
+            self.unobservable.remove(&entry);
+            return coverage;
+        }
+        if self.unobservable.contains(&entry) { Coverage::Outside } else { coverage }
+    }
+
+    fn remember_unobservable(&mut self, missed: &[Missed]) {
+        for Missed { cache, object, .. } in missed.iter().filter(|missed| !missed.is_selected) {
+            if self.unobservable.len() == UNOBSERVABLE_LIMIT {
+                self.unobservable.clear();
+            }
+            self.unobservable.insert((*cache, object.clone()));
+        }
+    }
+}
+
+impl Missed {
+    fn of(unseen: Unseen, caches: &[Arc<dyn FollowedCache>]) -> Option<Self> {
+        let Unseen { cache, object, coverage, .. } = unseen;
+        let view = caches.get(cache)?;
+        let is_selected = coverage != Coverage::Unknown || view.held(&object).is_some();
+        Some(Self { cache, informer: view.informer().to_owned(), object, is_selected })
     }
 }
 
@@ -267,14 +349,14 @@ impl Note {
         }
     }
 
-    fn begin<'a>(
+    fn begin(
         &mut self,
         now: Duration,
         causes: &Causes,
         options: MemoryOptions,
-        cache: impl Fn(usize) -> Option<&'a dyn CacheView>,
+        caches: &[Arc<dyn FollowedCache>],
     ) -> Begin {
-        let is_fresh = options.freshness_timeout.is_none() || self.ledger.settle(cache);
+        let is_fresh = options.freshness_timeout.is_none() || self.ledger.settle(|cache| view(caches, cache));
         let is_first = self.waits_since.is_none();
         if !is_fresh {
             let waited = now.saturating_sub(*self.waits_since.get_or_insert(now));
@@ -282,18 +364,21 @@ impl Note {
             if !left.is_zero() {
                 return Begin::Wait { look_after: waited.clamp(FIRST_LOOK, LAST_LOOK).min(left), is_first };
             }
-            self.ledger.give_up();
         }
+        let missed = if is_fresh { Vec::new() } else { self.ledger.give_up() };
         let waited = self.waits_since.take().map(|since| now.saturating_sub(since));
         self.origin = Some(self.origin_of(causes));
         self.triggers.clear();
         self.has_more_triggers = false;
         self.made.clear();
-        Begin::Now(match waited {
-            None => Freshness::Fresh,
-            Some(waited) if is_fresh => Freshness::Waited(waited),
-            Some(waited) => Freshness::TimedOut(waited),
-        })
+        match waited {
+            None => Begin::Now(Freshness::Fresh),
+            Some(waited) if is_fresh => Begin::Now(Freshness::Waited(waited)),
+            Some(waited) => {
+                let missed = missed.into_iter().filter_map(|unseen| Missed::of(unseen, caches));
+                Begin::Late { waited, missed: missed.collect() }
+            }
+        }
     }
 
     /// Why it was handed out.

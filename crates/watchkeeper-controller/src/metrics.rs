@@ -1,4 +1,8 @@
-//! What controllers tell about themselves, under the names that dashboards know.
+//! Controller metrics, under the names that existing dashboards use.
+//!
+//! [`Manager::add`](crate::manager::Manager::add) registers the series of each controller and its work queue. A controller that
+//! runs without a manager registers them through [`Controller::metrics`](crate::Controller::metrics). All series exist, with the
+//! value zero, before the first reconcile. They are removed when the controller is dropped.
 //!
 //! | name | kind | labels beside `controller` | meaning |
 //! |---|---|---|---|
@@ -16,7 +20,11 @@
 //! | `watchkeeper_freshness_wait_seconds` | histogram | | how long they waited |
 //! | `watchkeeper_hot_loops_total` | counter | | keys found to keep themselves busy |
 //!
-//! The queue's metrics are registered with them: see [`watchkeeper_workqueue::prometheus`].
+//! The metrics of the work queue are registered with them: see [`watchkeeper_workqueue::prometheus`]. The name of the queue is the
+//! name of the controller.
+//!
+//! Controller names are unique within a registry. A second controller of the same name is rejected with [`DuplicateName`], because both
+//! would report to the same series.
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,7 +37,7 @@ use watchkeeper_workqueue::{Metrics, prometheus::QueueMetrics};
 
 use crate::{Freshness, outcome::Outcome};
 
-/// The controller metrics of one registry: see [the module](self) for what there is.
+/// The controller and work queue metrics of one registry. The [module](self) lists them.
 ///
 /// ```
 /// use prometheus_client::registry::Registry;
@@ -45,6 +53,24 @@ pub struct ControllerMetrics {
     queues: QueueMetrics,
 }
 
+/// The name of a controller or runnable is already in use, in the same manager or in the same metrics registry.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the name {name:?} is already in use by another controller or runnable of this manager or metrics registry: both would \
+     share their metric series and readiness check; choose a unique name, for a controller with Controller::named"
+)]
+#[non_exhaustive]
+pub struct DuplicateName {
+    /// The name that is in use.
+    pub name: String,
+}
+
+impl DuplicateName {
+    pub(crate) fn new(name: &str) -> Self {
+        Self { name: name.to_owned() }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Label {
     controller: String,
@@ -55,6 +81,13 @@ struct ResultLabel {
     controller: String,
     result: &'static str,
 }
+
+const SUCCESS: &str = "success";
+const ERROR: &str = "error";
+const REQUEUE: &str = "requeue";
+const REQUEUE_AFTER: &str = "requeue_after";
+const REACHED: &str = "reached";
+const TIMEOUT: &str = "timeout";
 
 type Durations = Family<Label, Histogram, fn() -> Histogram>;
 
@@ -76,7 +109,7 @@ struct Families {
 }
 
 impl ControllerMetrics {
-    /// Registers everything, the queue's metrics included. Once for each registry.
+    /// Registers the metrics of controllers and their work queues. Call this once per registry.
     pub fn register(registry: &mut Registry) -> Self {
         let families = Families {
             reconciles: Family::default(),
@@ -127,23 +160,22 @@ impl ControllerMetrics {
         Self { families: Arc::new(families), queues: QueueMetrics::register(registry) }
     }
 
-    /// The metrics of one controller's queue.
-    pub(crate) fn queue(&self, controller: &str) -> Arc<dyn Metrics> {
-        self.queues.queue(controller)
-    }
-
-    /// The metrics of one controller, all of them there from now on.
-    pub(crate) fn controller(&self, controller: &str) -> OneController {
+    /// Creates the series of one controller and of its work queue.
+    ///
+    /// # Errors
+    /// Returns [`DuplicateName`] if another controller of this registry has the name.
+    pub(crate) fn controller(&self, controller: &str) -> Result<OneController, DuplicateName> {
+        // The queue has the name of the controller, so its registration guards both.
+        let queue = self.queues.queue(controller).map_err(|_| DuplicateName::new(controller))?;
         let label = Label { controller: controller.to_owned() };
         let families = &self.families;
-        let with = |result| ResultLabel { controller: controller.to_owned(), result };
-        let reconciles = |result| families.reconciles.get_or_create_owned(&with(result));
-        let waits = |result| families.freshness_waits.get_or_create_owned(&with(result));
-        OneController {
-            success: reconciles("success"),
-            error: reconciles("error"),
-            requeue: reconciles("requeue"),
-            requeue_after: reconciles("requeue_after"),
+        let reconciles = |result| families.reconciles.get_or_create_owned(&label.with(result));
+        let waits = |result| families.freshness_waits.get_or_create_owned(&label.with(result));
+        Ok(OneController {
+            success: reconciles(SUCCESS),
+            error: reconciles(ERROR),
+            requeue: reconciles(REQUEUE),
+            requeue_after: reconciles(REQUEUE_AFTER),
             errors: families.errors.get_or_create_owned(&label),
             terminal_errors: families.terminal_errors.get_or_create_owned(&label),
             panics: families.panics.get_or_create_owned(&label),
@@ -153,10 +185,47 @@ impl ControllerMetrics {
             active_workers: families.active_workers.get_or_create_owned(&label),
             conflicts: families.conflicts.get_or_create_owned(&label),
             given_up: families.given_up.get_or_create_owned(&label),
-            reached: waits("reached"),
-            timed_out: waits("timeout"),
+            reached: waits(REACHED),
+            timed_out: waits(TIMEOUT),
             freshness_time: families.freshness_time.get_or_create_owned(&label),
             hot_loops: families.hot_loops.get_or_create_owned(&label),
+            registration: Registration { families: Arc::clone(families), label, queue },
+        })
+    }
+}
+
+impl Label {
+    fn with(&self, result: &'static str) -> ResultLabel {
+        ResultLabel { controller: self.controller.clone(), result }
+    }
+}
+
+impl Families {
+    /// Removes the series of one controller.
+    fn remove(&self, label: &Label) {
+        for result in [SUCCESS, ERROR, REQUEUE, REQUEUE_AFTER] {
+            self.reconciles.remove(&label.with(result));
+        }
+        for result in [REACHED, TIMEOUT] {
+            self.freshness_waits.remove(&label.with(result));
+        }
+        let counters = [
+            &self.errors,
+            &self.terminal_errors,
+            &self.panics,
+            &self.timeouts,
+            &self.conflicts,
+            &self.given_up,
+            &self.hot_loops,
+        ];
+        for family in counters {
+            family.remove(label);
+        }
+        for family in [&self.max_concurrent, &self.active_workers] {
+            family.remove(label);
+        }
+        for family in [&self.time, &self.freshness_time] {
+            family.remove(label);
         }
     }
 }
@@ -170,9 +239,9 @@ fn reconcile_buckets() -> Histogram {
     ])
 }
 
-/// The metrics of one controller.
-#[derive(Debug)]
+/// The metrics of one controller. Dropping the value removes the series and frees the name of the controller.
 pub(crate) struct OneController {
+    registration: Registration,
     success: Counter,
     error: Counter,
     requeue: Counter,
@@ -192,6 +261,22 @@ pub(crate) struct OneController {
     hot_loops: Counter,
 }
 
+/// The ownership of a controller's name and series in a registry.
+struct Registration {
+    families: Arc<Families>,
+    label: Label,
+    queue: Arc<dyn Metrics>,
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.families.remove(&self.label);
+        // Frees the name, so it comes last: the next controller of this name creates its series afterwards. Called here because
+        // handlers that are still being removed may keep the queue alive for a moment longer.
+        self.queue.detached();
+    }
+}
+
 /// A worker that is at work, for as long as it lives.
 pub(crate) struct AtWork<'a>(&'a Gauge);
 
@@ -202,6 +287,11 @@ impl Drop for AtWork<'_> {
 }
 
 impl OneController {
+    /// Returns the metrics of the controller's work queue.
+    pub(crate) fn queue(&self) -> Arc<dyn Metrics> {
+        Arc::clone(&self.registration.queue)
+    }
+
     pub(crate) fn workers(&self, workers: usize) {
         self.max_concurrent.set(i64::try_from(workers).unwrap_or(i64::MAX));
     }

@@ -1,21 +1,31 @@
-//! How a manager runs, in code and from the command line.
+//! Options of a manager, in code and from the command line.
 
 #[cfg(feature = "clap")]
 mod args;
+#[cfg(feature = "clap")]
+mod cluster;
+mod logging;
 
 use std::{net::SocketAddr, time::Duration};
 
 #[cfg(feature = "clap")]
 pub use args::{ArgsError, BindAddress, LogLevel, ManagerArgs};
+#[cfg(feature = "clap")]
+pub use cluster::{ClusterArgs, CredentialPluginPolicy};
+pub use logging::log_directives;
 
-/// How a manager runs. The default listens nowhere and suits a test; programs take theirs from the command line (`ManagerArgs`,
-/// behind the feature `clap`).
+/// The options of a manager. The default listens nowhere, which suits a test; programs take their options from the command line
+/// (`ManagerArgs`, behind the feature `clap`), where health probes default to port 8081 on every interface and metrics to port 8080
+/// on the loopback interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ManagerOptions {
-    /// Where `/metrics` is served, if anywhere.
+    /// The address of `/metrics`. Defaults to none. `/metrics` has no authentication.
     pub metrics_address: Option<SocketAddr>,
-    /// Where `/healthz`, `/livez` and `/readyz` are served, if anywhere. The same address serves both.
+    /// The address of `/healthz`, `/livez` and `/readyz`. Defaults to none. One server serves both if this equals
+    /// [`metrics_address`](Self::metrics_address).
+    ///
+    /// The kubelet probes the address of the pod, not the loopback address: use `[::]:8081`, which is every interface, IPv4 included.
     pub health_address: Option<SocketAddr>,
     /// How long everything may take to end once it was asked to. 30 seconds, as Kubernetes gives a pod.
     pub stop_within: Duration,

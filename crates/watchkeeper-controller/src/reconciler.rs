@@ -1,13 +1,14 @@
-//! Who brings the world to where an object wants it.
+//! The reconciler: the code that users write.
 
-use std::sync::Arc;
+use std::{error::Error, sync::Arc};
 
 use crate::{Action, Context, ReconcileError, Request};
 
 /// Brings the world to where an object wants it, one key at a time.
 ///
-/// Any `Fn(Request<K>, Context) -> impl Future<Output = Result<Action, E>>` is one, with any error `E` that turns into a
-/// [`ReconcileError`]. A type with state implements it by an `async fn`:
+/// Any `Fn(Request<K>, Context) -> impl Future<Output = Result<Action, E>>` is a reconciler, where `E` is [`ReconcileError`],
+/// `anyhow::Error`, or another type that converts into `Box<dyn Error + Send + Sync>`, as every `std::error::Error` does. A type
+/// with state implements the trait by an `async fn`:
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -44,10 +45,10 @@ where
     K: Send + Sync + 'static,
     F: Fn(Request<K>, Context) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Action, E>> + Send,
-    E: Into<ReconcileError>,
+    E: Into<Box<dyn Error + Send + Sync>>,
 {
     async fn reconcile(&self, request: Request<K>, context: Context) -> Result<Action, ReconcileError> {
-        self(request, context).await.map_err(Into::into)
+        self(request, context).await.map_err(ReconcileError::new)
     }
 }
 

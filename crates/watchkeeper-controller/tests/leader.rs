@@ -434,3 +434,53 @@ fn one_that_has_stepped_down_waits_for_a_time_to_come_and_not_for_one_that_is_ov
     }
     assert_eq!(elector.leads_until(), None);
 }
+
+#[test]
+fn those_who_wait_to_lead_try_again_within_the_last_quarter_of_the_period_and_the_leader_after_all_of_it() {
+    let period = Timing::default().retry_period();
+    let (mut earliest, mut latest) = (Duration::MAX, Duration::ZERO);
+    for seed in 0..200 {
+        let (_, mut server) = leading("holder");
+        let mut elector = Elector::new("waiting", Timing::default(), seed);
+        let mut now = SECOND;
+        for _ in 0..5 {
+            let request = elector.next(moment(now));
+            let outcome = server.apply(&request);
+            assert!(elector.outcome(moment(now), outcome).is_none());
+            let Action::WaitUntil(next) = elector.next(moment(now)) else { panic!("it waits") };
+            let pause = next.saturating_sub(now);
+            (earliest, latest, now) = (earliest.min(pause), latest.max(pause), next);
+        }
+    }
+    assert!(earliest >= period.mul_f64(0.75) && latest <= period, "{earliest:?} to {latest:?}");
+    assert!(earliest < period.mul_f64(0.8) && latest > period.mul_f64(0.95), "{earliest:?} to {latest:?}");
+
+    let (mut leader, mut server) = leading("leader");
+    let Action::WaitUntil(renewal) = leader.next(at(0)) else { panic!("it waits") };
+    let request = leader.next(moment(renewal));
+    let outcome = server.apply(&request);
+    leader.outcome(moment(renewal), outcome);
+    assert_eq!(leader.next(moment(renewal)), Action::WaitUntil(renewal + period));
+}
+
+#[test]
+fn a_response_to_a_write_that_names_another_holder_ends_the_leadership() {
+    let of_another = |version: &str| {
+        let record = LeaseRecord { holder: "b".into(), ..LeaseRecord::default() };
+        Outcome::Written(Observed { record, uid: "1".into(), resource_version: version.into() })
+    };
+    let mut elector = Elector::new("a", Timing::default(), 0);
+    assert_eq!(elector.next(at(0)), Action::Read);
+    let create = elector.outcome(at(0), Outcome::Absent);
+    assert!(matches!(create, Some(Action::Create(_))), "{create:?}");
+    elector.outcome(at(0), of_another("1"));
+    assert!(!elector.is_leader(Duration::ZERO));
+    assert_eq!((elector.holder(), elector.leads_until()), ("b", None));
+
+    let (mut elector, _) = leading("a");
+    let renewal = elector.next(at(4));
+    assert!(matches!(renewal, Action::Update { .. }), "{renewal:?}");
+    elector.outcome(at(4), of_another("2"));
+    assert!(!elector.is_leader(SECOND * 4));
+    assert_eq!((elector.holder(), elector.leads_until()), ("b", None));
+}

@@ -1,11 +1,16 @@
-//! What is logged.
+//! Log lines of a controller.
 
 use std::{io, sync::Arc, time::Duration};
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube_client::{
+    Api,
+    api::{Patch, PatchParams},
+};
 use parking_lot::Mutex;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use tracing::{Level, Metadata};
+use tracing::{Level, Metadata, subscriber::DefaultGuard};
 use tracing_subscriber::{
     filter::filter_fn,
     fmt::{self, MakeWriter},
@@ -13,8 +18,9 @@ use tracing_subscriber::{
 };
 use watchkeeper_apiserver::ApiServer;
 use watchkeeper_controller::{
-    Action, Cause, Context, Controller, ReconcileError, Request, Triggers, runnable::Runnable as _,
+    Action, Cause, Context, Controller, ReconcileError, Request, Triggers, Watching, runnable::Runnable as _,
 };
+use watchkeeper_informer::{SharedInformerFactory, factory::Scope};
 
 /// Keeps what is written.
 #[derive(Clone, Default)]
@@ -45,18 +51,33 @@ impl<'a> MakeWriter<'a> for Written {
     }
 }
 
-/// Runs a controller with a key that conflicts once and one that fails once, after it has said something.
+/// Keeps what is logged up to a level, for as long as the guard is held.
+fn subscribe(level: Level) -> (Written, DefaultGuard) {
+    let written = Written::default();
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(written.clone())
+        .with_ansi(false)
+        .without_time()
+        .with_max_level(level)
+        .finish();
+    (written, tracing::subscriber::set_default(subscriber))
+}
+
+/// Runs a controller with a key that conflicts once, one that fails once after a log line of its own, and one whose
+/// requests the server rejects twice.
 async fn run() {
     let server = ApiServer::in_process();
     let triggers = Triggers::new();
     let reconcile = |request: Request<ConfigMap>, _: Context| async move {
-        let conflict = || {
-            let status =
-                kube_core::Status::failure("the object has been modified", "Conflict").with_code(409);
+        let rejected = |message: &str, reason: &str, code: u16| {
+            let status = kube_core::Status::failure(message, reason).with_code(code);
             kube_client::Error::Api(Box::new(status))
         };
         match (request.name(), request.failures) {
-            ("stale", _) if request.causes.adds() < 2 => Err(conflict().into()),
+            ("stale", _) if request.causes.adds() < 2 => {
+                Err(rejected("the object has been modified", "Conflict", 409).into())
+            }
+            ("rejected", 0..2) => Err(rejected("quota exceeded", "Forbidden", 403).into()),
             ("bad", 0) => {
                 tracing::info!("said by the reconciler");
                 Err(ReconcileError::new("no luck"))
@@ -68,6 +89,7 @@ async fn run() {
     let reconcile_loop = controller.reconcile_with(reconcile);
     triggers.send("shop/stale".parse().expect("a key"), Cause::Other("test".into()));
     triggers.send("shop/bad".parse().expect("a key"), Cause::Other("webhook".into()));
+    triggers.send("shop/rejected".parse().expect("a key"), Cause::Other("test".into()));
     let stop = CancellationToken::new();
     let stopping = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -79,18 +101,31 @@ async fn run() {
 
 const OF_BAD: &str = "reconcile{controller=\"maps\" controller_kind=\"ConfigMap\" namespace=\"shop\" name=\"bad\" reconcile_id=";
 
-#[tokio::test(start_paused = true)]
-async fn logs_say_which_key_and_why_and_a_conflict_is_not_worth_a_warning() {
-    let written = Written::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_writer(written.clone())
-        .with_ansi(false)
-        .without_time()
-        .with_max_level(Level::INFO)
-        .finish();
-    let _subscribed = tracing::subscriber::set_default(subscriber);
+/// Runs the controller and returns its log.
+async fn log_of_run(level: Level) -> String {
+    let (written, _subscribed) = subscribe(level);
     run().await;
-    let log = written.text();
+    written.text()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_is_logged_with_its_delay_its_attempt_and_a_summary_of_the_rejection() {
+    let log = log_of_run(Level::WARN).await;
+    let lines: Vec<_> = log.lines().filter(|line| line.contains("quota exceeded")).collect();
+    assert_eq!(lines.len(), 2, "{log}");
+    for (line, expected) in lines.iter().zip(["retry_in=5.0ms attempt=1", "retry_in=10.0ms attempt=2"]) {
+        assert!(
+            line.contains("reconcile failed; retrying error=forbidden (403 Forbidden): quota exceeded"),
+            "{line}"
+        );
+        assert!(line.contains(expected), "{line}");
+        assert!(!line.contains("Status {"), "{line}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn logs_name_the_key_and_the_cause_and_a_conflict_is_not_worth_a_warning() {
+    let log = log_of_run(Level::INFO).await;
     let lines: Vec<_> = log.lines().filter(|line| line.contains(OF_BAD)).collect();
     assert_eq!(lines.len(), 2, "{log}");
     assert!(
@@ -102,7 +137,7 @@ async fn logs_say_which_key_and_why_and_a_conflict_is_not_worth_a_warning() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_wants_warnings_only_but_the_spans_of_reconciles_gets_both() {
+async fn a_filter_can_select_warnings_and_the_spans_of_reconciles() {
     let written = Written::default();
     let is_wanted = |metadata: &Metadata<'_>| {
         metadata.is_span() && metadata.name() == "reconcile" || *metadata.level() <= Level::WARN
@@ -112,6 +147,51 @@ async fn who_wants_warnings_only_but_the_spans_of_reconciles_gets_both() {
     let _subscribed = tracing::subscriber::set_default(subscriber);
     run().await;
     let log = written.text();
-    assert_eq!(log.lines().count(), 1, "{log}");
+    assert_eq!(log.lines().count(), 3, "{log}");
     assert!(log.contains(OF_BAD) && log.contains("error=no luck"), "{log}");
+}
+
+/// Runs a controller that creates an object which the informer does not select, as far as the controller does not know.
+async fn miss() {
+    let server = ApiServer::in_process();
+    let reconcile = |_: Request<ConfigMap>, context: Context| async move {
+        let pods: Api<Pod> = Api::namespaced(context.client(), "default");
+        let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+        pods.patch("p", &PatchParams::apply("test"), &Patch::Apply(with_type(pod))).await?;
+        Ok::<_, ReconcileError>(Action::done())
+    };
+    let factory = SharedInformerFactory::new(server.client());
+    let on_node = Watching::<Pod>::within(Scope::all().fields("spec.nodeName=node-1"));
+    let triggers = Triggers::new();
+    let controller = Controller::<ConfigMap>::on(&factory).named("maps").owns_with(on_node);
+    let reconcile_loop = controller.channel(&triggers).reconcile_with(reconcile);
+    let stop = CancellationToken::new();
+    let stopping = async {
+        for _ in 0..3 {
+            triggers.send("shop/a".parse().expect("a key"), Cause::Other("test".into()));
+            tokio::time::sleep(Duration::from_secs(10)).await;
+        }
+        stop.cancel();
+    };
+    let (ended, ()) = tokio::join!(reconcile_loop.run(stop.clone()), stopping);
+    ended.expect("it was asked to stop");
+}
+
+fn with_type(mut pod: Value) -> Value {
+    pod["apiVersion"] = json!("v1");
+    pod["kind"] = json!("Pod");
+    pod
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_was_not_observed_is_logged_once_with_the_object_the_informer_and_the_remedy() {
+    let (written, _subscribed) = subscribe(Level::WARN);
+    miss().await;
+    let log = written.text();
+    let lines: Vec<_> = log.lines().filter(|line| line.contains("not observed")).collect();
+    let [line] = lines.as_slice() else { panic!("{log}") };
+    assert!(line.trim_start().starts_with("WARN"), "{line}");
+    for part in ["object=\"default/p\"", "fields spec.nodeName=node-1", "waited=5s", "untracked_client"] {
+        assert!(line.contains(part), "{part} in {line}");
+    }
 }

@@ -45,7 +45,7 @@ async fn run(is_stuck: bool, signals: &[&str]) -> Result<(), ManagerError> {
     let server = ApiServer::in_process();
     let (events, mut told) = mpsc::unbounded_channel();
     let mut manager = Manager::builder(server.client()).build();
-    manager.add(Told { events, is_stuck });
+    manager.add(Told { events, is_stuck }).expect("a name of its own");
     let telling = async {
         for name in signals {
             // Each when the one before has had its effect.

@@ -29,8 +29,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let registration = pods.add_handler(enqueue_keys(&queue))?;
 
     factory.start();
-    factory.wait_for_sync().await?; // fails with the reason when it never will
-    registration.synced().await; // every pod of the first list has been queued
+    factory.wait_for_sync().await?; // fails with the reason if an informer cannot sync
+    registration.synced().await?; // every pod of the initial list has been queued
     say(&format!("synced: {} pods, {} of them on node-1", pods.reader().len(), by_node.count("node-1")));
     work(&queue, &pods.reader()).await;
 

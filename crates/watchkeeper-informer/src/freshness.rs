@@ -4,7 +4,7 @@ use tokio::sync::watch;
 
 use crate::ResourceVersion;
 
-/// Why a wait for a version was given up.
+/// The reason why a wait for a version failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FreshnessError {
@@ -24,6 +24,15 @@ pub enum FreshnessError {
     )]
     NewEpoch {
         /// The version.
+        version: ResourceVersion,
+    },
+    /// The informer has not been started. The wait does not wait for a start.
+    #[error(
+        "wait for resourceVersion {version}: the informer has not been started; call `start()` on the informer or \
+         its factory before waiting"
+    )]
+    NotStarted {
+        /// The version that was to be waited for.
         version: ResourceVersion,
     },
     /// The informer was stopped.

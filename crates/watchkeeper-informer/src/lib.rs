@@ -13,8 +13,8 @@
 //!   the reason when it will not come.
 //! - **Everything is bounded.** A stuck handler costs no more than the live keys, a slow cache slows the
 //!   server's stream down, and lists take turns.
-//! - **Nothing outlives its owner.** An informer stops when nobody holds it, and a shutdown waits for its
-//!   last task.
+//! - **Nothing outlives its owner.** A factory owns its informers until it is shut down, is dropped or
+//!   releases one; a standalone informer stops with its last handle. A shutdown waits for the last task.
 //!
 //! The promises in full are on the types that make them: [`SharedIndexInformer`], [`SharedInformerFactory`],
 //! [`Store`], [`Event`](event::Event), [`Reflector`](reflector::Reflector),
@@ -48,10 +48,10 @@
 //! })?;
 //!
 //! factory.start();
-//! factory.wait_for_sync().await?; // fails with the reason when it never will
+//! factory.wait_for_sync().await?; // fails with the reason if an informer cannot sync
 //! assert_eq!(by_node.get("node-1").len(), 1);
 //! assert!(pods.lister().namespace("shop").get("web-0").is_ok());
-//! assert!(registration.synced().await); // the handler has heard of everything that was there
+//! registration.synced().await?; // the handler has returned from the whole initial list
 //! factory.shutdown().await;
 //! # Ok(())
 //! # }
@@ -64,7 +64,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`factory`] | [`SharedInformerFactory`]: one informer for everybody who wants the same objects |
+//! | [`factory`] | [`SharedInformerFactory`]: one informer per kind and scope, shared by all callers |
 //! | [`SharedIndexInformer`] | one watch, one cache, any number of handlers |
 //! | [`controller`] | the loop an informer is made of; with one handler and no task, [`controller::new_informer`] |
 //! | [`reflector`] | lists and watches one collection, and tells every change of it in order |
@@ -87,10 +87,12 @@
 //! | `WithNamespace`, `WithTweakListOptions` | [`Scope`](factory::Scope), for the factory or for one informer; several namespaces too |
 //! | `AddEventHandler`, `RemoveEventHandler` | [`add_handler`](SharedIndexInformer::add_handler), [`Registration::remove`](processor::Registration::remove), which waits |
 //! | `AddIndexers`, `GetIndexer` | [`add_index`](SharedIndexInformer::add_index), [`indexer`](SharedIndexInformer::indexer) |
-//! | `cache.WaitForCacheSync` | [`wait_for_sync`](SharedIndexInformer::wait_for_sync), which can fail |
+//! | `factory.Start` | [`factory.start()`](SharedInformerFactory::start); again after requesting more informers |
+//! | `cache.WaitForCacheSync` | [`wait_for_sync`](SharedIndexInformer::wait_for_sync), which returns an error for an informer that cannot sync or was not started |
+//! | `RemoveInformer` (controller-runtime) | [`factory.release(&informer)`](SharedInformerFactory::release) |
 //! | `DeletedFinalStateUnknown` | [`Deleted::final_state_unknown`](event::Deleted::final_state_unknown); there always is an object |
 //! | `cache.NewInformer` | [`controller::new_informer`] |
-//! | cancelling the context | dropping the last handle, or [`shutdown`](SharedIndexInformer::shutdown) |
+//! | cancelling the context, `factory.Shutdown` | [`shutdown`](SharedInformerFactory::shutdown) of the factory or of [one informer](SharedIndexInformer::shutdown), or dropping the last handle |
 
 pub mod controller;
 pub mod delta_fifo;
@@ -110,6 +112,7 @@ mod resource_version;
 mod shared_informer;
 pub mod small_stores;
 mod spawn;
+mod start;
 pub mod status;
 mod store;
 mod sync;

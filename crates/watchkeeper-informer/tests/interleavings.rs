@@ -146,7 +146,7 @@ impl Informer {
     /// Waits until a handler has heard everything, and compares.
     fn compare(&self, registration: &Registration<ConfigMap>, view: &Views) {
         self.processor.turn().mark_synced();
-        assert!(future::block_on(registration.synced()));
+        future::block_on(registration.synced()).unwrap();
         let (view, cache) = (view.lock().unwrap(), self.cache.lock().unwrap());
         assert_eq!(view.objects.len(), cache.len());
         assert!(cache.iter().all(|(key, object)| Arc::ptr_eq(&view.objects[key], object)));
@@ -255,7 +255,7 @@ fn a_shutdown_ends_everything_whatever_else_goes_on() {
         };
         future::block_on(runner).unwrap();
         view.lock().unwrap().is_over = true;
-        assert!(!future::block_on(waiting).unwrap());
+        assert!(future::block_on(waiting).unwrap().is_err());
         future::block_on(registration.remove());
         shutter.join().unwrap();
         // One that slipped in before the shutdown is gone too, started or not.
@@ -498,7 +498,7 @@ impl Joined {
 
     /// Waits until a handler has heard of everything, and compares.
     fn compare(&self, (registration, view): &(Registration<ConfigMap>, Views)) {
-        assert!(future::block_on(registration.synced()));
+        future::block_on(registration.synced()).unwrap();
         while registration.status().is_some_and(|status| status.pending > 0) {
             thread::yield_now();
         }

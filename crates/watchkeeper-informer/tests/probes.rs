@@ -142,7 +142,7 @@ async fn p4_an_older_version_after_a_newer_one_is_refused_and_listed_again() {
     let registration = informer.add_handler(handler).expect("it runs");
     assert_eq!(held_at(&informer, 21).await, ["a@20"]);
     assert_eq!(informer.monitors()[0].1.counters().steps_back, 1);
-    registration.synced().await;
+    registration.synced().await.unwrap();
     assert!(!seen.lock().expect("no panic").contains(&"7".to_owned()), "{seen:?}");
 }
 

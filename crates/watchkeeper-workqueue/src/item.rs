@@ -97,6 +97,19 @@ impl<'q, K: Key> Item<'q, K> {
         self.retry_inner()
     }
 
+    /// Reports a failure, as [`retry`](Self::retry) does, and also returns the delay that the rate limiter gives, for
+    /// logs. An add with [`AddOptions::immediately`](crate::AddOptions::immediately) ends the delay.
+    pub fn retry_with_delay(mut self) -> (Admission, Duration) {
+        let failures = self.failures();
+        let mut delay = Duration::ZERO;
+        let admission = self.finish(|queue, token| {
+            let (verdict, now) = queue.retry_verdict(token);
+            delay = queue.retry_delay(verdict, now, failures);
+            (verdict, now)
+        });
+        (admission, delay)
+    }
+
     /// Success, and the key comes back after `delay`, with its priority.
     ///
     /// `Refused` when the queue is shut down.

@@ -10,8 +10,9 @@
 //! | `workqueue_longest_running_processor_seconds` | gauge | work in progress, the longest |
 //! | `workqueue_retries_total` | counter | keys asked to be tried again later |
 //!
-//! Every series carries the label `name`, the queue's. Give queues of one process different names: two of the
-//! same name would share their series. A queue's series go when its last handle goes.
+//! Every series carries the label `name`, the name of the queue. Names are unique within a registry:
+//! [`QueueMetrics::queue`] rejects a name that another queue uses. The series of a queue are removed when its last handle
+//! is dropped, which frees the name.
 //!
 //! ```
 //! use prometheus_client::registry::Registry;
@@ -19,16 +20,22 @@
 //!
 //! let mut registry = Registry::default();
 //! let metrics = QueueMetrics::register(&mut registry);
-//! let queue = WorkQueue::builder("pods").metrics(metrics.queue("pods")).build();
+//! let queue = WorkQueue::builder("pods").metrics(metrics.queue("pods")?).build();
 //! queue.add("default/web");
 //!
 //! let mut text = String::new();
 //! prometheus_client::encoding::text::encode(&mut text, &registry)?;
 //! assert!(text.contains("workqueue_depth{name=\"pods\"} 1"));
-//! # Ok::<(), std::fmt::Error>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    error::Error,
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use prometheus_client::{
     collector::Collector,
@@ -53,12 +60,33 @@ struct QueueLabel {
     name: String,
 }
 
-/// The queue metrics of one registry.
+/// The queue metrics of one registry. Clones share the registry and its queue names.
 #[derive(Debug, Clone)]
 pub struct QueueMetrics {
     families: Arc<Families>,
-    running: Arc<RunningQueues>,
+    queues: Arc<RegisteredQueues>,
 }
+
+/// The name of a queue is in use by another queue of the same registry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DuplicateQueue {
+    /// The name that is in use.
+    pub name: String,
+}
+
+impl fmt::Display for DuplicateQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name } = self;
+        write!(
+            f,
+            "a work queue named {name:?} already reports to this metrics registry, and queues of one name would share \
+             their series; choose a unique name"
+        )
+    }
+}
+
+impl Error for DuplicateQueue {}
 
 #[derive(Debug)]
 struct Families {
@@ -69,12 +97,14 @@ struct Families {
     retries: Family<QueueLabel, Counter>,
 }
 
-/// The queues that are alive, asked for their work in progress when somebody looks.
+/// The queues that own their name, each with the work in progress once the queue is built.
+///
+/// The pointer identifies the owner: a queue that outlives its registration must not remove the series of its successor.
 #[derive(Debug)]
-struct RunningQueues(Mutex<BTreeMap<String, RunningWork>>);
+struct RegisteredQueues(Mutex<BTreeMap<String, Arc<OnceLock<RunningWork>>>>);
 
 impl QueueMetrics {
-    /// Registers the seven metrics. Once for each registry.
+    /// Registers the seven metrics. Call this once per registry.
     pub fn register(registry: &mut Registry) -> Self {
         let families = Families {
             depth: Family::default(),
@@ -100,15 +130,25 @@ impl QueueMetrics {
             "Keys asked to be tried again later",
             families.retries.clone(),
         );
-        let running = Arc::new(RunningQueues(Mutex::new(BTreeMap::new())));
-        registry.register_collector(Box::new(RunningCollector(Arc::clone(&running))));
-        Self { families: Arc::new(families), running }
+        let queues = Arc::new(RegisteredQueues(Mutex::new(BTreeMap::new())));
+        registry.register_collector(Box::new(RunningCollector(Arc::clone(&queues))));
+        Self { families: Arc::new(families), queues }
     }
 
-    /// The metrics of one queue, for [`WorkQueueBuilder::metrics`](crate::WorkQueueBuilder::metrics).
-    pub fn queue(&self, name: &str) -> Arc<dyn Metrics> {
+    /// Returns the metrics of one queue, for [`WorkQueueBuilder::metrics`](crate::WorkQueueBuilder::metrics), and creates
+    /// their series. The name is taken until the queue or, if none was built, the returned value is dropped.
+    ///
+    /// # Errors
+    /// Returns [`DuplicateQueue`] if another queue of this registry has the name.
+    pub fn queue(&self, name: &str) -> Result<Arc<dyn Metrics>, DuplicateQueue> {
+        let running = Arc::default();
+        match self.queues.0.lock().entry(name.to_owned()) {
+            Entry::Occupied(_) => return Err(DuplicateQueue { name: name.to_owned() }),
+            Entry::Vacant(vacant) => vacant.insert(Arc::clone(&running)),
+        };
         let label = QueueLabel { name: name.to_owned() };
-        Arc::new(OneQueue {
+        Ok(Arc::new(OneQueue {
+            running,
             depth: self.families.depth.get_or_create_owned(&label),
             adds: self.families.adds.get_or_create_owned(&label),
             queue_duration: self.families.queue_duration.get_or_create_owned(&label),
@@ -116,7 +156,7 @@ impl QueueMetrics {
             retries: self.families.retries.get_or_create_owned(&label),
             label,
             all: self.clone(),
-        })
+        }))
     }
 }
 
@@ -128,6 +168,7 @@ fn durations() -> Histogram {
 struct OneQueue {
     label: QueueLabel,
     all: QueueMetrics,
+    running: Arc<OnceLock<RunningWork>>,
     depth: Gauge,
     adds: Counter,
     queue_duration: Histogram,
@@ -135,9 +176,35 @@ struct OneQueue {
     retries: Counter,
 }
 
+impl OneQueue {
+    /// Removes the series and frees the name, unless that has been done.
+    fn unregister(&self) {
+        let mut queues = self.all.queues.0.lock();
+        let owner = queues.get(&self.label.name);
+        if !owner.is_some_and(|owner| Arc::ptr_eq(owner, &self.running)) {
+            return;
+        }
+        // Under the lock, so that the next queue of this name creates its series afterwards.
+        let families = &self.all.families;
+        families.depth.remove(&self.label);
+        families.adds.remove(&self.label);
+        families.queue_duration.remove(&self.label);
+        families.work_duration.remove(&self.label);
+        families.retries.remove(&self.label);
+        queues.remove(&self.label.name);
+    }
+}
+
+impl Drop for OneQueue {
+    fn drop(&mut self) {
+        self.unregister();
+    }
+}
+
 impl Metrics for OneQueue {
     fn attached(&self, running: RunningWork) {
-        self.all.running.0.lock().insert(self.label.name.clone(), running);
+        // Metrics that two queues share are those of the first.
+        let _ = self.running.set(running);
     }
 
     fn added(&self, keys: u64) {
@@ -161,19 +228,13 @@ impl Metrics for OneQueue {
     }
 
     fn detached(&self) {
-        self.all.running.0.lock().remove(&self.label.name);
-        let families = &self.all.families;
-        families.depth.remove(&self.label);
-        families.adds.remove(&self.label);
-        families.queue_duration.remove(&self.label);
-        families.work_duration.remove(&self.label);
-        families.retries.remove(&self.label);
+        self.unregister();
     }
 }
 
 /// Encodes the two gauges that are known only by asking.
 #[derive(Debug)]
-struct RunningCollector(Arc<RunningQueues>);
+struct RunningCollector(Arc<RegisteredQueues>);
 
 impl Collector for RunningCollector {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
@@ -193,7 +254,7 @@ impl Collector for RunningCollector {
         // Asking may turn out to hold the last handle of a queue, whose end comes back here: not under the lock.
         let queues: Vec<(String, RunningWork)> = {
             let queues = self.0.0.lock();
-            queues.iter().map(|(name, queue)| (name.clone(), queue.clone())).collect()
+            queues.iter().filter_map(|(name, queue)| Some((name.clone(), queue.get()?.clone()))).collect()
         };
         let samples: Vec<(String, Running)> =
             queues.into_iter().filter_map(|(name, queue)| Some((name, queue.sample()?))).collect();

@@ -9,7 +9,7 @@ use std::{
 use tokio::task::JoinSet;
 use watchkeeper_workqueue::{
     AddOptions, Admission, Clock, Drained, Item, ManualClock, Priority, Sleep, WorkQueue,
-    limiter::{ItemExponential, ItemFastSlow},
+    limiter::{ItemExponential, ItemFastSlow, RateLimiter},
     parallelize_until,
 };
 
@@ -362,6 +362,41 @@ fn a_rate_limited_key_backs_off_longer_with_each_failure_until_it_is_forgotten()
     item.retry();
     clock.advance(Duration::from_millis(1));
     assert_eq!(take(&queue), Some("one"), "back to the first delay");
+}
+
+/// A limiter that has to be asked about each failure: it has no schedule.
+struct Asked(ItemExponential);
+
+impl RateLimiter for Asked {
+    fn delay(&mut self, failures: u32, now: Duration) -> Duration {
+        self.0.delay(failures, now)
+    }
+}
+
+#[test]
+fn a_retry_reports_the_delay_after_which_its_key_is_handed_out_again() {
+    let exponential = || ItemExponential::new(Duration::from_millis(1), Duration::from_millis(5));
+    let zero = ItemFastSlow::new(Duration::ZERO, Duration::ZERO, 1);
+    let limiters: [(Box<dyn RateLimiter>, [u64; 5]); 3] = [
+        (Box::new(exponential()), [1, 2, 4, 5, 5]),
+        (Box::new(Asked(exponential())), [1, 2, 4, 5, 5]),
+        (Box::new(zero), [0; 5]),
+    ];
+    for (limiter, expected) in limiters {
+        let clock = ManualClock::new();
+        let queue = WorkQueue::builder("facts").clock(clock.clone()).rate_limiter(limiter).build();
+        queue.add("one");
+        for millis in expected {
+            let (admission, delay) = queue.try_get().expect("its delay is over").retry_with_delay();
+            assert_eq!(delay, Duration::from_millis(millis));
+            if millis > 0 {
+                assert_eq!(admission, Admission::BackingOff);
+                clock.advance(delay.saturating_sub(Duration::from_nanos(1)));
+                assert!(queue.try_get().is_none(), "{delay:?} are not over");
+                clock.advance(Duration::from_nanos(1));
+            }
+        }
+    }
 }
 
 #[test]

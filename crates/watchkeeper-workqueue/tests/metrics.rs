@@ -8,6 +8,7 @@ use watchkeeper_workqueue::{Item, ManualClock, WorkQueue, prometheus::QueueMetri
 
 struct Scrape {
     registry: Registry,
+    metrics: QueueMetrics,
     clock: ManualClock,
     queue: WorkQueue<&'static str>,
 }
@@ -16,8 +17,9 @@ impl Scrape {
     fn new() -> Self {
         let (mut registry, clock) = (Registry::default(), ManualClock::new());
         let metrics = QueueMetrics::register(&mut registry);
-        let queue = WorkQueue::builder("test").clock(clock.clone()).metrics(metrics.queue("test")).build();
-        Self { registry, clock, queue }
+        let own = metrics.queue("test").expect("a name of its own");
+        let queue = WorkQueue::builder("test").clock(clock.clone()).metrics(own).build();
+        Self { registry, metrics, clock, queue }
     }
 
     fn text(&self) -> String {
@@ -106,7 +108,7 @@ fn refused_adds_and_retries_are_not_counted() {
 
 #[test]
 fn the_series_of_a_queue_go_with_its_last_handle() {
-    let Scrape { registry, clock, queue } = Scrape::new();
+    let Scrape { registry, clock, queue, .. } = Scrape::new();
     queue.add("a");
     let held = queue.try_get().map(Item::into_owned);
     drop(queue);
@@ -119,6 +121,41 @@ fn the_series_of_a_queue_go_with_its_last_handle() {
     drop(held);
     assert!(!scrape(&registry).contains("name=\"test\""));
     drop(clock);
+}
+
+#[test]
+fn a_second_queue_of_one_name_is_rejected_and_leaves_the_series_of_the_first_alone() {
+    let scrape = Scrape::new();
+    scrape.queue.add("a");
+    let error = scrape.metrics.queue("test").err().unwrap();
+    assert_eq!(error.name, "test");
+    assert!(error.to_string().contains("choose a unique name"), "{error}");
+    scrape.shows("depth", "1");
+    scrape.shows("unfinished_work_seconds", "0.0");
+}
+
+#[test]
+fn a_name_is_free_again_when_its_queue_or_its_unused_metrics_are_dropped() {
+    let Scrape { metrics, queue, .. } = Scrape::new();
+    drop(queue);
+    drop(metrics.queue("test").unwrap());
+    metrics.queue("test").unwrap();
+}
+
+#[test]
+fn a_queue_that_outlives_its_registration_leaves_its_successor_alone() {
+    let mut registry = Registry::default();
+    let metrics = QueueMetrics::register(&mut registry);
+    let own = metrics.queue("test").unwrap();
+    let old = WorkQueue::<&str>::builder("test").metrics(own.clone()).build();
+    own.detached();
+    let new = WorkQueue::<&str>::builder("test").metrics(metrics.queue("test").unwrap()).build();
+    new.add("a");
+    drop((old, own));
+    let mut text = String::new();
+    encode(&mut text, &registry).unwrap();
+    assert!(text.contains("workqueue_depth{name=\"test\"} 1\n"), "{text}");
+    assert!(text.contains("workqueue_unfinished_work_seconds{name=\"test\"} 0.0\n"), "{text}");
 }
 
 #[test]

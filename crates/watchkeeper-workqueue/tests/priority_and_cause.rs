@@ -41,6 +41,18 @@ fn adding_a_queued_key_at_a_higher_priority_moves_it_up_and_at_a_lower_one_does_
 }
 
 #[test]
+fn a_plain_add_raises_a_queued_key_of_low_priority() {
+    let queue = WorkQueue::new("priority");
+    for key in 1..=3 {
+        queue.add_with(key, at(Priority::LOW));
+    }
+    assert_eq!(queue.add(2), Admission::Merged);
+    let item = queue.try_get().unwrap();
+    assert_eq!((*item.key(), item.priority()), (2, Priority::NORMAL));
+    assert_eq!(order(&queue), [1, 3]);
+}
+
+#[test]
 fn keys_can_be_moved_up_from_the_front_the_middle_and_the_end_of_a_lane() {
     for raised in 0..5_u32 {
         let queue = WorkQueue::new("priority");

@@ -152,7 +152,7 @@ fn a_panic_is_a_failure_at_once() {
 #[test]
 fn metrics_hear_of_the_end_of_work_when_it_ends() {
     let metrics = QueueMetrics::register(&mut Registry::default());
-    let queue = WorkQueue::builder("worker").metrics(metrics.queue("worker")).build();
+    let queue = WorkQueue::builder("worker").metrics(metrics.queue("worker").unwrap()).build();
     queue.add(1_u8);
     let mut worker = queue.worker();
     take(&mut worker).forget();

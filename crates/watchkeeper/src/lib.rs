@@ -27,7 +27,7 @@
 //! let factory = SharedInformerFactory::new(client.clone());
 //! let maps = factory.informer::<ConfigMap>();
 //! factory.start();
-//! factory.wait_for_sync().await?; // fails with the reason when it never will
+//! factory.wait_for_sync().await?; // fails with the reason if an informer cannot sync
 //!
 //! let mut map = ConfigMap::default();
 //! map.metadata.name = Some("settings".to_owned());

@@ -11,7 +11,7 @@ use watchkeeper_cli::{
     seen::Changes,
 };
 
-use crate::support::{Listening, PATIENCE, Running, run};
+use crate::support::{Listening, PATIENCE, Running, page, run};
 
 /// An informer of everything of a kind, to wait with.
 struct Eyes<K: Object> {
@@ -41,6 +41,37 @@ impl<K: Object> Eyes<K> {
     }
 }
 
+/// Starts a lab that runs controllers, on ports that are free.
+fn start(program: &str, cluster: &Listening) -> Running {
+    let kubeconfig = cluster.kubeconfig();
+    let free = ["--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=:0"];
+    Running::start(program, &[&free[..], &["--kubeconfig", &kubeconfig]].concat())
+}
+
+#[tokio::test]
+async fn labs_that_run_controllers_are_ready_and_export_controller_and_queue_metrics() {
+    let cluster = Listening::start().await;
+    for (program, name) in [
+        (env!("CARGO_BIN_EXE_sample_controller"), "sample-controller"),
+        (env!("CARGO_BIN_EXE_ingress_manager"), "ingress-manager"),
+    ] {
+        let mut lab = start(program, &cluster);
+        let (probes, metrics) = (lab.port("serving health probes").await, lab.port("serving metrics").await);
+        let ready = async { while page(probes, "/readyz").await.is_none() {} };
+        tokio::time::timeout(PATIENCE, ready).await.expect("the lab becomes ready");
+        let text = page(metrics, "/metrics").await.unwrap();
+        for series in [
+            format!("controller_runtime_reconcile_total{{controller=\"{name}\",result=\"success\"}} "),
+            format!("controller_runtime_max_concurrent_reconciles{{controller=\"{name}\"}} "),
+            format!("workqueue_depth{{name=\"{name}\"}} "),
+            format!("workqueue_work_duration_seconds_count{{name=\"{name}\"}} "),
+        ] {
+            assert!(text.contains(&series), "{series} is not in\n{text}");
+        }
+        assert_eq!(lab.interrupt().await, Some(0));
+    }
+}
+
 #[tokio::test]
 async fn the_sample_controller_plays_its_story_without_a_cluster() {
     let ended = run(env!("CARGO_BIN_EXE_sample_controller"), &[]).await;
@@ -59,8 +90,7 @@ async fn the_sample_controller_plays_its_story_without_a_cluster() {
 #[tokio::test]
 async fn the_sample_controller_makes_scales_and_reports_and_leaves_what_is_not_its_own() {
     let cluster = Listening::start().await;
-    let mut lab =
-        Running::start(env!("CARGO_BIN_EXE_sample_controller"), &["--kubeconfig", &cluster.kubeconfig()]);
+    let mut lab = start(env!("CARGO_BIN_EXE_sample_controller"), &cluster);
     assert_eq!(lab.line().await, "running until Ctrl-C");
 
     let factory = SharedInformerFactory::new(cluster.client.clone());
@@ -139,8 +169,7 @@ async fn the_ingress_manager_plays_its_story_without_a_cluster() {
 #[tokio::test]
 async fn an_ingress_follows_the_annotation_and_the_port_of_its_service_and_is_nobody_elses() {
     let cluster = Listening::start().await;
-    let mut lab =
-        Running::start(env!("CARGO_BIN_EXE_ingress_manager"), &["--kubeconfig", &cluster.kubeconfig()]);
+    let mut lab = start(env!("CARGO_BIN_EXE_ingress_manager"), &cluster);
     assert_eq!(lab.line().await, "running until Ctrl-C");
     let factory = SharedInformerFactory::new(cluster.client.clone());
     let ingresses = Eyes::on(factory.informer::<Ingress>());

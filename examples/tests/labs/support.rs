@@ -9,8 +9,14 @@ use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader, Lines},
     process::{Child, ChildStdout, Command},
+    sync::mpsc,
+    task::JoinSet,
 };
-use watchkeeper::{apiserver::ApiServer, client::rest::ResourceClient, prelude::*};
+use watchkeeper::{
+    apiserver::ApiServer,
+    client::{config::ClientConfig, rest::ResourceClient},
+    prelude::*,
+};
 
 /// How long a lab may take before it counts as stuck. Generous, for machines with much to do.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
@@ -37,6 +43,7 @@ pub(crate) async fn run(program: &str, arguments: &[&str]) -> Ended {
     let command = Command::new(program)
         .args(arguments)
         .env_remove("KUBECONFIG")
+        .env_remove("RUST_LOG")
         .stdin(Stdio::null())
         .kill_on_drop(true)
         .output();
@@ -53,6 +60,9 @@ pub(crate) async fn run(program: &str, arguments: &[&str]) -> Ended {
 pub(crate) struct Running {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
+    log: mpsc::UnboundedReceiver<String>,
+    /// Reads the log: a full pipe would block the lab.
+    _reading: JoinSet<()>,
 }
 
 impl Running {
@@ -61,12 +71,35 @@ impl Running {
         command
             .args(arguments)
             .env_remove("KUBECONFIG")
+            .env_remove("RUST_LOG")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .kill_on_drop(true);
         let mut child = command.spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { child, lines }
+        let mut written = BufReader::new(child.stderr.take().unwrap()).lines();
+        let (sender, log) = mpsc::unbounded_channel();
+        let mut reading = JoinSet::new();
+        reading.spawn(async move {
+            while let Ok(Some(line)) = written.next_line().await {
+                sender.send(line).ok();
+            }
+        });
+        Self { child, lines, log, _reading: reading }
+    }
+
+    /// Returns the port in the first line of the log that contains this text.
+    pub(crate) async fn port(&mut self, text: &str) -> u16 {
+        let reading = async {
+            loop {
+                let line = self.log.recv().await.expect("it still runs");
+                if let Some((_, address)) = line.split_once("address=").filter(|_| line.contains(text)) {
+                    return address.trim().parse::<std::net::SocketAddr>().unwrap().port();
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, reading).await.expect("it logs where it listens")
     }
 
     /// The next line it prints.
@@ -86,6 +119,13 @@ impl Running {
         };
         tokio::time::timeout(PATIENCE, ending).await.expect("it ends when it is asked to")
     }
+}
+
+/// Returns a page of the endpoints of a lab that listens on this port, or `None` if the request fails.
+pub(crate) async fn page(port: u16, path: &str) -> Option<String> {
+    let config = ClientConfig::new(&format!("http://127.0.0.1:{port}")).unwrap();
+    let request = http::Request::get(path).body(Vec::new()).unwrap();
+    config.into_client().unwrap().kube().request_text(request).await.ok()
 }
 
 /// A server that listens, with a kubeconfig to reach it by.

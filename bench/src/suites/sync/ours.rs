@@ -68,7 +68,8 @@ async fn synced(server: &Server, mode: Mode) -> Result<Informer, RunFailure> {
     let handler = pods.add_handler(move |_: &Event<Pod>| _ = count.fetch_add(1, Relaxed))?;
     pods.start();
     pods.wait_for_sync(None).await?;
-    if handler.synced().await { Ok(Informer { pods, heard }) } else { Err("the informer stopped".into()) }
+    handler.synced().await?;
+    Ok(Informer { pods, heard })
 }
 
 impl Informer {

@@ -21,6 +21,7 @@ use tokio::io::AsyncBufReadExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use watchkeeper_client::decode::probe;
 
 use crate::cli;
 use crate::suite::RunFailure;
@@ -134,6 +135,14 @@ struct Collection {
 
 type Body = BoxBody<Bytes, Infallible>;
 
+/// A list with these items; `rest` is what its metadata has beside the version.
+fn list(version: &str, rest: &str, items: Bytes) -> Body {
+    let head = format!(
+        r#"{{"kind":"PodList","apiVersion":"v1","metadata":{{"resourceVersion":"{version}"{rest}}},"items":["#
+    );
+    body(chunks(head.into()).chain(chunks(items)).chain(chunks("]}\n".into())))
+}
+
 impl Collection {
     fn new(count: u64) -> Self {
         let (mut items, mut events, mut places) = (String::new(), String::new(), Vec::new());
@@ -170,7 +179,16 @@ impl Collection {
             )
         } else {
             let number = |name| parameter(name).and_then(|value| value.parse().ok());
-            self.page(number("continue").unwrap_or(0), number("limit").unwrap_or(usize::MAX))
+            let name = parameter("fieldSelector").and_then(|fields| fields.strip_prefix("metadata.name%3D"));
+            // The pods never change, so any past state is the present one under another version.
+            let past =
+                parameter("resourceVersion").filter(|_| parameter("resourceVersionMatch") == Some("Exact"));
+            let version = past.map_or_else(|| self.version.borrow().to_string(), str::to_owned);
+            if let Some(name) = name {
+                self.named(&version, name)
+            } else {
+                self.page(&version, number("continue").unwrap_or(0), number("limit").unwrap_or(usize::MAX))
+            }
         };
         let mut response = Response::new(body);
         let json = http::HeaderValue::from_static("application/json");
@@ -178,8 +196,16 @@ impl Collection {
         response
     }
 
-    fn page(&self, first: usize, limit: usize) -> Body {
-        let version = *self.version.borrow();
+    /// The list of the one pod of this name.
+    fn named(&self, version: &str, name: &str) -> Body {
+        let is_it = |place: &&Range<usize>| {
+            probe(&self.items[(*place).clone()]).is_ok_and(|identity| identity.name() == name)
+        };
+        let item = self.places.iter().find(is_it).map(|place| self.items.slice(place.clone()));
+        list(version, "", item.unwrap_or_default())
+    }
+
+    fn page(&self, version: &str, first: usize, limit: usize) -> Body {
         let end = first.saturating_add(limit).min(self.places.len());
         let left = self.places.len() - end;
         let rest = if left == 0 {
@@ -187,15 +213,12 @@ impl Collection {
         } else {
             format!(r#","continue":"{end}","remainingItemCount":{left}"#)
         };
-        let head = format!(
-            r#"{{"kind":"PodList","apiVersion":"v1","metadata":{{"resourceVersion":"{version}"{rest}}},"items":["#
-        );
         let items = match self.places.get(first..end) {
             Some([one]) => self.items.slice(one.clone()),
             Some([first, .., last]) => self.items.slice(first.start..last.end),
             _ => Bytes::new(),
         };
-        body(chunks(head.into()).chain(chunks(items)).chain(chunks("]}\n".into())))
+        list(version, &rest, items)
     }
 
     /// The events there are to begin with, if they are wanted, and then nothing until the watch expires: at once, if it

@@ -195,10 +195,9 @@ impl Log {
         gone
     }
 
-    /// Whether the oldest event is to be dropped: there are more than `limit`, or `is_old` says so of its time.
-    pub(crate) fn is_due(&self, limit: usize, is_old: impl Fn(SystemTime) -> bool) -> bool {
-        let ring = self.ring.read();
-        ring.events.len() > limit || ring.events.front().is_some_and(|first| is_old(first.at))
+    /// Returns the time of the oldest event that is kept.
+    pub(crate) fn oldest_at(&self) -> Option<SystemTime> {
+        self.ring.read().events.front().map(|first| first.at)
     }
 
     /// Forgets that versions before `version` could be read from, when there is nothing left to drop.
@@ -209,5 +208,36 @@ impl Log {
             "nothing kept is forgotten"
         );
         ring.oldest = ring.oldest.max(version);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::tests::content, *};
+
+    #[test]
+    fn frames_are_kept_for_the_newest_events_only() {
+        let log = Log::new(1);
+        let object = Arc::new(Object { version: 1, content: content("ns", "x", 0) });
+        let frame = Bytes::from(vec![0]);
+        let (after, too_many) = (log.position_after(1).unwrap(), 3);
+        for version in (2..).take(FRAMES + too_many) {
+            let event = Event {
+                version,
+                at: SystemTime::UNIX_EPOCH,
+                change: Change::Modified,
+                object: Arc::clone(&object),
+                previous: None,
+                frame: SharedFrame::default(),
+            };
+            event.frame.get(|| frame.clone());
+            log.push(event);
+        }
+        let mut events = VecDeque::new();
+        log.read(&mut after.clone(), usize::MAX, &mut events).unwrap();
+        let is_kept: Vec<bool> =
+            events.iter().map(|event| event.frame.get(Bytes::new).as_ptr() == frame.as_ptr()).collect();
+        let kept = is_kept.iter().filter(|is_kept| **is_kept).count();
+        assert_eq!((kept, is_kept.iter().position(|is_kept| *is_kept)), (FRAMES, Some(too_many)));
     }
 }

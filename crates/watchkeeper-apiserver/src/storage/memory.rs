@@ -62,18 +62,17 @@ impl MemoryStore {
 
     /// Drops what has left the window.
     fn trim(&self, table: &mut Table, now: SystemTime) {
-        let gone = table.log.drop_while(|oldest, count| {
-            count > self.window.events || now.duration_since(oldest.at).is_ok_and(|age| age > self.window.age)
-        });
+        let gone = table
+            .log
+            .drop_while(|oldest, count| count > self.window.events || self.is_too_old(oldest.at, now));
         for event in gone {
             table.forget_before(&event.object.content.key(), event.version);
         }
     }
 
-    fn is_due(&self, table: &Table, now: SystemTime) -> bool {
-        table
-            .log
-            .is_due(self.window.events, |at| now.duration_since(at).is_ok_and(|age| age > self.window.age))
+    /// Returns true if an event of this time has left the window by age.
+    fn is_too_old(&self, at: SystemTime, now: SystemTime) -> bool {
+        now.duration_since(at).is_ok_and(|age| age > self.window.age)
     }
 
     /// Puts or deletes under the lock, after `check` has had a look at what is there.
@@ -161,7 +160,10 @@ impl Storage for MemoryStore {
     }
 
     fn list(&self, table: &str, query: Query<'_>, now: SystemTime) -> Result<Page, Expired> {
-        if self.tables.read().by_name.get(table).is_some_and(|rows| self.is_due(rows, now))
+        // Writes keep to the number of events; between writes only age drops any. Checked under the read lock first, so
+        // that lists do not wait for each other.
+        let oldest_at = self.tables.read().by_name.get(table).and_then(|rows| rows.log.oldest_at());
+        if oldest_at.is_some_and(|at| self.is_too_old(at, now))
             && let Some(rows) = self.tables.write().by_name.get_mut(table)
         {
             self.trim(rows, now);

@@ -187,6 +187,7 @@ mod tests {
         let mut expected = object.clone();
         expected["metadata"]["resourceVersion"] = "17".into();
         assert_eq!(content.to_value("v1", "ConfigMap", 17), expected);
+        assert_eq!(Object { version: 17, content: content.clone() }.to_value("v1", "ConfigMap"), expected);
         assert_eq!(content.key(), "ns/a");
         assert_eq!(content.label("b"), Some("2"));
         assert_eq!(content.label("c"), None);
@@ -196,6 +197,21 @@ mod tests {
         let item: Value = serde_json::from_slice(&item).unwrap();
         expected.as_object_mut().unwrap().retain(|member, _| member != "apiVersion" && member != "kind");
         assert_eq!(item, expected);
+    }
+
+    #[test]
+    fn metadata_and_fields_are_read_without_the_rest_of_the_object() {
+        let metadata = json!({"name": "a", "labels": {"l": "1"}});
+        let mut object = json!({"metadata": metadata, "spec": {"nodeName": "n"}});
+        object["metadata"]["resourceVersion"] = "3".into();
+        let fields = [("spec.nodeName", "n"), ("status.phase", "Running")];
+        let fields = fields.map(|(field, value)| (field.into(), value.into()));
+        let content = Content::new(&object, fields.into()).unwrap();
+        assert_eq!(content.metadata(), Some(metadata));
+        assert_eq!(
+            ["status.phase", "spec.nodeName", "spec"].map(|field| content.field(field)),
+            ["Running", "n", ""]
+        );
     }
 
     #[test]

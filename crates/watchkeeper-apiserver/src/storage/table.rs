@@ -130,3 +130,20 @@ impl Table {
             })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{super::tests::content, *};
+
+    #[test]
+    fn the_row_of_a_deleted_object_is_freed_when_the_object_can_no_longer_be_listed() {
+        let mut table = Table::new(1);
+        let object = Arc::new(Object { version: 2, content: content("ns", "x", 0) });
+        table.put("ns/x", 2, Some(object));
+        table.put("ns/x", 3, None);
+        table.forget_before("ns/x", 2);
+        assert_eq!(table.range("", "", Some(2)).count(), 1, "version 2 can still be listed");
+        table.forget_before("ns/x", 3);
+        assert!(table.rows.is_empty(), "{:?}", table.rows);
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::Arc,
+    sync::{Arc, Weak},
     time::{Duration, SystemTime},
 };
 
@@ -43,7 +43,7 @@ fn place(key: u8) -> (&'static str, String) {
     (["a", "a-b"][usize::from(key % 2)], format!("n{}", key / 2))
 }
 
-fn content(namespace: &str, name: &str, value: u64) -> Content {
+pub(super) fn content(namespace: &str, name: &str, value: u64) -> Content {
     let metadata = json!({"name": name, "namespace": namespace, "labels": {"v": value.to_string()}});
     Content::new(&json!({"metadata": metadata}), Box::default()).unwrap()
 }
@@ -230,4 +230,59 @@ fn history_ends_with_its_age_even_when_nothing_is_written() {
     let later = start + WINDOW.age + Duration::from_secs(1);
     assert!(list(Some(first), later).is_err());
     assert_eq!(list(None, later).unwrap().objects.len(), 1);
+}
+
+#[test]
+fn a_write_frees_the_versions_that_have_left_the_window() {
+    let store = MemoryStore::new(WINDOW);
+    let now = SystemTime::UNIX_EPOCH;
+    let mut written: Vec<Weak<Object>> = Vec::new();
+    let mut expected = Expected::Absent;
+    for value in 0..40 {
+        let object = store.put(TABLE, content("ns", "x", value), expected, now).unwrap();
+        expected = Expected::Version(object.version);
+        written.push(Arc::downgrade(&object));
+    }
+    let held = || written.iter().rev().take_while(|object| object.strong_count() > 0).count();
+    assert_eq!(store.log(TABLE).len(), WINDOW.events);
+    assert_eq!(held(), WINDOW.events + 1, "those of the events, and the one before the oldest event");
+    assert_eq!(written.iter().filter(|object| object.strong_count() > 0).count(), held());
+    store.compact();
+    assert_eq!(held(), 1);
+    store.delete(TABLE, "ns/x", store.version(), now).unwrap();
+    assert_eq!(held(), 1, "the version before the deletion can still be listed");
+    store.compact();
+    assert_eq!(held(), 0);
+}
+
+#[test]
+fn a_write_drops_events_that_are_older_than_the_window_and_none_of_its_age() {
+    let store = MemoryStore::new(WINDOW);
+    let start = SystemTime::UNIX_EPOCH;
+    for (name, after, kept) in [("a", 0, 1), ("b", 60, 2), ("c", 61, 2), ("d", 122, 1)] {
+        let now = start + Duration::from_secs(after);
+        store.put(TABLE, content("ns", name, 0), Expected::Absent, now).unwrap();
+        assert_eq!(store.log(TABLE).len(), kept, "after {after} s");
+    }
+}
+
+#[test]
+fn compaction_expires_the_older_versions_of_every_table() {
+    let store = MemoryStore::new(WINDOW);
+    let now = SystemTime::UNIX_EPOCH;
+    store.log("watched");
+    for table in ["early", "late"] {
+        store.put(table, content("ns", "x", 0), Expected::Absent, now).unwrap();
+    }
+    store.compact();
+    let newest = store.version();
+    for table in ["watched", "early", "late", "unknown"] {
+        let list = |at| {
+            let query = Query { prefix: "", start: "", at: Some(at), limit: None, filter: None };
+            store.list(table, query, now).map(|page| page.version)
+        };
+        assert_eq!(list(newest), Ok(newest), "{table}");
+        assert_eq!(list(newest - 1), Err(Expired { oldest: newest }), "{table}");
+        assert_eq!(store.log(table).oldest(), newest, "{table}");
+    }
 }

@@ -13,10 +13,12 @@ use super::*;
 use crate::{
     clock::TokioClock,
     kinds::Registry,
+    protobuf::{self, Envelope, MAGIC},
     rest::{
-        represent::{Form, Representer},
+        represent::{Form, IncludeObject, Representer},
         stored::Served,
     },
+    schema::TypeRef,
     selector::LabelSelector,
     storage::{Content, Expected, HistoryWindow, MemoryStore, Query},
 };
@@ -43,7 +45,11 @@ impl Fixture {
     }
 
     fn put(&self, name: &str, label: &str) -> u64 {
-        let object = json!({"metadata": {"name": name, "namespace": "ns", "labels": {"l": label}}});
+        self.put_in("ns", name, label)
+    }
+
+    fn put_in(&self, namespace: &str, name: &str, label: &str) -> u64 {
+        let object = json!({"metadata": {"name": name, "namespace": namespace, "labels": {"l": label}}});
         let content = Content::new(&object, Box::default()).unwrap();
         let current = self.store.get(TABLE, &content.key());
         let expected = current.map_or(Expected::Absent, |current| Expected::Version(current.version));
@@ -73,19 +79,25 @@ impl Fixture {
     }
 
     fn watch(&self, selector: &str, start: Start) -> Result<Watcher, Bytes> {
-        let representer = Representer::new(self.served.clone(), Form::Plain, SystemTime::UNIX_EPOCH);
-        let scope = Scope { prefix: "ns/".into(), selector: Self::selector(selector) };
+        self.watch_within("ns/", selector, self.frames(Form::Plain, false), start)
+    }
+
+    fn watch_within(
+        &self,
+        prefix: &str,
+        selector: &str,
+        frames: Frames,
+        start: Start,
+    ) -> Result<Watcher, Bytes> {
+        let scope = Scope { prefix: prefix.into(), selector: Self::selector(selector) };
         let store: Arc<dyn Storage> = Arc::clone(&self.store) as Arc<dyn Storage>;
         let clock = Arc::clone(&self.clock);
-        Watcher::new(
-            store,
-            TABLE,
-            scope,
-            Frames::new(representer, false),
-            start,
-            clock,
-            self.shutdown.subscribe(),
-        )
+        Watcher::new(store, TABLE, scope, frames, start, clock, self.shutdown.subscribe())
+    }
+
+    fn frames(&self, form: Form, is_protobuf: bool) -> Frames {
+        let representer = Representer::new(self.served.clone(), form, SystemTime::UNIX_EPOCH);
+        Frames::new(representer, is_protobuf)
     }
 
     /// Versions by name of what a selector selects now.
@@ -102,6 +114,19 @@ fn read(frame: &[u8]) -> (String, Value) {
     assert_eq!(frame.last(), Some(&b'\n'), "a frame is a line");
     let mut frame: Value = serde_json::from_slice(frame).unwrap();
     (frame["type"].as_str().unwrap().to_owned(), frame["object"].take())
+}
+
+/// Reads a frame in protobuf: four bytes of length, then the type of the event, then the object in its envelope.
+fn read_protobuf(frame: &[u8], ty: &TypeRef) -> (String, Value) {
+    let (length, message) = frame.split_first_chunk::<4>().unwrap();
+    assert_eq!(u32::from_be_bytes(*length) as usize, message.len());
+    let at = message.windows(MAGIC.len()).position(|bytes| bytes == MAGIC).expect("an envelope");
+    let [1_u8..=15, length, event @ ..] = message else { panic!("no type of event: {message:?}") };
+    let event = std::str::from_utf8(&event[..usize::from(*length)]).unwrap().to_owned();
+    let envelope = Envelope::open(&message[at + MAGIC.len()..]).unwrap();
+    let mut object = protobuf::read(envelope.raw, ty).unwrap();
+    object["kind"] = envelope.kind.into();
+    (event, object)
 }
 
 fn version(object: &Value) -> u64 {
@@ -294,4 +319,99 @@ async fn a_frame_is_encoded_once_for_all_watchers() {
     fixture.put("a", "0");
     let (one, other) = (one.ready().unwrap(), other.ready().unwrap());
     assert_eq!(one.as_ptr(), other.as_ptr(), "the same bytes, not equal ones");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespaced_watch_delivers_no_events_of_other_namespaces() {
+    let fixture = Fixture::new(100);
+    let start = || Fixture::start(1);
+    let mut namespaced = fixture.watch("", start()).unwrap();
+    let mut selected = fixture.watch("l=0", start()).unwrap();
+    let mut everywhere = fixture.watch_within("", "", fixture.frames(Form::Plain, false), start()).unwrap();
+    for namespace in ["n", "ns", "ns-2", "other"] {
+        fixture.put_in(namespace, "a", "0");
+    }
+    let namespaces = |watcher: &mut Watcher| -> Vec<String> {
+        let frames = drain(watcher);
+        frames
+            .iter()
+            .map(|(_, object)| object["metadata"]["namespace"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(namespaces(&mut namespaced), ["ns"]);
+    assert_eq!(namespaces(&mut selected), ["ns"]);
+    assert_eq!(namespaces(&mut everywhere), ["n", "ns", "ns-2", "other"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_wakes_a_waiting_watch() {
+    let fixture = Fixture::new(100);
+    let start = Start { sends_bookmarks: false, ..Fixture::start(fixture.store.version()) };
+    let mut watcher = fixture.watch("", start).unwrap();
+    let (frame, written) = tokio::join!(watcher.next(), async { fixture.put("a", "0") });
+    let (frame, object) = read(&frame.expect("the event, before the watch times out"));
+    assert_eq!((frame.as_str(), version(&object)), ("ADDED", written));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_from_a_later_version_sends_no_earlier_event_or_bookmark() {
+    let fixture = Fixture::new(100);
+    let start = Fixture::start(fixture.store.version() + 2);
+    let mut watcher = fixture.watch("", start).unwrap();
+    fixture.put("a", "0");
+    assert_eq!(watcher.next().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_frame_of_a_watch_in_protobuf_is_protobuf() {
+    let fixture = Fixture::new(5);
+    let first = fixture.put("a", "0");
+    let initial = vec![fixture.store.get(TABLE, "ns/a").unwrap()];
+    let start = Start { initial, marks_initial_end: true, ..Fixture::start(first) };
+    let mut watcher = fixture.watch_within("ns/", "", fixture.frames(Form::Plain, true), start).unwrap();
+    let second = fixture.put("a", "1");
+    let seen: Vec<(String, u64, Value)> = std::iter::from_fn(|| watcher.ready())
+        .map(|frame| {
+            let (event, object) = read_protobuf(&frame, &fixture.served.kind.ty);
+            (event, version(&object), object["kind"].clone())
+        })
+        .collect();
+    let frame = |event: &str, version| (event.to_owned(), version, json!("ConfigMap"));
+    assert_eq!(seen, [frame("ADDED", first), frame("BOOKMARK", first), frame("MODIFIED", second)]);
+
+    for step in 0..6 {
+        fixture.put("a", &step.to_string());
+    }
+    let ty = TypeRef::builtin_named("io.k8s.apimachinery.pkg.apis.meta.v1.Status");
+    let (event, status) = read_protobuf(&watcher.ready().unwrap(), &ty);
+    assert_eq!((event.as_str(), &status["kind"], &status["code"]), ("ERROR", &json!("Status"), &json!(410)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_delivers_objects_in_the_form_that_was_requested() {
+    let fixture = Fixture::new(100);
+    let first = fixture.put("a", "0");
+    let v1 = || "v1".to_owned();
+    let forms = [
+        (Form::Plain, "ConfigMap"),
+        (Form::Metadata { version: v1(), is_list: false }, "PartialObjectMetadata"),
+        (Form::Table { version: v1(), include: IncludeObject::None }, "Table"),
+    ];
+    let mut watches = forms.map(|(form, kind)| {
+        let initial = vec![fixture.store.get(TABLE, "ns/a").unwrap()];
+        let start = Start { initial, ..Fixture::start(first) };
+        (fixture.watch_within("ns/", "", fixture.frames(form, false), start).unwrap(), kind)
+    });
+    let second = fixture.put("a", "1");
+    for (watcher, kind) in &mut watches {
+        let frames = drain(watcher);
+        let seen: Vec<(&str, u64, &Value)> =
+            frames.iter().map(|(frame, object)| (&**frame, version(object), &object["kind"])).collect();
+        assert_eq!(seen, [("ADDED", first, &json!(kind)), ("MODIFIED", second, &json!(kind))]);
+        if *kind == "Table" {
+            let has_columns: Vec<bool> =
+                frames.iter().map(|(_, table)| table["columnDefinitions"].is_array()).collect();
+            assert_eq!(has_columns, [true, false], "the first frame names the columns");
+        }
+    }
 }

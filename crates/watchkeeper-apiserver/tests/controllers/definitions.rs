@@ -13,13 +13,18 @@ const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinition
 const FOOS: &str = "/apis/example.com/v1/namespaces/default/foos";
 
 fn definition() -> Value {
+    definition_of("Foo", "foo")
+}
+
+fn definition_of(kind: &str, singular: &str) -> Value {
+    let plural = format!("{singular}s");
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": "foos.example.com"},
+        "metadata": {"name": format!("{plural}.example.com")},
         "spec": {
             "group": "example.com",
-            "names": {"kind": "Foo", "plural": "foos", "singular": "foo", "listKind": "FooList"},
+            "names": {"kind": kind, "plural": plural, "singular": singular, "listKind": format!("{kind}List")},
             "scope": "Namespaced",
             "versions": [{
                 "name": "v1", "served": true, "storage": true,
@@ -124,4 +129,26 @@ async fn watches_of_a_kind_end_with_its_definition() {
     }
     assert_eq!(types, ["ADDED", "DELETED"]);
     assert!(clock.now() < before + Duration::from_mins(1), "it did not wait for its timeout");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_watch_of_a_custom_kind_ends_when_that_kind_is_removed_and_not_before() {
+    let session = Session::new();
+    session.create(DEFINITIONS, definition()).await;
+    let path = format!("{FOOS}?watch=true&timeoutSeconds=3600");
+    let mut frames = pin!(session.watch(&path).await.lines());
+    let mut next = async || {
+        let frame = tokio::time::timeout(Duration::from_mins(1), frames.try_next()).await.ok()?.unwrap();
+        Some(frame.map(|frame| serde_json::from_str::<Value>(&frame).unwrap()["type"].clone()))
+    };
+    assert_eq!(next().await, None, "the watch waits");
+    session.create(DEFINITIONS, definition_of("Bar", "bar")).await;
+    session.delete(&DEFINITION.replace("foos", "bars"), "Background").await;
+    assert_eq!(next().await, None, "other kinds do not concern the watch");
+    session.create(FOOS, foo("one", &[])).await;
+    assert_eq!(next().await, Some(Some("ADDED".into())));
+    assert_eq!(next().await, None);
+    session.delete(DEFINITION, "Background").await;
+    assert_eq!(next().await, Some(Some("DELETED".into())));
+    assert_eq!(next().await, Some(None), "the end of the watch");
 }

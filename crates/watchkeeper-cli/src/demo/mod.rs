@@ -69,7 +69,10 @@ async fn play(stage: &Stage, arguments: &DemoArguments, narrator: &Narrator) -> 
     let factory = stage.factory(manager.client().kube());
     let counted = Counted::default();
     let controller = sample::controller(&factory, manager.recorder(sample::NAME));
-    manager.add(controller.reconcile_with(counted.reconciler()));
+    let added = manager.add(controller.reconcile_with(counted.reconciler()));
+    added.map_err(|error| Failure::Other(error.to_string()))?;
+    // Here and not by the controller alone, because the story waits for these caches.
+    factory.start();
 
     let stop = CancellationToken::new();
     let running = manager.run_until(stop.clone());

@@ -10,7 +10,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use self::{name::CrateName, tree::Source};
+use self::{
+    name::CrateName,
+    tree::{Origin, SourceTree},
+};
 use crate::exit::Failure;
 
 /// The arguments of `new`.
@@ -27,18 +30,18 @@ pub struct NewArguments {
     /// The folder that the folder is made in.
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     directory: PathBuf,
-    /// The working tree of Watchkeeper to depend on, instead of the one this program was built from.
+    /// The source tree of Watchkeeper to depend on, instead of the one this program was built from.
     #[arg(long, value_name = "FOLDER")]
     watchkeeper: Option<PathBuf>,
 }
 
-/// Makes the crate. Nothing that is there is overwritten.
+/// Creates the crate. Existing files are never overwritten.
 ///
 /// # Errors
-/// If the folder exists, or cannot be made.
+/// Returns an error if the folder exists or cannot be created, or if no source tree of Watchkeeper is found.
 pub fn new(arguments: &NewArguments) -> Result<(), Failure> {
     let folder = arguments.directory.join(arguments.name.as_str());
-    let source = Source::find(arguments.watchkeeper.as_deref())?;
+    let source = SourceTree::find(arguments.watchkeeper.as_deref(), &Origin::of_this_program())?;
     let kind = arguments.kind.clone().unwrap_or_else(|| arguments.name.kind());
     let values =
         templates::Values { name: &arguments.name, kind: &kind, group: &arguments.group, source: &source };

@@ -135,7 +135,7 @@ pub(super) fn kind(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-const TAKEN: [&str; 19] = [
+const TAKEN: [&str; 20] = [
     "Action",
     "Arguments",
     "Arc",
@@ -148,6 +148,7 @@ const TAKEN: [&str; 19] = [
     "CustomResource",
     "Event",
     "Manager",
+    "ManagerError",
     "Option",
     "Patch",
     "Request",

@@ -1,6 +1,6 @@
 //! The files of a new crate.
 
-use super::{name::CrateName, tree::Source};
+use super::{name::CrateName, tree::SourceTree};
 
 /// What is filled in.
 #[derive(Debug)]
@@ -8,7 +8,7 @@ pub(super) struct Values<'a> {
     pub(super) name: &'a CrateName,
     pub(super) kind: &'a str,
     pub(super) group: &'a str,
-    pub(super) source: &'a Source,
+    pub(super) source: &'a SourceTree,
 }
 
 const FILES: [(&str, &str); 9] = [
@@ -45,12 +45,13 @@ pub(super) fn files(values: &Values<'_>) -> Vec<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scaffold::tree::Origin;
 
     #[test]
     fn nothing_is_left_to_fill_in() {
         let name: CrateName = "coffee-shop".parse().unwrap();
-        let values =
-            Values { name: &name, kind: "CoffeeShop", group: "shop.example.com", source: &Source::Registry };
+        let source = SourceTree::find(None, &Origin::of_this_program()).unwrap();
+        let values = Values { name: &name, kind: "CoffeeShop", group: "shop.example.com", source: &source };
         for (path, text) in files(&values) {
             for placeholder in ["{{name}}", "{{crate}}", "{{Kind}}", "{{group}}", "{{watchkeeper"] {
                 assert!(!text.contains(placeholder), "{path} has {placeholder}");

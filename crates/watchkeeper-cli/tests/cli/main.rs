@@ -4,8 +4,10 @@
 
 mod demo;
 mod failures;
+mod logging;
 mod manifests;
 mod new;
+mod plugins;
 mod readme;
 mod serve;
 mod support;

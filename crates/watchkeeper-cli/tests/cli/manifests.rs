@@ -33,6 +33,30 @@ async fn the_roles_allow_what_the_sample_declares_and_nothing_else() {
     );
 }
 
+/// The YAML document of a kind.
+#[track_caller]
+pub(crate) fn document<'a>(yaml: &'a str, kind: &str) -> &'a str {
+    // At the start of a line: bindings and definitions name kinds too.
+    let line = format!("\nkind: {kind}\n");
+    let mut documents = yaml.split("---\n");
+    documents.find(|document| document.contains(&line)).unwrap_or_else(|| panic!("no {kind} in {yaml}"))
+}
+
+#[tokio::test]
+async fn the_roles_cover_leader_election_in_the_namespace_of_the_lease() {
+    for (more, namespace) in [(None, "shop"), (Some("--leader-election-namespace=locks"), "locks")] {
+        let arguments: Vec<&str> = ["rbac", "--namespace", "shop"].into_iter().chain(more).collect();
+        let ended = run(&arguments).await;
+        assert_eq!(ended.code, Some(0));
+        let (role, binding) = (document(&ended.out, "Role"), document(&ended.out, "RoleBinding"));
+        assert!(role.contains("- leases\n") && role.contains("- coordination.k8s.io\n"), "{role}");
+        for document in [role, binding] {
+            assert!(document.contains(&format!("\n  namespace: {namespace}\n")), "{document}");
+        }
+        assert!(!document(&ended.out, "ClusterRole").contains("leases"), "{}", ended.out);
+    }
+}
+
 #[tokio::test]
 async fn shells_get_completions() {
     for (shell, part) in

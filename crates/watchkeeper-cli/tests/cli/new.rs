@@ -1,18 +1,21 @@
 //! `new`.
 
-use std::process::Stdio;
+use std::{path::Path, process::Stdio, time::Duration};
 
 use tokio::process::Command;
 
-use crate::support::run;
+use crate::{
+    manifests::document,
+    support::{Listening, PATIENCE, Running, page, run},
+};
 
 /// Compiling takes its time.
-const PATIENCE: std::time::Duration = std::time::Duration::from_mins(30);
+const COMPILING: Duration = Duration::from_mins(30);
 
 #[tokio::test]
 async fn an_operator_from_the_template_builds_and_its_tests_pass_at_once() {
     // Beside this test's own build, so that what is compiled once is there the next time.
-    let target = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("scaffold");
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("scaffold");
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().to_str().unwrap();
     let ended = run(&["new", "coffee-shop", "--group", "shop.example.com", "--directory", directory]).await;
@@ -26,7 +29,7 @@ async fn an_operator_from_the_template_builds_and_its_tests_pass_at_once() {
     // Nobody debugs it, and it is built once: a third of the disk.
     cargo.env("CARGO_INCREMENTAL", "0").env("CARGO_PROFILE_DEV_DEBUG", "0");
     cargo.stdin(Stdio::null()).kill_on_drop(true);
-    let output = tokio::time::timeout(PATIENCE, cargo.output()).await.unwrap().unwrap();
+    let output = tokio::time::timeout(COMPILING, cargo.output()).await.unwrap().unwrap();
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{out}{err}");
     assert!(out.contains("test a_config_map_follows_the_greeting_and_goes_with_its_owner ... ok"), "{out}");
@@ -34,15 +37,80 @@ async fn an_operator_from_the_template_builds_and_its_tests_pass_at_once() {
 
     // The program of the operator was built with its tests.
     let program = target.join("debug").join("coffee-shop");
-    for (arguments, parts) in [
-        (["crd"].as_slice(), ["name: coffeeshops.shop.example.com", "kind: CustomResourceDefinition"]),
-        (&["rbac", "--namespace", "shop"], ["- coffeeshops/status", "- configmaps"]),
-    ] {
+    let print = async |arguments: &[&str]| {
         let output = Command::new(&program).args(arguments).output().await.unwrap();
-        let out = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{output:?}");
-        assert!(parts.iter().all(|part| out.contains(part)), "{out}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let definition = print(&["crd"]).await;
+    for part in ["name: coffeeshops.shop.example.com", "kind: CustomResourceDefinition"] {
+        assert!(definition.contains(part), "{definition}");
     }
+    let roles = print(&["rbac", "--namespace", "shop"]).await;
+    assert!(roles.contains("- coffeeshops/status") && roles.contains("- configmaps"), "{roles}");
+    let roles_of_flags =
+        print(&["--leader-elect", "--leader-election-namespace=locks", "rbac", "-n", "shop"]).await;
+    for (roles, namespace) in [(&roles, "shop"), (&roles_of_flags, "locks")] {
+        let (role, binding) = (document(roles, "Role"), document(roles, "RoleBinding"));
+        assert!(role.contains("- leases\n"), "{role}");
+        for document in [role, binding] {
+            assert!(document.contains(&format!("\n  namespace: {namespace}\n")), "{document}");
+        }
+        let namespaced = roles.matches("kind: Role\n").count() - roles.matches("  kind: Role\n").count();
+        assert_eq!(namespaced, 1, "{roles}");
+    }
+    run_on_a_cluster(&program, definition).await;
+}
+
+/// Runs the operator as a pod would, with the flags of several replicas.
+async fn run_on_a_cluster(program: &Path, definition: String) {
+    let cluster = Listening::start().await;
+    let definitions =
+        cluster.client.rest().post().api("apiextensions.k8s.io/v1").resource("customresourcedefinitions");
+    let definitions = definitions.raw_body("application/yaml", definition.into_bytes());
+    definitions.send::<serde_json::Value>().await.unwrap();
+    let mut command = Command::new(program);
+    command.args(["--leader-elect", "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=:0"]);
+    command.args(["--kubeconfig", &cluster.kubeconfig()]);
+    let mut operator = Running::logging(command);
+    let probes = port(&operator.line_with("serving health probes").await);
+    let metrics = port(&operator.line_with("serving metrics").await);
+    let ready = async { while page(&probes, "/readyz").await.is_none() {} };
+    tokio::time::timeout(PATIENCE, ready).await.expect("the operator becomes ready");
+    let text = page(&metrics, "/metrics").await.unwrap();
+    for series in [
+        "controller_runtime_reconcile_total{controller=\"coffee-shop\",result=\"success\"} 0",
+        "workqueue_depth{name=\"coffee-shop\"} 0",
+        "leader_election_master_status{name=\"coffee-shop.shop.example.com\"} ",
+    ] {
+        assert!(text.contains(series), "{series} is not in\n{text}");
+    }
+    assert_eq!(operator.interrupt().await, Some(0));
+}
+
+/// Returns the port that a line of the log says is listened on.
+fn port(line: &str) -> String {
+    let address = line.split_once("address=").unwrap_or_else(|| panic!("no address in {line}")).1;
+    let (_, port) = address.trim().rsplit_once(':').unwrap();
+    port.chars().take_while(char::is_ascii_digit).collect()
+}
+
+#[tokio::test]
+async fn a_program_outside_the_source_tree_makes_operators_that_depend_on_the_tree_it_was_built_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let (built, program) = (env!("CARGO_BIN_EXE_watchkeeper"), folder.path().join("watchkeeper"));
+    // A copy cannot be run while a process that another test starts still holds it open for writing.
+    std::fs::hard_link(built, &program).or_else(|_| std::fs::copy(built, &program).map(drop)).unwrap();
+    let output =
+        Command::new(&program).args(["new", "shop"]).current_dir(folder.path()).output().await.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let tree = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let manifest = std::fs::read_to_string(folder.path().join("shop/Cargo.toml")).unwrap();
+    let dependencies: Vec<&str> =
+        manifest.lines().filter(|line| line.starts_with("watchkeeper = ")).collect();
+    let path = format!("watchkeeper = {{ path = {:?}, ", tree.join("crates/watchkeeper"));
+    assert!(dependencies.len() == 2 && dependencies.iter().all(|line| line.starts_with(&path)), "{manifest}");
+    assert!(folder.path().join("shop/Cargo.lock").is_file(), "the versions that the tree is tested with");
 }
 
 #[tokio::test]

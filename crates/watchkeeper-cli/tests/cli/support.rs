@@ -5,10 +5,10 @@ use std::{path::PathBuf, process::Stdio, time::Duration};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::{
-    io::{AsyncBufReadExt as _, BufReader, Lines},
-    process::{Child, ChildStdout, Command},
+    io::{AsyncBufReadExt as _, AsyncRead, BufReader, Lines},
+    process::{Child, Command},
 };
-use watchkeeper::{apiserver::ApiServer, prelude::*};
+use watchkeeper::{apiserver::ApiServer, client::config::ClientConfig, prelude::*};
 
 /// How long a program may take before it counts as stuck. Generous, for machines with much to do.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
@@ -27,6 +27,7 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
     command
         .args(arguments)
         .env_remove("KUBECONFIG")
+        .env_remove("RUST_LOG")
         .env("HOME", "/nonexistent")
         .stdin(Stdio::null())
         .kill_on_drop(true);
@@ -35,7 +36,12 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
 
 /// Runs the program to its end.
 pub(crate) async fn run(arguments: &[&str]) -> Ended {
-    let output = tokio::time::timeout(PATIENCE, command(arguments).output()).await;
+    finish(command(arguments)).await
+}
+
+/// Runs a command to its end.
+pub(crate) async fn finish(mut command: Command) -> Ended {
+    let output = tokio::time::timeout(PATIENCE, command.output()).await;
     let output = output.expect("the program ends").expect("the program starts");
     Ended {
         code: output.status.code(),
@@ -47,17 +53,26 @@ pub(crate) async fn run(arguments: &[&str]) -> Ended {
 /// A program that runs until it is told to stop.
 pub(crate) struct Running {
     child: Child,
-    lines: Lines<BufReader<ChildStdout>>,
+    lines: Lines<BufReader<Box<dyn AsyncRead + Send + Unpin>>>,
 }
 
 impl Running {
+    /// Starts this program. The lines are those of its standard output.
     pub(crate) fn start(arguments: &[&str]) -> Self {
         let mut child = command(arguments).stdout(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { child, lines }
+        let output = child.stdout.take().unwrap();
+        Self { child, lines: BufReader::new(Box::new(output) as _).lines() }
     }
 
-    /// The next line it prints.
+    /// Starts another program. The lines are those of its log, on standard error.
+    pub(crate) fn logging(mut command: Command) -> Self {
+        let mut child =
+            command.stdin(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+        let log = child.stderr.take().unwrap();
+        Self { child, lines: BufReader::new(Box::new(log) as _).lines() }
+    }
+
+    /// Returns the next line.
     pub(crate) async fn line(&mut self) -> String {
         let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await;
         line.expect("it prints something").unwrap().expect("it still runs")
@@ -84,6 +99,13 @@ impl Running {
         };
         tokio::time::timeout(PATIENCE, ending).await.expect("it ends when it is asked to")
     }
+}
+
+/// Returns a page of the endpoints of an operator that listens on this port, or `None` if the request fails.
+pub(crate) async fn page(port: &str, path: &str) -> Option<String> {
+    let config = ClientConfig::new(&format!("http://127.0.0.1:{port}")).unwrap();
+    let request = http::Request::get(path).body(Vec::new()).unwrap();
+    config.into_client().unwrap().kube().request_text(request).await.ok()
 }
 
 /// A server that listens, with a kubeconfig to reach it by.

@@ -15,11 +15,14 @@ use crate::{
 };
 
 impl ClientConfig {
-    /// A client. Reads the token, certificate and key files once, on this thread, so that what is wrong with
-    /// them is said now; connects, and runs an exec plugin, when the first request comes.
+    /// Creates a client.
+    ///
+    /// Reads the token, certificate and key files once, on this thread, so that faults in them are reported now.
+    /// Connects, and runs an exec plugin, with the first request.
     ///
     /// # Errors
-    /// If a file or a value cannot be used, if an exec plugin is not allowed, or outside a tokio runtime.
+    /// If a file or a value cannot be used, if an exec plugin is not installed or not allowed, or outside a tokio
+    /// runtime.
     pub fn into_client(self) -> Result<Client, ConfigError> {
         if tokio::runtime::Handle::try_current().is_err() {
             return Err(ConfigError::NoRuntime);

@@ -14,15 +14,17 @@ use crate::{
     },
 };
 
-/// How to reach one API server and who to be there.
+/// The address of one API server and the credentials for it.
 ///
-/// Comes from a kubeconfig or a pod's service account ([`ClientConfig::infer`], [`Loader`]) or is put together
-/// from [`ClientConfig::new`]. Nothing is sent and, besides the configuration itself, no file is read until
+/// Loaded from a kubeconfig or a pod's service account ([`ClientConfig::infer`], [`Loader`]), or built from
+/// [`ClientConfig::new`]. Nothing is sent and, besides the configuration itself, no file is read until
 /// [`ClientConfig::into_client`].
 ///
-/// Safe by default: servers are verified, with a configured authority in place of the machine's and not beside
-/// it; exec plugins do not run; secrets appear in no error and in no `Debug` form. One thing is the file's will
-/// and not ours: a trusted kubeconfig that says `insecure-skip-tls-verify` is obeyed, with a warning in the log.
+/// Servers are verified, with a configured authority replacing those of the machine. Secrets appear in no error and in
+/// no `Debug` representation. A kubeconfig that the user names, or the default one, is trusted, as kubectl trusts it:
+/// its exec credential plugins run unless [`ClientConfig::exec_policy`] restricts them, and its
+/// `insecure-skip-tls-verify` is honoured, with a warning in the log. A kubeconfig from elsewhere belongs in
+/// [`Kubeconfig::from_untrusted_text`](super::Kubeconfig::from_untrusted_text), which rejects both.
 #[derive(Clone)]
 #[must_use]
 pub struct ClientConfig {
@@ -183,13 +185,13 @@ impl ClientConfig {
         self
     }
 
-    /// Which exec plugins may run. None, unless this says so.
+    /// Sets which exec credential plugins of the kubeconfig may run. Defaults to [`ExecPolicy::AllowAll`].
     pub fn exec_policy(mut self, policy: ExecPolicy) -> Self {
         self.exec_policy = policy;
         self
     }
 
-    /// How long an exec plugin may run before it is killed: a minute unless set.
+    /// Sets how long an exec plugin may run before it is killed. Defaults to one minute.
     pub fn exec_timeout(mut self, timeout: Duration) -> Self {
         self.exec_timeout = timeout;
         self

@@ -16,7 +16,8 @@
 //! - `tokenFile` goes before `token` for as long as it can be read;
 //! - `NO_PROXY` is compared with the API server, and loopback is never proxied;
 //! - size, depth and aliases are bounded, and errors quote nothing of the file;
-//! - exec plugins do not run unless allowed.
+//! - exec plugins run within a time limit, without a terminal, and only if an
+//!   [`ExecPolicy`](crate::transport::ExecPolicy) allows them (the default does).
 
 mod build;
 mod client_config;

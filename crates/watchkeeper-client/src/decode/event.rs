@@ -115,7 +115,8 @@ pub struct Bookmark {
 }
 
 impl Bookmark {
-    pub(crate) fn new(resource_version: String, initial_events_end: bool) -> Self {
+    /// Creates a bookmark, for implementations of [`ListerWatcher`](crate::list_watch::ListerWatcher).
+    pub fn new(resource_version: String, initial_events_end: bool) -> Self {
         Self { resource_version, initial_events_end }
     }
 

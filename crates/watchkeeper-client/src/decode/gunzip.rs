@@ -13,13 +13,13 @@ const BLOCK: usize = 64 << 10;
 
 /// Decompresses a gzip body (of one member or several), fed chunk by chunk.
 ///
-/// Holds one block of output and the decompressor's window, whatever the body grows to. The body is refused when it
-/// grows past [`Limits::page_bytes`], or past [`Limits::decompression_ratio`] times what came in.
+/// Holds one block of output and the decompressor's window, however large the body is. The body is rejected when it
+/// exceeds [`Limits::decompression_ratio`] times its compressed size; its total size is not limited, because the blocks
+/// are consumed as they are produced.
 #[derive(Debug)]
 pub struct Gunzip {
     decoder: MultiGzDecoder<Feed>,
     produced: u64,
-    page_bytes: u64,
     ratio: u32,
     floor_bytes: u64,
 }
@@ -38,7 +38,6 @@ impl Gunzip {
         Self {
             decoder: MultiGzDecoder::new(Feed::default()),
             produced: 0,
-            page_bytes: limits.page_bytes,
             ratio: limits.decompression_ratio,
             floor_bytes: limits.decompression_floor_bytes,
         }
@@ -86,14 +85,6 @@ impl Gunzip {
     }
 
     fn check(&self) -> Result<(), DecodeError> {
-        if self.produced > self.page_bytes {
-            return Err(DecodeError::TooLarge {
-                part: "a decompressed list page",
-                limit: "page_bytes",
-                bytes: self.page_bytes,
-                offset: self.page_bytes,
-            });
-        }
         let consumed = self.decoder.get_ref().consumed;
         if self.produced > self.floor_bytes && self.produced > consumed.saturating_mul(u64::from(self.ratio))
         {
@@ -124,5 +115,39 @@ impl BufRead for Feed {
     fn consume(&mut self, len: usize) {
         self.chunk.advance(len);
         self.consumed += len as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_rejected_only_above_both_the_floor_and_the_ratio() {
+        let limits =
+            Limits { decompression_floor_bytes: 1_000, decompression_ratio: 20, ..Limits::default() };
+        for (produced, consumed, is_accepted) in [
+            // At the ratio, and one byte above it.
+            (2_000, 100, true),
+            (2_001, 100, false),
+            // Above the ratio: at the floor, and one byte above it.
+            (1_000, 1, true),
+            (1_001, 1, false),
+            // Above the floor and far below the ratio.
+            (1_500, 1_500, true),
+            (0, 0, true),
+            (200 << 20, u64::MAX, true),
+        ] {
+            let mut gunzip = Gunzip::new(&limits);
+            gunzip.produced = produced;
+            gunzip.decoder.get_mut().consumed = consumed;
+            match gunzip.check() {
+                Ok(()) => assert!(is_accepted, "{produced} of {consumed}"),
+                Err(DecodeError::DecompressionRatio { ratio: 20, compressed }) => {
+                    assert!(!is_accepted && compressed == consumed, "{produced} of {consumed}");
+                }
+                Err(other) => panic!("{produced} of {consumed}: {other}"),
+            }
+        }
     }
 }

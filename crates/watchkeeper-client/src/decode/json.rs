@@ -201,6 +201,26 @@ mod tests {
     }
 
     #[test]
+    fn the_scratch_is_kept_for_the_next_object_unless_it_grew_large() {
+        for (before, after) in [
+            (KEPT_SCRATCH_BYTES, KEPT_SCRATCH_BYTES),
+            (KEPT_SCRATCH_BYTES + 1, 0),
+            (4 * KEPT_SCRATCH_BYTES, 0),
+        ] {
+            SCRATCH.set(Vec::with_capacity(before));
+            let object = br#"{"metadata":{"managedFields":[]},"number":1}"#;
+            assert!(Decode::<serde_json::Value>::decode(&Json::new(), object).is_ok());
+            assert_eq!(SCRATCH.take().capacity(), after, "a scratch of {before} bytes");
+        }
+        let large = format!(
+            r#"{{"metadata":{{"managedFields":[]}},"text":"{}"}}"#,
+            "x".repeat(2 * KEPT_SCRATCH_BYTES)
+        );
+        assert!(Decode::<serde_json::Value>::decode(&Json::new(), large.as_bytes()).is_ok());
+        assert_eq!(SCRATCH.take().capacity(), 0);
+    }
+
+    #[test]
     fn what_fits_is_not_refused() {
         let fits = br#"{"number":1,"choice":"Right","pair":[1,2]}"#;
         let expected = Strict { number: 1, choice: Some(Choice::Right), pair: Some((1, 2)) };

@@ -55,7 +55,6 @@ pub struct ListSplitter {
     items: u64,
     /// Bytes of the body behind us.
     offset: u64,
-    page_bytes: u64,
     object_bytes: usize,
     max_depth: usize,
 }
@@ -132,7 +131,6 @@ impl ListSplitter {
             has_items: false,
             items: 0,
             offset: 0,
-            page_bytes: limits.page_bytes,
             object_bytes: limits.object_bytes,
             max_depth: limits.json_depth,
         }
@@ -143,14 +141,6 @@ impl ListSplitter {
     /// # Errors
     /// When the body is not a list or exceeds a limit. The splitter is of no further use then.
     pub fn next_item(&mut self, chunk: &mut Bytes) -> Result<Option<Bytes>, DecodeError> {
-        if self.offset.saturating_add(chunk.len() as u64) > self.page_bytes {
-            return Err(DecodeError::TooLarge {
-                part: "a list page",
-                limit: "page_bytes",
-                bytes: self.page_bytes,
-                offset: self.offset,
-            });
-        }
         while !chunk.is_empty() {
             match &mut self.state {
                 State::InItem(value) => {

@@ -16,6 +16,7 @@
 //! What is decoded may be kept for long, so it takes the memory it needs: `managedFields` is left out, and a list of
 //! one element has the room of one.
 
+mod content;
 mod cut;
 mod error;
 mod event;
@@ -30,6 +31,7 @@ mod scan;
 mod spill;
 mod walk;
 
+pub use content::is_same_content;
 pub use cut::cut_managed_fields;
 pub use error::DecodeError;
 pub(crate) use event::status_of_event;

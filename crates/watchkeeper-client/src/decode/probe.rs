@@ -165,3 +165,28 @@ fn metadata(walk: &mut Walk<'_>) -> Result<Identity, DecodeError> {
     }
     Ok(Identity::new(&namespace, &name, &uid, &version))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_expected_kind_rejects_others_and_no_expected_kind_rejects_only_tables() {
+        let of = |kind: &str| format!(r#"{{"kind":{kind},"metadata":{{"name":"a"}}}}"#);
+        let passes = |kind: &str, expected: &str| probe_kind(of(kind).as_bytes(), expected).is_ok();
+        for (kind, expected, is_accepted) in [
+            (r#""Pod""#, "Pod", true),
+            (r#""Pod""#, "", true),
+            (r#""Pod""#, "Node", false),
+            (r#""Table""#, "Table", true),
+            (r#""Table""#, "", false),
+            (r#""Table""#, "Pod", false),
+            (r#""""#, "Pod", true),
+            ("null", "Pod", true),
+        ] {
+            assert_eq!(passes(kind, expected), is_accepted, "{kind} where {expected:?} is expected");
+        }
+        let wrong = probe_kind(of(r#""Pod""#).as_bytes(), "Node");
+        assert!(matches!(wrong, Err(DecodeError::WrongKind { expected }) if expected == "Node"));
+    }
+}

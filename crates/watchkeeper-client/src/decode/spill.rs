@@ -46,3 +46,33 @@ impl Spill {
         Bytes::from(std::mem::take(&mut self.bytes))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spill_grows_by_doubling_up_to_its_limit_and_not_beyond() {
+        let mut spill = Spill::new(25);
+        for (piece, capacity) in [(10, 10), (0, 10), (1, 20), (9, 20), (1, 25), (4, 25), (0, 25)] {
+            spill.push(&[b'x'; 10][..piece]);
+            assert_eq!(spill.bytes.capacity(), capacity, "with {} bytes", spill.bytes.len());
+        }
+        assert!(spill.fits(0) && !spill.fits(1));
+        assert_eq!(spill.take().len(), 25);
+        assert!(spill.is_empty());
+    }
+
+    #[test]
+    fn the_next_thing_gets_the_room_of_the_last_one_within_bounds() {
+        let limit = 4 * USUAL_BYTES;
+        let mut spill = Spill::new(limit);
+        for (last, room) in [(300, 300), (USUAL_BYTES, USUAL_BYTES), (limit, USUAL_BYTES)] {
+            spill.push(&vec![b'x'; last]);
+            spill.take();
+            spill.push(b"x");
+            assert_eq!(spill.bytes.capacity(), room, "after {last} bytes");
+            spill.take();
+        }
+    }
+}

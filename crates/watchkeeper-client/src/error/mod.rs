@@ -13,6 +13,7 @@ pub use transport::TransportKind;
 use crate::{
     decode::DecodeError,
     rest::{InvalidRequest, RequestInfo},
+    transport::TransportError,
 };
 
 /// Why a request did not give a result.
@@ -32,7 +33,7 @@ pub enum Error {
         reason: InvalidRequest,
     },
     /// The server answered that it did not do what was asked.
-    #[error("{request}: {}", Told(status))]
+    #[error("{request}: {}", StatusSummary(status))]
     Api {
         /// What was tried.
         request: Box<RequestInfo>,
@@ -55,7 +56,7 @@ pub enum Error {
         host: Option<String>,
     },
     /// No complete answer arrived.
-    #[error("{request}: {kind}")]
+    #[error("{request}: {kind}{}", credential_cause(source.as_ref()))]
     Transport {
         /// What was tried.
         request: Box<RequestInfo>,
@@ -292,6 +293,14 @@ impl Error {
     }
 }
 
+/// Returns the reason why a credential could not be obtained, as the end of a message.
+fn credential_cause(source: Option<&kube_client::Error>) -> String {
+    match source.and_then(TransportError::of) {
+        Some(TransportError::Credential { source, .. }) => format!(": {source}"),
+        _ => String::new(),
+    }
+}
+
 impl From<InvalidRequest> for Error {
     fn from(reason: InvalidRequest) -> Self {
         Self::Invalid { attempted: "request".to_owned(), reason }
@@ -301,10 +310,22 @@ impl From<InvalidRequest> for Error {
 /// How much of a server's message is repeated.
 const MESSAGE_CHARS: usize = 1024;
 
-/// A server's refusal in one line: phrase, code, reason, message, hint.
-struct Told<'a>(&'a Status);
+/// A one-line summary of the `Status` of a rejected request: code, reason, message and remedy, without the details.
+///
+/// The form for logs, where `kube_client::Error` prints the whole `Status` in its debug representation. Long messages are
+/// shortened, and control characters are replaced.
+///
+/// ```
+/// use kube_core::Status;
+/// use watchkeeper_client::error::StatusSummary;
+///
+/// let status = Status::failure("shutting down", "ServiceUnavailable").with_code(503);
+/// assert_eq!(StatusSummary(&status).to_string(), "unavailable (503 ServiceUnavailable): shutting down");
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct StatusSummary<'a>(pub &'a Status);
 
-impl fmt::Display for Told<'_> {
+impl fmt::Display for StatusSummary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let reason = ApiReason::of(self.0);
         write!(f, "{} ({}", reason.phrase(), self.0.code)?;
@@ -322,7 +343,8 @@ impl fmt::Display for Told<'_> {
     }
 }
 
-/// Text of unknown origin, on one line and not longer than `chars`.
+/// Text of unknown origin, safe for terminals and logs: on one line, at most `chars` characters long, with control
+/// characters and direction marks replaced by spaces.
 pub(crate) struct Printable<'a> {
     pub(crate) text: &'a str,
     pub(crate) chars: usize,
@@ -332,8 +354,15 @@ impl fmt::Display for Printable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut chars = self.text.trim().chars();
         for c in chars.by_ref().take(self.chars) {
-            fmt::Write::write_char(f, if c.is_control() { ' ' } else { c })?;
+            fmt::Write::write_char(f, if alters_display(c) { ' ' } else { c })?;
         }
         if chars.next().is_some() { f.write_str("...") } else { Ok(()) }
     }
+}
+
+/// Whether `c` changes how the text around it is displayed: escape sequences, line separators, marks that reverse the
+/// reading direction.
+fn alters_display(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }

@@ -15,8 +15,8 @@ use kube_core::{
 use serde::de::DeserializeOwned;
 
 use super::{
-    ListRequest, ListStream, ListerWatcher, Opening, Timeouts, WatchRequest, WatchStream,
-    events::EventStream, page::PageStream,
+    ListRequest, ListStream, ListerWatcher, ObjectName, Opening, Selection, Timeouts, WatchRequest,
+    WatchStream, events::EventStream, page::PageStream,
 };
 use crate::{
     Error,
@@ -147,17 +147,27 @@ impl<K> ListWatch<K> {
     }
 
     fn list_request(&self, request: ListRequest) -> Result<Request, InvalidRequest> {
-        let ListRequest { resource_version, version_match, limit, continue_token } = request;
+        let ListRequest { resource_version, version_match, limit, continue_token, object } = request;
+        let mut path = self.path.clone()?;
+        let mut fields = self.fields.clone();
+        if let Some(ObjectName { namespace, name }) = object {
+            // In the object's own namespace: API servers then read a single key instead of filtering a collection.
+            if let Some(namespace) = namespace {
+                path = path.in_namespace(namespace)?;
+            }
+            let by_name = format!("metadata.name={name}");
+            fields = Some(fields.map_or_else(|| by_name.clone(), |fields| format!("{fields},{by_name}")));
+        }
         let params = ListParams {
             label_selector: self.labels.clone(),
-            field_selector: self.fields.clone(),
+            field_selector: fields,
             limit,
             continue_token,
             version_match,
             resource_version,
             ..ListParams::default()
         };
-        let request = Request::list(self.path.clone()?, &params)?;
+        let request = Request::list(path, &params)?;
         self.in_form(request).with_header("accept-encoding", "gzip")
     }
 
@@ -204,15 +214,14 @@ impl<K: Send + Sync + 'static> ListerWatcher<K> for ListWatch<K> {
         let sending = self
             .rest
             .request(request)
-            .deadline(self.timeouts.head.min(self.timeouts.list))
-            .idle_deadline(self.timeouts.list_idle);
+            .deadline(self.timeouts.head)
+            .idle_deadline(self.timeouts.list_progress);
         let (kind, decoder) = (self.kind.clone(), self.decoder.clone());
         let limits = self.rest.client().limits().clone();
-        let within = self.timeouts.list;
+        let within = self.timeouts.list_progress;
         Box::pin(async move {
-            let deadline = Box::pin(tokio::time::sleep(within));
             let bytes = sending.stream().await?;
-            let page = PageStream::new(bytes, &limits, kind, decoder, (deadline, within))?;
+            let page = PageStream::new(bytes, &limits, kind, decoder, within)?;
             Ok(Box::pin(page) as ListStream<K>)
         })
     }
@@ -233,6 +242,15 @@ impl<K: Send + Sync + 'static> ListerWatcher<K> for ListWatch<K> {
             let deadline = Box::pin(tokio::time::sleep(within));
             let events = EventStream::new(bytes, &limits, kind, decoder, (deadline, within))?;
             Ok(Box::pin(events) as WatchStream<K>)
+        })
+    }
+
+    fn selection(&self) -> Option<Selection> {
+        let path = self.path.as_ref().ok()?;
+        Some(Selection {
+            namespace: path.namespace().map(ToOwned::to_owned),
+            label_selector: self.labels.clone(),
+            field_selector: self.fields.clone(),
         })
     }
 }

@@ -63,6 +63,14 @@ impl<K> Item<K> {
         &self.identity
     }
 
+    /// Returns the bytes the object is decoded from; `None` for an object that was never encoded.
+    pub fn bytes(&self) -> Option<&Bytes> {
+        match &self.body {
+            Body::Bytes(bytes, _) => Some(bytes),
+            Body::Decoded(_) | Body::Broken(_) => None,
+        }
+    }
+
     /// Decodes the object; its bytes are gone afterwards.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 //! | [`ListerWatcher`] | the seam: where a reflector's objects come from |
 //! | [`ListWatch`] | the implementation over HTTP, for typed, dynamic, metadata-only and narrow types |
 //! | [`ScriptedSource`] | the implementation in memory, for tests of whatever is built on the seam |
+//! | [`Selection`] | the namespace and the selectors of a source |
 //! | [`Item`] | an object that is named, and not decoded yet |
 //!
 //! Two rules hold for every source. An object that cannot be decoded is a matter of that object: it comes with its
@@ -17,6 +18,7 @@ mod item;
 mod page;
 mod request;
 mod scripted;
+mod selection;
 mod timeouts;
 
 use std::{pin::Pin, sync::Arc};
@@ -26,8 +28,9 @@ use futures_core::Stream;
 pub use self::{
     http::ListWatch,
     item::{Item, ItemError},
-    request::{ListRequest, WatchRequest},
+    request::{ListRequest, ObjectName, WatchRequest},
     scripted::{ListScript, RecordedRequest, ScriptedSource, WatchHandle, WatchScript},
+    selection::Selection,
     timeouts::Timeouts,
 };
 pub use crate::decode::Bookmark;
@@ -53,6 +56,14 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
 
     /// Asks for the changes of the collection.
     fn watch(&self, request: WatchRequest) -> Opening<WatchStream<K>>;
+
+    /// Returns the namespace and the selectors that the source requests, or `None` if they are not known.
+    ///
+    /// A controller that writes an object waits until its cache shows the write, unless the selection excludes the object. A
+    /// source that wraps another one returns the selection of that one.
+    fn selection(&self) -> Option<Selection> {
+        None
+    }
 }
 
 impl<K, S: ListerWatcher<K> + ?Sized> ListerWatcher<K> for Arc<S>
@@ -65,6 +76,10 @@ where
 
     fn watch(&self, request: WatchRequest) -> Opening<WatchStream<K>> {
         S::watch(self, request)
+    }
+
+    fn selection(&self) -> Option<Selection> {
+        S::selection(self)
     }
 }
 

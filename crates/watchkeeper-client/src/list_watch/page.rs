@@ -11,7 +11,7 @@ use std::{
 use bytes::Bytes;
 use futures_core::Stream;
 use http::header::CONTENT_ENCODING;
-use tokio::time::Sleep;
+use tokio::time::{Sleep, sleep};
 
 use super::{
     Item, ListPart,
@@ -32,7 +32,30 @@ pub(super) struct PageStream<K> {
     page: Option<Page>,
     kind: Arc<str>,
     decoder: Arc<dyn Decode<K>>,
-    deadline: (Pin<Box<Sleep>>, Duration),
+    progress: Progress,
+}
+
+/// The time limit between two objects of a list.
+struct Progress {
+    deadline: Pin<Box<Sleep>>,
+    within: Duration,
+    /// Whether an object was read since the deadline was set. The timer is set again only when there is nothing to
+    /// read, not for each of many thousand objects.
+    was_made: bool,
+}
+
+impl Progress {
+    fn new(within: Duration) -> Self {
+        Self { deadline: Box::pin(sleep(within)), within, was_made: false }
+    }
+
+    /// Waits for the deadline, while there is nothing to read.
+    fn poll_overdue(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if mem::take(&mut self.was_made) {
+            self.deadline.set(sleep(self.within));
+        }
+        self.deadline.as_mut().poll(cx)
+    }
 }
 
 impl<K> PageStream<K> {
@@ -41,7 +64,7 @@ impl<K> PageStream<K> {
         limits: &Limits,
         kind: Arc<str>,
         decoder: Arc<dyn Decode<K>>,
-        deadline: (Pin<Box<Sleep>>, Duration),
+        within: Duration,
     ) -> Result<Self, Error> {
         let encoding =
             bytes.headers().get(CONTENT_ENCODING).map(|value| value.as_bytes().to_ascii_lowercase());
@@ -51,7 +74,7 @@ impl<K> PageStream<K> {
             Some(_) => return Err(wrong_encoding(bytes.request())),
         };
         let page = Some(Page::new(ListSplitter::new(limits), gunzip));
-        Ok(Self { bytes, page, kind, decoder, deadline })
+        Ok(Self { bytes, page, kind, decoder, progress: Progress::new(within) })
     }
 
     fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<ListPart<K>>, Error>> {
@@ -62,6 +85,7 @@ impl<K> PageStream<K> {
             };
             match page.step().map_err(|fault| refuse(&self.bytes, fault))? {
                 Step::Item(bytes) => {
+                    self.progress.was_made = true;
                     let item = Item::new(bytes, &self.kind, self.decoder.clone());
                     return Poll::Ready(
                         item.map(|item| Some(ListPart::Item(item))).map_err(|f| refuse(&self.bytes, f)),
@@ -74,14 +98,16 @@ impl<K> PageStream<K> {
                 }
                 Step::More => {}
             }
-            let (deadline, after) = &mut self.deadline;
-            if deadline.as_mut().poll(cx).is_ready() {
-                let request = Box::new(self.bytes.request().clone());
-                return Poll::Ready(Err(Error::Deadline { request, part: Awaited::Body, after: *after }));
-            }
-            match ready!(Pin::new(&mut self.bytes).poll_next(cx)) {
-                Some(chunk) => page.received = chunk?,
-                None => page.ended = true,
+            match Pin::new(&mut self.bytes).poll_next(cx) {
+                Poll::Ready(Some(chunk)) => page.received = chunk?,
+                Poll::Ready(None) => page.ended = true,
+                // Only when nothing is available: the time a slow reader takes is not the server's.
+                Poll::Pending => {
+                    ready!(self.progress.poll_overdue(cx));
+                    let request = Box::new(self.bytes.request().clone());
+                    let after = self.progress.within;
+                    return Poll::Ready(Err(Error::Deadline { request, part: Awaited::Body, after }));
+                }
             }
         }
     }

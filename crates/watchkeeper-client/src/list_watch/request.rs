@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use kube_core::params::VersionMatch;
 
+use crate::decode::Identity;
+
 /// One page to ask for. Which objects (namespace, selectors) is the source's business.
 ///
 /// ```
@@ -24,6 +26,23 @@ pub struct ListRequest {
     pub limit: Option<u32>,
     /// Goes on behind an earlier page.
     pub continue_token: Option<String>,
+    /// Restricts the list to the object of this name. Selectors of the source still apply.
+    pub object: Option<ObjectName>,
+}
+
+/// The name of one object of a collection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectName {
+    /// The namespace; `None` for cluster-scoped objects.
+    pub namespace: Option<String>,
+    /// The name of the object.
+    pub name: String,
+}
+
+impl From<&Identity> for ObjectName {
+    fn from(identity: &Identity) -> Self {
+        Self { namespace: identity.namespace().map(str::to_owned), name: identity.name().to_owned() }
+    }
 }
 
 impl ListRequest {
@@ -50,6 +69,13 @@ impl ListRequest {
     #[must_use]
     pub fn limit(mut self, limit: u32) -> Self {
         self.limit = Some(limit);
+        self
+    }
+
+    /// Restricts the list to the object of this name.
+    #[must_use]
+    pub fn object(mut self, object: ObjectName) -> Self {
+        self.object = Some(object);
         self
     }
 

@@ -18,6 +18,7 @@ use crate::{
     Error,
     error::{ApiReason, Printable, TransportKind, Unreadable},
     limits::Limits,
+    transport::TransportError,
 };
 
 /// How much of an error's body is read. A `Status` with a cause for every field of a large object is far below.
@@ -33,8 +34,10 @@ pub(super) struct Answer {
 
 pub(super) fn transport(request: &RequestInfo, error: kube_client::Error) -> Error {
     let kind = TransportKind::of(&error);
-    // The text of a failed credential plugin repeats its command line and environment.
-    let source = (kind != TransportKind::Credentials).then_some(error);
+    // This crate's transport names the program, file or source of a credential and quotes nothing. Another stack below a
+    // kube client may repeat the command line and environment of a plugin.
+    let is_ours = matches!(TransportError::of(&error), Some(TransportError::Credential { .. }));
+    let source = (kind != TransportKind::Credentials || is_ours).then_some(error);
     Error::Transport { request: Box::new(request.clone()), kind, source }
 }
 

@@ -1,6 +1,10 @@
-//! Exec plugins: run only on request, within bounds, and leaving no secret behind.
+//! Exec credential plugins: which of them run, within which limits, without leaking secrets.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
 
 use serde_json::json;
 use tempfile::TempDir;
@@ -80,8 +84,110 @@ impl Plugin {
     }
 
     fn client(&self, server: &str) -> Client {
-        self.config(server).exec_policy(ExecPolicy::Allow).into_client().unwrap()
+        self.config(server).into_client().unwrap()
     }
+}
+
+/// A home directory with kubeconfigs and plugins that are programs of their own.
+struct Home(TempDir);
+
+impl Home {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Writes a kubeconfig whose user has this `exec` section.
+    fn kubeconfig(&self, name: &str, server: &str, exec: &serde_json::Value) -> PathBuf {
+        let mut section = json!({ "apiVersion": V1, "interactiveMode": "IfAvailable" });
+        section.as_object_mut().unwrap().extend(exec.as_object().unwrap().clone());
+        let text = json!({
+            "current-context": "x",
+            "contexts": [{ "name": "x", "context": { "cluster": "c", "user": "u" } }],
+            "clusters": [{ "name": "c", "cluster": { "server": server } }],
+            "users": [{ "name": "u", "user": { "exec": section } }],
+        });
+        // YAML does not allow every character of JSON unescaped.
+        let escaped = |c: char| if c.is_ascii() { c.to_string() } else { format!("\\u{:04x}", c as u32) };
+        let text: String = text.to_string().chars().map(escaped).collect();
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Installs a plugin that prints `token`.
+    fn install(&self, name: &str, token: &str) -> PathBuf {
+        let path = self.path(name);
+        let output = json!({ "apiVersion": V1, "kind": "ExecCredential", "status": { "token": token } });
+        // Written by another process: a program that this one has open for writing, in whichever thread forks at that
+        // moment, cannot be executed.
+        let script =
+            r#"mkdir -p "$(dirname "$0")"; printf '#!/bin/sh\necho %s\n' "'$1'" > "$0"; chmod 755 "$0""#;
+        let mut shell = Command::new("/bin/sh");
+        let status = shell.args(["-c", script]).arg(&path).arg(output.to_string()).status().unwrap();
+        assert!(status.success());
+        path
+    }
+
+    fn environment(&self) -> Environment {
+        let path = format!("{}:/usr/bin:/bin", self.path("bin").display());
+        Environment::empty().with_home(self.0.path()).with_variable("PATH", path)
+    }
+
+    fn loader(&self) -> Loader {
+        Loader::new().environment(self.environment())
+    }
+}
+
+#[tokio::test]
+async fn the_plugin_of_the_users_own_kubeconfig_runs_without_further_permission() {
+    let server = Server::start(None, only("from-program")).await;
+    let home = Home::new();
+    home.install("bin/cloud-login", "from-program");
+    let by_name = json!({ "command": "cloud-login" });
+    let default = home.kubeconfig(".kube/config", &server.url(), &by_name);
+    let listed = home.environment().with_variable("KUBECONFIG", &default);
+    for (name, loader) in [
+        ("~/.kube/config", home.loader()),
+        ("KUBECONFIG", home.loader().environment(listed)),
+        ("a file named by the caller", home.loader().file(&default)),
+    ] {
+        let client = loader.load().unwrap().into_client().unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(status(&client).await, 200, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_with_a_slash_is_relative_to_the_directory_of_its_kubeconfig() {
+    let server = Server::start(None, only("from-program")).await;
+    let home = Home::new();
+    let program = home.install("clusters/tools/login", "from-program");
+    for command in ["tools/login", "./tools/login", "../clusters/tools/login"] {
+        let file = home.kubeconfig("clusters/config", &server.url(), &json!({ "command": command }));
+        let config = home.loader().file(file).load().unwrap();
+        assert_eq!(status(&config.clone().into_client().unwrap()).await, 200, "{command}");
+        let allowed = config.exec_policy(ExecPolicy::Allowlist(vec![program.clone()])).into_client();
+        // A path is compared as it is written, so one that goes up and down again is another path.
+        assert_eq!(allowed.is_ok(), !command.contains(".."), "{command}");
+    }
+}
+
+#[tokio::test]
+async fn the_first_executable_file_in_path_is_the_plugin() {
+    let server = Server::start(None, only("from-program")).await;
+    let home = Home::new();
+    home.install("bin/cloud-login", "from-program");
+    std::fs::create_dir(home.path("earlier")).unwrap();
+    std::fs::write(home.path("earlier/cloud-login"), "notes, not a program").unwrap();
+    let path = format!("{}:{}", home.path("earlier").display(), home.path("bin").display());
+    let environment = Environment::empty().with_variable("PATH", path);
+    let file = home.kubeconfig("config", &server.url(), &json!({ "command": "cloud-login" }));
+    let client = Loader::new().environment(environment).file(file).load().unwrap().into_client().unwrap();
+    assert_eq!(status(&client).await, 200);
 }
 
 #[tokio::test]
@@ -122,41 +228,54 @@ async fn a_plugin_is_told_what_it_is_run_for_and_gets_no_input() {
 }
 
 #[tokio::test]
-async fn no_plugin_runs_unless_the_policy_names_it() {
+async fn no_plugin_runs_that_the_policy_does_not_allow() {
     let plugin = Plugin::printing(&json!({ "token": "t" }));
     let server = Server::plain().await;
     let config = plugin.config(&server.url());
-    let list = |paths: &[&str]| ExecPolicy::AllowList(paths.iter().map(PathBuf::from).collect());
-    for policy in [
-        ExecPolicy::Deny,
-        list(&[]),
-        list(&["/bin/cat"]),
-        list(&["cat"]),
-        list(&["/elsewhere/sh"]),
-        list(&["./sh"]),
+    let list = |paths: &[&str]| ExecPolicy::Allowlist(paths.iter().map(PathBuf::from).collect());
+    for (policy, why) in [
+        (
+            ExecPolicy::DenyAll,
+            "the policy for credential plugins is DenyAll; if the kubeconfig is trusted, allow it",
+        ),
+        (
+            list(&[]),
+            "/bin/sh is not on the allow-list for credential plugins; if the program is trusted, add it",
+        ),
+        (list(&["/bin/cat"]), "/bin/sh is not on the allow-list"),
+        (list(&["cat"]), "/bin/sh is not on the allow-list"),
+        (list(&["/elsewhere/sh"]), "/bin/sh is not on the allow-list"),
+        (list(&["./sh"]), "/bin/sh is not on the allow-list"),
+        (list(&["../../../../../../../../../../bin/sh"]), "/bin/sh is not on the allow-list"),
     ] {
         let error = config.clone().exec_policy(policy.clone()).into_client().unwrap_err().to_string();
-        let expected = "exec plugin /bin/sh: not allowed to run";
-        assert!(error.starts_with(expected), "{policy:?}: {error}");
+        let expected = format!("exec plugin /bin/sh: not allowed to run, {why}");
+        assert!(error.starts_with(&expected), "{policy:?}: {error}");
         assert!(!error.contains(CANARY), "{error}");
     }
-    let error = config.clone().into_client().unwrap_err().to_string();
-    assert!(error.contains("not allowed"), "the default is to deny: {error}");
-
     assert_eq!(status(&config.exec_policy(list(&["/bin/cat", "/bin/sh"])).into_client().unwrap()).await, 200);
     assert_eq!(plugin.runs(), 1);
 }
 
 #[tokio::test]
-async fn a_bare_name_is_compared_by_the_path_it_leads_to() {
-    let server = Server::plain().await;
-    let mut plugin = Plugin::printing(&json!({ "token": "t" }));
-    plugin.section["command"] = json!("sh");
-    let config = plugin.config(&server.url());
-    let allow = |path: &str| config.clone().exec_policy(ExecPolicy::AllowList(vec![path.into()]));
-    assert!(allow("/elsewhere/sh").into_client().is_err());
-    assert_eq!(status(&allow("sh").into_client().unwrap()).await, 200);
-    assert_eq!(status(&allow("/usr/bin/sh").into_client().unwrap()).await, 200);
+async fn an_entry_of_the_allow_list_without_a_slash_allows_only_the_program_that_path_leads_to() {
+    let server = Server::start(None, only("from-program")).await;
+    let home = Home::new();
+    let program = home.install("bin/cloud-login", "from-program");
+    let impostor = home.install("downloads/cloud-login", "from-impostor");
+    let may_run = |command: &Path, entry: &Path| {
+        let file = home.kubeconfig("config", &server.url(), &json!({ "command": command }));
+        let config = home.loader().file(file).load().unwrap();
+        config.exec_policy(ExecPolicy::Allowlist(vec![entry.into()])).into_client().ok()
+    };
+    let name = Path::new("cloud-login");
+    for (command, entry) in [(name, name), (name, &program), (&program, name), (&program, &program)] {
+        let client = may_run(command, entry).unwrap_or_else(|| panic!("{command:?} by {entry:?}"));
+        assert_eq!(status(&client).await, 200, "{command:?} by {entry:?}");
+    }
+    for (command, entry) in [(&*impostor, name), (&impostor, &program), (name, &impostor)] {
+        assert!(may_run(command, entry).is_none(), "{command:?} by {entry:?}");
+    }
 }
 
 #[tokio::test]
@@ -205,27 +324,60 @@ async fn what_goes_wrong_is_said_without_repeating_arguments_environment_or_outp
         assert!(!error.contains(CANARY), "{error}");
         let kube = crate::get(&client, "/").await.unwrap_err();
         assert!(!format!("{kube} {kube:?}").contains(CANARY), "{kube:?}");
+        let rest = client.rest().get().absolute_path("/").text().await.unwrap_err();
+        assert!(rest.to_string().contains(expected), "the REST client names the cause: {rest}");
+        assert!(!format!("{rest} {rest:?}").contains(CANARY), "{rest:?}");
     }
     assert!(server.seen().is_empty(), "nothing was sent without a credential");
 }
 
 #[tokio::test]
 async fn a_plugin_that_is_not_installed_is_named_with_the_hint_of_the_kubeconfig() {
-    let mut plugin = Plugin::new("true");
-    plugin.section["command"] = json!("no-such-login-helper");
-    plugin.section["installHint"] = json!("see\nhttps://example.com/install");
-    let config = plugin.config("http://127.0.0.1:1").exec_policy(ExecPolicy::Allow);
-    assert_eq!(
-        config.into_client().unwrap_err().to_string(),
-        "exec plugin no-such-login-helper: not found; install it or correct the command. \
-         The kubeconfig says: see https://example.com/install"
-    );
+    let home = Home::new();
+    let list = ExecPolicy::Allowlist(vec!["no-such-login-helper".into()]);
+    for policy in [ExecPolicy::AllowAll, list] {
+        for command in ["no-such-login-helper".to_owned(), home.path("bin/login").display().to_string()] {
+            for (hint, expected) in [
+                (
+                    json!("see\nhttps://example.com/install"),
+                    ". Install hint of the kubeconfig: see https://example.com/install",
+                ),
+                (
+                    json!("\u{1b}[2J\u{9b}31mrun\u{202e}me\u{2066}\u{2028}\u{7}"),
+                    ". Install hint of the kubeconfig:  [2J 31mrun me   ",
+                ),
+                (json!(" \n"), ""),
+                (json!(null), ""),
+            ] {
+                let exec = json!({ "command": command, "installHint": hint });
+                let file = home.kubeconfig("config", "http://127.0.0.1:1", &exec);
+                let config = home.loader().file(file).load().unwrap().exec_policy(policy.clone());
+                assert_eq!(
+                    config.into_client().unwrap_err().to_string(),
+                    format!("exec plugin {command}: not found; install it or correct the command{expected}")
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_long_hint_is_shortened_and_a_command_cannot_control_the_terminal() {
+    let home = Home::new();
+    let exec = json!({ "command": "\u{1b}]0;owned\u{7}login", "installHint": "x".repeat(5_000) });
+    let file = home.kubeconfig("config", "http://127.0.0.1:1", &exec);
+    let config = home.loader().file(file).load().unwrap();
+    let error = config.clone().into_client().unwrap_err().to_string();
+    assert!(error.starts_with("exec plugin  ]0;owned login: not found"), "{error:?}");
+    assert!(error.ends_with("xxx...") && error.len() < 700, "{error:?}");
+    let denied = config.exec_policy(ExecPolicy::DenyAll).into_client().unwrap_err().to_string();
+    assert!(!denied.contains(['\u{1b}', '\u{7}']), "{denied:?}");
 }
 
 #[tokio::test]
 async fn a_plugin_that_hangs_is_killed() {
     let plugin = Plugin::new(r#"echo $$ > "$DIR/pid"; exec sleep 600"#);
-    let config = plugin.config("http://127.0.0.1:1").exec_policy(ExecPolicy::Allow);
+    let config = plugin.config("http://127.0.0.1:1");
     let client = config.exec_timeout(Duration::from_millis(300)).into_client().unwrap();
     let error = failure(&client).await;
     assert!(error.contains("still running after 0.3s and was killed"), "{error}");
@@ -312,7 +464,7 @@ async fn a_client_certificate_of_a_plugin_is_shown_and_rotates() {
         "expirationTimestamp": in_an_hour,
     }));
     let config = plugin.config(&server.url()).certificate_authority_pem(authority.pem());
-    let client = config.exec_policy(ExecPolicy::Allow).into_client().unwrap();
+    let client = config.into_client().unwrap();
     assert_eq!(status(&client).await, 200);
     plugin.print(&json!({ "clientCertificateData": two.certificate, "clientKeyData": two.key }));
     later(Duration::from_secs(3550)).await;

@@ -174,7 +174,7 @@ async fn certificates_and_keys_that_cannot_be_used_are_named_when_the_client_is_
                 &server(""),
                 "exec: {apiVersion: client.authentication.k8s.io/v1, command: p, args: [canary-5f1d]}",
             ),
-            "exec plugin p: not allowed to run; if the kubeconfig is trusted, allow it with ClientConfig::exec_policy",
+            "exec plugin p: not found; install it or correct the command",
         ),
     ];
     for (text, expected) in cases {

@@ -105,14 +105,17 @@ where
     K::DynamicType: Default,
     K::Scope: CollectionScope<K>,
 {
-    /// A controller of everything of kind `K` on a server, with informers of its own.
+    /// Returns a controller of all objects of kind `K`, with informers of its own. They stop with the controller.
     pub fn new(client: impl Into<Client>) -> Self {
         let mut controller = Self::on(&SharedInformerFactory::new(client));
         controller.owns_factory = true;
         controller
     }
 
-    /// A controller of the objects of kind `K` in the factory's scope, with informers shared through the factory.
+    /// Returns a controller of the objects of kind `K` in the factory's scope, with informers that the factory shares.
+    ///
+    /// The controller starts them. The factory owns them, so they run on when the controller has ended, until the factory
+    /// is shut down or [releases](SharedInformerFactory::release) them.
     pub fn on(factory: &SharedInformerFactory) -> Self {
         Self::watching(factory, Watching::new())
     }
@@ -135,8 +138,10 @@ impl<K: Object> Controller<K> {
         }
     }
 
-    /// Sets its name, in logs and metrics. The kind in lower case unless said otherwise; controllers of one program
-    /// need different names.
+    /// Sets the name used in logs, metrics and readiness checks. Defaults to the kind in lower case.
+    ///
+    /// Names are unique within a manager and within a metrics registry. A second controller of the same name is rejected with
+    /// [`DuplicateName`](crate::metrics::DuplicateName): by [`Manager::add`](crate::manager::Manager::add), or when it is run.
     pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
         self.options.name = name.into();
         self
@@ -283,13 +288,22 @@ impl<K: Object> Controller<K> {
         self
     }
 
-    /// Sets how long a key waits at most until the controller's caches show what was last written for it. 5 s unless said
-    /// otherwise. When the time is over the reconcile begins, and [`Context::freshness`](crate::Context::freshness) says
-    /// so.
+    /// Sets the longest time that a key waits until the controller's caches show the last writes for it. Defaults to 5 s. After
+    /// that time the reconcile begins with [`Freshness::TimedOut`](crate::Freshness::TimedOut), and the informer and the object
+    /// are logged as a warning.
     ///
-    /// Only the key waits; its worker goes on with others. A cache that follows a selector cannot know of an object that
-    /// does not match it until it has seen everything up to that version: write such objects by
-    /// [`Context::untracked_client`](crate::Context::untracked_client).
+    /// Only the key waits; its worker processes other keys.
+    ///
+    /// # Objects that an informer does not select
+    ///
+    /// A write is not waited for when the namespaces or the label selector of the informer, or a field selector on `metadata.name`
+    /// or `metadata.namespace`, exclude the object. A write that removes an object from the selection is waited for until the
+    /// cache no longer has the object.
+    ///
+    /// Other field selectors, and sources that do not report their
+    /// [selection](watchkeeper_client::list_watch::ListerWatcher::selection), leave it undecided. If the cache does not have the
+    /// object after the timeout, the object is remembered and its writes are not waited for until the cache has the object. To
+    /// avoid that first wait, write such objects through [`Context::untracked_client`](crate::Context::untracked_client).
     pub fn freshness_timeout(mut self, timeout: Duration) -> Self {
         self.options.freshness_timeout = Some(timeout);
         self
@@ -319,7 +333,12 @@ impl<K: Object> Controller<K> {
         self
     }
 
-    /// Reports to these metrics.
+    /// Reports to `metrics`. A controller that is added to a manager needs this only to report to a registry other than the manager's:
+    /// [`Manager::add`](crate::manager::Manager::add) registers the metrics of every controller.
+    ///
+    /// The series are created by [`reconcile_with`](Self::reconcile_with) and removed when the controller is dropped. If another
+    /// controller of the registry has the same name, the controller does not start and reports
+    /// [`DuplicateName`](crate::metrics::DuplicateName).
     pub fn metrics(mut self, metrics: &ControllerMetrics) -> Self {
         self.options.metrics = Some(metrics.clone());
         self
@@ -403,8 +422,8 @@ impl<K: Object> Controller<K> {
     /// time, it drops what is still running.
     ///
     /// # Errors
-    /// When a source that is not [optional](Watching::optional) will never be there, and why; or when it was asked to end
-    /// twice.
+    /// When a source that is not [optional](Watching::optional) will never be there, and why; when another controller of the same
+    /// metrics registry has its name; or when it was asked to end twice.
     pub async fn run<R: Reconciler<K>>(self, reconciler: R) -> Result<(), RunError> {
         let owned = self.owns_factory.then(|| self.factory.clone());
         let name = self.options.name.to_string();

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use kube_client::Client;
+use parking_lot::Mutex;
 use watchkeeper_informer::{ObjectKey, Spawn};
 use watchkeeper_workqueue::{Clock, RateLimiter, Sleep, TokioClock, limiter::ItemExponential};
 
@@ -93,6 +94,26 @@ impl Options {
 /// one failing key would slow down another's retry.
 pub(super) fn default_limiter() -> Box<dyn RateLimiter> {
     Box::new(ItemExponential::new(Duration::from_millis(5), Duration::from_secs(1000)))
+}
+
+/// A rate limiter that outlives its queue: the queue is built again when metrics are registered.
+#[derive(Clone)]
+pub(super) struct SharedLimiter(Arc<Mutex<Box<dyn RateLimiter>>>);
+
+impl SharedLimiter {
+    pub(super) fn new(limiter: Box<dyn RateLimiter>) -> Self {
+        Self(Arc::new(Mutex::new(limiter)))
+    }
+}
+
+impl RateLimiter for SharedLimiter {
+    fn delay(&mut self, failures: u32, now: Duration) -> Duration {
+        self.0.lock().delay(failures, now)
+    }
+
+    fn schedule(&self) -> Option<Vec<Duration>> {
+        self.0.lock().schedule()
+    }
 }
 
 /// A clock that is shared, as a queue takes it.

@@ -23,7 +23,7 @@ use watchkeeper_workqueue::{AddOptions, Cause, Priority, RateLimiter, WorkQueue}
 
 use super::{
     Part,
-    options::{Options, SharedClock},
+    options::{Options, SharedClock, SharedLimiter},
     worker,
 };
 use crate::{
@@ -31,7 +31,7 @@ use crate::{
     access::Access,
     context::{self, Caches, Signals},
     memory::Memory,
-    metrics::OneController,
+    metrics::{ControllerMetrics, DuplicateName, OneController},
     runnable::{RunError, Runnable},
     source::{Connection, Feed, InformerSource, Source, SourceStatus},
     triggers::{Connected, Triggers},
@@ -48,6 +48,9 @@ pub struct ReconcileLoop<K: Object, R> {
     sources: Vec<Arc<dyn Source>>,
     triggers: Vec<Triggers>,
     access: Vec<Access>,
+    limiter: SharedLimiter,
+    /// Why the metrics chosen with `Controller::metrics` could not be registered.
+    rejected: Option<DuplicateName>,
     connections: Mutex<Option<Arc<Connections>>>,
     is_running: AtomicBool,
 }
@@ -105,17 +108,13 @@ impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
         let (sources, followed): (Vec<_>, Vec<_>) =
             parts.into_iter().map(|part| (part.source, part.cache)).unzip();
         let memory = Arc::new(Memory::new(followed, Arc::clone(&options.clock), options.memory()));
-        let queue = WorkQueue::builder(Arc::clone(&options.name))
-            .clock(SharedClock(Arc::clone(&options.clock)))
-            .rate_limiter(limiter);
-        let queue = match &options.metrics {
-            Some(metrics) => queue.metrics(metrics.queue(&options.name)),
-            None => queue,
+        let limiter = SharedLimiter::new(limiter);
+        let (metrics, rejected) = match options.metrics.take().map(|metrics| register(&metrics, &options)) {
+            None => (None, None),
+            Some(Ok(metrics)) => (Some(metrics), None),
+            Some(Err(rejected)) => (None, Some(rejected)),
         };
-        let metrics = options.metrics.as_ref().map(|metrics| metrics.controller(&options.name));
-        if let Some(metrics) = &metrics {
-            metrics.workers(options.workers);
-        }
+        let queue = queue_of(&options, &limiter, metrics.as_ref());
         let context = Arc::new(context::Shared {
             controller: Arc::clone(&options.name),
             client: options.client.take(),
@@ -126,7 +125,7 @@ impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
         });
         let shared = Shared {
             reconciler,
-            queue: queue.build(),
+            queue,
             cache: primary.reader().clone(),
             memory,
             context,
@@ -140,6 +139,8 @@ impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
             sources,
             triggers,
             access,
+            limiter,
+            rejected,
             connections: Mutex::new(None),
             is_running: AtomicBool::new(false),
         }
@@ -261,6 +262,28 @@ impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
     }
 }
 
+/// Creates the metric series of a controller.
+fn register(metrics: &ControllerMetrics, options: &Options) -> Result<OneController, DuplicateName> {
+    let metrics = metrics.controller(&options.name)?;
+    metrics.workers(options.workers);
+    Ok(metrics)
+}
+
+/// Builds the queue of a controller, which reports to `metrics` if there are any.
+fn queue_of(
+    options: &Options,
+    limiter: &SharedLimiter,
+    metrics: Option<&OneController>,
+) -> WorkQueue<ObjectKey> {
+    let queue = WorkQueue::builder(Arc::clone(&options.name))
+        .clock(SharedClock(Arc::clone(&options.clock)))
+        .rate_limiter(limiter.clone());
+    match metrics {
+        Some(metrics) => queue.metrics(metrics.queue()).build(),
+        None => queue.build(),
+    }
+}
+
 impl<K: Object, R: Reconciler<K>> Runnable for ReconcileLoop<K, R> {
     fn name(&self) -> &str {
         &self.shared.options.name
@@ -274,8 +297,33 @@ impl<K: Object, R: Reconciler<K>> Runnable for ReconcileLoop<K, R> {
         self.access.clone()
     }
 
+    /// Registers the metrics of the controller and its queue, unless [`Controller::metrics`](crate::Controller::metrics) chose others.
+    fn register_metrics(&mut self, metrics: &ControllerMetrics) -> Result<(), DuplicateName> {
+        if let Some(rejected) = &self.rejected {
+            return Err(rejected.clone());
+        }
+        let Some(shared) = Arc::get_mut(&mut self.shared) else {
+            warn!(
+                controller = self.name(),
+                "workers of an earlier run are still active; metrics not registered"
+            );
+            return Ok(());
+        };
+        if shared.metrics.is_none() {
+            let metrics = register(metrics, &shared.options)?;
+            // A queue either measures from its first key or never does. Sources that fed the old one connect again, and deliver all keys.
+            shared.queue = queue_of(&shared.options, &self.limiter, Some(&metrics));
+            shared.metrics = Some(metrics);
+            *self.connections.get_mut() = None;
+        }
+        Ok(())
+    }
+
     fn prepare(&self, stop: CancellationToken) -> BoxFuture<'_, Result<(), RunError>> {
         Box::pin(async move {
+            if let Some(rejected) = &self.rejected {
+                return Err(rejected.clone().into());
+            }
             let ready = tokio::select! {
                 biased;
                 () = stop.cancelled() => return Ok(()),

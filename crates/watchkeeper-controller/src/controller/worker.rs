@@ -21,7 +21,7 @@ use crate::{
     Action, Context, ErrorClass, Freshness, HotLoop, ReconcileError, Reconciler, Request,
     context::{Room, Signals},
     hot_loop::Evidence,
-    memory::{Begin, End},
+    memory::{Begin, End, Missed},
     outcome::{Outcome, Verdict, decide},
 };
 
@@ -41,7 +41,7 @@ pub(super) async fn work<K: Object, R: Reconciler<K>>(shared: &Shared<K, R>, sig
             error!(
                 controller = &*shared.options.name,
                 panic = panic_message(&*panic),
-                "a hook, or the end of a dropped reconcile, panicked"
+                "hook or destructor panicked"
             );
         }
         // A reconciler that never waits would keep the thread from everybody else.
@@ -63,8 +63,9 @@ async fn process<K: Object, R: Reconciler<K>>(
     room: &mut Option<Room>,
     item: Item<'_, ObjectKey>,
 ) {
-    let freshness = match shared.memory.begin(item.key(), item.causes()) {
-        Begin::Now(freshness) => freshness,
+    let (freshness, missed) = match shared.memory.begin(item.key(), item.causes()) {
+        Begin::Now(freshness) => (freshness, Vec::new()),
+        Begin::Late { waited, missed } => (Freshness::TimedOut(waited), missed),
         Begin::Wait { look_after, is_first } => {
             if is_first {
                 debug!(
@@ -80,7 +81,7 @@ async fn process<K: Object, R: Reconciler<K>>(
     let id = shared.reconciles.fetch_add(1, Ordering::Relaxed) + 1;
     let span = span_of(shared, &item, id);
     if let Freshness::TimedOut(waited) = freshness {
-        span.in_scope(|| warn!(?waited, "what was written has not been seen in time; begins all the same"));
+        span.in_scope(|| missed.iter().for_each(|missed| log_missed(missed, waited)));
     }
     let began = shared.now_if_measured();
     let _at_work = shared.metrics.as_ref().map(|metrics| {
@@ -93,6 +94,26 @@ async fn process<K: Object, R: Reconciler<K>>(
     *room = context.end();
     let _in_span = span.enter();
     conclude(shared, item, &said, began);
+}
+
+fn log_missed(missed: &Missed, waited: Duration) {
+    let (informer, object) = (missed.informer.as_str(), missed.object.as_str());
+    if missed.is_selected {
+        warn!(
+            informer,
+            object,
+            ?waited,
+            "own write not observed before timeout; reconciling with stale cache"
+        );
+    } else {
+        warn!(
+            informer,
+            object,
+            ?waited,
+            "own write not observed before timeout; the informer probably does not select the object, so its next writes are \
+             not waited for; widen the selector or write through Context::untracked_client"
+        );
+    }
 }
 
 /// What everything that is logged about a reconcile has in common. Not put together where no subscriber wants it: the macro
@@ -175,8 +196,13 @@ fn conclude<K: Object, R: Reconciler<K>>(
     // While the key is still this worker's.
     let (conflicts, evidence) = shared.memory.end(item.key(), item.causes(), end);
     let verdict = decide(outcome, item.failures(), conflicts, shared.options.retry_limit);
-    said.tell(verdict);
     let tries = item.failures().saturating_add(1);
+    match verdict {
+        // Logged with its delay, which the rate limiter chooses when the key is handed back.
+        Verdict::Retry => {}
+        Verdict::PutBack(delay) => said.log(Some(delay), tries),
+        _ => said.log(None, tries),
+    }
     if verdict == Verdict::Forget && evidence.is_none() {
         item.forget();
         return;
@@ -192,7 +218,7 @@ fn conclude<K: Object, R: Reconciler<K>>(
                 item.forget();
             }
         },
-        Verdict::Retry => _ = item.retry(),
+        Verdict::Retry => said.log(Some(item.retry_with_delay().1), tries),
         Verdict::PutBack(delay) => _ = item.put_back(delay),
         Verdict::Abandon => {
             item.forget();
@@ -253,20 +279,34 @@ impl Said {
         }
     }
 
-    /// Logs how it went, in the span of the reconcile.
-    fn tell(&self, verdict: Verdict) {
-        let is_given_up = verdict == Verdict::GiveUp;
-        match self {
-            Self::Returned(Ok(_)) => debug!("reconciled"),
-            Self::Returned(Err(error)) => match (error.class(), is_given_up) {
-                (ErrorClass::Conflict, _) => debug!(error = %error.chain(), "conflict, looks again"),
-                (ErrorClass::Terminal, _) => error!(error = %error.chain(), "failed, not to be tried again"),
-                (_, true) => error!(error = %error.chain(), "failed too often, given up"),
-                (_, false) => warn!(error = %error.chain(), "failed, to be tried again"),
-            },
-            Self::Panicked(panic) => error!(panic = panic_message(&**panic), is_given_up, "panicked"),
-            Self::TimedOut(timeout) => warn!(?timeout, is_given_up, "took too long"),
-            Self::Cancelled => debug!("dropped, because the controller stops"),
+    /// Logs the outcome of a reconcile, in its span. `attempt` counts from the last success; no delay means that a
+    /// failed key is not retried.
+    fn log(&self, retry_in: Option<Duration>, attempt: u32) {
+        let retry_in = retry_in.map(|delay| format!("{delay:.1?}"));
+        match (self, retry_in) {
+            (Self::Returned(Ok(_)), _) => debug!("reconciled"),
+            (Self::Cancelled, _) => debug!("reconcile cancelled; controller is stopping"),
+            (Self::Returned(Err(error)), Some(retry_in)) if error.class() == ErrorClass::Conflict => {
+                debug!(error = %error.chain(), %retry_in, "reconcile conflicted with another write; retrying");
+            }
+            (Self::Returned(Err(error)), Some(retry_in)) => {
+                warn!(error = %error.chain(), %retry_in, attempt, "reconcile failed; retrying");
+            }
+            (Self::Returned(Err(error)), None) => {
+                error!(error = %error.chain(), attempt, "reconcile failed; not retrying");
+            }
+            (Self::Panicked(panic), Some(retry_in)) => {
+                error!(panic = panic_message(&**panic), %retry_in, attempt, "reconcile panicked; retrying");
+            }
+            (Self::Panicked(panic), None) => {
+                error!(panic = panic_message(&**panic), attempt, "reconcile panicked; not retrying");
+            }
+            (Self::TimedOut(timeout), Some(retry_in)) => {
+                warn!(?timeout, %retry_in, attempt, "reconcile timed out; retrying");
+            }
+            (Self::TimedOut(timeout), None) => {
+                error!(?timeout, attempt, "reconcile timed out; not retrying");
+            }
         }
     }
 }

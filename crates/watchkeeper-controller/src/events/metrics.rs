@@ -32,9 +32,12 @@ pub struct EventMetrics {
 }
 
 impl EventMetrics {
-    /// Registers the metric. Once for each registry.
+    /// Registers the metric. Call this once per registry.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
+        for fate in [Fate::Created, Fate::Aggregated, Fate::QueueFull, Fate::RateLimited, Fate::Failed] {
+            metrics.of(fate);
+        }
         registry.register(
             "watchkeeper_events",
             "Events recorded, by what became of them",

@@ -10,6 +10,10 @@
 //! `?verbose` lists the checks, `?exclude=NAME` leaves one out. Why a check fails is in the log and not in the answer, which
 //! anybody who reaches the port can read.
 //!
+//! Programs that use [`ManagerArgs`](crate::options) serve health probes on `:8081`, because the kubelet probes the address of the pod, and
+//! metrics on `127.0.0.1:8080`, because `/metrics` has no authentication. `--metrics-bind-address=:8080` lets Prometheus scrape the pod;
+//! `0` turns either off. `:PORT` is every interface, IPv4 and IPv6.
+//!
 //! The servers speak plain HTTP/1.1, answer GET and HEAD, and are bounded: so many connections at a time, so much header, so long.
 
 mod checks;

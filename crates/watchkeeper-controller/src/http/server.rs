@@ -1,15 +1,22 @@
 //! One address, served.
 
-use std::{convert::Infallible, fmt, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    fmt, io,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::{io::Errno, net::sockopt::set_ipv6_v6only};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::TcpListener,
+    net::{TcpListener, TcpSocket},
     task::JoinSet,
 };
 use tokio_util::sync::CancellationToken;
@@ -19,6 +26,8 @@ pub type Handler = Arc<dyn Fn(&Request<()>) -> Response<Full<Bytes>> + Send + Sy
 
 /// Connections at a time. One more waits until one ends.
 const MAX_CONNECTIONS: usize = 64;
+/// Connections that the system holds until they are accepted.
+const BACKLOG: u32 = 1024;
 /// How long a connection may take to send a request, and be idle between two.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a connection lasts at most, however it behaves.
@@ -66,20 +75,21 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Listens on `address`; port 0 is any that is free.
+    /// Listens on `address`. Port 0 selects a free port.
+    ///
+    /// `[::]` means every interface: it accepts IPv4 connections too, and falls back to `0.0.0.0` on a host without IPv6.
     ///
     /// # Errors
-    /// If that cannot be.
-    pub async fn bind(
-        name: &'static str,
-        address: SocketAddr,
-        handler: Handler,
-    ) -> Result<Self, EndpointError> {
+    /// Returns an error if the address is in use or cannot be listened on.
+    ///
+    /// # Panics
+    /// Panics outside a tokio runtime, as every socket of tokio does.
+    pub fn bind(name: &'static str, address: SocketAddr, handler: Handler) -> Result<Self, EndpointError> {
         let failed = |source: io::Error| match source.kind() {
             io::ErrorKind::AddrInUse => EndpointError::Taken { name, address },
             _ => EndpointError::Bind { name, address, source },
         };
-        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let listener = listen(address, bind).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         Ok(Self { listener, address, handler })
     }
@@ -116,6 +126,31 @@ impl Endpoint {
     }
 }
 
+/// Binds `address`, or `0.0.0.0` in place of `[::]` where IPv6 is not available.
+fn listen<L>(address: SocketAddr, bind: impl Fn(SocketAddr) -> io::Result<L>) -> io::Result<L> {
+    bind(address).or_else(|error| {
+        let has_no_ipv6 = error.kind() == io::ErrorKind::AddrNotAvailable
+            || error.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error());
+        if has_no_ipv6 && address.ip() == Ipv6Addr::UNSPECIFIED {
+            bind((Ipv4Addr::UNSPECIFIED, address.port()).into())
+        } else {
+            Err(error)
+        }
+    })
+}
+
+fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv6() { TcpSocket::new_v6()? } else { TcpSocket::new_v4()? };
+    // A program that is started again must not wait for the connections of the one before.
+    socket.set_reuseaddr(true)?;
+    if address.ip() == Ipv6Addr::UNSPECIFIED {
+        // The default is a setting of the host.
+        set_ipv6_v6only(&socket, false)?;
+    }
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
 async fn connection(stream: impl AsyncRead + AsyncWrite + Unpin, handler: Handler, stop: CancellationToken) {
     let service = service_fn(move |request: Request<Incoming>| {
         let handler = Arc::clone(&handler);
@@ -145,6 +180,7 @@ impl fmt::Debug for Endpoint {
 mod tests {
     use tokio::{
         io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex},
+        net::TcpStream,
         time::sleep,
     };
     use watchkeeper_workqueue::{Clock as _, TokioClock};
@@ -173,6 +209,35 @@ mod tests {
         let mut buffer = vec![0; 1024];
         let read = client.read(&mut buffer).await.unwrap();
         String::from_utf8_lossy(&buffer[..read]).into_owned()
+    }
+
+    #[test]
+    fn every_interface_is_every_ipv4_interface_on_a_host_without_ipv6() {
+        let host_without_ipv6 = |error: Errno| {
+            move |address: SocketAddr| {
+                if address.is_ipv6() { Err(io::Error::from(error)) } else { Ok(address) }
+            }
+        };
+        let every: SocketAddr = "[::]:8081".parse().unwrap();
+        for error in [Errno::AFNOSUPPORT, Errno::ADDRNOTAVAIL] {
+            let bound = listen(every, host_without_ipv6(error)).unwrap();
+            assert_eq!(bound, "0.0.0.0:8081".parse().unwrap(), "{error}");
+        }
+        let taken = listen(every, host_without_ipv6(Errno::ADDRINUSE)).unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::AddrInUse, "a port that is in use is no lack of IPv6");
+        let loopback = "[::1]:8081".parse().unwrap();
+        listen(loopback, host_without_ipv6(Errno::AFNOSUPPORT)).unwrap_err();
+    }
+
+    #[tokio::test]
+    async fn every_interface_accepts_ipv4_and_ipv6_connections() {
+        let handler: Handler = Arc::new(|_| Response::default());
+        let endpoint = Endpoint::bind("test", "[::]:0".parse().unwrap(), handler).unwrap();
+        let address = endpoint.address();
+        TcpStream::connect((Ipv4Addr::LOCALHOST, address.port())).await.unwrap();
+        if address.is_ipv6() {
+            TcpStream::connect((Ipv6Addr::LOCALHOST, address.port())).await.unwrap();
+        }
     }
 
     #[tokio::test(start_paused = true)]

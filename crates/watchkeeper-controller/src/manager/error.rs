@@ -2,7 +2,9 @@
 
 use std::{io, time::Duration};
 
-use crate::{http::EndpointError, leader::LeadError, rbac::AccessError, runnable::RunError};
+use crate::{
+    http::EndpointError, leader::LeadError, metrics::DuplicateName, rbac::AccessError, runnable::RunError,
+};
 
 /// Why a manager ended before it was asked to, or not as it was asked to.
 ///
@@ -15,7 +17,7 @@ use crate::{http::EndpointError, leader::LeadError, rbac::AccessError, runnable:
 /// | 0 | it was asked to stop, and everything ended in time |
 /// | 1 | a runnable failed or panicked |
 /// | 2 | not used here: the command line was not understood |
-/// | 3 | it could not start: a cache will not fill, or did not in time |
+/// | 3 | it could not start: a cache will not fill, or did not in time, or a name is used twice |
 /// | 4 | it could not start: an address is taken |
 /// | 5 | it could not start: the server does not allow what it declares |
 /// | 6 | the lease was lost: start it again, and it applies anew |
@@ -46,6 +48,9 @@ pub enum ManagerError {
         /// How long was waited.
         within: Duration,
     },
+    /// The name of a runnable is already in use.
+    #[error(transparent)]
+    DuplicateName(#[from] DuplicateName),
     /// An address could not be listened on.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
@@ -98,7 +103,7 @@ impl ManagerError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Failed(_) | Self::Panicked { .. } | Self::Signals(_) => 1,
-            Self::Prepare(_) | Self::PrepareTimeout { .. } => 3,
+            Self::Prepare(_) | Self::PrepareTimeout { .. } | Self::DuplicateName(_) => 3,
             Self::Endpoint(_) => 4,
             Self::Access(_) => 5,
             Self::LeaseLost(_) => 6,

@@ -32,11 +32,10 @@
 //! # let stop = tokio_util::sync::CancellationToken::new();
 //! let controller = Controller::<ConfigMap>::on(manager.factory())
 //!     .named("shop")
-//!     .metrics(manager.metrics())
 //!     .with(manager.recorder("shop"))
 //! #   .with(stop.clone())
 //!     .reconcile_with(reconcile);
-//! manager.add(controller);
+//! manager.add(controller)?;
 //! # if true { return manager.run_until(stop).await; }
 //! manager.run().await // until SIGTERM or SIGINT
 //! # }
@@ -59,11 +58,11 @@ pub use builder::ManagerBuilder;
 pub use error::{ManagerError, Signal};
 
 use crate::{
-    access::{Access, Verb},
+    access::Access,
     events::{EventWriter, Recorder},
     http::{CheckResult, Checks},
     leader::{LeaderElector, Leadership},
-    metrics::ControllerMetrics,
+    metrics::{ControllerMetrics, DuplicateName},
     options::ManagerOptions,
     runnable::Runnable,
     signals::Signals,
@@ -74,9 +73,9 @@ use crate::{
 ///
 /// # What it promises
 ///
-/// 1. **Started in this order**: the endpoints answer; what needs no leadership prepares and runs; everything else prepares (fills its
-///    caches), on every replica; the replica waits to lead; what needs leadership runs. So a replica that stands by is warm, and says
-///    it is ready.
+/// 1. **Started in this order**: the endpoints answer; the informers of the factory start; what needs no leadership prepares and runs;
+///    everything else prepares (fills its caches), on every replica; the replica waits to lead; what needs leadership runs. So a replica
+///    that stands by is warm, and reports that it is ready.
 /// 2. **Ended in the reverse order**: what needs leadership ends; the lease is let go; everything else ends; events that wait are
 ///    written; caches stop; the endpoints close.
 /// 3. **The lease is held until the work has ended**, and left to run out if some of it did not end by itself.
@@ -123,10 +122,22 @@ impl Manager {
         ManagerBuilder::new(client.into())
     }
 
-    /// Adds something to run. It is started by [`run`](Self::run).
-    pub fn add(&mut self, runnable: impl Runnable) -> &mut Self {
+    /// Adds a controller, or anything else that is [`Runnable`]. It is started by [`run`](Self::run).
+    ///
+    /// Registers the metrics of a controller and of its work queue with the manager's registry, so that `/metrics` shows them from the
+    /// start.
+    ///
+    /// # Errors
+    /// Returns [`ManagerError::DuplicateName`] if a runnable of the same name has been added, or if a controller of the same name
+    /// reports to the same metrics registry.
+    #[doc(alias = "NewControllerManagedBy")]
+    pub fn add(&mut self, mut runnable: impl Runnable) -> Result<&mut Self, ManagerError> {
+        if self.runnables.iter().any(|added| added.name() == runnable.name()) {
+            return Err(DuplicateName::new(runnable.name()).into());
+        }
+        runnable.register_metrics(&self.metrics)?;
         self.runnables.push(Arc::new(runnable));
-        self
+        Ok(self)
     }
 
     /// The client controllers should use: its requests are counted and, if the options say so, fenced.
@@ -134,7 +145,11 @@ impl Manager {
         &self.client
     }
 
-    /// The informers controllers share. They are shut down when the manager ends.
+    /// Returns the factory of the informers that controllers share.
+    ///
+    /// The manager starts the informers that were requested before it runs, also those that no controller uses, and shuts
+    /// the factory down when it ends. An informer that is requested later is started by
+    /// [`start`](SharedInformerFactory::start).
     pub fn factory(&self) -> &SharedInformerFactory {
         &self.factory
     }
@@ -144,14 +159,14 @@ impl Manager {
         self.leadership.clone()
     }
 
-    /// Every metric of the program, to add one's own before it runs. Registered already: those of controllers and their queues, of
-    /// the leader election, of requests, of events and of the process.
+    /// Returns the registry behind `/metrics`, to add metrics of the program before it runs. The manager has registered those of
+    /// leader election, requests, events and the process; [`add`](Self::add) registers those of each controller and its queue.
     pub fn registry(&mut self) -> &mut Registry {
         &mut self.registry
     }
 
-    /// The metrics of controllers and their queues in the manager's registry, to be handed to
-    /// [`Controller::metrics`](crate::Controller::metrics).
+    /// Returns the controller and queue metrics of the manager's registry, for a controller that runs without being
+    /// [added](Self::add): see [`Controller::metrics`](crate::Controller::metrics).
     pub fn metrics(&self) -> &ControllerMetrics {
         &self.metrics
     }
@@ -186,15 +201,13 @@ impl Manager {
         self.endpoints.subscribe()
     }
 
-    /// What it and everything it runs does to the API: what its role must allow.
+    /// Returns the access to the API that the manager and its runnables need as they are configured: without leader election, none to
+    /// leases. For the roles of a program whose flags choose leader election, see `ManagerArgs::manifests`.
     pub fn access(&self) -> Vec<Access> {
         let mut access: Vec<Access> = self.runnables.iter().flat_map(|runnable| runnable.access()).collect();
-        if let Some(namespace) = &self.election_namespace {
-            let verbs = [Verb::Get, Verb::Create, Verb::Update];
-            access.push(Access::new("coordination.k8s.io", "leases", verbs).in_namespace(namespace));
-        }
+        access.extend(self.election_namespace.as_ref().map(Access::leader_election));
         if self.has_recorders.load(std::sync::atomic::Ordering::Relaxed) {
-            access.push(Access::new("events.k8s.io", "events", [Verb::Create, Verb::Patch]));
+            access.push(Access::events());
         }
         access
     }

@@ -12,6 +12,7 @@ use std::{
 use futures_util::future::join_all;
 use tokio::{sync::oneshot, task::JoinSet};
 use tokio_util::sync::CancellationToken;
+use watchkeeper_informer::SharedInformerFactory;
 
 use super::{Endpoints, Manager, ManagerError, group::Group};
 use crate::{
@@ -61,10 +62,10 @@ impl Manager {
             if readiness.load(Ordering::Relaxed) { Err("it is stopping".to_owned()) } else { Ok(()) }
         });
         let prepared: Vec<Arc<AtomicBool>> =
-            self.runnables.iter().enumerate().map(|(number, _)| self.readiness_of(number)).collect();
+            self.runnables.iter().map(|runnable| self.readiness_of(runnable.name())).collect();
 
         let (mut http, http_stop) = (JoinSet::new(), CancellationToken::new());
-        self.listen(&mut http, &http_stop).await?;
+        self.listen(&mut http, &http_stop)?;
         let (mut writing, writer_stop) = (JoinSet::new(), CancellationToken::new());
         let (writer, stop_writing) = (self.event_writer, writer_stop.clone());
         writing.spawn(async move { writer.run(stop_writing).await });
@@ -76,6 +77,7 @@ impl Manager {
             time: self.time.clone(),
         };
         let work = Work {
+            factory: self.factory.clone(),
             runnables: self.runnables,
             prepared,
             prepare_within: self.options.prepare_within,
@@ -106,21 +108,18 @@ impl Manager {
         reason.and(ended)
     }
 
-    /// A check that fails until what it returns is set.
-    fn readiness_of(&self, number: usize) -> Arc<AtomicBool> {
+    /// Adds a readiness check that fails until the returned flag is set.
+    fn readiness_of(&self, name: &str) -> Arc<AtomicBool> {
         let is_prepared = Arc::new(AtomicBool::new(false));
         let check = Arc::clone(&is_prepared);
-        let name = self.runnables[number].name();
-        let same = self.runnables[..number].iter().filter(|runnable| runnable.name() == name).count();
-        let name = if same == 0 { name.to_owned() } else { format!("{name}-{}", same + 1) };
         self.readiness.add(name, move || {
             if check.load(Ordering::Relaxed) { Ok(()) } else { Err("not prepared yet".to_owned()) }
         });
         is_prepared
     }
 
-    /// Listens where the options say, all or nothing, and serves.
-    async fn listen(&mut self, http: &mut JoinSet<()>, stop: &CancellationToken) -> Result<(), ManagerError> {
+    /// Binds the addresses of the options and serves them. Serves none if one cannot be bound.
+    fn listen(&mut self, http: &mut JoinSet<()>, stop: &CancellationToken) -> Result<(), ManagerError> {
         let pages = Pages {
             health: Arc::clone(&self.health),
             readiness: Arc::clone(&self.readiness),
@@ -132,19 +131,25 @@ impl Manager {
         if let Some(address) = health {
             let has_metrics = metrics == health && address.port() != 0;
             let handler = pages.handler(Served { has_health: true, has_metrics });
-            let endpoint = Endpoint::bind("health", address, handler).await?;
+            let endpoint = Endpoint::bind("health", address, handler)?;
             endpoints.health = Some(endpoint.address());
             endpoints.metrics = endpoints.health.filter(|_| has_metrics);
             bound.push(endpoint);
         }
         if let Some(address) = metrics.filter(|_| endpoints.metrics.is_none()) {
             let handler = pages.handler(Served { has_health: false, has_metrics: true });
-            let endpoint = Endpoint::bind("metrics", address, handler).await?;
+            let endpoint = Endpoint::bind("metrics", address, handler)?;
             endpoints.metrics = Some(endpoint.address());
             bound.push(endpoint);
         }
         for endpoint in bound {
             http.spawn(endpoint.serve(stop.clone()));
+        }
+        if let Some(address) = endpoints.health {
+            tracing::info!(%address, "serving health probes");
+        }
+        if let Some(address) = endpoints.metrics {
+            tracing::info!(%address, "serving metrics");
         }
         self.endpoints.send_replace(endpoints);
         Ok(())
@@ -153,6 +158,7 @@ impl Manager {
 
 /// What is to be done while nobody asks to stop.
 struct Work {
+    factory: SharedInformerFactory,
     runnables: Vec<Arc<dyn Runnable>>,
     prepared: Vec<Arc<AtomicBool>>,
     prepare_within: Duration,
@@ -172,6 +178,8 @@ impl Work {
 
     async fn start(self, running: &mut Running) -> Result<(), ManagerError> {
         self.check_access().await?;
+        // Also those that no runnable starts: a handler or a lister of the program's own.
+        self.factory.start();
         self.prepare(running).await?;
         running.acquire().await?;
         for runnable in self.runnables.into_iter().filter(|runnable| runnable.needs_leadership()) {

@@ -1,35 +1,58 @@
-//! Work before an object goes.
+//! Cleanup before an object is deleted.
 //!
-//! An object with a finalizer stays, marked as being deleted, until the finalizer is taken away. [`finalize`] keeps that promise for a
-//! reconciler:
+//! An object with a finalizer stays, marked as being deleted, until the finalizer is removed. [`finalize`] maintains a finalizer for a
+//! reconciler and guarantees:
 //!
-//! - the finalizer is there before anything is done that would have to be cleaned up;
-//! - it is taken away only after the cleanup has succeeded;
-//! - finalizers of others are not touched, whatever they do at the same time;
-//! - an object that is being deleted and has no such finalizer is nobody's business any more: nothing is done.
+//! - the finalizer is added before the first apply;
+//! - the finalizer is removed only after the cleanup has succeeded;
+//! - finalizers of other controllers are not changed, also when they write at the same time;
+//! - nothing is done for an object that is being deleted and does not have the finalizer.
 //!
-//! A cleanup may run more than once, and an apply may be repeated: both must be able to.
+//! A cleanup can run more than once, and so can an apply: both must be idempotent.
 //!
 //! ```no_run
 //! use std::sync::Arc;
 //! use k8s_openapi::api::core::v1::ConfigMap;
 //! use kube_client::Api;
-//! use watchkeeper_controller::objects::finalizer::{Event, finalize};
+//! use watchkeeper_controller::{
+//!     Action, Context, ReconcileError, Request,
+//!     objects::finalizer::{Event, finalize},
+//! };
 //!
-//! # async fn example(api: Api<ConfigMap>, object: Arc<ConfigMap>) -> Result<(), Box<dyn std::error::Error>> {
-//! finalize(&api, "shop.example.com/cleanup", object, |event| async {
-//!     match event {
-//!         Event::Apply(object) => println!("make the world like {:?}", object.metadata.name),
-//!         Event::Cleanup(object) => println!("undo what was made for {:?}", object.metadata.name),
-//!     }
-//!     Ok::<_, std::io::Error>(())
-//! })
-//! .await?;
-//! # Ok(())
-//! # }
+//! async fn reconcile(request: Request<ConfigMap>, context: Context) -> Result<Action, ReconcileError> {
+//!     let Some(object) = request.object else { return Ok(Action::done()) };
+//!     let api = Api::default_namespaced(context.client());
+//!     let action = finalize(&api, "shop.example.com/cleanup", object, |event| async {
+//!         match event {
+//!             Event::Apply(object) => apply(&object).await,
+//!             Event::Cleanup(object) => cleanup(&object).await,
+//!         }
+//!     });
+//!     Ok(action.await?)
+//! }
+//!
+//! async fn apply(object: &ConfigMap) -> Result<Action, ReconcileError> {
+//! # drop(object);
+//!     // Create what the object describes.
+//!     Ok(Action::done())
+//! }
+//!
+//! async fn cleanup(object: &ConfigMap) -> Result<Action, ReconcileError> {
+//! # drop(object);
+//!     // Delete what was created for the object.
+//!     Ok(Action::done())
+//! }
 //! ```
+//!
+//! # Names of finalizers
+//!
+//! The API server decides which names are valid. All kinds require a qualified name: an optional DNS subdomain and `/`, then at most 63
+//! alphanumeric characters, `-`, `_` and `.`. Most built-in kinds also require the subdomain; custom resources do not. A name with a
+//! subdomain, such as `shop.example.com/cleanup`, is valid for every kind and does not collide with the names of other controllers.
+//!
+//! A rejected name is a programming error: the failure has the class [`Terminal`](crate::ErrorClass::Terminal) and is not retried.
 
-use std::{fmt, sync::Arc};
+use std::{error::Error, fmt, sync::Arc};
 
 use kube_client::Api;
 use kube_core::{
@@ -40,130 +63,196 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::write::MaybeConflict as _;
+use crate::ReconcileError;
 
-/// What a reconciler is to do.
+/// The task of a reconciler that is called by [`finalize`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event<K> {
-    /// Make the world like the object. The finalizer is there.
+    /// Bring the world to the state that the object describes. The object has the finalizer.
     Apply(Arc<K>),
-    /// Undo what was made: the object is about to go.
+    /// Undo what was done for the object, which is being deleted.
     Cleanup(Arc<K>),
 }
 
-/// Why an object was not finalized.
+/// A failure of [`finalize`].
+///
+/// Converted into a [`ReconcileError`], for example by `?`, a failure keeps the class of its source; [`Identity`](Self::Identity) and
+/// [`Name`](Self::Name) are [terminal](crate::ErrorClass::Terminal).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum FinalizeError<E: std::error::Error + 'static> {
-    /// A finalizer is named `domain/name`.
-    #[error("{name:?} is no name of a finalizer; say it as example.com/cleanup")]
-    Name {
-        /// The name.
-        name: String,
-    },
-    /// The object has no name, uid or version: it was not read from a server.
-    #[error(
-        "an object that is finalized was read from a server, and this one has no name, uid or resourceVersion"
-    )]
-    NoIdentity,
-    /// The finalizer could not be added. Nothing was applied.
-    #[error("finalizer {finalizer} could not be added to {object}: {source}")]
-    Add {
-        /// The finalizer.
-        finalizer: String,
-        /// The name of the object.
+pub enum FinalizeError {
+    /// The object has no name, uid or resourceVersion.
+    #[error("finalize {object}: {source}")]
+    Identity {
+        /// The object, as `namespace/name`.
         object: String,
-        /// Why.
+        /// A description of the cause.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The server rejected the name of the finalizer. The reconciler was not called.
+    #[error("add finalizer {finalizer:?} to {object}: {source}; use a name such as \"example.com/cleanup\"")]
+    Name {
+        /// The name of the finalizer.
+        finalizer: String,
+        /// The object, as `namespace/name`.
+        object: String,
+        /// The response of the server.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The finalizer was not added, for another reason. The reconciler was not called.
+    #[error("add finalizer {finalizer:?} to {object}: {source}")]
+    Add {
+        /// The name of the finalizer.
+        finalizer: String,
+        /// The object, as `namespace/name`.
+        object: String,
+        /// The error of the request.
         #[source]
         source: Box<kube_client::Error>,
     },
-    /// What the reconciler said to [`Event::Apply`].
-    #[error(transparent)]
-    Apply(E),
-    /// What the reconciler said to [`Event::Cleanup`]. The finalizer stays.
-    #[error(transparent)]
-    Cleanup(E),
-    /// The cleanup is done, and the finalizer could not be taken away; the cleanup will run again.
-    #[error("finalizer {finalizer} could not be taken from {object}: {source}")]
-    Remove {
-        /// The finalizer.
-        finalizer: String,
-        /// The name of the object.
+    /// The reconciler failed on [`Event::Apply`].
+    #[error("apply {object}: {source}")]
+    Apply {
+        /// The object, as `namespace/name`.
         object: String,
-        /// Why.
+        /// The error of the reconciler.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The reconciler failed on [`Event::Cleanup`]. The object keeps the finalizer.
+    #[error("clean up {object}: {source}")]
+    Cleanup {
+        /// The object, as `namespace/name`.
+        object: String,
+        /// The error of the reconciler.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The cleanup succeeded and the finalizer was not removed. The cleanup runs again.
+    #[error("remove finalizer {finalizer:?} from {object}: {source}")]
+    Remove {
+        /// The name of the finalizer.
+        finalizer: String,
+        /// The object, as `namespace/name`.
+        object: String,
+        /// The error of the request.
         #[source]
         source: Box<kube_client::Error>,
     },
 }
 
-/// How often taking the finalizer away is tried when others write at the same time.
+/// The number of attempts to remove a finalizer while other clients write the object.
 const REMOVALS: usize = 5;
 
-/// What an object must have to be finalized.
+/// The field that a server names in its rejection of a finalizer.
+const FINALIZERS_FIELD: &str = "metadata.finalizers";
+/// The reason of a server for not adding any finalizer: the object is being deleted.
+const FORBIDDEN: &str = "FieldValueForbidden";
+
+/// The part of the metadata that identifies an object on the server.
 struct Identity {
     name: String,
     uid: String,
 }
 
-/// Reconciles an object with a finalizer: adds it if it is missing and applies, or cleans up and takes it away; see the [module](self).
+/// Calls `reconcile` for an object with a finalizer: adds a missing finalizer before [`Event::Apply`], and removes it after
+/// [`Event::Cleanup`]. See the [module](self) for guarantees and an example.
 ///
-/// The answer is the reconciler's, or the default one when there was nothing to do. The `object` may come from a cache: what is written
-/// names its version, so that one that is out of date is a conflict, which says to look again.
+/// Returns the result of `reconcile`, or the default value when there is nothing to do. The error of `reconcile` can be a
+/// [`ReconcileError`], whose class is kept, an `anyhow::Error`, or any type that converts into `Box<dyn Error + Send + Sync>`.
+///
+/// The `object` can come from a cache: writes name its resourceVersion, so that an outdated object is a conflict.
 ///
 /// # Errors
-/// If the finalizer cannot be added or taken away, or the reconciler's own.
+/// When the finalizer cannot be added or removed, and when `reconcile` fails. See [`FinalizeError`].
+#[doc(alias = "AddFinalizer")]
+#[doc(alias = "RemoveFinalizer")]
 pub async fn finalize<K, A, E, F>(
     api: &Api<K>,
     finalizer: &str,
     object: Arc<K>,
     reconcile: impl FnOnce(Event<K>) -> F,
-) -> Result<A, FinalizeError<E>>
+) -> Result<A, FinalizeError>
 where
     K: Resource + Clone + DeserializeOwned + fmt::Debug,
     A: Default,
-    E: std::error::Error + 'static,
+    E: Into<Box<dyn Error + Send + Sync>>,
     F: Future<Output = Result<A, E>>,
 {
-    let is_name =
-        finalizer.split_once('/').is_some_and(|(domain, name)| !domain.is_empty() && !name.is_empty());
-    if !is_name {
-        return Err(FinalizeError::Name { name: finalizer.to_owned() });
-    }
     let metadata = object.meta();
+    let label = match (&metadata.namespace, metadata.name.as_deref().unwrap_or("(no name)")) {
+        (Some(namespace), name) => format!("{namespace}/{name}"),
+        (None, name) => name.to_owned(),
+    };
     let identity =
         metadata.name.clone().zip(metadata.uid.clone()).filter(|_| metadata.resource_version.is_some());
-    let (name, uid) = identity.ok_or(FinalizeError::NoIdentity)?;
+    let Some((name, uid)) = identity else {
+        let cause = "the object has no name, uid or resourceVersion; read it from a server or a cache";
+        return Err(FinalizeError::Identity {
+            object: label,
+            source: ReconcileError::terminal(cause).into(),
+        });
+    };
     let identity = Identity { name, uid };
     match (metadata.deletion_timestamp.is_some(), has(&*object, finalizer)) {
-        (false, true) => reconcile(Event::Apply(object)).await.map_err(FinalizeError::Apply),
-        (false, false) => {
-            let added =
-                add(api, &identity, finalizer, &object).await.map_err(|source| FinalizeError::Add {
-                    finalizer: finalizer.to_owned(),
-                    object: identity.name.clone(),
-                    source: Box::new(source),
-                })?;
-            reconcile(Event::Apply(Arc::new(added))).await.map_err(FinalizeError::Apply)
-        }
+        (false, true) => apply(reconcile, object, label).await,
+        (false, false) => match add(api, &identity, finalizer, &object).await {
+            Ok(added) => apply(reconcile, Arc::new(added), label).await,
+            Err(error) => Err(not_added(finalizer, label, error)),
+        },
         (true, true) => {
-            let answer =
-                reconcile(Event::Cleanup(Arc::clone(&object))).await.map_err(FinalizeError::Cleanup)?;
+            let cleaned_up = reconcile(Event::Cleanup(Arc::clone(&object))).await;
+            let result = cleaned_up
+                .map_err(|error| FinalizeError::Cleanup { object: label.clone(), source: error.into() })?;
             let removed = remove(api, &identity, finalizer, object).await;
             removed.map_err(|source| FinalizeError::Remove {
                 finalizer: finalizer.to_owned(),
-                object: identity.name,
+                object: label,
                 source: Box::new(source),
             })?;
-            Ok(answer)
+            Ok(result)
         }
         (true, false) => Ok(A::default()),
     }
+}
+
+async fn apply<K, A, E, F>(
+    reconcile: impl FnOnce(Event<K>) -> F,
+    object: Arc<K>,
+    label: String,
+) -> Result<A, FinalizeError>
+where
+    E: Into<Box<dyn Error + Send + Sync>>,
+    F: Future<Output = Result<A, E>>,
+{
+    let applied = reconcile(Event::Apply(object)).await;
+    applied.map_err(|error| FinalizeError::Apply { object: label, source: error.into() })
+}
+
+fn not_added(finalizer: &str, object: String, error: kube_client::Error) -> FinalizeError {
+    let finalizer = finalizer.to_owned();
+    if is_name_rejected(&error) {
+        FinalizeError::Name { finalizer, object, source: ReconcileError::terminal(error).into() }
+    } else {
+        FinalizeError::Add { finalizer, object, source: Box::new(error) }
+    }
+}
+
+/// Whether the server rejected the finalizers as such, and not the object for another reason.
+fn is_name_rejected(error: &kube_client::Error) -> bool {
+    let kube_client::Error::Api(status) = error else { return false };
+    let causes = status.details.as_ref().map_or(&[][..], |details| &details.causes);
+    status.code == 422
+        && causes.iter().any(|cause| cause.field.starts_with(FINALIZERS_FIELD) && cause.reason != FORBIDDEN)
 }
 
 fn has<K: Resource>(object: &K, finalizer: &str) -> bool {
     object.meta().finalizers.iter().flatten().any(|other| other == finalizer)
 }
 
-/// Sets the finalizers of the very version of the object that is known, and of no other.
+/// Builds a patch that sets the finalizers of this version of the object only.
 fn patch<K: Resource>(identity: &Identity, object: &K, finalizers: &[&String]) -> Patch<Value> {
     let finalizers = if finalizers.is_empty() { Value::Null } else { json!(finalizers) };
     Patch::Merge(json!({ "metadata": {
@@ -188,7 +277,7 @@ where
     api.patch(&identity.name, &PatchParams::default(), &patch(identity, object, &finalizers)).await
 }
 
-/// Takes the finalizer away. When others write at the same time, what they wrote is read and left as it is.
+/// Removes the finalizer. After a conflict the object is read again, so that the writes of other clients are kept.
 async fn remove<K>(
     api: &Api<K>,
     identity: &Identity,
@@ -205,7 +294,7 @@ where
         let patch = patch(identity, &*object, &others.collect::<Vec<_>>());
         let error = match api.patch(&identity.name, &PatchParams::default(), &patch).await {
             Ok(_) => return Ok(()),
-            // Somebody else has taken it away, and it is gone.
+            // Another client removed the last finalizer, so the object was deleted.
             Err(kube_client::Error::Api(status)) if status.code == 404 => return Ok(()),
             Err(error) => error,
         };
@@ -217,7 +306,7 @@ where
             Some(now) if now.meta().uid.as_ref() == Some(&identity.uid) && has(&now, finalizer) => {
                 object = Arc::new(now);
             }
-            // It is gone, another has its name, or the finalizer is.
+            // The object or the finalizer is gone, or the name belongs to a new object.
             _ => return Ok(()),
         }
     }

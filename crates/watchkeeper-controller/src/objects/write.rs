@@ -1,5 +1,7 @@
 //! Read, change, write.
 
+use std::error::Error;
+
 use kube_client::Api;
 use kube_core::{Resource, params::PostParams};
 use serde::{Serialize, de::DeserializeOwned};
@@ -64,47 +66,59 @@ pub enum Operation {
     Unchanged,
 }
 
-/// Why [`create_or_update`] did not do it.
+/// A failure of [`create_or_update`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum CreateOrUpdateError<E: std::error::Error + 'static> {
+pub enum CreateOrUpdateError {
     /// The object has no name.
-    #[error("an object that is created or updated has a name; generateName makes another each time")]
+    #[error(
+        "create or update an object without a name; set metadata.name, generateName creates another object each time"
+    )]
     NoName,
-    /// The change gave it another name or namespace.
-    #[error("{name}: the change gave the object another name or namespace")]
+    /// The change set another name or namespace.
+    #[error("create or update {name}: the change set another name or namespace; leave both as they are")]
     Renamed {
-        /// The name it had.
+        /// The name before the change.
         name: String,
     },
     /// The change failed.
-    #[error(transparent)]
-    Change(E),
-    /// The server did not do it. A conflict among others, if somebody wrote in between.
-    #[error("{name}: {source}")]
+    #[error("create or update {name}: {source}")]
+    Change {
+        /// The name of the object.
+        name: String,
+        /// The error of the change.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The request failed. A conflict means that another client wrote the object after it was read.
+    #[error("create or update {name}: {source}")]
     Server {
         /// The name of the object.
         name: String,
-        /// Why.
+        /// The error of the request.
         #[source]
         source: Box<kube_client::Error>,
     },
 }
 
-/// Makes an object be as `change` makes it: reads it, changes that, and writes it if that changed anything; or changes `initial` and creates that.
+/// Creates or updates an object: reads the object, calls `change` with it, and writes it if `change` changed it. An object that does not
+/// exist is created from `initial`, changed by `change`.
 ///
-/// The write names the version that was read, so that what others write in between is not undone: it is a conflict.
+/// The write names the resourceVersion that was read, so that a write by another client in between is a conflict and not lost. The
+/// error of `change` can be a [`ReconcileError`](crate::ReconcileError), whose class is kept, an `anyhow::Error`, or any type that
+/// converts into `Box<dyn Error + Send + Sync>`.
 ///
 /// # Errors
-/// If the change fails, or the server refuses.
+/// When `change` fails, and when a request fails. See [`CreateOrUpdateError`].
+#[doc(alias = "CreateOrUpdate")]
 pub async fn create_or_update<K, E>(
     api: &Api<K>,
     initial: K,
     change: impl FnOnce(&mut K) -> Result<(), E>,
-) -> Result<(K, Operation), CreateOrUpdateError<E>>
+) -> Result<(K, Operation), CreateOrUpdateError>
 where
     K: Resource + Clone + PartialEq + Serialize + DeserializeOwned + std::fmt::Debug,
-    E: std::error::Error + 'static,
+    E: Into<Box<dyn Error + Send + Sync>>,
 {
     let name = initial.meta().name.clone().ok_or(CreateOrUpdateError::NoName)?;
     let failed = |source: kube_client::Error| CreateOrUpdateError::Server {
@@ -113,7 +127,8 @@ where
     };
     let there = api.get_opt(&name).await.map_err(failed)?;
     let mut wanted = there.clone().unwrap_or_else(|| initial.clone());
-    change(&mut wanted).map_err(CreateOrUpdateError::Change)?;
+    change(&mut wanted)
+        .map_err(|error| CreateOrUpdateError::Change { name: name.clone(), source: error.into() })?;
     let identity = |object: &K| (object.meta().name.clone(), object.meta().namespace.clone());
     if identity(&wanted) != identity(there.as_ref().unwrap_or(&initial)) {
         return Err(CreateOrUpdateError::Renamed { name });

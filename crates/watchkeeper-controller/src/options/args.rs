@@ -2,15 +2,18 @@
 
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    path::PathBuf,
     time::Duration,
 };
 
 use clap::{Args, ValueEnum};
-use watchkeeper_client::config::{ClientConfig, ConfigError, Loader};
+use watchkeeper_client::config::{ClientConfig, ConfigError};
 
-use super::{AccessCheck, ManagerOptions};
-use crate::leader::{LeaderElection, Timing, TimingError};
+use super::{AccessCheck, ClusterArgs, ManagerOptions, log_directives};
+use crate::{
+    access::Access,
+    leader::{LeaderElection, Timing, TimingError},
+    rbac::Manifests,
+};
 
 /// The flags people expect of a controller, by the names kubebuilder's programs have; flatten it into your own.
 ///
@@ -39,20 +42,18 @@ use crate::leader::{LeaderElection, Timing, TimingError};
 #[command(next_help_heading = "Controller options", about = None, long_about = None)]
 #[non_exhaustive]
 pub struct ManagerArgs {
-    /// Read this kubeconfig, instead of KUBECONFIG, ~/.kube/config or the pod's service account
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
+    /// The cluster, and the credential plugins that may run.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
 
-    /// Use this context of the kubeconfig
-    #[arg(long, value_name = "NAME")]
-    pub context: Option<String>,
-
-    /// Serve /metrics here; 0 for nowhere, :PORT for every interface
+    /// Serve /metrics here; 0 for nowhere, :PORT for every interface. There is no authentication, so the default is not
+    /// reachable from outside the pod
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = bind_address)]
     pub metrics_bind_address: BindAddress,
 
-    /// Serve /healthz, /livez and /readyz here; 0 for nowhere, :PORT for every interface
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8081", value_parser = bind_address)]
+    /// Serve /healthz, /livez and /readyz here; 0 for nowhere, :PORT for every interface. The kubelet probes the address of the
+    /// pod
+    #[arg(long, value_name = "ADDRESS", default_value = ":8081", value_parser = bind_address)]
     pub health_probe_bind_address: BindAddress,
 
     /// Work only while leading, so that several replicas can run
@@ -87,12 +88,16 @@ pub struct ManagerArgs {
     #[arg(long)]
     pub require_access: bool,
 
-    /// How much is logged
+    /// Log messages of this level and above
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log_level: LogLevel,
+
+    /// Refine --log-level by target, such as `watchkeeper_informer=debug`; a level alone replaces it
+    #[arg(long, value_name = "DIRECTIVES", default_value = "", hide_default_value = true, env = "RUST_LOG")]
+    pub log_filter: String,
 }
 
-/// An address to listen on, or none.
+/// An address to listen on, or none. `[::]` is every interface, IPv4 included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BindAddress(pub Option<SocketAddr>);
 
@@ -122,6 +127,16 @@ pub enum ArgsError {
     /// There is no cluster, or it cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The policy for credential plugins is Allowlist, and there is no allow-list.
+    #[error(
+        "--credential-plugin-policy=Allowlist allows nothing without --credential-plugin-allowlist; name the programs, or use DenyAll"
+    )]
+    NoAllowlist,
+    /// The allow-list for credential plugins has no effect, because the policy is not Allowlist.
+    #[error(
+        "--credential-plugin-allowlist has no effect without --credential-plugin-policy=Allowlist; add the policy, or remove the list"
+    )]
+    UnusedAllowlist,
 }
 
 impl From<LogLevel> for tracing::Level {
@@ -137,7 +152,7 @@ impl From<LogLevel> for tracing::Level {
 }
 
 impl ManagerArgs {
-    /// How the manager runs.
+    /// Returns the options of the manager.
     pub fn options(&self) -> ManagerOptions {
         ManagerOptions {
             metrics_address: self.metrics_bind_address.0,
@@ -148,19 +163,18 @@ impl ManagerArgs {
         }
     }
 
-    /// The cluster: `--kubeconfig` and `--context` before what the surroundings say.
+    /// Loads the configuration of the cluster, as [`ClusterArgs::client_config`] does.
     ///
     /// # Errors
-    /// If there is none, or it cannot be used.
+    /// If there is no configuration, if it cannot be used, or if the flags contradict each other.
     pub fn client_config(&self) -> Result<ClientConfig, ArgsError> {
-        let mut loader = Loader::new();
-        if let Some(file) = &self.kubeconfig {
-            loader = loader.file(file);
-        }
-        if let Some(context) = &self.context {
-            loader = loader.context(context);
-        }
-        Ok(loader.load()?)
+        self.cluster.client_config()
+    }
+
+    /// Returns the directives for the log filter (`EnvFilter` of tracing-subscriber) that `--log-level` and
+    /// `--log-filter` or `RUST_LOG` ask for. See [`log_directives`].
+    pub fn log_directives(&self) -> String {
+        log_directives(tracing::Level::from(self.log_level).into(), &self.log_filter)
     }
 
     /// The election, if `--leader-elect` asks for it: of the lease `id` unless a flag names another, in the namespace a flag names or else
@@ -177,13 +191,46 @@ impl ManagerArgs {
             self.leader_election_renew_deadline,
             self.leader_election_retry_period,
         )?;
-        let namespace = self.leader_election_namespace.as_deref().unwrap_or(namespace);
+        let namespace = self.lease_namespace(namespace);
         let id = self.leader_election_id.as_deref().unwrap_or(id);
         Ok(Some(LeaderElection::new(namespace, id).timing(timing)))
     }
+
+    /// Returns the service account `name` in `namespace`, where the program runs, and the roles for every way in which these flags can
+    /// run it: the `declared` access ([`Manager::access`](crate::manager::Manager::access)), and the lease of leader election.
+    ///
+    /// The lease is included whether or not `--leader-elect` is given, so that the flag can be turned on without new roles. Its role is in
+    /// the namespace of the lease: `--leader-election-namespace`, or else `namespace`.
+    ///
+    /// ```
+    /// use clap::Parser;
+    /// use watchkeeper_controller::{access::{Access, Verb}, options::ManagerArgs};
+    ///
+    /// #[derive(Parser)]
+    /// struct Args {
+    ///     #[command(flatten)]
+    ///     manager: ManagerArgs,
+    /// }
+    ///
+    /// let args = Args::parse_from(["shop"]);
+    /// let declared = vec![Access::new("apps", "deployments", Verb::READ)];
+    /// let manifests = args.manager.manifests("shop-operator", "shop", declared);
+    /// let (role, _binding) = &manifests.namespaces[0];
+    /// assert_eq!(role.metadata.namespace.as_deref(), Some("shop"));
+    /// assert_eq!(role.rules.as_ref().unwrap()[0].resources, Some(vec!["leases".to_owned()]));
+    /// ```
+    pub fn manifests(&self, name: &str, namespace: &str, mut declared: Vec<Access>) -> Manifests {
+        declared.push(Access::leader_election(self.lease_namespace(namespace)));
+        Manifests::new(name, namespace, &declared)
+    }
+
+    /// The namespace of the lease, for a program that runs in `namespace`.
+    fn lease_namespace<'a>(&'a self, namespace: &'a str) -> &'a str {
+        self.leader_election_namespace.as_deref().unwrap_or(namespace)
+    }
 }
 
-/// `HOST:PORT`, `:PORT`, or `0` and nothing for nowhere.
+/// Parses `HOST:PORT`, `:PORT` for every interface, or `0` or the empty string for nowhere.
 fn bind_address(text: &str) -> Result<BindAddress, String> {
     if matches!(text, "" | "0") {
         return Ok(BindAddress(None));
@@ -246,13 +293,25 @@ mod tests {
     }
 
     #[test]
-    fn without_flags_a_program_listens_on_loopback_and_elects_nobody() {
+    fn without_flags_the_kubelet_reaches_the_probes_and_only_the_pod_itself_the_metrics() {
         let args = parse(&[]).unwrap();
         let options = args.options();
-        assert!(options.metrics_address.unwrap().ip().is_loopback());
-        assert!(options.health_address.unwrap().ip().is_loopback());
+        assert_eq!(options.health_address, Some("[::]:8081".parse().unwrap()));
+        assert_eq!(options.metrics_address, Some("127.0.0.1:8080".parse().unwrap()));
         assert_eq!(options.stop_within, Duration::from_secs(30));
         assert!(args.leader_election("x", "y").unwrap().is_none());
+    }
+
+    #[test]
+    fn probes_can_be_moved_and_turned_off() {
+        for (flag, expected) in [
+            ("--health-probe-bind-address=0", None),
+            ("--health-probe-bind-address=127.0.0.1:9", Some("127.0.0.1:9")),
+            ("--health-probe-bind-address=:9", Some("[::]:9")),
+        ] {
+            let expected = expected.map(|address| address.parse().unwrap());
+            assert_eq!(parse(&[flag]).unwrap().options().health_address, expected, "{flag}");
+        }
     }
 
     #[test]
@@ -313,8 +372,41 @@ mod tests {
     }
 
     #[test]
-    fn a_kubeconfig_that_is_named_must_exist() {
-        let args = parse(&["--kubeconfig=/nowhere/at/all"]).unwrap();
-        assert!(matches!(args.client_config(), Err(ArgsError::Config(ConfigError::Missing { .. }))));
+    fn roles_cover_the_lease_in_its_own_namespace_whether_or_not_the_flag_is_given() {
+        let cases: [(&[&str], &str); 4] = [
+            (&[], "shop"),
+            (&["--leader-elect"], "shop"),
+            (&["--leader-election-namespace=locks"], "locks"),
+            (&["--leader-elect", "--leader-election-namespace=locks"], "locks"),
+        ];
+        for (flags, lease_namespace) in cases {
+            let args = parse(flags).unwrap();
+            let declared = vec![Access::events()];
+            let Manifests { cluster, namespaces, service_account, .. } =
+                args.manifests("shop-operator", "shop", declared);
+            assert_eq!(service_account.metadata.namespace.as_deref(), Some("shop"), "{flags:?}");
+            let [(role, binding)] = namespaces.as_slice() else { panic!("{flags:?}: {namespaces:?}") };
+            for metadata in [&role.metadata, &binding.metadata] {
+                assert_eq!(metadata.namespace.as_deref(), Some(lease_namespace), "{flags:?}");
+            }
+            let subject = &binding.subjects.as_ref().unwrap()[0];
+            let (name, namespace) = (subject.name.as_str(), subject.namespace.as_deref());
+            assert_eq!((name, namespace), ("shop-operator", Some("shop")), "{flags:?}");
+            let rule = &role.rules.as_ref().unwrap()[0];
+            assert_eq!(rule.resources, Some(vec!["leases".to_owned()]), "{flags:?}");
+            assert_eq!(rule.verbs, ["get", "create", "update"], "{flags:?}");
+            let everywhere = cluster.unwrap().0.rules.unwrap();
+            assert!(
+                everywhere.iter().all(|rule| rule.resources != Some(vec!["leases".to_owned()])),
+                "{flags:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_log_filter_of_the_flags_refines_their_level() {
+        let directives = |flags: &[&str]| parse(flags).unwrap().log_directives();
+        assert_eq!(directives(&["--log-filter="]), "info");
+        assert_eq!(directives(&["--log-level=warn", "--log-filter=shop=trace"]), "warn,shop=trace");
     }
 }

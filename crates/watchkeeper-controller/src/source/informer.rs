@@ -1,8 +1,9 @@
 //! Keys from the events of an informer.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use futures_util::future::BoxFuture;
+use watchkeeper_client::list_watch::Selection;
 use watchkeeper_informer::{
     CacheReader, Object, ObjectKey, ResourceVersion, SharedIndexInformer,
     event::Event,
@@ -19,7 +20,7 @@ use crate::{
     access::{Access, Verb},
     context::Caches,
     memory::FollowedCache,
-    writes::{CacheView, Held, ResourceId, Target},
+    writes::{CacheView, Coverage, Held, ResourceId, Target},
 };
 
 /// An informer whose events have keys looked at.
@@ -32,6 +33,8 @@ pub(crate) struct InformerSource<W: Object> {
     rule: Arc<Rule<W>>,
     /// The namespaces it is of; none for all of them.
     namespaces: Option<Vec<Arc<str>>>,
+    /// The selection of each of its sources, by namespace.
+    selections: Vec<(Option<Arc<str>>, Option<Selection>)>,
     is_optional: bool,
 }
 
@@ -42,8 +45,8 @@ impl<W: Object> InformerSource<W> {
         rule: Rule<W>,
         is_optional: bool,
     ) -> Self {
-        let parts = informer.monitors();
-        let namespaces = parts.into_iter().map(|(namespace, _)| namespace).collect();
+        let selections = informer.selections();
+        let namespaces = selections.iter().map(|(namespace, _)| namespace.clone()).collect();
         let ResourceId { group, plural } = &resource;
         let label =
             if group.is_empty() { plural.as_str().into() } else { format!("{plural}.{group}").into() };
@@ -54,6 +57,7 @@ impl<W: Object> InformerSource<W> {
             label,
             rule: Arc::new(rule),
             namespaces,
+            selections,
             is_optional,
         }
     }
@@ -137,6 +141,10 @@ impl<W: Object> CacheView for InformerSource<W> {
 }
 
 impl<W: Object> FollowedCache for InformerSource<W> {
+    fn informer(&self) -> &str {
+        self.informer.name()
+    }
+
     fn resource(&self) -> &Arc<str> {
         &self.label
     }
@@ -147,6 +155,22 @@ impl<W: Object> FollowedCache for InformerSource<W> {
             (Some(namespaces), namespace) => namespaces.iter().any(|covered| Some(&**covered) == namespace),
         };
         is_covered && self.resource.is(target) && self.informer.has_synced()
+    }
+
+    fn coverage(&self, object: &ObjectKey, labels: Option<&BTreeMap<String, String>>) -> Coverage {
+        let mut coverage = Coverage::Outside;
+        for (namespace, selection) in &self.selections {
+            if namespace.as_deref().is_some_and(|namespace| object.namespace() != Some(namespace)) {
+                continue;
+            }
+            let selection = selection.as_ref();
+            match selection.and_then(|it| it.includes(object.namespace(), object.name(), labels)) {
+                Some(true) => return Coverage::Inside,
+                Some(false) => {}
+                None => coverage = Coverage::Unknown,
+            }
+        }
+        coverage
     }
 }
 
@@ -159,7 +183,7 @@ impl<W: Object> Connection for Connected<W> {
     fn ready(&self) -> BoxFuture<'_, Result<(), SyncError>> {
         Box::pin(async {
             self.informer.wait_for_sync(None).await?;
-            if self.registration.synced().await { Ok(()) } else { Err(SyncError::Stopped) }
+            self.registration.synced().await
         })
     }
 

@@ -3,8 +3,8 @@
 //! | file | what |
 //! |---|---|
 //! | `target.rs` | which object a request writes, from its path alone |
-//! | `answer.rs` | which version a write made, from its answer alone |
-//! | `expectation.rs` | whether a cache has seen a write: a rule without state |
+//! | `answer.rs` | the metadata in the response to a write |
+//! | `expectation.rs` | whether a cache shows a write: a rule without state |
 //! | `ledger.rs` | the writes made for one key |
 //! | `service.rs` | the service under a reconciler's client that looks at what passes |
 
@@ -16,8 +16,8 @@ mod target;
 
 pub(crate) use self::{
     answer::Answer,
-    expectation::{CacheView, Held},
-    ledger::{Ledger, Trigger, Written},
+    expectation::{CacheView, Coverage, Held},
+    ledger::{Ledger, Trigger, Unseen, Written},
     service::tracked,
     target::{ResourceId, Target, WriteVerb},
 };

@@ -130,3 +130,58 @@ impl HttpBody for AnswerBody {
         hint
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream;
+    use http_body_util::StreamBody;
+    use parking_lot::Mutex;
+
+    use super::*;
+
+    const CHUNK: usize = 8 << 20;
+
+    /// The body of a response that arrives in these frames.
+    async fn body(frames: Vec<Result<Frame<Bytes>, Error>>) -> Body {
+        let frames = Arc::new(Mutex::new(frames));
+        let service = tower::service_fn(move |_: Request<Body>| {
+            let frames = std::mem::take(&mut *frames.lock());
+            async move { Ok::<_, Error>(Response::new(StreamBody::new(stream::iter(frames)))) }
+        });
+        let response = Client::new(service, "default").send(Request::new(Body::empty())).await;
+        response.unwrap().into_body()
+    }
+
+    async fn read(bytes: usize) -> AnswerBody {
+        let sizes = (0..bytes).step_by(CHUNK).map(move |start| CHUNK.min(bytes - start));
+        let frames = sizes.map(|size| Ok(Frame::data(Bytes::from(vec![b' '; size]))));
+        AnswerBody::read(body(frames.collect()).await).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_response_is_read_up_to_the_limit_and_delivered_whole_whatever_its_size() {
+        for bytes in [0, 1, LARGEST_ANSWER] {
+            let body = read(bytes).await;
+            assert!(body.rest.is_none(), "{bytes} bytes are read to the end");
+            assert_eq!(body.size_hint().exact(), Some(bytes as u64));
+            assert_eq!(body.collect().await.unwrap().to_bytes().len(), bytes);
+        }
+        for bytes in [LARGEST_ANSWER + 1, 2 * LARGEST_ANSWER] {
+            let body = read(bytes).await;
+            let begun = body.begun.as_ref().map_or(0, Bytes::len);
+            assert!(body.rest.is_some(), "{bytes} bytes are not read to the end");
+            assert!(
+                (LARGEST_ANSWER + 1..=LARGEST_ANSWER + CHUNK).contains(&begun),
+                "{begun} bytes were read"
+            );
+            assert!(body.size_hint().lower() >= begun as u64 && !body.is_end_stream());
+            assert_eq!(body.collect().await.unwrap().to_bytes().len(), bytes);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_response_that_fails_while_it_is_read_is_an_error() {
+        let frames = vec![Ok(Frame::data(Bytes::from_static(b"{"))), Err(Error::Service("cut".into()))];
+        assert!(AnswerBody::read(body(frames).await).await.is_err());
+    }
+}

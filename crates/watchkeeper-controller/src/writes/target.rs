@@ -20,7 +20,13 @@ pub(crate) struct Target<'a> {
     /// None for an object that is being created: its answer has the name.
     pub(crate) name: Option<&'a str>,
     pub(crate) verb: WriteVerb,
+    /// The response is the object itself, and not another representation of it such as a `Scale`, which has its version but not its
+    /// labels.
+    pub(crate) returns_object: bool,
 }
+
+/// The subresources whose response is the object.
+const OBJECT_SUBRESOURCES: [&str; 5] = ["status", "finalize", "approval", "ephemeralcontainers", "resize"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteVerb {
@@ -60,24 +66,29 @@ impl<'a> Target<'a> {
         let rest: Vec<&str> = segments.collect();
         let (namespace, plural, name, subresource) = match rest.as_slice() {
             // A namespace is an object too, and has subresources of its own.
-            ["namespaces"] => (None, "namespaces", None, false),
-            ["namespaces", name] => (None, "namespaces", Some(*name), false),
-            ["namespaces", name, "status" | "finalize"] => (None, "namespaces", Some(*name), true),
-            ["namespaces", namespace, plural] => (Some(*namespace), *plural, None, false),
-            ["namespaces", namespace, plural, name] => (Some(*namespace), *plural, Some(*name), false),
-            ["namespaces", namespace, plural, name, _] => (Some(*namespace), *plural, Some(*name), true),
-            [plural] => (None, *plural, None, false),
-            [plural, name] => (None, *plural, Some(*name), false),
-            [plural, name, _] => (None, *plural, Some(*name), true),
+            ["namespaces"] => (None, "namespaces", None, None),
+            ["namespaces", name] => (None, "namespaces", Some(*name), None),
+            ["namespaces", name, part @ ("status" | "finalize")] => {
+                (None, "namespaces", Some(*name), Some(*part))
+            }
+            ["namespaces", namespace, plural] => (Some(*namespace), *plural, None, None),
+            ["namespaces", namespace, plural, name] => (Some(*namespace), *plural, Some(*name), None),
+            ["namespaces", namespace, plural, name, part] => {
+                (Some(*namespace), *plural, Some(*name), Some(*part))
+            }
+            [plural] => (None, *plural, None, None),
+            [plural, name] => (None, *plural, Some(*name), None),
+            [plural, name, part] => (None, *plural, Some(*name), Some(*part)),
             _ => return None,
         };
         let verb = match (verb, name) {
             // Of many objects: the answer does not tell them one by one.
             (WriteVerb::Change | WriteVerb::Delete, None) => return None,
-            (WriteVerb::Create, Some(_)) if subresource => WriteVerb::Change,
+            (WriteVerb::Create, Some(_)) if subresource.is_some() => WriteVerb::Change,
             (verb, _) => verb,
         };
-        Some(Self { group, plural, namespace, name, verb })
+        let returns_object = subresource.is_none_or(|part| OBJECT_SUBRESOURCES.contains(&part));
+        Some(Self { group, plural, namespace, name, verb, returns_object })
     }
 }
 
@@ -97,7 +108,7 @@ mod tests {
         let uri: Uri = path.parse().unwrap();
         let method: Method = method.parse().unwrap();
         let target = Target::of(&method, &uri)?;
-        let Target { group, plural, namespace, name, verb } = target;
+        let Target { group, plural, namespace, name, verb, .. } = target;
         let (namespace, name) = (namespace.unwrap_or("-"), name.unwrap_or("-"));
         Some(format!("{verb:?} {group}/{plural} {namespace} {name}"))
     }
@@ -122,6 +133,23 @@ mod tests {
         ];
         for (method, path, expected) in cases {
             assert_eq!(told(method, &path).as_deref(), Some(expected), "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn a_subresource_that_is_another_representation_does_not_return_the_object() {
+        let cases = [
+            ("PATCH", "/apis/apps/v1/namespaces/shop/deployments/web", true),
+            ("PUT", "/apis/apps/v1/namespaces/shop/deployments/web/status", true),
+            ("PUT", "/api/v1/namespaces/shop/finalize", true),
+            ("PATCH", "/apis/apps/v1/namespaces/shop/deployments/web/scale", false),
+            ("POST", "/api/v1/namespaces/shop/pods/web/eviction", false),
+            ("PATCH", "/api/v1/nodes/n1/proxy", false),
+        ];
+        for (method, path, returns_object) in cases {
+            let (method, uri): (Method, Uri) = (method.parse().unwrap(), path.parse().unwrap());
+            let target = Target::of(&method, &uri).unwrap();
+            assert_eq!(target.returns_object, returns_object, "{method} {path}");
         }
     }
 

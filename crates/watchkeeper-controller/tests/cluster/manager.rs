@@ -12,7 +12,10 @@ use futures_util::future::BoxFuture;
 use http::Method;
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::ConfigMap};
 use kube_client::Api;
-use kube_core::params::{Patch, PatchParams};
+use kube_core::{
+    ResourceExt as _,
+    params::{Patch, PatchParams, PostParams},
+};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::{
@@ -36,7 +39,7 @@ use watchkeeper_controller::{
     runnable::{RunError, Runnable},
     time::Time,
 };
-use watchkeeper_informer::SharedIndexInformer;
+use watchkeeper_informer::{SharedIndexInformer, event::Event};
 
 use crate::faults::{Fate, Faults};
 
@@ -217,29 +220,31 @@ async fn everything_starts_in_order_and_ends_in_the_reverse() {
     let watched = manager.factory().informer::<ConfigMap>();
     let at_stop = watched.clone();
     let told = story.clone();
-    manager.add(Told::new("everywhere", &story).everywhere());
-    manager.add(
-        Told::new("controller", &story)
-            .preparing(move |_| {
-                let watched: SharedIndexInformer<ConfigMap> = watched.clone();
-                async move {
-                    watched.start();
-                    watched.wait_for_sync(None).await.map_err(|source| RunError::Prepare {
-                        name: "controller".into(),
-                        source: Box::new(source),
-                    })
-                }
-            })
-            .running(move |stop| {
-                let told = told.clone();
-                async move {
-                    stop.cancelled().await;
-                    tokio::time::sleep(SECOND).await;
-                    told.tell("the last work is done");
-                    Ok(())
-                }
-            }),
-    );
+    manager.add(Told::new("everywhere", &story).everywhere()).unwrap();
+    manager
+        .add(
+            Told::new("controller", &story)
+                .preparing(move |_| {
+                    let watched: SharedIndexInformer<ConfigMap> = watched.clone();
+                    async move {
+                        watched.start();
+                        watched.wait_for_sync(None).await.map_err(|source| RunError::Prepare {
+                            name: "controller".into(),
+                            source: Box::new(source),
+                        })
+                    }
+                })
+                .running(move |stop| {
+                    let told = told.clone();
+                    async move {
+                        stop.cancelled().await;
+                        tokio::time::sleep(SECOND).await;
+                        told.tell("the last work is done");
+                        Ok(())
+                    }
+                }),
+        )
+        .unwrap();
     let mut running = Running::start(manager);
     running.leads().await;
     tokio::time::sleep(SECOND).await;
@@ -275,8 +280,8 @@ async fn a_replica_that_stands_by_is_warm_and_takes_over() {
     let mut replicas = Vec::new();
     for (identity, story) in ["first", "second"].into_iter().zip(&stories) {
         let mut manager = manager(server.client(), identity);
-        manager.add(Told::new("controller", story));
-        manager.add(Told::new("everywhere", story).everywhere());
+        manager.add(Told::new("controller", story)).unwrap();
+        manager.add(Told::new("everywhere", story).everywhere()).unwrap();
         let mut running = Running::start(manager);
         if identity == "first" {
             running.leads().await;
@@ -307,11 +312,13 @@ async fn a_replica_that_stands_by_is_warm_and_takes_over() {
 async fn the_error_of_one_runnable_ends_the_others_and_is_the_reason() {
     let (server, story) = (ApiServer::in_process(), Story::default());
     let mut manager = manager(server.client(), "first");
-    manager.add(Told::new("good", &story));
-    manager.add(Told::new("bad", &story).running(|_| async {
-        tokio::time::sleep(SECOND).await;
-        Err(failure("bad"))
-    }));
+    manager.add(Told::new("good", &story)).unwrap();
+    manager
+        .add(Told::new("bad", &story).running(|_| async {
+            tokio::time::sleep(SECOND).await;
+            Err(failure("bad"))
+        }))
+        .unwrap();
     let mut running = Running::start(manager);
     let error = running.ended().await.unwrap_err();
     assert!(matches!(&error, ManagerError::Failed(RunError::Run { name, .. }) if name == "bad"), "{error}");
@@ -325,8 +332,8 @@ async fn the_error_of_one_runnable_ends_the_others_and_is_the_reason() {
 async fn a_panic_of_one_runnable_ends_the_others_and_is_the_reason() {
     let (server, story) = (ApiServer::in_process(), Story::default());
     let mut manager = manager(server.client(), "first");
-    manager.add(Told::new("good", &story));
-    manager.add(Told::new("bad", &story).running(|_| async { panic!("at the disco") }));
+    manager.add(Told::new("good", &story)).unwrap();
+    manager.add(Told::new("bad", &story).running(|_| async { panic!("at the disco") })).unwrap();
     let error = Running::start(manager).ended().await.unwrap_err();
     assert!(
         matches!(&error, ManagerError::Panicked { name, message } if name == "bad" && message == "at the disco"),
@@ -339,8 +346,8 @@ async fn a_panic_of_one_runnable_ends_the_others_and_is_the_reason() {
 async fn one_that_has_done_its_work_is_no_reason_to_end() {
     let (server, story) = (ApiServer::in_process(), Story::default());
     let mut manager = manager(server.client(), "first");
-    manager.add(Told::new("once", &story).running(|_| async { Ok(()) }));
-    manager.add(Told::new("good", &story));
+    manager.add(Told::new("once", &story).running(|_| async { Ok(()) })).unwrap();
+    manager.add(Told::new("good", &story)).unwrap();
     let mut running = Running::start(manager);
     running.leads().await;
     tokio::time::sleep(SECOND * 100).await;
@@ -353,12 +360,12 @@ async fn one_that_has_done_its_work_is_no_reason_to_end() {
 async fn one_that_will_never_be_ready_ends_it_before_anything_works() {
     let (server, story) = (ApiServer::in_process(), Story::default());
     let mut manager = manager(server.client(), "first");
-    manager.add(Told::new("good", &story));
-    manager.add(
-        Told::new("bad", &story).preparing(|_| async {
+    manager.add(Told::new("good", &story)).unwrap();
+    manager
+        .add(Told::new("bad", &story).preparing(|_| async {
             Err(RunError::Prepare { name: "bad".into(), source: "forbidden".into() })
-        }),
-    );
+        }))
+        .unwrap();
     let error = Running::start(manager).ended().await.unwrap_err();
     assert!(matches!(&error, ManagerError::Prepare(_)), "{error}");
     assert_eq!(error.exit_code(), 3);
@@ -376,11 +383,13 @@ async fn one_that_will_never_be_ready_ends_it_before_anything_works() {
 async fn one_that_is_not_ready_in_time_is_named() {
     let (server, story) = (ApiServer::in_process(), Story::default());
     let mut manager = manager(server.client(), "first");
-    manager.add(Told::new("good", &story));
-    manager.add(Told::new("slow", &story).preparing(|stop| async move {
-        stop.cancelled().await;
-        Ok(())
-    }));
+    manager.add(Told::new("good", &story)).unwrap();
+    manager
+        .add(Told::new("slow", &story).preparing(|stop| async move {
+            stop.cancelled().await;
+            Ok(())
+        }))
+        .unwrap();
     let started = Instant::now();
     let error = Running::start(manager).ended().await.unwrap_err();
     assert!(matches!(&error, ManagerError::PrepareTimeout { names, .. } if names == &["slow"]), "{error}");
@@ -391,9 +400,9 @@ async fn one_that_is_not_ready_in_time_is_named() {
 async fn a_lost_lease_ends_the_work_and_has_a_code_of_its_own() {
     let (server, story) = (ApiServer::in_process(), Story::default());
     let mut manager = manager(server.client(), "first");
-    manager.add(Told::new("controller", &story));
+    manager.add(Told::new("controller", &story)).unwrap();
     // It does not end: the others must not wait for it longer than the lease lasts.
-    manager.add(Told::new("stubborn", &story).running(|_| std::future::pending()));
+    manager.add(Told::new("stubborn", &story).running(|_| std::future::pending())).unwrap();
     let mut running = Running::start(manager);
     running.leads().await;
     tokio::time::sleep(SECOND).await;
@@ -414,8 +423,8 @@ async fn a_lost_lease_ends_the_work_and_has_a_code_of_its_own() {
 async fn one_that_does_not_end_in_time_is_dropped_and_named() {
     let (server, story) = (ApiServer::in_process(), Story::default());
     let mut manager = manager(server.client(), "first");
-    manager.add(Told::new("good", &story));
-    manager.add(Told::new("stubborn", &story).running(|_| std::future::pending()));
+    manager.add(Told::new("good", &story)).unwrap();
+    manager.add(Told::new("stubborn", &story).running(|_| std::future::pending())).unwrap();
     let mut running = Running::start(manager);
     running.leads().await;
     tokio::time::sleep(SECOND).await;
@@ -436,10 +445,12 @@ async fn one_that_does_not_end_in_time_is_dropped_and_named() {
 async fn it_ends_while_it_still_prepares_and_while_it_waits_to_lead() {
     let (server, story) = (ApiServer::in_process(), Story::default());
     let mut preparing = manager(server.client(), "first");
-    preparing.add(Told::new("slow", &story).preparing(|stop| async move {
-        stop.cancelled().await;
-        Ok(())
-    }));
+    preparing
+        .add(Told::new("slow", &story).preparing(|stop| async move {
+            stop.cancelled().await;
+            Ok(())
+        }))
+        .unwrap();
     let mut running = Running::start(preparing);
     tokio::time::sleep(SECOND).await;
     running.end().await.unwrap();
@@ -447,7 +458,7 @@ async fn it_ends_while_it_still_prepares_and_while_it_waits_to_lead() {
     let mut leader = Running::start(manager(server.client(), "first"));
     leader.leads().await;
     let mut waiting = manager(server.client(), "second");
-    waiting.add(Told::new("controller", &story));
+    waiting.add(Told::new("controller", &story)).unwrap();
     let mut running = Running::start(waiting);
     tokio::time::sleep(SECOND * 5).await;
     running.end().await.unwrap();
@@ -460,10 +471,12 @@ async fn without_an_election_everything_runs_once_it_is_prepared() {
     let (server, story) = (ApiServer::in_process(), Story::default());
     let mut manager = Manager::builder(server.client()).time(time()).options(quiet()).build();
     assert!(manager.leadership().is_none());
-    manager.add(Told::new("controller", &story).preparing(|_| async {
-        tokio::time::sleep(SECOND).await;
-        Ok(())
-    }));
+    manager
+        .add(Told::new("controller", &story).preparing(|_| async {
+            tokio::time::sleep(SECOND).await;
+            Ok(())
+        }))
+        .unwrap();
     let mut running = Running::start(manager);
     tokio::time::sleep(SECOND * 2).await;
     running.end().await.unwrap();
@@ -485,10 +498,10 @@ async fn a_fenced_manager_writes_only_while_it_leads() {
         .build();
     let configs: Api<ConfigMap> = Api::default_namespaced(manager.client().kube().clone());
     let config: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "x"}})).unwrap();
-    assert!(configs.create(&kube_core::params::PostParams::default(), &config).await.is_err());
+    assert!(configs.create(&PostParams::default(), &config).await.is_err());
     let mut running = Running::start(manager);
     running.leads().await;
-    configs.create(&kube_core::params::PostParams::default(), &config).await.unwrap();
+    configs.create(&PostParams::default(), &config).await.unwrap();
     running.end().await.unwrap();
     assert!(configs.delete("x", &kube_core::params::DeleteParams::default()).await.is_err(), "it has let go");
 }
@@ -547,7 +560,7 @@ async fn a_verb_that_is_declared_and_not_allowed_is_named_before_anything_starts
         .options(options.clone())
         .leader_election(election("first"))
         .build();
-    manager.add(Told::new("controller", &story).access([pods(Verb::READ), pods([Verb::Delete])]));
+    manager.add(Told::new("controller", &story).access([pods(Verb::READ), pods([Verb::Delete])])).unwrap();
     let error = Running::start(manager).ended().await.unwrap_err();
     let ManagerError::Access(AccessError::Missing { missing }) = &error else { panic!("{error}") };
     let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();
@@ -565,12 +578,12 @@ async fn a_verb_that_is_declared_and_not_allowed_is_named_before_anything_starts
 
     // What is allowed is no reason to complain, and as a warning nothing is.
     let mut manager = Manager::builder(keeper.clone()).time(time()).options(options).build();
-    manager.add(Told::new("controller", &story).access([pods(Verb::READ)]));
+    manager.add(Told::new("controller", &story).access([pods(Verb::READ)])).unwrap();
     let mut running = Running::start(manager);
     tokio::time::sleep(SECOND).await;
     running.end().await.unwrap();
     let mut manager = Manager::builder(keeper).time(time()).build();
-    manager.add(Told::new("careless", &story).access([pods([Verb::Delete])]));
+    manager.add(Told::new("careless", &story).access([pods([Verb::Delete])])).unwrap();
     let mut running = Running::start(manager);
     tokio::time::sleep(SECOND).await;
     running.end().await.unwrap();
@@ -608,13 +621,15 @@ async fn readiness_is_true_on_a_replica_that_stands_by_once_it_is_warm() {
     let mut manager =
         Manager::builder(server.client()).options(listening()).leader_election(election("second")).build();
     let (warm, is_warm) = tokio::sync::watch::channel(false);
-    manager.add(Told::new("controller", &story).preparing(move |_| {
-        let mut is_warm = is_warm.clone();
-        async move {
-            is_warm.wait_for(|is_warm| *is_warm).await.expect("it will be");
-            Ok(())
-        }
-    }));
+    manager
+        .add(Told::new("controller", &story).preparing(move |_| {
+            let mut is_warm = is_warm.clone();
+            async move {
+                is_warm.wait_for(|is_warm| *is_warm).await.expect("it will be");
+                Ok(())
+            }
+        }))
+        .unwrap();
     manager.add_readiness_check("mine", || Ok(()));
     let broken = Arc::new(AtomicBool::new(false));
     let disk = Arc::clone(&broken);
@@ -664,6 +679,117 @@ async fn readiness_is_true_on_a_replica_that_stands_by_once_it_is_warm() {
     leader.end().await.unwrap();
 }
 
+fn idle_controller(manager: &Manager, name: &str) -> Controller<ConfigMap> {
+    Controller::<ConfigMap>::on(manager.factory()).named(name)
+}
+
+async fn idle(_: Request<ConfigMap>, _: Context) -> Result<Action, ReconcileError> {
+    Ok(Action::done())
+}
+
+fn text_of(manager: &mut Manager) -> String {
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, manager.registry()).unwrap();
+    text
+}
+
+#[tokio::test]
+async fn a_controller_that_is_added_reports_metrics_before_anything_runs_and_without_being_asked_to() {
+    let server = ApiServer::in_process();
+    let mut manager = Manager::builder(server.client()).options(quiet()).build();
+    let controller = idle_controller(&manager, "shop").workers(3).reconcile_with(idle);
+    manager.add(controller).unwrap();
+    let text = text_of(&mut manager);
+    for line in [
+        "controller_runtime_max_concurrent_reconciles{controller=\"shop\"} 3",
+        "controller_runtime_reconcile_total{controller=\"shop\",result=\"success\"} 0",
+        "workqueue_depth{name=\"shop\"} 0",
+        "workqueue_unfinished_work_seconds{name=\"shop\"} 0.0",
+    ] {
+        assert!(text.lines().any(|there| there == line), "{line} is not in\n{text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn reconciles_and_keys_of_an_added_controller_are_counted() {
+    let server = ApiServer::in_process();
+    let config: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "till"}})).unwrap();
+    let configs: Api<ConfigMap> = Api::default_namespaced(server.client());
+    configs.create(&PostParams::default(), &config).await.unwrap();
+    let mut manager = Manager::builder(server.client()).time(time()).options(quiet()).build();
+    // Read from outside: a manager that runs serves its own registry.
+    let registry = std::mem::take(manager.registry());
+    let controller = idle_controller(&manager, "shop").reconcile_with(idle);
+    manager.add(controller).unwrap();
+    let mut running = Running::start(manager);
+    tokio::time::sleep(SECOND).await;
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    for line in [
+        "controller_runtime_reconcile_total{controller=\"shop\",result=\"success\"} 1",
+        "workqueue_adds_total{name=\"shop\"} 1",
+        "workqueue_work_duration_seconds_count{name=\"shop\"} 1",
+    ] {
+        assert!(text.lines().any(|there| there == line), "{line} is not in\n{text}");
+    }
+    running.end().await.unwrap();
+    text.clear();
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    assert!(!text.contains("\"shop\""), "the series go with the controller: {text}");
+}
+
+#[tokio::test]
+async fn a_second_controller_of_one_name_is_rejected_with_the_remedy_and_leaves_the_first_alone() {
+    let server = ApiServer::in_process();
+    let mut manager = Manager::builder(server.client()).options(quiet()).build();
+    // Both have the default name, which is that of their kind.
+    let first = Controller::<ConfigMap>::on(manager.factory()).workers(3).reconcile_with(idle);
+    let second = Controller::<ConfigMap>::on(manager.factory()).workers(5).reconcile_with(idle);
+    manager.add(first).unwrap();
+    let error = manager.add(second).err().unwrap();
+    assert!(
+        matches!(&error, ManagerError::DuplicateName(duplicate) if duplicate.name == "configmap"),
+        "{error}"
+    );
+    assert!(
+        error.to_string().contains("\"configmap\"") && error.to_string().contains("Controller::named"),
+        "{error}"
+    );
+    assert_eq!(error.exit_code(), 3);
+    let text = text_of(&mut manager);
+    for line in [
+        "controller_runtime_max_concurrent_reconciles{controller=\"configmap\"} 3",
+        "workqueue_depth{name=\"configmap\"} 0",
+        "workqueue_unfinished_work_seconds{name=\"configmap\"} 0.0",
+    ] {
+        assert!(text.lines().any(|there| there == line), "{line} is not in\n{text}");
+    }
+}
+
+#[tokio::test]
+async fn runnables_of_one_name_are_rejected_since_they_would_share_a_readiness_check() {
+    let (server, story) = (ApiServer::in_process(), Story::default());
+    let mut manager = Manager::builder(server.client()).options(quiet()).build();
+    manager.add(Told::new("loop", &story)).unwrap();
+    let error = manager.add(Told::new("loop", &story)).err().unwrap();
+    assert!(matches!(&error, ManagerError::DuplicateName(duplicate) if duplicate.name == "loop"), "{error}");
+}
+
+#[tokio::test]
+async fn a_controller_name_is_unique_across_managers_that_share_a_registry() {
+    let server = ApiServer::in_process();
+    let mut first = Manager::builder(server.client()).options(quiet()).build();
+    let controller = idle_controller(&first, "shop").reconcile_with(idle);
+    first.add(controller).unwrap();
+    let mut second = Manager::builder(server.client()).options(quiet()).build();
+    let controller = idle_controller(&second, "shop").metrics(first.metrics()).reconcile_with(idle);
+    let error = second.add(controller).err().unwrap();
+    assert!(matches!(&error, ManagerError::DuplicateName(duplicate) if duplicate.name == "shop"), "{error}");
+    // Each manager has a registry of its own unless one is shared.
+    let controller = idle_controller(&second, "shop").reconcile_with(idle);
+    second.add(controller).unwrap();
+}
+
 #[tokio::test]
 async fn metrics_have_the_names_dashboards_know() {
     let server = ApiServer::in_process();
@@ -677,13 +803,8 @@ async fn metrics_have_the_names_dashboards_know() {
         .build();
     let own = prometheus_client::metrics::counter::Counter::<u64>::default();
     manager.registry().register("shop_orders", "Orders", own.clone());
-    let controller = Controller::<ConfigMap>::on(manager.factory())
-        .named("shop")
-        .metrics(manager.metrics())
-        .reconcile_with(|_: Request<ConfigMap>, _: Context| async {
-            Ok::<_, ReconcileError>(Action::done())
-        });
-    manager.add(controller);
+    let controller = idle_controller(&manager, "shop").reconcile_with(idle);
+    manager.add(controller).unwrap();
     own.inc();
     let mut endpoints = manager.endpoints();
     let mut running = Running::start(manager);
@@ -699,6 +820,15 @@ async fn metrics_have_the_names_dashboards_know() {
         "rest_client_request_duration_seconds_count{verb=\"POST\",host=\"in-process\"} 1",
         "workqueue_depth{name=\"shop\"} 0",
         "workqueue_adds_total{name=\"shop\"} 0",
+        "workqueue_retries_total{name=\"shop\"} 0",
+        "workqueue_queue_duration_seconds_count{name=\"shop\"} 0",
+        "workqueue_work_duration_seconds_count{name=\"shop\"} 0",
+        "workqueue_unfinished_work_seconds{name=\"shop\"} 0.0",
+        "workqueue_longest_running_processor_seconds{name=\"shop\"} 0.0",
+        "controller_runtime_active_workers{controller=\"shop\"} 0",
+        "controller_runtime_reconcile_time_seconds_count{controller=\"shop\"} 0",
+        "watchkeeper_events_total{fate=\"Created\"} 0",
+        "watchkeeper_events_total{fate=\"Failed\"} 0",
         "controller_runtime_max_concurrent_reconciles{controller=\"shop\"} 1",
         "controller_runtime_reconcile_total{controller=\"shop\",result=\"error\"} 0",
         "shop_orders_total 1",
@@ -746,7 +876,7 @@ async fn one_address_can_serve_both_and_one_that_is_taken_is_a_typed_error() {
 #[tokio::test]
 async fn connections_are_so_many_at_a_time_and_one_more_waits() {
     let handler: Handler = Arc::new(|_| http::Response::new(http_body_util::Full::default()));
-    let endpoint = Endpoint::bind("test", "127.0.0.1:0".parse().unwrap(), handler).await.unwrap();
+    let endpoint = Endpoint::bind("test", "127.0.0.1:0".parse().unwrap(), handler).unwrap();
     let (address, stop) = (endpoint.address(), CancellationToken::new());
     let mut tasks = JoinSet::new();
     tasks.spawn(endpoint.serve(stop.clone()));
@@ -776,6 +906,28 @@ async fn connections_are_so_many_at_a_time_and_one_more_waits() {
         idle.pop().unwrap().read_to_end(&mut rest).await.is_ok(),
         "idle connections are closed at the end"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn informers_of_the_managers_factory_run_with_the_manager_whether_or_not_a_controller_uses_them() {
+    let server = ApiServer::in_process();
+    let manager = manager(server.client(), "first");
+    let (factory, story) = (manager.factory().clone(), Story::default());
+    let (told, maps) = (story.clone(), factory.informer::<ConfigMap>().reader());
+    let handler = move |event: &Event<ConfigMap>| told.tell(event.object().name_any());
+    factory.informer::<ConfigMap>().add_handler(handler).unwrap();
+    let mut running = Running::start(manager);
+    running.leads().await;
+    factory.wait_for_sync().await.unwrap();
+    let map = serde_json::from_value(json!({"metadata": {"name": "settings"}})).unwrap();
+    let client = Api::<ConfigMap>::default_namespaced(server.client());
+    client.create(&PostParams::default(), &map).await.unwrap();
+    while !story.told().iter().any(|name| name == "settings") {
+        tokio::time::sleep(SECOND / 20).await;
+    }
+    assert!(maps.get("default/settings").is_some());
+    running.end().await.unwrap();
+    assert!(factory.informer::<ConfigMap>().is_stopped());
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::{
     convert::Infallible,
+    error::Error,
     io,
     sync::{Arc, Mutex},
     time::Duration,
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 use watchkeeper_apiserver::ApiServer;
 use watchkeeper_client::rest::Retry;
 use watchkeeper_controller::{
+    ErrorClass, ReconcileError,
     objects::{
         apply::{Applied, Applier},
         finalizer::{Event, FinalizeError, finalize},
@@ -56,7 +58,7 @@ impl Asked {
         api: &Api<ConfigMap>,
         object: Arc<ConfigMap>,
         fails: bool,
-    ) -> Result<u32, FinalizeError<io::Error>> {
+    ) -> Result<u32, FinalizeError> {
         finalize(api, OURS, object, |event| async move {
             let (word, object) = match event {
                 Event::Apply(object) => ("apply", object),
@@ -93,7 +95,7 @@ async fn a_finalizer_is_there_before_the_first_apply_and_goes_after_the_cleanup(
     api.delete("a", &DeleteParams::default()).await.unwrap();
     let object = Arc::new(api.get("a").await.unwrap());
     let error = asked.reconcile(&api, Arc::clone(&object), true).await.unwrap_err();
-    assert!(matches!(error, FinalizeError::Cleanup(_)), "{error}");
+    assert!(matches!(error, FinalizeError::Cleanup { .. }), "{error}");
     assert_eq!(
         finalizers(&api.get("a").await.unwrap()),
         ["other.example.com/x", OURS],
@@ -149,18 +151,90 @@ async fn a_finalizer_is_taken_away_though_others_write_at_the_same_time_and_they
 }
 
 #[tokio::test]
-async fn a_finalizer_needs_a_domain_and_an_object_that_was_read() {
+async fn the_server_decides_which_finalizer_names_are_valid_and_a_rejected_name_is_terminal() {
     let server = ApiServer::in_process();
     let object = create(&server, json!({"metadata": {"name": "a"}})).await;
-    for name in ["cleanup", "/x", "x/"] {
+    let long = "a".repeat(64);
+    for name in ["cleanup", "", "/x", "x/", "no good", "a/b/c", &long] {
         let result: Result<(), _> =
             finalize(&api(&server), name, Arc::clone(&object), |_| async { Ok::<_, Infallible>(()) }).await;
-        assert!(matches!(result, Err(FinalizeError::Name { .. })), "{name}");
+        let error = result.unwrap_err();
+        assert!(matches!(error, FinalizeError::Name { .. }), "{name}: {error}");
+        assert!(error.to_string().contains("example.com/cleanup"), "{error}");
+        assert_eq!(ReconcileError::from(error).class(), ErrorClass::Terminal, "{name}");
     }
+    // Another client has deleted the object since it was cached. That is no fault of the name.
+    patch(&server, "a", json!({"metadata": {"finalizers": ["other.example.com/x"]}})).await;
+    api(&server).delete("a", &DeleteParams::default()).await.unwrap();
+    let mut cached = api(&server).get("a").await.unwrap();
+    cached.metadata.deletion_timestamp = None;
+    let result: Result<(), _> =
+        finalize(&api(&server), OURS, Arc::new(cached), |_| async { Ok::<_, Infallible>(()) }).await;
+    let error = result.unwrap_err();
+    assert!(matches!(error, FinalizeError::Add { .. }), "{error}");
+    assert_eq!(ReconcileError::from(error).class(), ErrorClass::Retry);
+
     let unread = Arc::new(ConfigMap::default());
     let result: Result<(), _> =
         finalize(&api(&server), OURS, unread, |_| async { Ok::<_, Infallible>(()) }).await;
-    assert!(matches!(result, Err(FinalizeError::NoIdentity)));
+    let error = result.unwrap_err();
+    assert!(matches!(error, FinalizeError::Identity { .. }), "{error}");
+    assert_eq!(ReconcileError::from(error).class(), ErrorClass::Terminal);
+}
+
+/// Converts into a box and is not an error itself, as `anyhow::Error` is.
+struct Opaque(Box<dyn Error + Send + Sync>);
+
+impl From<Opaque> for Box<dyn Error + Send + Sync> {
+    fn from(Opaque(error): Opaque) -> Self {
+        error
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum OwnError {
+    #[error(transparent)]
+    Finalize(#[from] FinalizeError),
+    #[error("own")]
+    Sourced(#[source] FinalizeError),
+    #[error(transparent)]
+    Write(#[from] CreateOrUpdateError),
+}
+
+#[tokio::test]
+async fn an_error_of_a_closure_keeps_its_class_whatever_its_type_and_whatever_wraps_it() {
+    let server = ApiServer::in_process();
+    let object = create(&server, json!({"metadata": {"name": "a", "finalizers": [OURS]}})).await;
+    let api = api(&server);
+    let conflict = || {
+        let status = kube_core::Status::failure("the object has been modified", "Conflict").with_code(409);
+        kube_client::Error::Api(Box::new(status))
+    };
+    let class = |error: FinalizeError| ReconcileError::from(error).class();
+    let failing = |error: fn() -> ReconcileError| {
+        finalize(&api, OURS, Arc::clone(&object), move |_| async move { Err::<(), _>(error()) })
+    };
+    let terminal = || ReconcileError::terminal("spec.size is negative");
+
+    let error = failing(terminal).await.unwrap_err();
+    assert_eq!(error.to_string(), "apply default/a: spec.size is negative");
+    assert_eq!(class(error), ErrorClass::Terminal);
+    assert_eq!(class(failing(|| ReconcileError::retry("later")).await.unwrap_err()), ErrorClass::Retry);
+    assert_eq!(class(failing(|| ReconcileError::conflict("old")).await.unwrap_err()), ErrorClass::Conflict);
+    for wrap in [OwnError::Finalize, OwnError::Sourced] {
+        let own = wrap(failing(terminal).await.unwrap_err());
+        assert_eq!(ReconcileError::from(own).class(), ErrorClass::Terminal, "wrapped");
+    }
+
+    let text = finalize(&api, OURS, Arc::clone(&object), |_| async { Err::<(), _>("no luck") }).await;
+    assert_eq!(class(text.unwrap_err()), ErrorClass::Retry);
+    let opaque =
+        finalize(&api, OURS, Arc::clone(&object), |_| async { Err::<(), _>(Opaque(Box::new(conflict()))) });
+    assert_eq!(class(opaque.await.unwrap_err()), ErrorClass::Conflict);
+
+    let initial: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "b"}})).unwrap();
+    let error = create_or_update(&api, initial, |_| Err(terminal())).await.unwrap_err();
+    assert_eq!(ReconcileError::from(OwnError::from(error)).class(), ErrorClass::Terminal);
 }
 
 fn wanted(data: &Value) -> ConfigMap {

@@ -55,12 +55,12 @@ async fn keep_secret(
                     "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace}, "type": "Opaque",
                 }))
                 .unwrap();
-                owner::set_controller(&*config, &mut secret).map_err(std::io::Error::other)?;
+                owner::set_controller(&*config, &mut secret)?;
                 let secrets: Api<Secret> = Api::namespaced(client, &namespace);
                 let cached =
                     context.lister::<Secret>().unwrap().namespace(namespace.as_str()).get(&name).ok();
                 let applied = applier.unwrap().apply(&secrets, &secret, cached.as_deref()).await;
-                if let Applied::Changed(_) = applied.map_err(std::io::Error::other)? {
+                if let Applied::Changed(_) = applied? {
                     log.lock().push(format!("{replica} made {name}"));
                     recorder.unwrap().event(
                         &*config,
@@ -78,7 +78,7 @@ async fn keep_secret(
                 ));
             }
         }
-        Ok::<_, std::io::Error>(Action::done())
+        Ok::<_, ReconcileError>(Action::done())
     });
     Ok(applied.await?)
 }
@@ -99,19 +99,15 @@ fn start(server: &ApiServer, name: &'static str, log: &Log) -> Replica {
     let shared = Arc::clone(log);
     let keeper = Controller::<ConfigMap>::on(manager.factory())
         .named("keeper")
-        .metrics(manager.metrics())
         .owns::<Secret>()
         .uses::<Secret>(&[Verb::Patch])
         .with(manager.recorder("keeper"))
         .with(Applier::new("keeper"))
         .reconcile_with(move |request, context| keep_secret(request, context, name, Arc::clone(&shared)));
-    let counter = Controller::<ConfigMap>::on(manager.factory())
-        .named("counter")
-        .metrics(manager.metrics())
-        .reconcile_with(|_: Request<ConfigMap>, _: Context| async {
-            Ok::<_, ReconcileError>(Action::done())
-        });
-    manager.add(keeper).add(counter);
+    let counter = Controller::<ConfigMap>::on(manager.factory()).named("counter").reconcile_with(
+        |_: Request<ConfigMap>, _: Context| async { Ok::<_, ReconcileError>(Action::done()) },
+    );
+    manager.add(keeper).unwrap().add(counter).unwrap();
     let (leadership, stop) = (manager.leadership().unwrap(), CancellationToken::new());
     let mut tasks = JoinSet::new();
     tasks.spawn(manager.run_until(stop.clone()));

@@ -1,13 +1,17 @@
 //! Roles and definitions, read back by a server.
 
+use clap::Parser as _;
 use kube_derive::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 use watchkeeper_apiserver::ApiServer;
 use watchkeeper_client::Client;
 use watchkeeper_controller::{
     access::{Access, Verb},
+    manager::Manager,
+    options::{AccessCheck, ManagerArgs, ManagerOptions},
     rbac::{Manifests, definition_yaml, missing, to_yaml},
 };
 
@@ -116,6 +120,50 @@ async fn what_is_installed_is_exactly_what_was_declared() {
         still_missing,
         ["delete deployments.apps in all namespaces", "get leases.coordination.k8s.io in all namespaces"]
     );
+}
+
+#[derive(Debug, clap::Parser)]
+struct Program {
+    #[command(flatten)]
+    manager: ManagerArgs,
+}
+
+/// The roles come from a run without `--leader-elect`, as somebody installs them who turns it on later.
+#[tokio::test(start_paused = true)]
+async fn the_roles_that_a_program_prints_are_enough_to_lead_and_to_nothing_more() {
+    let server = ApiServer::builder()
+        .tokens("root,root,1,\"system:masters\"\nsecret,system:serviceaccount:shop:keeper,2,")
+        .unwrap()
+        .rbac(true)
+        .build();
+    let (root, keeper) = (client(&server, "root"), client(&server, "secret"));
+    for namespace in ["shop", "locks"] {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        root.rest().post().api("v1").resource("namespaces").body(&namespace).send::<Value>().await.unwrap();
+    }
+    let flags = ["keeper", "--leader-election-namespace=locks"];
+    let printed = Program::parse_from(flags).manager.manifests("keeper", "shop", Vec::new());
+    for document in printed.to_yaml().unwrap().split("---\n").filter(|document| !document.is_empty()) {
+        install(&root, document).await;
+    }
+
+    let args = Program::parse_from([&flags[..], &["--leader-elect"]].concat()).manager;
+    let election = args.leader_election("keeper.example.com", "shop").unwrap();
+    let mut options = ManagerOptions::default();
+    options.access_check = AccessCheck::Fail;
+    let manager = Manager::builder(keeper.clone()).options(options).leader_election(election).build();
+    let (mut leadership, stop) = (manager.leadership().unwrap(), CancellationToken::new());
+    let leads = async {
+        let leads = leadership.acquired().await;
+        stop.cancel();
+        leads
+    };
+    let (ended, leads) = tokio::join!(manager.run_until(stop.clone()), leads);
+    ended.unwrap();
+    assert!(leads);
+
+    let elsewhere = missing(&keeper, &[Access::leader_election("shop")]).await.unwrap();
+    assert_eq!(elsewhere.len(), 3, "only where the lease is: {elsewhere:?}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube_client::{
     Api,
     api::{DeleteParams, PostParams},
@@ -10,8 +10,11 @@ use kube_client::{
 use parking_lot::Mutex;
 use serde_json::json;
 use watchkeeper_apiserver::ApiServer;
-use watchkeeper_controller::{Action, Context, Controller, Freshness, ReconcileError, Request, Triggers};
-use watchkeeper_informer::{SharedInformerFactory, factory::Scope};
+use watchkeeper_client::{Client, list_watch::ListWatch, rest::ResourceClient};
+use watchkeeper_controller::{
+    Action, Context, Controller, Freshness, ReconcileError, Request, Triggers, Watching,
+};
+use watchkeeper_informer::{SharedIndexInformer, SharedInformerFactory, controller::Config, factory::Scope};
 
 use crate::support::*;
 
@@ -226,14 +229,11 @@ async fn nothing_is_waited_for_that_no_cache_will_show_or_nobody_wants() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_write_in_a_namespace_that_the_cache_is_not_of_is_not_waited_for() {
-    let server = server();
-    let client = server.client();
-    let factory =
-        SharedInformerFactory::builder(client.clone()).scope(Scope::namespace("kube-system")).build();
-    let triggers = Triggers::new();
-    let log = Log::new();
+/// The milliseconds at which `default/x` was reconciled by a controller that watches these config maps, when it is enqueued every 10 ms
+/// and each reconcile creates a config map in `default`.
+async fn creating(server: &ApiServer, primary: Watching<ConfigMap>) -> Vec<u128> {
+    let factory = SharedInformerFactory::new(server.client());
+    let (triggers, log) = (Triggers::new(), Log::new());
     let noted = log.clone();
     let reconcile = move |request: Request<ConfigMap>, ctx: Context| {
         noted.note(&request);
@@ -243,15 +243,108 @@ async fn a_write_in_a_namespace_that_the_cache_is_not_of_is_not_waited_for() {
             Ok::<_, ReconcileError>(Action::done())
         }
     };
-    let controller = Controller::<ConfigMap>::on(&factory).channel(&triggers);
+    let controller = Controller::watching(&factory, primary).channel(&triggers);
     let running = started(controller.reconcile_with(reconcile)).await;
     log.take();
     let began = log.now();
     for _ in 0..3 {
-        triggers.send(key("kube-system/x"), because("test"));
+        triggers.send(key("default/x"), because("test"));
         tokio::time::sleep(ms(10)).await;
     }
     running.stop().await;
-    let at: Vec<_> = log.take().into_iter().map(|seen| millis_between(began, seen.at)).collect();
-    assert_eq!(at, [0, 10, 20]);
+    log.take().into_iter().map(|seen| millis_between(began, seen.at)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_the_informer_excludes_is_not_waited_for() {
+    let scopes = [
+        Scope::namespace("kube-system"),
+        Scope::namespaces(["kube-system", "kube-public"]),
+        Scope::all().labels("app=web"),
+        Scope::namespace("default").labels("app in (web, shop),!other"),
+        Scope::all().fields("metadata.name=web"),
+        Scope::all().fields("metadata.namespace!=default"),
+    ];
+    for scope in scopes {
+        let server = server();
+        assert_eq!(creating(&server, Watching::within(scope.clone())).await, [0, 10, 20], "{scope}");
+    }
+    // An informer that the factory did not make.
+    let server = server();
+    let maps = ResourceClient::<ConfigMap>::namespaced(Client::from(server.client()), "kube-system");
+    let informer = SharedIndexInformer::new(Config::new("maps", ListWatch::new(&maps)));
+    assert_eq!(creating(&server, Watching::informer(&informer)).await, [0, 10, 20], "standalone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_moves_an_object_out_of_the_selector_is_waited_for_until_the_cache_drops_it() {
+    let server = server();
+    let client = server.client();
+    create(&maps(&client), &map("a")).await;
+    patch(&maps(&client), "a", json!({"metadata": {"labels": {"app": "web"}}})).await;
+    let collection = ResourceClient::<ConfigMap>::all(Client::from(client.clone()));
+    let delay = Arc::new(Mutex::new(Duration::ZERO));
+    let source = Delayed { source: ListWatch::new(&collection).labels("app=web"), delay: Arc::clone(&delay) };
+    let factory = SharedInformerFactory::builder(client).source::<ConfigMap>(source).build();
+    let (triggers, looks) = (Triggers::new(), Arc::new(Mutex::new(Vec::new())));
+    let noted = Arc::clone(&looks);
+    let reconcile = move |request: Request<ConfigMap>, ctx: Context| {
+        let noted = Arc::clone(&noted);
+        async move {
+            let has_object = request.object.is_some();
+            noted.lock().push((has_object, ctx.freshness()));
+            if has_object && request.causes.to_string() == "leave" {
+                patch(&maps(&ctx.client()), "a", json!({"metadata": {"labels": null}})).await;
+            }
+            Ok::<_, ReconcileError>(Action::done())
+        }
+    };
+    let controller = Controller::<ConfigMap>::on(&factory).channel(&triggers);
+    let running = started(controller.reconcile_with(reconcile)).await;
+    looks.lock().clear();
+    *delay.lock() = ms(2_000);
+    triggers.send(key("default/a"), because("leave"));
+    tokio::time::sleep(ms(100)).await;
+    triggers.send(key("default/a"), because("again"));
+    tokio::time::sleep(ms(10_000)).await;
+    running.stop().await;
+    let looks = looks.lock();
+    let [(true, Freshness::Fresh), (false, Freshness::Waited(waited))] = looks.as_slice() else {
+        panic!("{looks:?}")
+    };
+    assert!((1_900..2_600).contains(&waited.as_millis()), "{looks:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_a_field_selector_may_exclude_costs_one_timeout() {
+    let server = server();
+    let client = server.client();
+    create(&maps(&client), &map("a")).await;
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    create(&pods, &serde_json::from_value(pod).unwrap()).await;
+    let factory = SharedInformerFactory::new(client);
+    let (triggers, waits) = (Triggers::new(), Arc::new(Mutex::new(Vec::new())));
+    let noted = Arc::clone(&waits);
+    let reconcile = move |request: Request<ConfigMap>, ctx: Context| {
+        let noted = Arc::clone(&noted);
+        async move {
+            noted.lock().push(ctx.freshness());
+            let pods: Api<Pod> = Api::namespaced(ctx.client(), "default");
+            let text = request.causes.to_string();
+            patch(&pods, "p", json!({"metadata": {"annotations": {"because": text}}})).await;
+            Ok::<_, ReconcileError>(Action::done())
+        }
+    };
+    let on_node = Watching::<Pod>::within(Scope::all().fields("spec.nodeName=node-1"));
+    let controller = Controller::<ConfigMap>::on(&factory).owns_with(on_node).channel(&triggers);
+    let running = started(controller.reconcile_with(reconcile)).await;
+    for number in 0..4 {
+        triggers.send(key("default/a"), because(&number.to_string()));
+        tokio::time::sleep(ms(10_000)).await;
+    }
+    running.stop().await;
+    let waits = waits.lock();
+    let [Freshness::Fresh, Freshness::TimedOut(_), rest @ ..] = waits.as_slice() else { panic!("{waits:?}") };
+    assert_eq!(rest, [Freshness::Fresh; 3]);
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what the tests share fails them, as they do themselves")]
 
 mod errors;
+mod finalizers;
 mod freshness;
 mod hot_loops;
 mod mapping;

@@ -7,7 +7,9 @@ use kube_client::api::PostParams;
 use prometheus_client::registry::Registry;
 use serde_json::json;
 use watchkeeper_controller::{
-    Action, Context, Controller, ReconcileError, Request, Triggers, metrics::ControllerMetrics,
+    Action, Context, Controller, ReconcileError, Request, Triggers,
+    metrics::ControllerMetrics,
+    runnable::{RunError, Runnable as _},
 };
 use watchkeeper_informer::SharedInformerFactory;
 
@@ -50,6 +52,43 @@ const AT_LAST: [(&str, f64); 15] = [
     ("watchkeeper_freshness_waits_total{controller=\"maps\",result=\"timeout\"}", 1.0),
     ("workqueue_depth{name=\"maps\"}", 0.0),
 ];
+
+async fn nothing(_: Request<ConfigMap>, _: Context) -> Result<Action, ReconcileError> {
+    Ok(Action::done())
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_manager_a_second_controller_of_one_name_on_one_registry_does_not_start() {
+    let server = server();
+    let mut registry = Registry::default();
+    let metrics = ControllerMetrics::register(&mut registry);
+    let factory = SharedInformerFactory::new(server.client());
+    let controller = |workers| {
+        let controller = Controller::<ConfigMap>::on(&factory).named("maps").workers(workers);
+        controller.metrics(&metrics).reconcile_with(nothing)
+    };
+    let (first, second) = (Arc::new(controller(3)), controller(5));
+    let running = Running::start(&first);
+    settle().await;
+    let stop = tokio_util::sync::CancellationToken::new();
+    let is_rejected = |result: Result<(), RunError>| {
+        let error = result.unwrap_err();
+        assert!(matches!(&error, RunError::DuplicateName(duplicate) if duplicate.name == "maps"), "{error}");
+    };
+    is_rejected(second.prepare(stop.clone()).await);
+    is_rejected(second.run(stop.clone()).await);
+    drop(second);
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    let workers = value(&text, "controller_runtime_max_concurrent_reconciles{controller=\"maps\"}");
+    assert_eq!(workers, Some(3.0), "{text}");
+    assert_eq!(value(&text, "workqueue_depth{name=\"maps\"}"), Some(0.0), "{text}");
+    running.stop().await;
+
+    // Dropping the controller frees its name, also while the informers still remove its handlers.
+    drop(first);
+    controller(1).prepare(stop).await.unwrap();
+}
 
 #[tokio::test(start_paused = true)]
 async fn metrics_have_the_names_that_dashboards_know() {

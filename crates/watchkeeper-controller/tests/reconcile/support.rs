@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_apiserver::ApiServer;
 use watchkeeper_client::{
-    list_watch::{ListRequest, ListStream, ListerWatcher, Opening, WatchRequest, WatchStream},
+    list_watch::{ListRequest, ListStream, ListerWatcher, Opening, Selection, WatchRequest, WatchStream},
     rest::ResourceClient,
 };
 use watchkeeper_controller::{
@@ -258,6 +258,10 @@ impl<K: Send + Sync + 'static, S: ListerWatcher<K>> ListerWatcher<K> for Delayed
             });
             Ok(Box::pin(stream) as WatchStream<K>)
         })
+    }
+
+    fn selection(&self) -> Option<Selection> {
+        self.source.selection()
     }
 }
 

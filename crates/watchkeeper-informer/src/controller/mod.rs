@@ -16,6 +16,7 @@ use std::{fmt, future::pending, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tracing::error;
+use watchkeeper_client::list_watch::Selection;
 
 pub(crate) use self::apply::Cache;
 use self::known::{Held, StoredObjects};
@@ -28,6 +29,7 @@ use crate::{
     Object, Store, StoreError,
     delta_fifo::{DeltaFifo, Popped},
     reflector::Reflector,
+    start::Start,
     status::Monitor,
 };
 
@@ -71,15 +73,25 @@ pub struct Controller<K> {
 /// One source on its way to the cache.
 struct Part<K> {
     namespace: Option<Arc<str>>,
+    selection: Option<Selection>,
     reflector: Reflector<K>,
     fifo: DeltaFifo<K>,
 }
 
-/// A part, as it is seen from outside.
+/// A part, as seen from outside the controller.
 pub(crate) struct PartView<K> {
     pub(crate) namespace: Option<Arc<str>>,
+    pub(crate) selection: Option<Selection>,
     pub(crate) monitor: Monitor,
     pub(crate) fifo: DeltaFifo<K>,
+}
+
+impl<K> PartView<K> {
+    /// Makes waits on the part fail until `start` is complete.
+    pub(crate) fn starting_with(mut self, start: &Start) -> Self {
+        self.monitor = self.monitor.starting_with(start);
+        self
+    }
 }
 
 impl<K: Object> Controller<K> {
@@ -90,6 +102,7 @@ impl<K: Object> Controller<K> {
             let known = StoredObjects { store: store.clone(), namespace: source.namespace.clone() };
             Part {
                 namespace: source.namespace.clone(),
+                selection: source.lister_watcher.selection(),
                 reflector: config.reflector_of(source).known(Held(store.clone())),
                 fifo: DeltaFifo::new(known, config.fifo.clone()),
             }
@@ -106,6 +119,7 @@ impl<K: Object> Controller<K> {
     pub(crate) fn views(&self) -> Vec<PartView<K>> {
         let view = |part: &Part<K>| PartView {
             namespace: part.namespace.clone(),
+            selection: part.selection.clone(),
             monitor: part.reflector.monitor(),
             fifo: part.fifo.clone(),
         };

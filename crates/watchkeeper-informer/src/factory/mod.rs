@@ -1,4 +1,4 @@
-//! One informer for everybody who wants the same objects.
+//! One informer per kind and scope, shared by all callers.
 
 mod builder;
 mod collection;
@@ -12,6 +12,8 @@ use std::{any::TypeId, collections::BTreeMap, fmt, sync::Arc, time::Duration};
 use futures_util::{TryStreamExt as _, stream::FuturesUnordered};
 use kube_core::{ApiResource, DynamicObject, DynamicResourceScope, GroupVersionKind, Resource};
 use serde::de::DeserializeOwned;
+use tokio::sync::watch;
+use tracing::debug;
 use watchkeeper_client::{
     Client, decode::ObjectMetadata, dynamic::GroupVersionResource, list_watch::ListWatch,
     rest::ResourceClient,
@@ -19,12 +21,12 @@ use watchkeeper_client::{
 
 pub use self::{builder::FactoryBuilder, collection::CollectionScope, scope::Scope};
 use self::{
-    entry::Entry,
+    entry::{AnyInformer, Entry, Ownership},
     nowhere::Nowhere,
     settings::{AllSettings, Settings},
 };
 use crate::{
-    Object, SharedIndexInformer, WeakInformer,
+    Object, SharedIndexInformer,
     controller::Config,
     reflector::{ReflectorOptions, RelistLimiter},
     spawn::Tasks,
@@ -32,22 +34,32 @@ use crate::{
     sync::Mutex,
 };
 
-/// Hands out informers, one for each kind and [`Scope`], however many ask for it.
+/// A factory of shared informers: one for each kind and [`Scope`].
 ///
 /// # What it promises
 ///
-/// 1. **One watch and one cache** for the same objects: whoever asks for the same kind and scope gets the
+/// 1. **One watch and one cache** for the same objects. Every request for the same kind and scope returns the
 ///    same informer.
-/// 2. **It keeps none of them alive.** An informer stops when the last of those who hold it lets go, and is
-///    made anew when somebody asks for it again.
-/// 3. **Waits can fail.** [`wait_for_sync`](Self::wait_for_sync) says which informer will not sync and why,
-///    instead of waiting for ever. A resource that is not installed yet fails the wait, and is followed as
-///    soon as it is.
-/// 4. **Lists take turns**, at the start and whenever many informers want to list again.
+/// 2. **The factory owns its informers**, as client-go's does, until it is [shut down](Self::shutdown), is
+///    dropped, or [releases](Self::release) one. A handler that was added, or a lister that was taken, works
+///    whether or not the caller keeps the informer: `factory.informer::<Pod>().add_handler(handler)?` is
+///    enough.
+/// 3. **Waits can fail.** [`wait_for_sync`](Self::wait_for_sync) reports the informer that will not sync, and
+///    the reason. An informer that was not started is one. A resource that is not installed yet fails the
+///    wait, and is followed as soon as it is installed.
+/// 4. **Lists take turns**, at the start and whenever many informers relist.
 /// 5. **A shutdown is complete.** When [`shutdown`](Self::shutdown) returns, no task of any of its informers
 ///    is left.
 ///
-/// A handle: clones are the same factory.
+/// # Lifetime
+///
+/// A factory is a handle; clones are the same factory. When the last clone is dropped, its informers stop,
+/// except those that are held elsewhere: each of these stops with its last handle, as a standalone
+/// [`SharedIndexInformer`] does. Listers, readers, indexes and registrations are not handles. Nothing waits
+/// for the end of the tasks then, so prefer `shutdown().await`.
+///
+/// The factory owns its informers and they own their handlers. A handler that captures a clone of the factory
+/// keeps all of them alive until the shutdown.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
@@ -69,13 +81,14 @@ use crate::{
 /// let by_node = pods.add_index("node", |pod: &Pod| pod.spec.as_ref()?.node_name.clone())?;
 /// pods.add_handler(|event: &Event<Pod>| println!("{event:?}"))?;
 /// factory.start();
-/// factory.wait_for_sync().await?; // fails with the reason when it never will
+/// factory.wait_for_sync().await?; // fails with the reason if an informer cannot sync
 /// let on_node = by_node.get("node-1"); // Vec<Arc<Pod>>
 /// # assert_eq!(on_node.len(), 1);
 /// # factory.shutdown().await;
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "NewSharedInformerFactory")]
 pub struct SharedInformerFactory {
     shared: Arc<Shared>,
 }
@@ -93,7 +106,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Informers {
-    by_key: BTreeMap<Key, Arc<dyn Entry>>,
+    by_key: BTreeMap<Key, Entry>,
     is_shut_down: bool,
 }
 
@@ -105,24 +118,24 @@ struct Key {
     scope: Scope,
 }
 
-/// An informer will not sync, or has not in time.
+/// An informer of a factory that will not sync, or did not sync in time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("informer of {informer}: {source}")]
 #[non_exhaustive]
 pub struct FactorySyncError {
-    /// Which informer: its resource and scope.
+    /// The resource and scope of the informer.
     pub informer: String,
-    /// Why.
+    /// The reason why it did not sync.
     pub source: SyncError,
 }
 
 impl SharedInformerFactory {
-    /// A factory of informers of everything a server has.
+    /// Makes a factory whose informers cover all namespaces, without selectors.
     pub fn new(client: impl Into<Client>) -> Self {
         Self::builder(client).build()
     }
 
-    /// A factory with more to choose.
+    /// Returns a builder, for a factory with other settings.
     pub fn builder(client: impl Into<Client>) -> FactoryBuilder {
         FactoryBuilder::new(Some(client.into()))
     }
@@ -134,14 +147,15 @@ impl SharedInformerFactory {
         Self { shared: Arc::new(shared) }
     }
 
-    /// The client its informers use; none in a factory that was made without.
+    /// Returns the client of the factory's informers. None if the factory was built without a client.
     pub fn client(&self) -> Option<&Client> {
         self.shared.client.as_ref()
     }
 
-    /// The informer of a type known at compile time, in the factory's scope.
+    /// Returns the informer of a type known at compile time, in the factory's scope.
     ///
-    /// One that is not there yet is made, and starts with the next [`start`](Self::start).
+    /// The first request makes the informer. It starts with the next [`start`](Self::start), also if the
+    /// factory was started before. The factory owns it, so the result need not be kept.
     pub fn informer<K>(&self) -> SharedIndexInformer<K>
     where
         K: Object + DeserializeOwned,
@@ -151,7 +165,8 @@ impl SharedInformerFactory {
         self.informer_in(self.shared.scope.clone())
     }
 
-    /// The informer of a type known at compile time, in a scope of its own.
+    /// Returns the informer of a type known at compile time, in `scope` instead of the factory's scope. See
+    /// [`informer`](Self::informer).
     pub fn informer_in<K>(&self, scope: Scope) -> SharedIndexInformer<K>
     where
         K: Object + DeserializeOwned,
@@ -168,16 +183,18 @@ impl SharedInformerFactory {
         self.find_or_make(key, &kind, settings, collection)
     }
 
-    /// The informer of a resource known at run time, in the factory's scope.
+    /// Returns the informer of a resource known at run time, in the factory's scope. See
+    /// [`informer`](Self::informer).
     ///
-    /// The objects of lists do not say which kind they are, because servers leave that out; those of events
-    /// do.
+    /// Objects that were listed have no `apiVersion` and `kind`, because servers omit them in lists; objects
+    /// that came with an event have both.
+    #[doc(alias = "ForResource")]
     pub fn for_resource(&self, resource: &GroupVersionResource) -> SharedIndexInformer<DynamicObject> {
         self.for_resource_in(resource, self.shared.scope.clone())
     }
 
-    /// The informer of a resource known at run time, in a scope of its own. Of a resource whose objects are
-    /// in no namespace the scope must not name any.
+    /// Returns the informer of a resource known at run time, in `scope` instead of the factory's scope. See
+    /// [`for_resource`](Self::for_resource). For a cluster-scoped resource, the scope must not name namespaces.
     pub fn for_resource_in(
         &self,
         resource: &GroupVersionResource,
@@ -186,7 +203,8 @@ impl SharedInformerFactory {
         self.dynamic(resource, scope)
     }
 
-    /// The informer of the metadata of a resource, which is all that is then sent and kept, in a scope.
+    /// Returns the informer of the metadata of a resource, in `scope`. Nothing else is requested from the server
+    /// or kept in the cache. See [`for_resource_in`](Self::for_resource_in).
     pub fn metadata_of(
         &self,
         resource: &GroupVersionResource,
@@ -195,40 +213,87 @@ impl SharedInformerFactory {
         self.dynamic(resource, scope)
     }
 
-    /// Starts the informers that were asked for and are not running. Call it again after asking for more.
+    /// Starts every informer of the factory that is not running. Call it again after requesting more.
     ///
     /// # Panics
-    /// Outside a tokio runtime, unless the factory was told where to run tasks.
+    /// Outside a tokio runtime, unless the factory was given another place to
+    /// [run tasks](FactoryBuilder::spawn).
     pub fn start(&self) {
         // So that a shutdown meanwhile waits for what is started here.
         let _place = self.shared.tasks.place();
-        for (_, informer) in self.informers() {
+        for (_, informer, _) in self.owned() {
             informer.start();
         }
     }
 
-    /// Waits until the cache of every informer that was started has its first list.
+    /// Waits until the cache of every informer of the factory contains its initial list. Returns immediately
+    /// if the factory has no informers.
+    ///
+    /// An informer that is requested during the wait is not waited for, nor is one that is
+    /// [released](Self::release).
     ///
     /// # Errors
-    /// With the first informer found that will not sync without somebody's help, and why. The others, and it
-    /// too, go on; this can be called again.
+    /// The first informer that cannot sync without a change elsewhere, and why: see [`SyncError`]. An informer
+    /// that has not been started yet is [`SyncError::NotStarted`], also if others were started; client-go does
+    /// not wait for it. All informers keep running, and the wait can be repeated.
+    #[doc(alias = "WaitForCacheSync")]
     pub async fn wait_for_sync(&self) -> Result<(), FactorySyncError> {
         self.wait(None).await
     }
 
-    /// As [`wait_for_sync`](Self::wait_for_sync), for so long at most.
+    /// Waits for at most `within` until the cache of every informer of the factory contains its initial list. See
+    /// [`wait_for_sync`](Self::wait_for_sync).
     ///
     /// # Errors
-    /// Also when the time is over, with an informer that had not synced by then and how far it had come.
+    /// As `wait_for_sync`, and [`SyncError::Deadline`] after that time, with the status of an informer that has not
+    /// synced.
     pub async fn wait_for_sync_within(&self, within: Duration) -> Result<(), FactorySyncError> {
         self.wait(Some(within)).await
     }
 
-    /// Stops every informer, whoever holds it, and returns when the last of their tasks has ended. Informers
-    /// that are asked for afterwards have stopped already.
+    /// Gives up the ownership of an informer. Returns false if the factory does not own the informer.
+    ///
+    /// The informer then stops when its last handle is dropped, as a standalone informer does; `informer` is one
+    /// of these handles. When it stops, its watch ends, its handlers are not called again, and its listers,
+    /// readers and indexes keep their last state. Nothing waits for the end of its tasks. To stop it for all
+    /// holders and to wait, call [`informer.shutdown().await`](SharedIndexInformer::shutdown).
+    ///
+    /// A released informer is neither [started](Self::start) nor [waited for](Self::wait_for_sync) by the
+    /// factory. While others hold it, a [`shutdown`](Self::shutdown) of the factory stops it, and a new request
+    /// for its kind and scope returns it and makes the factory its owner again. After it has stopped, such a
+    /// request makes a new informer.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use watchkeeper_informer::factory::FactoryBuilder;
+    /// # let factory = FactoryBuilder::without_client().build();
+    /// let pods = factory.informer::<Pod>();
+    /// assert!(factory.release(&pods));
+    /// drop(pods); // stops, unless others hold it
+    ///
+    /// // Without a handle: the request returns the informer that the factory has.
+    /// factory.release(&factory.informer::<Pod>());
+    /// ```
+    #[doc(alias = "RemoveInformer")]
+    pub fn release<K: Object>(&self, informer: &SharedIndexInformer<K>) -> bool {
+        // Dropped without the lock.
+        let ownership = self.shared.informers.lock().release(informer);
+        if ownership.is_some() {
+            debug!(informer = informer.name(), "informer released by its factory");
+        }
+        ownership.is_some()
+    }
+
+    /// Stops every informer that the factory made, including those that are held elsewhere, and returns when
+    /// the last of their tasks has ended. An informer that is requested afterwards is stopped from the
+    /// beginning.
     pub async fn shutdown(&self) {
-        self.shared.informers.lock().is_shut_down = true;
-        for (_, informer) in self.informers() {
+        let informers: Vec<_> = {
+            let mut informers = self.shared.informers.lock();
+            informers.is_shut_down = true;
+            informers.by_key.values().map(|entry| Arc::clone(entry.informer())).collect()
+        };
+        for informer in informers {
             informer.stop();
         }
         self.shared.tasks.ended().await;
@@ -236,19 +301,29 @@ impl SharedInformerFactory {
 
     async fn wait(&self, within: Option<Duration>) -> Result<(), FactorySyncError> {
         let waits: FuturesUnordered<_> = self
-            .informers()
+            .owned()
             .into_iter()
-            .map(|(key, informer)| async move {
-                let waited = informer.wait_for_sync(within).await;
-                waited.map_err(|source| FactorySyncError { informer: key.to_string(), source })
+            .map(|(key, informer, mut released)| async move {
+                tokio::select! {
+                    biased;
+                    // The sender sends nothing, and is dropped when the informer is released.
+                    _ = released.changed() => Ok(()),
+                    waited = informer.wait_for_sync(within) => {
+                        waited.map_err(|source| FactorySyncError { informer: key.to_string(), source })
+                    }
+                }
             })
             .collect();
         waits.try_collect().await
     }
 
-    fn informers(&self) -> Vec<(Key, Arc<dyn Entry>)> {
+    /// Returns the informers that the factory owns, and for each a receiver that ends when it is released.
+    fn owned(&self) -> Vec<(Key, Arc<dyn AnyInformer>, watch::Receiver<()>)> {
         let informers = self.shared.informers.lock();
-        informers.by_key.iter().map(|(key, entry)| (key.clone(), Arc::clone(entry))).collect()
+        let owned = |(key, entry): (&Key, &Entry)| {
+            Some((key.clone(), Arc::clone(entry.informer()), entry.released()?))
+        };
+        informers.by_key.iter().filter_map(owned).collect()
     }
 
     fn dynamic<K>(&self, resource: &GroupVersionResource, scope: Scope) -> SharedIndexInformer<K>
@@ -280,7 +355,7 @@ impl SharedInformerFactory {
         if let Some(informer) = self.find(&key) {
             return informer;
         }
-        // Made without the lock, because the user's settings are applied; if somebody else was faster, this
+        // Made without the lock, because the user's settings are applied. If another thread was faster, this
         // one is dropped.
         let config = self.config(&key, settings, collection);
         let made = SharedIndexInformer::spawning(config, kind, Some(Arc::new(self.shared.tasks.clone())));
@@ -294,8 +369,11 @@ impl SharedInformerFactory {
             drop(informers);
             return informer;
         }
-        informers.by_key.retain(|_, entry| entry.is_alive());
-        informers.by_key.insert(key, Arc::new(made.downgrade()));
+        informers.by_key.retain(|_, entry| entry.is_needed());
+        let stopped = informers.by_key.insert(key, Entry::owning(made.clone()));
+        drop(informers);
+        // The last handle to an informer runs code of the user, so not under the lock.
+        drop(stopped);
         made
     }
 
@@ -342,11 +420,12 @@ impl SharedInformerFactory {
 }
 
 impl Informers {
-    fn find<K: Object>(&self, key: &Key) -> Option<SharedIndexInformer<K>> {
-        let informer = self.by_key.get(key)?.as_any().downcast_ref::<WeakInformer<K>>()?;
-        // Handed out if it is there, and never let go of here: the last to let go of it runs code of the
-        // user's.
-        if informer.is_alive() { informer.upgrade() } else { None }
+    fn find<K: Object>(&mut self, key: &Key) -> Option<SharedIndexInformer<K>> {
+        self.by_key.get_mut(key)?.request()
+    }
+
+    fn release<K: Object>(&mut self, informer: &SharedIndexInformer<K>) -> Option<Ownership> {
+        self.by_key.values_mut().find(|entry| entry.is_of(informer))?.release()
     }
 }
 
@@ -364,7 +443,7 @@ impl Clone for SharedInformerFactory {
 
 impl fmt::Debug for SharedInformerFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let informers: Vec<String> = self.informers().iter().map(|(key, _)| key.to_string()).collect();
+        let informers: Vec<String> = self.owned().iter().map(|(key, ..)| key.to_string()).collect();
         f.debug_struct("SharedInformerFactory").field("informers", &informers).finish_non_exhaustive()
     }
 }

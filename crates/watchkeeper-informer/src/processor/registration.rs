@@ -5,19 +5,27 @@ use std::{fmt, future::poll_fn, sync::Arc};
 use kube_core::Resource;
 
 use super::{ListenerStatus, Shared, log::ListenerId};
+use crate::{start::Start, status::SyncError};
 
-/// A handle to a handler that was added.
+/// The registration of a handler.
 ///
-/// Dropping it changes nothing: the handler stays for as long as its informer runs, and so `add_handler(…)?;`
-/// is all it takes. Keep it to remove the handler, to wait for it to be in sync, or to ask how it is doing.
+/// Dropping it changes nothing: the handler stays for as long as its informer runs, so `add_handler(…)?;` is
+/// enough. Keep it to remove the handler, to wait until it has synced, or to read its status.
+#[doc(alias = "ResourceEventHandlerRegistration")]
 pub struct Registration<K> {
     shared: Arc<Shared<K>>,
     id: ListenerId,
+    start: Start,
 }
 
 impl<K: Resource + Send + Sync + 'static> Registration<K> {
     pub(super) fn new(shared: Arc<Shared<K>>, id: ListenerId) -> Self {
-        Self { shared, id }
+        Self { shared, id, start: Start::default() }
+    }
+
+    /// Makes waits on the handler fail until `start` is complete.
+    pub(crate) fn starting_with(self, start: &Start) -> Self {
+        Self { start: start.clone(), ..self }
     }
 
     /// True when the informer has processed its first list, and the handler has *returned* from everything
@@ -26,10 +34,20 @@ impl<K: Resource + Send + Sync + 'static> Registration<K> {
         self.status().is_some_and(|status| status.has_synced)
     }
 
-    /// Waits until [`has_synced`](Self::has_synced). False when that will never be, because the handler was
-    /// removed or the informer has stopped.
-    pub async fn synced(&self) -> bool {
-        poll_fn(|context| self.shared.log.lock().poll_synced(self.id, context.waker())).await
+    /// Waits until [`has_synced`](Self::has_synced).
+    ///
+    /// The wait does not end while the server rejects the list; wait for the
+    /// [informer](crate::SharedIndexInformer::wait_for_sync) first, which reports the reason.
+    ///
+    /// # Errors
+    /// [`SyncError::NotStarted`] when the informer was not started, and [`SyncError::Stopped`] when the handler
+    /// was removed or the informer was stopped.
+    pub async fn synced(&self) -> Result<(), SyncError> {
+        if self.start.is_pending() {
+            return Err(SyncError::NotStarted);
+        }
+        let is_synced = poll_fn(|context| self.shared.log.lock().poll_synced(self.id, context.waker())).await;
+        if is_synced { Ok(()) } else { Err(SyncError::Stopped) }
     }
 
     /// How the handler is doing; `None` when it is gone.
@@ -61,7 +79,7 @@ impl<K: Resource + Send + Sync + 'static> Registration<K> {
 
 impl<K> Clone for Registration<K> {
     fn clone(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared), id: self.id }
+        Self { shared: Arc::clone(&self.shared), id: self.id, start: self.start.clone() }
     }
 }
 

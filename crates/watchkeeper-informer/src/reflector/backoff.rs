@@ -1,46 +1,133 @@
-//! How long to wait before trying again.
+//! Waits between attempts, one backoff for each class of failure.
 
 use std::time::Duration;
 
+use watchkeeper_client::{
+    classify::{Failure, Reason},
+    error::{ApiReason, TransportKind},
+};
+
 use super::options::{BackoffOptions, FOR_EVER};
 
-/// Waits that double up to a limit, and go back to the first only after things went well for long enough.
+/// For how long after the last failed connection a server counts as starting. Until its caches are filled, an API server
+/// that was just started rejects requests that it accepts a moment later, with 403 and 404 among others.
+const STARTUP: Duration = Duration::from_secs(30);
+
+/// A class of failures, by what an attempt costs the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// The server cannot be reached, or is starting. An attempt costs nothing.
+    Unreachable,
+    /// The server rejects the request for lack of permission, which costs it one authorization check.
+    Denied,
+    /// The server does not serve the resource, or not in this way.
+    NotServed,
+    /// The server has too much to do, or reported an error of its own.
+    Overloaded,
+    /// The response cannot be used: an expired version, an unreadable object.
+    Broken,
+}
+
+impl Class {
+    const COUNT: usize = 5;
+
+    fn of(failure: Failure) -> Self {
+        match failure.reason() {
+            Reason::Transport(TransportKind::Tls | TransportKind::Credentials)
+            | Reason::Redirect
+            | Reason::Api(ApiReason::Unauthorized | ApiReason::Forbidden) => Self::Denied,
+            Reason::Transport(_) | Reason::Idle => Self::Unreachable,
+            // A load balancer without a backend, unless the server itself asks for time.
+            Reason::Api(ApiReason::BadGateway | ApiReason::Unavailable)
+                if failure.retry_after().is_none() =>
+            {
+                Self::Unreachable
+            }
+            Reason::Api(
+                ApiReason::TooManyRequests
+                | ApiReason::Timeout
+                | ApiReason::BadGateway
+                | ApiReason::Unavailable
+                | ApiReason::Internal
+                | ApiReason::OtherServer,
+            )
+            | Reason::Deadline => Self::Overloaded,
+            Reason::Api(ApiReason::Expired | ApiReason::ResourceVersionTooLarge) => Self::Broken,
+            Reason::Api(_) | Reason::InvalidRequest => Self::NotServed,
+            _ => Self::Broken,
+        }
+    }
+
+    /// The share of the time since the first failure of the class that is waited before the next attempt.
+    ///
+    /// A share of one doubles the waits. A sixteenth follows a recovery within about a sixteenth of what the outage
+    /// lasted, and is for failures that cost the server little.
+    fn share(self) -> f64 {
+        match self {
+            Self::Unreachable | Self::Denied | Self::NotServed => 1.0 / 16.0,
+            Self::Overloaded | Self::Broken => 1.0,
+        }
+    }
+}
+
+/// The failures of one class since there was last progress.
+#[derive(Debug, Clone, Copy)]
+struct Streak {
+    since: Duration,
+    last: Duration,
+}
+
+/// Waits that grow with the time since the first failure of their class, from [`BackoffOptions::initial`] to
+/// [`BackoffOptions::max`], and start over once there was progress.
 ///
-/// Things that merely worked for a moment do not count: a server that takes each watch and drops it a second later would
-/// otherwise be asked again at full speed for ever.
+/// Each class has its own streak, so that an earlier fault of another kind delays no recovery.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     options: BackoffOptions,
-    doublings: u32,
-    well_since: Option<Duration>,
+    streaks: [Option<Streak>; Class::COUNT],
 }
 
 impl Backoff {
     pub(crate) fn new(options: BackoffOptions) -> Self {
-        Self { options, doublings: 0, well_since: None }
+        Self { options, streaks: [None; Class::COUNT] }
     }
 
-    /// Things go well, from `now` on unless they did before.
-    pub(crate) fn well(&mut self, now: Duration) {
-        self.well_since.get_or_insert(now);
+    /// Forgets all failures, because there was progress.
+    pub(crate) fn reset(&mut self) {
+        self.streaks = [None; Class::COUNT];
     }
 
-    /// Things no longer go well.
-    pub(crate) fn interrupted(&mut self, now: Duration) {
-        let lasted = self.well_since.take().map(|since| now.saturating_sub(since));
-        if lasted.is_some_and(|lasted| lasted >= self.options.reset_after) {
-            self.doublings = 0;
+    /// Returns whether the server was unreachable a moment ago, so that its rejections may be those of a server that is
+    /// not ready yet.
+    pub(crate) fn is_starting(&self, now: Duration) -> bool {
+        self.streaks[Class::Unreachable as usize]
+            .is_some_and(|streak| now.saturating_sub(streak.last) <= STARTUP)
+    }
+
+    /// Returns how long to wait after `failure`: between half of the interval and all of it, as `jitter` in 0..1 has it,
+    /// so that clients that failed together do not return together; and no less than the server asked for.
+    pub(crate) fn next(&mut self, now: Duration, failure: Failure, jitter: f64) -> Duration {
+        let class = Class::of(failure);
+        // Whatever a starting server answers, it is the unreachable server that is waited for. That it answers is not
+        // noted as unreachable, or its start would never end.
+        let (class, is_same) = if self.is_starting(now) {
+            (Class::Unreachable, class == Class::Unreachable)
+        } else {
+            (class, true)
+        };
+        let streak = self.streaks[class as usize].get_or_insert(Streak { since: now, last: now });
+        if is_same {
+            streak.last = now;
         }
-    }
-
-    /// The next wait: the interval, or what the server asks for if that is longer, and then up to one interval more as
-    /// `jitter` in 0..1 has it, so that those who fell together do not come back together.
-    pub(crate) fn next(&mut self, now: Duration, at_least: Option<Duration>, jitter: f64) -> Duration {
-        self.interrupted(now);
-        let doubled = 2_u32.checked_pow(self.doublings).and_then(|n| self.options.initial.checked_mul(n));
-        let interval = doubled.unwrap_or(self.options.max).min(self.options.max).min(FOR_EVER);
-        self.doublings = self.doublings.saturating_add(1);
-        interval.max(at_least.unwrap_or_default()) + interval.mul_f64(jitter.clamp(0.0, 1.0))
+        let age = now.saturating_sub(streak.since);
+        let max = self.options.max.min(FOR_EVER);
+        let interval = age.min(FOR_EVER).mul_f64(class.share()).clamp(self.options.initial.min(max), max);
+        let jitter = jitter.clamp(0.0, 1.0);
+        let wait = interval.mul_f64(0.5 + jitter / 2.0);
+        match failure.retry_after() {
+            Some(least) => wait.max(least.saturating_add(interval.mul_f64(jitter / 2.0))),
+            None => wait,
+        }
     }
 }
 
@@ -48,58 +135,104 @@ impl Backoff {
 mod tests {
     use super::*;
 
-    const MINUTE: Duration = Duration::from_mins(1);
+    fn transport() -> Failure {
+        Failure::new(Reason::Transport(TransportKind::Refused))
+    }
 
-    fn intervals(backoff: &mut Backoff, n: usize) -> Vec<u64> {
-        let next = |_| u64::try_from(backoff.next(Duration::ZERO, None, 0.0).as_millis()).unwrap();
-        (0..n).map(next).collect()
+    fn api(reason: ApiReason) -> Failure {
+        Failure::new(Reason::Api(reason))
+    }
+
+    fn backoff() -> Backoff {
+        Backoff::new(BackoffOptions::default())
+    }
+
+    /// The waits, in milliseconds, of one failure after the other.
+    fn waits(backoff: &mut Backoff, failure: Failure, jitter: f64, n: usize) -> Vec<u128> {
+        let mut now = Duration::ZERO;
+        (0..n)
+            .map(|_| {
+                let wait = backoff.next(now, failure, jitter);
+                now += wait;
+                wait.as_millis()
+            })
+            .collect()
     }
 
     #[test]
-    fn waits_double_and_stay_at_the_limit() {
-        let mut backoff = Backoff::new(BackoffOptions::default());
-        assert_eq!(intervals(&mut backoff, 8), [800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000]);
-        assert_eq!(intervals(&mut backoff, 100)[99], 30_000, "no overflow");
+    fn waits_for_a_busy_server_double_up_to_the_limit() {
+        let waits = waits(&mut backoff(), api(ApiReason::TooManyRequests), 1.0, 9);
+        assert_eq!(waits, [800, 800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000]);
     }
 
     #[test]
-    fn jitter_comes_on_top_and_is_as_wide_as_the_interval() {
-        let wait = |jitter| Backoff::new(BackoffOptions::default()).next(Duration::ZERO, None, jitter);
-        assert_eq!(wait(0.0), Duration::from_millis(800));
-        assert_eq!(wait(0.5), Duration::from_millis(1200));
-        assert_eq!(wait(1.0), Duration::from_millis(1600));
+    fn a_server_that_comes_back_is_found_within_a_sixteenth_of_its_outage() {
+        for failure in [transport(), api(ApiReason::Forbidden), api(ApiReason::NotFound)] {
+            let mut backoff = backoff();
+            let mut now = Duration::ZERO;
+            while now < Duration::from_mins(20) {
+                let wait = backoff.next(now, failure, 1.0);
+                let allowed = (now / 16).clamp(Duration::from_millis(800), Duration::from_secs(30));
+                assert!(
+                    wait.abs_diff(allowed) < Duration::from_micros(1),
+                    "{failure:?}: {wait:?} after {now:?}"
+                );
+                now += wait;
+            }
+        }
     }
 
     #[test]
-    fn what_the_server_asks_for_is_the_least_and_is_jittered_too() {
-        let asked = Some(Duration::from_secs(10));
-        let wait = |jitter| Backoff::new(BackoffOptions::default()).next(Duration::ZERO, asked, jitter);
-        assert_eq!(wait(0.0), Duration::from_secs(10));
-        assert_eq!(wait(0.5), Duration::from_millis(10_400));
-        let short = Some(Duration::from_millis(1));
-        let mut backoff = Backoff::new(BackoffOptions::default());
-        assert_eq!(backoff.next(Duration::ZERO, short, 0.0), Duration::from_millis(800));
+    fn jitter_is_half_of_the_interval() {
+        let wait = |jitter| backoff().next(Duration::ZERO, transport(), jitter).as_millis();
+        assert_eq!((wait(0.0), wait(0.5), wait(1.0)), (400, 600, 800));
     }
 
     #[test]
-    fn only_success_that_lasted_starts_over() {
-        let mut backoff = Backoff::new(BackoffOptions::default());
-        assert_eq!(intervals(&mut backoff, 3), [800, 1600, 3200]);
-        backoff.well(MINUTE);
-        assert_eq!(backoff.next(MINUTE * 2, None, 0.0).as_millis(), 6400, "one good minute is not enough");
-        backoff.well(MINUTE * 3);
-        backoff.well(MINUTE * 4);
-        assert_eq!(backoff.next(MINUTE * 5, None, 0.0).as_millis(), 800, "two in a row are");
-        assert_eq!(backoff.next(MINUTE * 60, None, 0.0).as_millis(), 1600, "an hour without success is not");
+    fn retry_after_is_the_least_and_is_jittered_too() {
+        let asked = |after| api(ApiReason::TooManyRequests).after(after);
+        let wait =
+            |jitter| backoff().next(Duration::ZERO, asked(Duration::from_secs(10)), jitter).as_millis();
+        assert_eq!((wait(0.0), wait(1.0)), (10_000, 10_400));
+        assert_eq!(backoff().next(Duration::ZERO, asked(Duration::from_millis(1)), 1.0).as_millis(), 800);
     }
 
     #[test]
-    fn an_interruption_without_a_wait_ends_the_good_time() {
-        let mut backoff = Backoff::new(BackoffOptions::default());
-        assert_eq!(intervals(&mut backoff, 2), [800, 1600]);
-        backoff.well(MINUTE);
-        backoff.interrupted(MINUTE * 2);
-        backoff.well(MINUTE * 2);
-        assert_eq!(backoff.next(MINUTE * 3, None, 0.0).as_millis(), 3200);
+    fn classes_do_not_delay_each_other_and_progress_starts_over() {
+        let mut backoff = backoff();
+        let busy = api(ApiReason::TooManyRequests);
+        let long = Duration::from_mins(10);
+        backoff.next(Duration::ZERO, busy, 1.0);
+        assert_eq!(backoff.next(long, busy, 1.0).as_millis(), 30_000);
+        assert_eq!(backoff.next(long, transport(), 1.0).as_millis(), 800, "another class");
+        assert_eq!(backoff.next(long + STARTUP * 2, busy, 1.0).as_millis(), 30_000, "without progress");
+        backoff.reset();
+        assert_eq!(backoff.next(long * 2, busy, 1.0).as_millis(), 800);
+    }
+
+    #[test]
+    fn a_server_that_just_came_back_may_reject_what_it_will_accept() {
+        let mut backoff = backoff();
+        let forbidden = api(ApiReason::Forbidden);
+        assert!(!backoff.is_starting(Duration::ZERO));
+        backoff.next(Duration::ZERO, transport(), 1.0);
+        for seconds in [1, 10, 30] {
+            let now = Duration::from_secs(seconds);
+            assert!(backoff.is_starting(now));
+            assert!(backoff.next(now, forbidden, 1.0) <= Duration::from_millis(1875));
+        }
+        let later = Duration::from_secs(31);
+        assert!(!backoff.is_starting(later), "rejections do not prolong the start");
+        assert_eq!(backoff.next(later, forbidden, 1.0).as_millis(), 800, "a class of its own, from now on");
+    }
+
+    #[test]
+    fn extreme_options_and_times_do_not_overflow() {
+        let options = BackoffOptions { initial: Duration::MAX, max: Duration::MAX };
+        let mut backoff = Backoff::new(options);
+        assert!(backoff.next(Duration::ZERO, transport(), 1.0) <= FOR_EVER);
+        assert!(backoff.next(Duration::MAX, transport().after(Duration::MAX), 1.0) <= Duration::MAX);
+        let options = BackoffOptions { initial: Duration::ZERO, max: Duration::ZERO };
+        assert_eq!(Backoff::new(options).next(Duration::ZERO, transport(), 1.0), Duration::ZERO);
     }
 }

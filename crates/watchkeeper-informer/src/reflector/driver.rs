@@ -7,18 +7,24 @@ use tokio::{sync::OwnedSemaphorePermit, task::coop::consume_budget, time::sleep_
 use tracing::{debug, info, warn};
 use watchkeeper_client::{
     Error,
-    list_watch::{Item, ListPart, ListRequest, ListStream, ListerWatcher, WatchEvent, WatchStream},
+    classify::{Failure, Reason},
+    error::TransportKind,
+    list_watch::{Item, ListPart, ListRequest, ListStream, ListerWatcher, Opening, WatchEvent, WatchStream},
 };
 
 use super::{
     Change, DeltaSink, Known, ReflectorOptions, RelistLimiter, SinkClosed, TransformError, WatchFailure,
     intake::{Incoming, Intake, Transform},
-    machine::{Action, EventKind, Input, Machine, Notice, Outcome},
+    machine::{Action, EventKind, Found, Input, Machine, Notice, Outcome, Trouble},
+    outage::OutageLog,
 };
 use crate::status::{Monitor, Reporter};
 
+/// The most objects that are read as evidence of a server's history; one is asked for.
+const MOST_CHECKED: usize = 8;
+
 type Hook = Arc<dyn Fn(&WatchFailure) + Send + Sync>;
-type Probe = Pin<Box<dyn Future<Output = Option<String>> + Send>>;
+type Check = Pin<Box<dyn Future<Output = Result<Found, Trouble>> + Send>>;
 
 /// Follows a collection on a server and hands every change of it to a [`DeltaSink`].
 ///
@@ -28,12 +34,15 @@ type Probe = Pin<Box<dyn Future<Output = Option<String>> + Send>>;
 ///    order of the server's history, with no gap: what was missed while there was no connection comes by resuming behind
 ///    the last change handed on, or as another `Replaced`.
 /// 2. **Never back in time.** Within one run nothing older is handed on after something newer, whatever replica answers.
-///    When the server itself went back (restored from a backup), that is found out and declared:
-///    [`Replacement::is_new_epoch`](super::Replacement::is_new_epoch).
+///    When the server's history was replaced (its storage was restored from a backup), the reflector notices before it
+///    resumes a watch, lists from scratch and declares a new epoch:
+///    [`Replacement::is_new_epoch`](super::Replacement::is_new_epoch). [`HistoryCheck`](super::HistoryCheck) describes the
+///    evidence; without evidence the collection is listed again.
 /// 3. **Nothing is lost in silence.** What was received is handed on, or set aside and reported
 ///    ([`Monitor::quarantined`]), or ends the list or watch with a counted error, after which it is asked for again.
-/// 4. **The server is spared.** A broken watch is resumed, not listed again; failures are answered with growing, jittered
-///    waits; what the server says about waiting is obeyed; lists of objects that are [`Known`] are not decoded again.
+/// 4. **The server is spared, and a recovery is noticed soon.** A broken watch is resumed, not listed again. Failures are
+///    followed by growing, jittered waits, one backoff for each class of failure ([`BackoffOptions`](super::BackoffOptions));
+///    `Retry-After` is respected. Listed objects that are [`Known`] are not decoded again. A list may be of any size.
 /// 5. **It can be seen.** [`Monitor`] tells at any time how it is going, and its waits can fail.
 ///
 /// It does not promise every state an object went through: what changes twice while there is no connection may be told once.
@@ -166,7 +175,7 @@ enum Connection<K> {
 enum Heard<K> {
     Part(Option<Result<ListPart<K>, Error>>),
     Event(Option<Result<WatchEvent<K>, Error>>),
-    Probed(Option<String>),
+    Checked(Result<Found, Trouble>),
     Timer,
 }
 
@@ -180,9 +189,10 @@ struct Run<K, S> {
     reporter: Reporter,
     machine: Machine<K>,
     resync: Resync,
+    outage: OutageLog,
     sink: S,
     connection: Connection<K>,
-    probe: Option<Probe>,
+    check: Option<Check>,
     /// Held while a list is being read.
     turn: Option<OwnedSemaphorePermit>,
 }
@@ -201,8 +211,21 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
         let period = options.resync_period.filter(|period| !period.is_zero());
         let resync = Resync { period, due: None };
         let machine = Machine::new(options, random);
-        let (connection, probe, turn) = (Connection::None, None, None);
-        Self { name, source, intake, limiter, hook, reporter, machine, resync, sink, connection, probe, turn }
+        Self {
+            name,
+            source,
+            intake,
+            limiter,
+            hook,
+            reporter,
+            machine,
+            resync,
+            outage: OutageLog::default(),
+            sink,
+            connection: Connection::None,
+            check: None,
+            turn: None,
+        }
     }
 
     async fn until_closed(mut self) -> SinkClosed {
@@ -220,10 +243,10 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
         // A source and a sink that are always ready must not keep the task from being stopped.
         consume_budget().await;
         let now = self.reporter.clock().now();
-        let Outcome { change, notices, probe, action } = self.machine.step(now, input);
+        let Outcome { change, notices, check, action } = self.machine.step(now, input);
         if !matches!(action, Action::Read { .. }) {
             self.connection = Connection::None;
-            self.probe = None;
+            self.check = None;
         }
         if !self.machine.is_listing() {
             self.turn = None;
@@ -235,8 +258,8 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
         for notice in &notices {
             self.tell(notice);
         }
-        if let Some(request) = probe {
-            self.probe = Some(ask_for_version(&*self.source, request));
+        if let Some(request) = check {
+            self.check = Some(self.open_check(request));
         }
         self.act(action).await
     }
@@ -267,6 +290,10 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
                     Err(error) => Input::Failed(error.into()),
                 })
             }
+            Action::Check(request) => {
+                let check = self.open_check(request);
+                Ok(Input::Checked(self.meanwhile(check).await?))
+            }
             Action::Read { deadline } => {
                 let heard = self.hear(deadline).await?;
                 Ok(self.understand(heard))
@@ -277,6 +304,10 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
                 Ok(Input::Timer)
             }
         }
+    }
+
+    fn open_check(&self, request: ListRequest) -> Check {
+        Box::pin(read_check(self.source.list(request)))
     }
 
     async fn take_turn(&mut self) -> Result<(), SinkClosed> {
@@ -311,9 +342,9 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
             let wake = deadline.into_iter().chain(self.resync.due).min();
             tokio::select! {
                 biased;
-                version = answer(&mut self.probe) => {
-                    self.probe = None;
-                    return Ok(Heard::Probed(version));
+                found = answer(&mut self.check) => {
+                    self.check = None;
+                    return Ok(Heard::Checked(found));
                 }
                 // Before the timer: what is there to be heard is no silence, though it was long on its way through here.
                 heard = next(&mut self.connection) => return Ok(heard),
@@ -340,7 +371,7 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
     fn understand(&self, heard: Heard<K>) -> Input<K> {
         match heard {
             Heard::Timer => return Input::Timer,
-            Heard::Probed(version) => return Input::Probed(version),
+            Heard::Checked(found) => return Input::Checked(found),
             Heard::Part(_) | Heard::Event(_) => {}
         }
         let counters = self.reporter.counters();
@@ -361,7 +392,7 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
                 }
             }
             Heard::Part(Some(Err(error))) | Heard::Event(Some(Err(error))) => Input::Failed(error.into()),
-            Heard::Part(None) | Heard::Event(None) | Heard::Timer | Heard::Probed(_) => Input::Ended,
+            Heard::Part(None) | Heard::Event(None) | Heard::Timer | Heard::Checked(_) => Input::Ended,
         }
     }
 
@@ -377,7 +408,7 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
         match self.machine.may_reuse().then(held).flatten() {
             Some(object) => {
                 self.reporter.counters().reused();
-                Incoming { identity: identity.clone(), object: Ok(object) }
+                Incoming { identity: identity.clone(), object: Ok(object), content: item.bytes().cloned() }
             }
             None => self.taken(item),
         }
@@ -394,19 +425,20 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
     fn tell(&mut self, notice: &Notice) {
         self.reporter.tell(notice);
         let reflector = &*self.name;
+        let now = self.reporter.clock().now();
+        if matches!(notice, Notice::Synced | Notice::WatchOpened)
+            && let Some(recovery) = self.outage.recovered(now)
+        {
+            recovery.log(reflector);
+        }
         match notice {
             Notice::Synced => {
                 debug!(reflector, version = self.machine.version(), "the list is complete");
                 let period = self.resync.period;
-                let now = self.reporter.clock().now();
                 self.resync.due = self.resync.due.or(period.map(|period| now.saturating_add(period)));
             }
             Notice::Failed(failure) => {
-                if failure.will_pass {
-                    info!(reflector, reason = failure.reason.label(), "{failure}");
-                } else {
-                    warn!(reflector, reason = failure.reason.label(), "{failure}");
-                }
+                self.outage.failed(now, failure.retry_in).log(reflector, failure);
                 if let Some(hook) = &self.hook {
                     hook(failure);
                 }
@@ -425,7 +457,10 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
             Notice::ListStarted { is_streaming, cause } => {
                 debug!(reflector, is_streaming, cause, "a list begins");
             }
-            Notice::Listed { .. } | Notice::WatchRestarted { .. } | Notice::WatchOpened | Notice::Probed => {}
+            Notice::Listed { .. }
+            | Notice::WatchRestarted { .. }
+            | Notice::WatchOpened
+            | Notice::HistoryChecked => {}
         }
     }
 }
@@ -439,24 +474,34 @@ async fn next<K>(connection: &mut Connection<K>) -> Heard<K> {
     }
 }
 
-async fn answer(probe: &mut Option<Probe>) -> Option<String> {
-    match probe {
-        Some(probe) => probe.await,
+async fn answer(check: &mut Option<Check>) -> Result<Found, Trouble> {
+    match check {
+        Some(check) => check.await,
         None => std::future::pending().await,
     }
 }
 
-/// The version a server is at, if it says.
-fn ask_for_version<K: 'static>(source: &dyn ListerWatcher<K>, request: ListRequest) -> Probe {
-    let opening = source.list(request);
-    Box::pin(async move {
-        let mut page = opening.await.ok()?;
-        loop {
-            match poll_fn(|cx| page.as_mut().poll_next(cx)).await?.ok()? {
-                ListPart::End(end) => return end.resource_version,
-                // Which object it is does not matter.
-                ListPart::Item(item) => drop(item),
+/// Reads a list of a few objects. A server that ignores what it was asked for, and sends more, is not read to the end.
+async fn read_check<K>(opening: Opening<ListStream<K>>) -> Result<Found, Trouble> {
+    let mut page = opening.await?;
+    let mut found = Found::default();
+    while let Some(part) = poll_fn(|cx| page.as_mut().poll_next(cx)).await {
+        match part? {
+            ListPart::Item(item) if found.objects.len() < MOST_CHECKED => {
+                found.objects.push((item.identity().clone(), item.bytes().cloned()));
+            }
+            ListPart::Item(item) => {
+                let message =
+                    format!("a list of one object has more than {MOST_CHECKED}: {:?}", item.identity().key());
+                return Err(Trouble::new(Failure::new(Reason::Protocol), message));
+            }
+            ListPart::End(end) => {
+                found.resource_version = end.resource_version;
+                found.remaining_item_count = end.remaining_item_count;
+                return Ok(found);
             }
         }
-    })
+    }
+    let failure = Failure::new(Reason::Transport(TransportKind::UnexpectedEof));
+    Err(Trouble::new(failure, "the list broke off before its end"))
 }

@@ -1,40 +1,48 @@
-//! A list or watch that ended otherwise than it should.
+//! Failures of lists and watches.
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use watchkeeper_client::classify::{Next, Phase, Reason};
 
-/// A list or a watch failed, and this is what is being done about it.
+/// A failed list or watch, and the recovery from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WatchFailure {
-    /// Where it went wrong.
+    /// The step of the list-watch protocol that failed.
     pub phase: Phase,
-    /// Why, as a label for metrics.
+    /// The cause, as a label for metrics.
     pub reason: Reason,
-    /// Why, in words: what was tried, on what, and what to do.
+    /// The cause as text: operation, object, cause and remedy. Of a server's `Status` it contains code, reason and
+    /// message.
     pub message: Arc<str>,
-    /// How it goes on.
+    /// The step that recovers from the failure.
     pub next: Next,
-    /// After how long; none for at once.
+    /// The delay before that step. None means at once.
     pub retry_in: Option<Duration>,
-    /// How many failures in a row this makes.
+    /// The number of consecutive failures, this one included.
     pub attempts: u32,
-    /// Whether it can be expected to pass by itself. If not, somebody has to mend it: grant a role, install a resource.
+    /// Whether the failure can be expected to pass by itself. If not, someone has to act: grant a role, install a resource.
     pub will_pass: bool,
 }
 
 impl fmt::Display for WatchFailure {
+    /// Writes the cause, the next step, the delay and the number of failures, on one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let next = match self.next {
-            Next::Resume => "watching again from the last version seen",
-            Next::Relist => "listing again",
-            Next::RelistFromScratch => "listing from scratch",
-        };
-        write!(f, "{}; {next}", self.message)?;
+        write!(f, "{}; {}", self.message, self.next_step())?;
         match self.retry_in {
-            Some(wait) => write!(f, " in {wait:.1?} (failure {} in a row)", self.attempts),
+            Some(delay) => write!(f, " in {delay:.1?} (failure {} in a row)", self.attempts),
             None => f.write_str(" now"),
+        }
+    }
+}
+
+impl WatchFailure {
+    /// Returns the next step as a present participle, for messages.
+    pub(super) fn next_step(&self) -> &'static str {
+        match self.next {
+            Next::Resume => "resuming the watch",
+            Next::Relist => "relisting",
+            Next::RelistFromScratch => "relisting from scratch",
         }
     }
 }

@@ -6,6 +6,7 @@ use std::{
     sync::Arc,
 };
 
+use bytes::Bytes;
 use watchkeeper_client::{decode::Identity, list_watch::Item};
 
 use super::quarantine::{Cause, Quarantined};
@@ -42,6 +43,8 @@ impl TransformError {
 pub(crate) struct Incoming<K> {
     pub(crate) identity: Identity,
     pub(crate) object: Result<Arc<K>, Rejection>,
+    /// The bytes it was decoded from, if there were any.
+    pub(crate) content: Option<Bytes>,
 }
 
 /// Why an item could not be taken in.
@@ -99,11 +102,12 @@ impl<K: 'static> Intake<K> {
 
     pub(crate) fn take(&self, item: Item<K>) -> Incoming<K> {
         let identity = item.identity().clone();
+        let content = item.bytes().cloned();
         let object = item
             .decode()
             .map_err(|error| Rejection::new(Cause::Decode, error.source.to_string()))
             .and_then(|object| self.transformed(object));
-        Incoming { identity, object }
+        Incoming { identity, object, content }
     }
 
     fn transformed(&self, object: Arc<K>) -> Result<Arc<K>, Rejection> {

@@ -23,8 +23,8 @@ pub struct ReflectorOptions {
     pub streaming: StreamingOptions,
     /// Waiting after failures.
     pub backoff: BackoffOptions,
-    /// Looking for a server that went back in time.
-    pub rewind_probe: RewindProbe,
+    /// The times at which the server's history is verified.
+    pub history_check: HistoryCheck,
     /// What to do about an object that cannot be decoded or transformed.
     pub undecodable: OnUndecodable,
     /// What the numbers in resourceVersions mean.
@@ -67,24 +67,26 @@ const MIN_WATCH_TIMEOUT: Duration = Duration::from_mins(5);
 /// Longer than anything is waited for. Options may say longer; to compute with, this is enough.
 pub(crate) const FOR_EVER: Duration = Duration::from_hours(24 * 365);
 
-/// Choices about lists as streams: a watch that begins with every object there is, costs a server less than a list, and
-/// goes on as the watch.
+/// Options of streaming lists: a watch that begins with every object of the collection, costs a server less than a list,
+/// and continues as the watch.
 ///
-/// Servers and proxies that do not know of it are found out and remembered, and get lists instead.
+/// A server that rejects the request, or does not mark the end of the initial events, is remembered and gets paginated
+/// lists instead. Streams that break say nothing about the server's abilities, and are tried again.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct StreamingOptions {
-    /// Whether to ask for it at all. Yes.
+    /// Whether to request streaming lists. Defaults to true.
     pub is_enabled: bool,
-    /// How many streams may break before their initial events end, in a row, before the server is taken not to be able to
-    /// do it. 3.
+    /// The number of streams in a row that may break before their initial events end, until one paginated list is tried
+    /// instead. Defaults to 3.
     pub attempts: u32,
-    /// How long a stream may be silent before the end of its initial events. 10 seconds: a server that can do it says at
-    /// once when it is through.
+    /// The longest silence before the end of the initial events. Defaults to 10 s: a server that supports streaming lists
+    /// marks the end as soon as it has sent the last object.
     pub silence: Duration,
-    /// How long the initial events may take altogether. 5 minutes.
-    pub total: Duration,
-    /// How long to remember that a server cannot do it. 30 minutes.
+    /// The longest time without a new object before the end of the initial events. Defaults to 60 s. The total time is
+    /// not limited.
+    pub progress: Duration,
+    /// How long to remember that a server does not support streaming lists. Defaults to 30 min.
     pub remember: Duration,
 }
 
@@ -94,57 +96,58 @@ impl Default for StreamingOptions {
             is_enabled: true,
             attempts: 3,
             silence: Duration::from_secs(10),
-            total: Duration::from_mins(5),
+            progress: Duration::from_mins(1),
             remember: Duration::from_mins(30),
         }
     }
 }
 
-/// Choices about waiting after failures.
+/// Options of the waits after failures.
+///
+/// Each class of failure (unreachable, denied, not served, overloaded, broken) has its own backoff, which starts over as
+/// soon as a watch makes progress. Waits for an overloaded server double. Waits for a server that cannot be reached, or
+/// rejects the request, are a sixteenth of the time since the first failure, so that a recovery is noticed soon after it
+/// happened. Each wait is between half of its interval and all of it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct BackoffOptions {
-    /// The first interval. 800 milliseconds. Each wait is between once and twice its interval.
+    /// The shortest interval. Defaults to 800 ms.
     pub initial: Duration,
-    /// The longest interval. 30 seconds.
+    /// The longest interval. Defaults to 30 s.
     pub max: Duration,
-    /// How long things must go well before the next failure begins with the first interval again. 2 minutes.
-    pub reset_after: Duration,
 }
 
 impl Default for BackoffOptions {
     fn default() -> Self {
-        Self {
-            initial: Duration::from_millis(800),
-            max: Duration::from_secs(30),
-            reset_after: Duration::from_mins(2),
-        }
+        Self { initial: Duration::from_millis(800), max: Duration::from_secs(30) }
     }
 }
 
-/// When to ask a server which version it is at.
+/// Options of the verification that the server's history is the one that was followed.
 ///
-/// A server whose storage was restored from a backup takes a watch from a version it has not reached yet, and says
-/// nothing until it gets there. A list of one object, which costs next to nothing, tells.
+/// A server whose storage was restored from a backup accepts a watch at a version of the lost history, and the cache
+/// then stays wrong. A list of one object, the newest that is held, at exactly the version reached tells the two
+/// histories apart. Without such evidence the collection is listed again; when the histories differ, the list begins a
+/// new epoch ([`Replacement::is_new_epoch`](super::Replacement::is_new_epoch)).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct RewindProbe {
-    /// Whenever a watch is resumed. Yes.
-    pub at_reconnect: bool,
-    /// And this often while one is open. 10 minutes; none for never.
+pub struct HistoryCheck {
+    /// Whether to verify before a watch is resumed. Defaults to true.
+    pub on_reconnect: bool,
+    /// How often to verify while a watch is open. Defaults to 10 min; `None` for never.
     pub every: Option<Duration>,
 }
 
-impl RewindProbe {
-    /// When the next one is due. However often they are wanted, the server is left a second in between.
+impl HistoryCheck {
+    /// Returns when the next check is due: at least a second from `now`, however often checks are wanted.
     pub(crate) fn next(&self, now: Duration) -> Option<Duration> {
         self.every.map(|every| now.saturating_add(every.max(Duration::from_secs(1))))
     }
 }
 
-impl Default for RewindProbe {
+impl Default for HistoryCheck {
     fn default() -> Self {
-        Self { at_reconnect: true, every: Some(Duration::from_mins(10)) }
+        Self { on_reconnect: true, every: Some(Duration::from_mins(10)) }
     }
 }
 

@@ -9,6 +9,7 @@ use std::{
 use futures_util::future::select_all;
 use tokio::sync::watch;
 use tracing::debug;
+use watchkeeper_client::list_watch::Selection;
 
 use super::{Distributor, InformerStats, StatusWatch};
 use crate::{
@@ -19,6 +20,7 @@ use crate::{
     processor::{ListenerOptions, Registration, Stopped},
     reflector::Quarantined,
     spawn::{Spawn, Spawner, Tasks},
+    start::Start,
     status::{Monitor, Status, SyncError},
     sync::Mutex,
 };
@@ -43,18 +45,23 @@ use crate::{
 ///    [`wait_for_sync`](Self::wait_for_sync) fails with the reason where waiting is of no use.
 /// 6. **What is unchanged is not news.** A list that finds an object as it was tells nobody, except those who
 ///    [asked](ListenerOptions::unchanged).
-/// 7. **It ends when nobody holds it.** Dropping the last clone stops the watch and the handlers;
-///    [`shutdown`](Self::shutdown) waits until the last of its tasks has ended.
+/// 7. **It stops with its last handle.** Dropping the last clone stops the watch and the handlers;
+///    [`shutdown`](Self::shutdown) waits until the last task has ended. An informer of a
+///    [`SharedInformerFactory`](crate::SharedInformerFactory) has one more handle, which the factory holds.
+/// 8. **A wait on an informer that was not started is an error**, and does not wait for a start.
 ///
 /// What it does not promise: that a handler hears of every state an object was in, if the connection was lost
 /// or the handler lagged; or any order between handlers.
 ///
-/// # How long it lives
+/// # Lifetime
 ///
-/// A handle: clones are the same informer, and it runs for as long as one of them lives.
-/// [Registrations](Registration), [readers](CacheReader), listers and indexes are not handles. A handler that
-/// needs the cache takes a reader; one that takes a clone of its own informer keeps it alive for ever, so
-/// take a [`WeakInformer`] if it must be the informer.
+/// This type is a handle: clones are the same informer, and it runs until the last of them is dropped.
+/// [Registrations](Registration), [readers](CacheReader), listers and indexes are not handles: those of a
+/// stopped informer keep its last state. An informer that comes from a factory is owned by the factory too,
+/// and runs until the factory [releases](crate::SharedInformerFactory::release) it, is shut down or is dropped.
+///
+/// A handler that needs the cache should capture a reader. A handler that captures a clone of its own informer
+/// keeps it alive until a shutdown; capture a [`WeakInformer`] instead.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -75,17 +82,17 @@ use crate::{
 /// informer.start();
 /// informer.wait_for_sync(None).await?;
 /// assert!(informer.reader().get("settings").is_some());
-/// assert!(registration.synced().await);
+/// registration.synced().await?;
 /// informer.shutdown().await;
 /// # Ok(())
 /// # }
 /// ```
-#[must_use = "an informer stops when its last handle is dropped"]
+#[doc(alias = "SharedInformer")]
 pub struct SharedIndexInformer<K: Object> {
     handle: Arc<Handle<K>>,
 }
 
-/// An informer, as seen by somebody who does not keep it alive.
+/// A reference to an informer that does not keep it alive.
 pub struct WeakInformer<K: Object> {
     handle: Weak<Handle<K>>,
     inner: Weak<Inner<K>>,
@@ -105,13 +112,15 @@ struct Inner<K: Object> {
     lister: Lister<K>,
     /// Taken when it starts, or when it stops without having started.
     unstarted: Mutex<Option<Controller<K>>>,
+    start: Start,
     stop: Arc<watch::Sender<bool>>,
     tasks: Tasks,
 }
 
 /// Making and running.
 impl<K: Object> SharedIndexInformer<K> {
-    /// An informer of a kind known at compile time. Nothing happens before it is [started](Self::start).
+    /// Makes an informer of a kind known at compile time. It does nothing until it is [started](Self::start).
+    #[must_use = "a standalone informer stops when its last handle is dropped"]
     pub fn new(config: Config<K>) -> Self
     where
         K::DynamicType: Default,
@@ -119,13 +128,15 @@ impl<K: Object> SharedIndexInformer<K> {
         Self::for_kind(config, &K::DynamicType::default())
     }
 
-    /// An informer of a kind known at run time.
+    /// Makes an informer of a kind known at run time.
+    #[must_use = "a standalone informer stops when its last handle is dropped"]
     pub fn for_kind(config: Config<K>, kind: &K::DynamicType) -> Self {
         Self::spawning(config, kind, None)
     }
 
-    /// As [`for_kind`](Self::for_kind), whose tasks are run by `spawn` instead of by the runtime it is
-    /// started in.
+    /// Makes an informer of a kind known at run time, with tasks that are run by `spawn` instead of the runtime in
+    /// which the informer is started.
+    #[must_use = "a standalone informer stops when its last handle is dropped"]
     pub fn spawned_by(config: Config<K>, kind: &K::DynamicType, spawn: impl Spawn) -> Self {
         Self::spawning(config, kind, Some(Arc::new(spawn)))
     }
@@ -136,30 +147,36 @@ impl<K: Object> SharedIndexInformer<K> {
         let distributor = Arc::new(Distributor::with_order(parts, config.resync_period, versions));
         let store = distributor.store().clone();
         let controller = Controller::new(config, &store, Arc::clone(&distributor) as _);
+        let start = Start::pending();
+        let parts = controller.views().into_iter().map(|part| part.starting_with(&start)).collect();
         let inner = Inner {
             name,
-            parts: controller.views(),
+            parts,
             lister: Lister::for_kind(store, kind),
             distributor,
             unstarted: Mutex::new(Some(controller)),
+            start,
             stop: Arc::new(watch::Sender::new(false)),
             tasks: Tasks::new(spawn),
         };
         Self { handle: Arc::new(Handle { inner: Arc::new(inner) }) }
     }
 
-    /// Starts it, if it was not started or stopped before.
+    /// Starts the informer. Does nothing if it was started or stopped before.
     ///
     /// # Panics
-    /// Outside a tokio runtime, unless it was told where to run its tasks.
+    /// Outside a tokio runtime, unless the informer was given another place to run its tasks.
     pub fn start(&self) {
         let inner = self.inner();
         // Before it counts as started, so that a shutdown that finds it started waits for its task.
         let place = inner.tasks.place();
         let spawner = inner.tasks.spawner();
+        // Before the controller is taken: of two concurrent calls, the one that finds none must not return to a wait that
+        // fails.
+        inner.start.complete();
         let controller = inner.unstarted.lock().take();
         if let Some(controller) = controller {
-            debug!(informer = &*inner.name, "starts");
+            debug!(informer = &*inner.name, "informer started");
             let ending = StopOnDrop(Arc::clone(inner));
             spawner.spawn_in(place, run(ending, controller, spawner.clone()));
         }
@@ -181,9 +198,9 @@ impl<K: Object> SharedIndexInformer<K> {
         *self.inner().stop.borrow()
     }
 
-    /// Whether it was started, or stopped before it was.
+    /// Returns whether the informer was started, or was stopped before it was started.
     pub fn is_started(&self) -> bool {
-        self.inner().unstarted.lock().is_none()
+        !self.inner().start.is_pending()
     }
 
     /// The name it has in logs.
@@ -191,7 +208,7 @@ impl<K: Object> SharedIndexInformer<K> {
         &self.inner().name
     }
 
-    /// The same informer, not kept alive by this.
+    /// Returns a reference to the informer that does not keep it alive.
     pub fn downgrade(&self) -> WeakInformer<K> {
         let inner = self.inner();
         WeakInformer {
@@ -236,7 +253,8 @@ impl<K: Object> SharedIndexInformer<K> {
         handler: impl EventHandler<K>,
         options: ListenerOptions,
     ) -> Result<Registration<K>, Stopped> {
-        self.distributor().add_handler(handler, options)
+        let registration = self.distributor().add_handler(handler, options)?;
+        Ok(registration.starting_with(&self.inner().start))
     }
 
     /// As [`add_handler_with`](Self::add_handler_with), for a handler that may wait.
@@ -248,7 +266,8 @@ impl<K: Object> SharedIndexInformer<K> {
         handler: impl AsyncEventHandler<K>,
         options: ListenerOptions,
     ) -> Result<Registration<K>, Stopped> {
-        self.distributor().add_async_handler(handler, options)
+        let registration = self.distributor().add_async_handler(handler, options)?;
+        Ok(registration.starting_with(&self.inner().start))
     }
 
     /// Handlers there are, those included whose last call has not returned.
@@ -307,41 +326,44 @@ impl<K: Object> SharedIndexInformer<K> {
         self.distributor().progress().now().has_synced
     }
 
-    /// Waits until everything of the first list is in the cache; at once, if it ever was.
+    /// Waits until the cache contains the whole initial list. Returns immediately if it ever did.
     ///
-    /// Fails when waiting on is of no use: when the server refuses (no permission, no credentials it accepts,
-    /// no such resource), when the informer was stopped, or when `within` has passed. The informer goes on
-    /// trying whatever this says, so it can be waited for again.
+    /// The informer keeps trying after an error, and the wait can be repeated.
     ///
     /// # Errors
-    /// See [`SyncError`].
+    /// When waiting cannot help: the informer was not [started](Self::start) or was stopped, the server
+    /// rejects the request (no permission, no valid credentials, no such resource), or `within` has passed. See
+    /// [`SyncError`].
+    #[doc(alias = "WaitForCacheSync")]
     pub async fn wait_for_sync(&self, within: Option<Duration>) -> Result<(), SyncError> {
         self.inner().wait_for_sync(within).await
     }
 
-    /// Waits until the cache has everything up to a version: of a write, say, that is to be seen. At once, if
-    /// it has.
+    /// Waits until the cache contains everything up to `version`, for example that of a write. Returns
+    /// immediately if it does.
     ///
-    /// The wait has no end of its own; see `tokio::time::timeout`.
+    /// The wait has no time limit; see `tokio::time::timeout`.
     ///
     /// # Errors
-    /// When the version is not one that can be waited for, when the server's history began anew meanwhile, or
-    /// when the informer was stopped.
+    /// When the version has no order, when the server's history is found to have been replaced, or when the
+    /// informer was not started or was stopped. See [`FreshnessError`].
     pub async fn wait_until(&self, version: &ResourceVersion) -> Result<(), FreshnessError> {
         if !version.is_ordered() || !self.distributor().has_order() {
             return Err(FreshnessError::Unordered { version: version.clone() });
         }
-        self.distributor().progress().wait_until(version.clone(), || false).await
+        self.inner().wait_until(version, || false).await
     }
 
-    /// Waits until the cache has an object in this version or a newer one, or has everything up to this
-    /// version: then the object was deleted since, or is not in the collection. Returns what the cache has.
+    /// Waits until the cache contains the object of `key` at `version` or a newer one, and returns the object.
+    /// Also returns when the cache contains everything up to `version`: the object was deleted since, or is not
+    /// in the collection.
     ///
-    /// The wait has no end of its own. A version without an order is waited for until the object has just
-    /// that one.
+    /// The wait has no time limit. With a version that has no order, it ends when the object has exactly that
+    /// version.
     ///
     /// # Errors
-    /// When the server's history began anew meanwhile, or the informer was stopped.
+    /// When the server's history is found to have been replaced, or when the informer was not started or was
+    /// stopped. See [`FreshnessError`].
     pub async fn wait_for(
         &self,
         key: impl AsRef<str>,
@@ -355,7 +377,7 @@ impl<K: Object> SharedIndexInformer<K> {
                 .and_then(|object| ResourceVersion::of(&*object))
                 .is_some_and(|held| held >= *version)
         };
-        self.distributor().progress().wait_until(version.clone(), is_there).await?;
+        self.inner().wait_until(version, is_there).await?;
         Ok(store.get(key))
     }
 }
@@ -375,6 +397,12 @@ impl<K: Object> SharedIndexInformer<K> {
     /// How each of its sources is doing: by namespace, if there are several.
     pub fn monitors(&self) -> Vec<(Option<Arc<str>>, Monitor)> {
         self.inner().parts.iter().map(|part| (part.namespace.clone(), part.monitor.clone())).collect()
+    }
+
+    /// Returns the [selection](Selection) of each source, by namespace if there are several sources. `None` stands for a source that
+    /// does not report its selection.
+    pub fn selections(&self) -> Vec<(Option<Arc<str>>, Option<Selection>)> {
+        self.inner().parts.iter().map(|part| (part.namespace.clone(), part.selection.clone())).collect()
     }
 
     /// The objects that exist and could not be taken in, of all sources.
@@ -400,25 +428,26 @@ impl<K: Object> SharedIndexInformer<K> {
 }
 
 impl<K: Object> WeakInformer<K> {
-    /// The informer, if somebody holds it.
+    /// Returns a handle to the informer, if one exists.
     pub fn upgrade(&self) -> Option<SharedIndexInformer<K>> {
         Some(SharedIndexInformer { handle: self.handle.upgrade()? })
     }
 
-    /// Whether somebody holds the informer and it was not stopped.
+    /// Returns whether a handle to the informer exists and the informer was not stopped.
     pub fn is_alive(&self) -> bool {
         self.handle.strong_count() > 0 && !*self.stop.borrow()
     }
 
-    /// Waits for its first list, if it was started and for as long as somebody holds it.
+    pub(crate) fn is_of(&self, informer: &SharedIndexInformer<K>) -> bool {
+        std::ptr::eq(self.handle.as_ptr(), Arc::as_ptr(&informer.handle))
+    }
+
+    /// Waits as [`SharedIndexInformer::wait_for_sync`] does, without keeping the informer alive.
     pub(crate) async fn wait_for_sync(&self, within: Option<Duration>) -> Result<(), SyncError> {
-        let Some(inner) = self.inner.upgrade() else { return Ok(()) };
-        if inner.unstarted.lock().is_some() {
-            return Ok(());
+        match self.inner.upgrade() {
+            Some(inner) => inner.wait_for_sync(within).await,
+            None => Err(SyncError::Stopped),
         }
-        let waited = inner.wait_for_sync(within).await;
-        // One that was stopped because nobody wants it is none to wait for.
-        if self.handle.strong_count() == 0 { Ok(()) } else { waited }
     }
 }
 
@@ -427,15 +456,30 @@ impl<K: Object> Inner<K> {
     fn stop(&self) {
         let is_news = !self.stop.send_replace(true);
         if is_news {
-            debug!(informer = &*self.name, "stops");
+            debug!(informer = &*self.name, "informer stopped");
         }
         // One that was never started is over with this, and is dropped where nothing is locked.
         let unstarted = self.unstarted.lock().take();
         drop(unstarted);
         self.distributor.shutdown();
+        self.start.complete();
+    }
+
+    async fn wait_until(
+        &self,
+        version: &ResourceVersion,
+        is_enough: impl FnMut() -> bool,
+    ) -> Result<(), FreshnessError> {
+        if self.start.is_pending() {
+            return Err(FreshnessError::NotStarted { version: version.clone() });
+        }
+        self.distributor.progress().wait_until(version.clone(), is_enough).await
     }
 
     async fn wait_for_sync(&self, within: Option<Duration>) -> Result<(), SyncError> {
+        if self.start.is_pending() {
+            return Err(SyncError::NotStarted);
+        }
         let settled = async {
             let mut progress = self.distributor.progress().watch();
             let synced = async {

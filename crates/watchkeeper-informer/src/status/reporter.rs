@@ -20,7 +20,10 @@ use super::{
     CountersSnapshot, Status,
     counters::{Counters, count},
 };
-use crate::reflector::{Quarantined, WatchFailure, clock::Clock, machine::Notice};
+use crate::{
+    reflector::{Quarantined, WatchFailure, clock::Clock, machine::Notice},
+    start::Start,
+};
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -51,7 +54,7 @@ impl Reporter {
     }
 
     pub(crate) fn monitor(&self) -> Monitor {
-        Monitor { status: self.status.subscribe(), shared: Arc::clone(&self.shared) }
+        Monitor { status: self.status.subscribe(), shared: Arc::clone(&self.shared), start: Start::default() }
     }
 
     pub(crate) fn clock(&self) -> &Clock {
@@ -116,7 +119,7 @@ impl Reporter {
             Notice::WentBack { .. } => count(&counters.steps_back),
             Notice::NewEpoch { .. } => count(&counters.epochs),
             Notice::StreamingGivenUp { .. } => count(&counters.streaming_given_up),
-            Notice::Probed => count(&counters.probes),
+            Notice::HistoryChecked => count(&counters.probes),
         }
     }
 
@@ -164,9 +167,15 @@ impl Drop for Reporter {
 pub struct Monitor {
     pub(super) status: watch::Receiver<Status>,
     shared: Arc<Shared>,
+    pub(super) start: Start,
 }
 
 impl Monitor {
+    /// Makes waits on the monitor fail until `start` is complete.
+    pub(crate) fn starting_with(self, start: &Start) -> Self {
+        Self { start: start.clone(), ..self }
+    }
+
     /// The status.
     pub fn status(&self) -> Status {
         self.status.borrow().clone()
@@ -213,7 +222,7 @@ impl Clone for Monitor {
         let mut status = self.status.clone();
         // A clone waits for what changes from now on, whatever the original had seen.
         status.mark_unchanged();
-        Self { status, shared: Arc::clone(&self.shared) }
+        Self { status, shared: Arc::clone(&self.shared), start: self.start.clone() }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Waiting for the first list, with an end to the waiting.
+//! Waiting for the initial list, and the reasons to give up.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,10 +6,15 @@ use watchkeeper_client::classify::Reason;
 
 use super::{Monitor, Status};
 
-/// Why waiting for the first list was given up.
+/// The reason why a wait for the initial list failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SyncError {
+    /// The informer has not been started. The wait does not wait for a start.
+    #[error(
+        "not synced: the informer has not been started; call `start()` on the informer or its factory before waiting"
+    )]
+    NotStarted,
     /// It will not work until somebody mends it.
     #[error("not synced: {message}")]
     Refused {
@@ -24,11 +29,11 @@ pub enum SyncError {
         /// What the server said.
         message: Arc<str>,
     },
-    /// It was stopped.
-    #[error("not synced: it was stopped before the first list was complete")]
+    /// The informer was stopped, or the handler that was waited for was removed.
+    #[error("not synced: stopped before the initial list was complete")]
     Stopped,
-    /// It took too long.
-    #[error("not synced within {after:?}: {}", last.label())]
+    /// The deadline passed before the first list was complete. The message includes the last failure.
+    #[error("not synced within {after:?}: {}", describe(last))]
     Deadline {
         /// How long it was waited.
         after: Duration,
@@ -38,14 +43,19 @@ pub enum SyncError {
 }
 
 impl Monitor {
-    /// Waits until a list has been read whole and handed to the sink; at once, if one ever was.
+    /// Waits until a list has been read completely and passed to the sink. Returns immediately if one ever was.
     ///
-    /// Fails when waiting on is of no use: when the server refuses (no permission, no credentials it accepts, no such
-    /// resource), when it was stopped, or when `within` has passed. The reflector goes on trying whatever this says.
+    /// The reflector keeps trying after an error. The monitor of a reflector or controller that the caller runs also waits
+    /// for it to be polled for the first time.
     ///
     /// # Errors
-    /// See [`SyncError`].
+    /// When waiting cannot help: the informer that the monitor is of was not started, the reflector was stopped, the server
+    /// rejects the request (no permission, no valid credentials, no such resource), or `within` has passed. See
+    /// [`SyncError`].
     pub async fn wait_for_sync(&self, within: Option<Duration>) -> Result<(), SyncError> {
+        if self.start.is_pending() {
+            return Err(SyncError::NotStarted);
+        }
         let settled = async {
             let mut status = self.status.clone();
             let is_settled = |status: &Status| self.has_synced() || refusal(status).is_some();
@@ -59,9 +69,12 @@ impl Monitor {
         tokio::time::timeout(after, settled).await.unwrap_or_else(|_| late())
     }
 
-    /// Returns once there will be no first list without somebody's help, with why: for those who wait for something behind
-    /// the list, and would otherwise wait for ever. Once there was a list, it returns only when it was stopped.
+    /// Returns when the initial list cannot be expected any more, with the reason: for callers that wait for something
+    /// that follows the list. After the initial list, returns only when the reflector was stopped.
     pub async fn refusal(&self) -> SyncError {
+        if self.start.is_pending() {
+            return SyncError::NotStarted;
+        }
         let mut status = self.status.clone();
         let is_final = |status: &Status| match refusal(status) {
             Some(SyncError::Stopped) => true,
@@ -69,6 +82,15 @@ impl Monitor {
         };
         let refused = status.wait_for(is_final).await.ok().and_then(|status| refusal(&status));
         refused.unwrap_or(SyncError::Stopped)
+    }
+}
+
+/// The status in words, with the cause if there is one.
+fn describe(status: &Status) -> String {
+    match status {
+        Status::Failing { message, attempts, .. } => format!("failing ({attempts} attempts): {message}"),
+        Status::Listing { received, .. } => format!("listing, {received} objects received"),
+        status => status.label().to_owned(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Deletions.
 
+use std::sync::Arc;
+
 use crate::{Cache, drain, fifo, fifo_before, fifo_fixture::object, try_pop};
 
 /// `RealFIFO` hands such a deletion on, and the handlers of client-go hear of it.
@@ -76,4 +78,17 @@ fn that_cannot_be_read_carry_the_newest_state_in_line_or_in_hand_or_known() {
         drain(&fifo),
         ["updated queued@3, deleted? queued@3", "deleted? known@1", "deleted? popped@2"]
     );
+}
+
+#[test]
+fn that_are_dropped_or_replaced_free_their_objects() {
+    let unknown = object("unknown", 1);
+    let (first, second) = (object("a", 2), object("a", 3));
+    let fifo = fifo_before(&Cache::with(&[object("a", 1)]));
+    for object in [&unknown, &first, &second] {
+        fifo.delete(Arc::clone(object)).unwrap();
+    }
+    let holders = [&unknown, &first, &second].map(Arc::strong_count);
+    assert_eq!(holders, [1, 1, 2], "the queue holds the deletion it delivers and nothing else");
+    assert_eq!(drain(&fifo), ["deleted a@3"]);
 }

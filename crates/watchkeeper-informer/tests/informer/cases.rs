@@ -73,7 +73,7 @@ async fn case_44_and_46_what_is_gone_is_freed_and_what_stays_does_not_keep_it() 
     let objects: Vec<ConfigMap> = (0..100).map(|n| map(&format!("k{n}"), n + 1)).collect();
     let (informer, _source, server) = synced(objects, 100).await;
     let (heard, registration) = listen(&informer, options());
-    assert!(within(registration.synced()).await);
+    within(registration.synced()).await.unwrap();
     let weak: Vec<Weak<ConfigMap>> = informer.reader().list().iter().map(Arc::downgrade).collect();
     let script = (0..99).fold(Watch::new(), |script, n| script.deleted(map(&format!("k{n}"), 101 + n)));
     server.send(script);
@@ -137,7 +137,7 @@ async fn several_changes_of_a_key_in_one_batch_are_told_one_by_one() {
     // Everything below is in line before the loop has a turn, so that it is one batch.
     let (informer, _source, server) = synced([map("a", 3)], 10).await;
     let (heard, registration) = listen(&informer, options().every_event());
-    assert!(within(registration.synced()).await);
+    within(registration.synced()).await.unwrap();
     server.send(
         Watch::new()
             .modified(map("a", 11))

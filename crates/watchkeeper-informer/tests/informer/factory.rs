@@ -1,4 +1,4 @@
-//! The factory: one informer for the same objects, for as long as somebody wants it.
+//! The factory: one informer for the same objects, owned until a release, a shutdown or the end of the factory.
 
 use std::time::Duration;
 
@@ -7,10 +7,11 @@ use kube_core::DynamicObject;
 use watchkeeper_client::{
     Client,
     dynamic::GroupVersionResource,
-    list_watch::{ListScript, ScriptedSource, WatchScript},
+    list_watch::{ListScript, ScriptedSource, WatchHandle, WatchScript},
 };
 use watchkeeper_informer::{
     SharedInformerFactory,
+    event::Event,
     factory::{FactoryBuilder, Scope},
     reflector::ReflectorOptions,
     status::SyncError,
@@ -22,8 +23,8 @@ use crate::support::*;
 fn plain_options() -> ReflectorOptions {
     let mut options = ReflectorOptions::default();
     options.streaming.is_enabled = false;
-    options.rewind_probe.at_reconnect = false;
-    options.rewind_probe.every = None;
+    options.history_check.on_reconnect = false;
+    options.history_check.every = None;
     options
 }
 
@@ -41,24 +42,37 @@ async fn who_asks_for_the_same_objects_gets_the_same_informer_and_they_are_liste
     let other = factory.informer_in::<ConfigMap>(Scope::all().labels("app=web"));
     one.add_index("name", |object: &ConfigMap| object.metadata.name.clone()).unwrap();
     assert!(two.reader().index("name").is_ok() && other.reader().index("name").is_err());
-    drop(other);
+    assert!(factory.release(&other));
     factory.start();
     within(factory.wait_for_sync()).await.unwrap();
     assert_eq!(held(&two), ["a@3"]);
     assert_eq!(source.requests().len(), 2);
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_informer_stops_when_nobody_holds_it_and_is_made_anew_when_somebody_asks() {
-    let source = Source::new();
+/// A factory whose one informer has synced, with its watch.
+async fn synced_factory(source: &Source) -> (SharedInformerFactory, WatchHandle<ConfigMap>) {
     source.on_list(List::at("10").item(map("a", 3)));
     let server = source.open_watch(Watch::new());
-    let factory = scripted(&source).build();
-    let informer = factory.informer::<ConfigMap>();
+    let factory = scripted(source).build();
+    drop(factory.informer::<ConfigMap>());
     factory.start();
-    within(factory.wait_for_sync()).await.unwrap();
+    within(factory.wait_for_sync()).await.expect("a list that is there is synced");
+    (factory, server)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_released_informer_stops_with_its_last_handle_and_the_next_request_makes_a_new_one() {
+    let source = Source::new();
+    let (factory, server) = synced_factory(&source).await;
+    let informer = factory.informer::<ConfigMap>();
+    let (lister, (_, registration)) = (informer.lister(), listen(&informer, options()));
+    assert!(factory.release(&informer));
+    assert!(!factory.release(&informer), "the factory does not own it any more");
+    assert!(server.is_open() && !informer.is_stopped(), "it is held here");
     drop(informer);
     within(server.closed()).await;
+    within(registration.remove()).await;
+    assert_eq!(lister.keys().len(), 1, "the last state remains");
     within(factory.wait_for_sync()).await.unwrap();
 
     source.on_list(List::at("20").item(map("b", 15)));
@@ -67,10 +81,155 @@ async fn an_informer_stops_when_nobody_holds_it_and_is_made_anew_when_somebody_a
     factory.start();
     within(factory.wait_for_sync()).await.unwrap();
     assert_eq!(held(&informer), ["b@15"]);
+}
 
-    // One that was stopped while others hold it is not handed out again either.
+#[tokio::test(start_paused = true)]
+async fn a_released_informer_that_is_held_is_shared_on_request_and_owned_by_the_factory_again() {
+    let source = Source::new();
+    let (factory, server) = synced_factory(&source).await;
+    let informer = factory.informer::<ConfigMap>();
+    assert!(factory.release(&informer));
+    let again = factory.informer::<ConfigMap>();
+    assert_eq!((held(&again), source.requests().len()), (vec!["a@3".to_owned()], 2), "it is the same one");
+    let reader = informer.reader();
+    drop((informer, again));
+    server.send(Watch::new().added(map("b", 11)));
+    until(|| reader.len() == 2).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_released_informer_is_neither_started_nor_waited_for_by_the_factory() {
+    let source = Source::new();
+    let factory = scripted(&source).build();
+    let informer = factory.informer::<ConfigMap>();
+    assert!(factory.release(&informer));
+    factory.start();
+    within(factory.wait_for_sync()).await.unwrap();
+    assert!(!informer.is_started());
+    assert!(!scripted(&source).build().release(&informer), "another factory has nothing to do with it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_ends_the_wait_for_the_informer_whether_or_not_it_is_held() {
+    for is_held in [true, false] {
+        // Without a script for its list, the informer does not sync.
+        let factory = scripted(&Source::new()).build();
+        let informer = factory.informer::<ConfigMap>();
+        factory.start();
+        let releasing = async {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            assert!(factory.release(&informer));
+            is_held.then_some(informer)
+        };
+        let (waited, _held) = within(async { tokio::join!(factory.wait_for_sync(), releasing) }).await;
+        waited.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_informer_that_was_shut_down_is_replaced_on_request() {
+    let source = Source::new();
+    let (factory, server) = synced_factory(&source).await;
+    let informer = factory.informer::<ConfigMap>();
     within(informer.shutdown()).await;
-    assert!(!factory.informer::<ConfigMap>().is_stopped());
+    assert!(!server.is_open());
+    let new = factory.informer::<ConfigMap>();
+    assert!(!new.is_stopped() && !factory.release(&informer) && factory.release(&new));
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_the_last_factory_handle_stops_its_informers_except_those_that_are_held() {
+    let (source, secrets) = (Source::new(), ScriptedSource::<Secret>::new());
+    source.on_list(List::at("10").item(map("a", 3)));
+    secrets.on_list(ListScript::at("11"));
+    let (map_watch, secret_watch) = (source.open_watch(Watch::new()), secrets.open_watch(WatchScript::new()));
+    let factory = scripted(&source).source::<Secret>(secrets).build();
+    let maps = factory.informer::<ConfigMap>();
+    let lister = factory.informer::<Secret>().lister();
+    factory.start();
+    within(factory.wait_for_sync()).await.unwrap();
+    let clone = factory.clone();
+    drop(factory);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(secret_watch.is_open(), "a clone is the same factory");
+    drop(clone);
+    within(secret_watch.closed()).await;
+    assert!(lister.keys().is_empty() && map_watch.is_open());
+    map_watch.send(Watch::new().added(map("b", 12)));
+    reached(&maps, 12).await;
+    drop(maps);
+    within(map_watch.closed()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_is_called_although_the_informer_it_was_added_to_is_not_kept() {
+    let source = Source::new();
+    source.on_list(List::at("10").item(map("a", 3)));
+    let server = source.open_watch(Watch::new());
+    let factory = scripted(&source).build();
+    let heard = Heard::new();
+    let told = heard.clone();
+    factory.informer().add_handler(move |event: &Event<ConfigMap>| told.take_unchecked(event)).unwrap();
+    factory.start();
+    within(factory.wait_for_sync()).await.unwrap();
+    server.send(Watch::new().added(map("b", 11)));
+    assert_eq!(heard.first(2).await, ["initial a@3", "add b@11"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lister_a_reader_and_an_index_follow_the_server_although_their_informer_is_not_kept() {
+    let source = Source::new();
+    source.on_list(List::at("10").item(map("a", 3)));
+    let server = source.open_watch(Watch::new());
+    let factory = scripted(&source).build();
+    let lister = factory.informer::<ConfigMap>().lister();
+    let reader = factory.informer::<ConfigMap>().reader();
+    let name = |object: &ConfigMap| object.metadata.name.clone();
+    let index = factory.informer::<ConfigMap>().add_index("name", name).unwrap();
+    factory.start();
+    within(factory.wait_for_sync()).await.unwrap();
+    assert_eq!((lister.keys().len(), reader.len(), index.count("a")), (1, 1, 1));
+    server.send(Watch::new().added(map("b", 11)));
+    until(|| index.count("b") == 1).await;
+    assert_eq!((lister.keys().len(), reader.len()), (2, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_on_a_factory_that_was_not_started_is_an_error_that_names_the_informer_and_the_remedy() {
+    let source = Source::new();
+    let factory = scripted(&source).build();
+    within(factory.wait_for_sync()).await.expect("without informers, the factory is synced");
+    let _maps = factory.informer::<ConfigMap>();
+    for waited in
+        [within(factory.wait_for_sync()).await, factory.wait_for_sync_within(Duration::from_secs(5)).await]
+    {
+        let error = waited.unwrap_err();
+        assert_eq!((&*error.informer, &error.source), ("v1/configmaps everywhere", &SyncError::NotStarted));
+        let error = error.to_string();
+        assert!(error.contains("v1/configmaps everywhere") && error.contains("call `start()`"), "{error}");
+    }
+    assert!(source.requests().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_informer_requested_after_start_fails_the_wait_until_the_next_start() {
+    let (source, secrets) = (Source::new(), ScriptedSource::<Secret>::new());
+    source.on_list(List::at("10").item(map("a", 3)));
+    secrets.on_list(ListScript::at("11"));
+    let _watches = (source.open_watch(Watch::new()), secrets.open_watch(WatchScript::new()));
+    let factory = scripted(&source).source::<Secret>(secrets.clone()).build();
+    let maps = factory.informer::<ConfigMap>();
+    factory.start();
+    within(factory.wait_for_sync()).await.unwrap();
+
+    let late = factory.informer::<Secret>();
+    let error = within(factory.wait_for_sync()).await.unwrap_err();
+    assert_eq!(error.informer, "v1/secrets everywhere");
+    assert!(error.to_string().contains("has not been started"), "{error}");
+    assert!(!late.has_synced() && maps.has_synced());
+    factory.start();
+    within(factory.wait_for_sync()).await.unwrap();
+    assert!(late.has_synced());
 }
 
 #[tokio::test(start_paused = true)]
@@ -82,7 +241,6 @@ async fn waiting_fails_with_the_informer_that_will_not_sync_and_why_and_goes_on_
     secrets.on_list(ListScript::refused(status(403, "Forbidden")));
     let factory = scripted(&source).source::<Secret>(secrets.clone()).build();
     let (_maps, informer) = (factory.informer::<ConfigMap>(), factory.informer::<Secret>());
-    within(factory.wait_for_sync()).await.expect("nothing is started yet");
     factory.start();
     let refused = within(factory.wait_for_sync()).await.unwrap_err();
     assert_eq!(refused.informer, "v1/secrets everywhere");
@@ -142,9 +300,35 @@ async fn a_shutdown_joins_every_task_and_what_is_asked_for_afterwards_has_stoppe
     let late = factory.informer::<ConfigMap>();
     factory.start();
     assert!(late.is_stopped());
-    assert!(late.add_handler(|_: &watchkeeper_informer::event::Event<ConfigMap>| {}).is_err());
+    assert!(late.add_handler(|_: &Event<ConfigMap>| {}).is_err());
     assert_eq!(within(late.wait_for_sync(None)).await, Err(SyncError::Stopped));
     within(factory.shutdown()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_stops_a_released_informer_that_is_held() {
+    let source = Source::new();
+    let (factory, server) = synced_factory(&source).await;
+    let informer = factory.informer::<ConfigMap>();
+    assert!(factory.release(&informer));
+    within(factory.shutdown()).await;
+    assert!(!server.is_open() && informer.is_stopped());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_fails_a_wait_on_informers_that_have_not_synced_and_every_later_one() {
+    let factory = scripted(&Source::new()).build();
+    drop(factory.informer::<ConfigMap>());
+    factory.start();
+    let shutting_down = async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        factory.shutdown().await;
+    };
+    let (waited, ()) = within(async { tokio::join!(factory.wait_for_sync(), shutting_down) }).await;
+    for waited in [waited, within(factory.wait_for_sync()).await] {
+        let error = waited.unwrap_err();
+        assert_eq!((&*error.informer, error.source), ("v1/configmaps everywhere", SyncError::Stopped));
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -218,7 +402,7 @@ async fn namespaces_and_selectors_reach_the_server_and_cluster_wide_kinds_are_in
     let refused = factory.wait_for_sync().await.unwrap_err();
     assert_eq!(refused.informer, "v1/configmaps everywhere");
     assert!(refused.to_string().contains("list configmaps"), "{refused}");
-    drop(everywhere);
+    assert!(factory.release(&everywhere));
     factory.wait_for_sync().await.unwrap();
     assert_eq!(held(&maps), ["mail/a@4", "shop/a@3"]);
     assert_eq!(dynamic.lister().get("shop/a").unwrap().metadata.uid.as_deref(), Some("1"));

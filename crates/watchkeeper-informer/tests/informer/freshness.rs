@@ -7,10 +7,6 @@ use watchkeeper_informer::{FreshnessError, ResourceVersion};
 
 use crate::support::*;
 
-fn version(number: u64) -> ResourceVersion {
-    ResourceVersion::new(&number.to_string()).expect("a number is a version")
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_version_is_reached_by_a_list_an_event_or_a_bookmark() {
     let (informer, _source, server) = synced([map("a", 3)], 10).await;

@@ -32,7 +32,7 @@ async fn a_handler_added_before_the_start_hears_of_the_first_list_and_of_every_c
     assert_eq!(heard.first(3).await[2..], ["update a@3 to a@11"]);
     server.send(Watch::new().added(map("c", 12)).deleted(map("b", 13)));
     assert_eq!(heard.first(5).await[3..], ["add c@12", "delete b@13"]);
-    assert!(within(registration.synced()).await);
+    within(registration.synced()).await.unwrap();
     assert_eq!(held(&informer), ["a@11", "c@12"]);
 }
 
@@ -42,7 +42,7 @@ async fn a_late_handler_hears_first_of_everything_there_is_and_then_of_what_happ
     server.send(Watch::new().modified(map("a", 11)));
     reached(&informer, 11).await;
     let (heard, registration) = listen(&informer, options());
-    assert!(within(registration.synced()).await);
+    within(registration.synced()).await.unwrap();
     server.send(Watch::new().deleted(map("a", 12)));
     assert_eq!(heard.first(3).await, ["initial a@11", "initial b@4", "delete a@12"]);
 }
@@ -69,7 +69,7 @@ async fn handlers_that_come_while_everything_changes_miss_nothing_and_hear_nothi
     reached(&informer, 199).await;
     // Every handler checks its own story; here is how it ends.
     for (heard, registration) in &listeners {
-        assert!(within(registration.synced()).await);
+        within(registration.synced()).await.unwrap();
         until(|| registration.status().is_none_or(|status| status.pending == 0)).await;
         assert_eq!(heard.view(), held(&informer));
     }
@@ -89,7 +89,7 @@ async fn a_handler_in_sync_has_returned_from_everything_that_was_there() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(informer.has_synced() && !registration.has_synced(), "one of two objects is heard of");
     gate.add_permits(1);
-    assert!(within(registration.synced()).await);
+    within(registration.synced()).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -97,7 +97,7 @@ async fn case_48_a_panicking_handler_is_counted_and_delays_neither_others_nor_it
     let (informer, _source, server) = synced([map("a", 3), map("b", 4)], 10).await;
     let panics = informer.add_handler(|_: &Event<ConfigMap>| panic!("as it was told to")).unwrap();
     let (heard, _) = listen(&informer, options());
-    assert!(within(panics.synced()).await);
+    within(panics.synced()).await.unwrap();
     server.send(Watch::new().added(map("c", 11)));
     heard.first(3).await;
     reached(&informer, 11).await;
@@ -174,8 +174,8 @@ async fn with_no_resync_of_the_informer_no_handler_is_resynced_and_a_relist_tell
     let (informer, source, server) = synced([map("a", 3), map("b", 4)], 10).await;
     let (heard, registration) = listen(&informer, options().resync_period(Duration::from_secs(2)));
     let (asked, other) = listen(&informer, options().unchanged());
-    within(registration.synced()).await;
-    within(other.synced()).await;
+    within(registration.synced()).await.unwrap();
+    within(other.synced()).await.unwrap();
     source.on_list(List::at("20").item(map("a", 3)).item(map("b", 15)).item(map("c", 16)));
     let _again = source.open_watch(Watch::new());
     server.send(Watch::new().error(status(410, "Expired")));
@@ -218,7 +218,7 @@ async fn a_filtering_handler_hears_a_whole_story_of_what_passes() {
             .deleted(labelled("a", 14, Some("web"))),
     );
     reached(&informer, 14).await;
-    within(registration.synced()).await;
+    within(registration.synced()).await.unwrap();
     until(|| registration.status().is_some_and(|status| status.pending == 0)).await;
     assert_eq!(*told.lock(), ["add a@3", "delete a@3", "add a@12", "delete a@14"]);
 }
@@ -234,7 +234,7 @@ async fn the_same_handler_added_twice_is_two_and_after_the_end_none_is_taken() {
         informer.add_handler(Arc::clone(&handler)).unwrap(),
     ];
     for registration in &both {
-        assert!(within(registration.synced()).await);
+        within(registration.synced()).await.unwrap();
     }
     assert_eq!(count.load(Ordering::Relaxed), 2);
     within(both[0].remove()).await;

@@ -10,7 +10,11 @@ use std::{
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::sync::Semaphore;
-use watchkeeper_informer::{SharedIndexInformer, Task, event::Event, status::Status};
+use watchkeeper_informer::{
+    SharedIndexInformer, Task,
+    event::Event,
+    status::{Status, SyncError},
+};
 
 use crate::support::*;
 
@@ -79,7 +83,7 @@ async fn one_that_was_never_started_is_shut_down_and_then_does_not_start() {
     let informer = SharedIndexInformer::new(plain(&source));
     let (heard, registration) = listen(&informer, options());
     within(informer.shutdown()).await;
-    assert!(!within(registration.synced()).await);
+    assert_eq!(within(registration.synced()).await, Err(SyncError::Stopped));
     informer.start();
     assert!(within(informer.wait_for_sync(None)).await.is_err());
     assert_eq!((source.requests().len(), heard.all().len()), (0, 0));
@@ -100,7 +104,7 @@ async fn a_task_that_is_dropped_by_its_runtime_ends_the_informer_for_those_who_w
     let (_, registration) = listen(&informer, options());
     informer.start();
     assert!(within(informer.wait_for_sync(None)).await.is_err());
-    assert!(!within(registration.synced()).await);
+    assert_eq!(within(registration.synced()).await, Err(SyncError::Stopped));
     within(informer.shutdown()).await;
 }
 
@@ -121,7 +125,7 @@ async fn a_handler_may_hold_its_informer_weakly_and_use_all_of_it() {
     let registration = informer.add_handler(handler).unwrap();
     server.send(Watch::new().added(map("b", 11)).added(map("c", 12)));
     reached(&informer, 12).await;
-    within(registration.synced()).await;
+    within(registration.synced()).await.unwrap();
     until(|| seen.load(Ordering::Relaxed) == 3).await;
     within(informer.shutdown()).await;
 }

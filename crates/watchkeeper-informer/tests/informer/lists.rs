@@ -19,7 +19,7 @@ use crate::support::*;
 async fn a_relist_deletes_what_is_gone_with_the_last_state_known_before_it_tells_what_is_new() {
     let (informer, source, server) = synced([map("a", 3), map("b", 4)], 10).await;
     let (heard, registration) = listen(&informer, options());
-    within(registration.synced()).await;
+    within(registration.synced()).await.unwrap();
     let by_name = informer.add_index("name", |object: &ConfigMap| object.metadata.name.clone()).unwrap();
     source.on_list(List::at("20").item(map("c", 15)).item(map("b", 4)));
     let _again = source.open_watch(Watch::new());
@@ -158,7 +158,7 @@ async fn case_20_a_server_that_went_back_in_time_is_a_new_epoch_in_which_the_sam
     source.on_list(List::at("1200").item(map("a", 900)).item(map("b", 1100)));
     let server = source.open_watch(Watch::new());
     let informer = SharedIndexInformer::new(plain(&source).reflector_with(|options| {
-        options.rewind_probe.at_reconnect = true;
+        options.history_check.on_reconnect = true;
     }));
     let (heard, _) = listen(&informer, options());
     informer.start();
@@ -167,9 +167,7 @@ async fn case_20_a_server_that_went_back_in_time_is_a_new_epoch_in_which_the_sam
     let waiting = informer.clone();
     let waiter = async move { waiting.wait_until(&version).await };
 
-    // The probe of the resumed watch finds the server at 1001; the list refuses to be that old; one from
-    // scratch is.
-    let _silent = source.open_watch(Watch::new());
+    // Before the watch is resumed, the server is found to be at 1001.
     source.on_list(List::at("1001"));
     source.on_list(List::at("1001").item(map("a", 900)));
     let again = source.open_watch(Watch::new());

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::{sync::watch, time::timeout};
 use watchkeeper_client::list_watch::{ListScript, ScriptedSource, WatchHandle, WatchScript};
 use watchkeeper_informer::{
-    CacheReader, SharedIndexInformer,
+    CacheReader, ResourceVersion, SharedIndexInformer,
     controller::Config,
     event::Event,
     processor::{ListenerOptions, Registration},
@@ -58,8 +58,8 @@ pub(crate) fn plain(source: &Source) -> Config<ConfigMap> {
     Config::new("config maps", source.clone()).reflector_with(|options| {
         options.seed = Some(7);
         options.streaming.is_enabled = false;
-        options.rewind_probe.at_reconnect = false;
-        options.rewind_probe.every = None;
+        options.history_check.on_reconnect = false;
+        options.history_check.every = None;
     })
 }
 
@@ -197,11 +197,13 @@ pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
     timeout(A_DAY, future).await.expect("it never comes to an end")
 }
 
-/// Waits until the cache has everything up to a version.
-pub(crate) async fn reached(informer: &Informer, version: u64) {
-    let version =
-        watchkeeper_informer::ResourceVersion::new(&version.to_string()).expect("a number is a version");
-    within(informer.wait_until(&version)).await.expect("the version is reached");
+pub(crate) fn version(number: u64) -> ResourceVersion {
+    ResourceVersion::new(&number.to_string()).expect("a number is a version")
+}
+
+/// Waits until the cache contains everything up to a version.
+pub(crate) async fn reached(informer: &Informer, number: u64) {
+    within(informer.wait_until(&version(number))).await.expect("the version is reached");
 }
 
 /// Lets others run until something is so, which must not take for ever.

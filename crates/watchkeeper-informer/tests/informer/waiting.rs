@@ -8,6 +8,43 @@ use watchkeeper_informer::{SharedIndexInformer, controller::Config, status::Sync
 use crate::support::*;
 
 #[tokio::test(start_paused = true)]
+async fn waiting_on_an_informer_that_was_not_started_is_an_error_that_says_so() {
+    let (informer, version) = (SharedIndexInformer::new(plain(&Source::new())), version(7));
+    let (_, monitor) = informer.monitors().remove(0);
+    let (_, registration) = listen(&informer, options());
+    let no_namespaces = SharedIndexInformer::new(Config::by_namespace("none", [] as [(String, Source); 0]));
+    let errors = [
+        within(informer.wait_for_sync(None)).await.unwrap_err().to_string(),
+        within(informer.wait_for_sync(Some(Duration::from_secs(5)))).await.unwrap_err().to_string(),
+        within(no_namespaces.wait_for_sync(None)).await.unwrap_err().to_string(),
+        within(informer.wait_until(&version)).await.unwrap_err().to_string(),
+        within(informer.wait_for("a", &version)).await.unwrap_err().to_string(),
+        within(monitor.wait_for_sync(None)).await.unwrap_err().to_string(),
+        within(monitor.refusal()).await.to_string(),
+        within(registration.synced()).await.unwrap_err().to_string(),
+    ];
+    for error in errors {
+        assert!(error.contains("has not been started") && error.contains("call `start()`"), "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_failed_before_the_start_succeeds_after_it() {
+    let source = Source::new();
+    source.on_list(List::at("10").item(map("a", 3)));
+    let _server = source.open_watch(Watch::new());
+    let informer = SharedIndexInformer::new(plain(&source));
+    let (_, monitor) = informer.monitors().remove(0);
+    let (_, registration) = listen(&informer, options());
+    within(informer.wait_for_sync(None)).await.unwrap_err();
+    informer.start();
+    within(informer.wait_for_sync(None)).await.unwrap();
+    within(monitor.wait_for_sync(None)).await.unwrap();
+    within(registration.synced()).await.unwrap();
+    within(informer.wait_until(&version(10))).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_list_that_is_forbidden_fails_the_wait_with_the_reason_and_is_still_tried() {
     let source = Source::new();
     source.on_list(List::refused(status(403, "Forbidden")));
@@ -59,7 +96,8 @@ async fn an_empty_list_is_synced_and_so_is_an_informer_of_no_namespaces() {
     let (heard, registration) = listen(&none, options());
     none.start();
     within(none.wait_for_sync(None)).await.unwrap();
-    assert!(within(registration.synced()).await && heard.all().is_empty());
+    within(registration.synced()).await.unwrap();
+    assert!(heard.all().is_empty());
     within(none.shutdown()).await;
 }
 
@@ -72,8 +110,8 @@ async fn several_namespaces_are_one_cache_synced_when_all_are_and_a_list_of_one_
         Config::by_namespace("two", [("shop".to_owned(), shop.clone()), ("mail".to_owned(), mail.clone())])
             .reflector_with(|options| {
                 options.streaming.is_enabled = false;
-                options.rewind_probe.at_reconnect = false;
-                options.rewind_probe.every = None;
+                options.history_check.on_reconnect = false;
+                options.history_check.every = None;
             })
             .resync_period(Duration::from_mins(1));
     let informer = SharedIndexInformer::new(config);
@@ -85,7 +123,7 @@ async fn several_namespaces_are_one_cache_synced_when_all_are_and_a_list_of_one_
     mail.on_list(List::at("12").item(map("mail/a", 4)));
     let mail_server = mail.open_watch(Watch::new());
     within(informer.wait_for_sync(None)).await.unwrap();
-    assert!(within(registration.synced()).await);
+    within(registration.synced()).await.unwrap();
     reached(&informer, 10).await;
     assert_eq!(held(&informer), ["mail/a@4", "shop/a@3"]);
 

@@ -83,7 +83,7 @@ pub(crate) fn watch(events: &[(&str, String)]) -> Reply {
 pub(crate) fn factory(server: &ScriptedServer) -> FactoryBuilder {
     let mut options = watchkeeper_informer::reflector::ReflectorOptions::default();
     options.streaming.is_enabled = false;
-    options.rewind_probe.at_reconnect = false;
+    options.history_check.on_reconnect = false;
     options.backoff.initial = Duration::from_millis(5);
     SharedInformerFactory::builder(Client::from(server.client()))
         .reflector(options)

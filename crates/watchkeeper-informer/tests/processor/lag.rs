@@ -135,6 +135,23 @@ async fn old_is_the_very_object_the_handler_was_given_last() {
     informer.stop().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_last_seen_state_of_a_coalesced_deletion_is_the_object_the_handler_was_given_last() {
+    let mut informer = Informer::running();
+    let first = object("a", 1);
+    informer.cache.insert("a".to_owned(), Arc::clone(&first));
+    let listener = stuck_on_initial(&informer).await;
+    for change in [(DELETED, object("a", 2)), (Added, object("a", 3)), (DELETED, object("a", 4))] {
+        informer.apply([change]);
+    }
+    listener.unblock();
+    settle().await;
+    let last_seen = listener.told.lock()[1].last_seen().cloned();
+    assert_eq!(listener.take(), ["added! a@1", "deleted a@4"]);
+    assert!(last_seen.is_some_and(|object| Arc::ptr_eq(&object, &first)));
+    informer.stop().await;
+}
+
 async fn stuck_on_initial(informer: &Informer) -> Listener {
     let listener = informer.add(impatient());
     listener.block();

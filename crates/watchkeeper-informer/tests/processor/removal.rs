@@ -15,6 +15,7 @@ use watchkeeper_informer::{
     delta_fifo::DeltaKind::{Added, Updated},
     event::Event,
     processor::{ListenerOptions, Registration},
+    status::SyncError,
 };
 
 use crate::{Informer, describe, fifo_fixture::object, settle};
@@ -34,7 +35,7 @@ async fn a_removed_handler_is_told_nothing_more_and_the_others_are() {
     assert_eq!(stays.take(), ["added a@1", "updated a@1 a@2"]);
     assert_eq!(removed.registration.status(), None);
     assert!(!removed.registration.has_synced());
-    assert!(!removed.registration.synced().await);
+    assert_eq!(removed.registration.synced().await, Err(SyncError::Stopped));
     assert_eq!(informer.processor.listener_count(), 1);
     informer.stop().await;
 }
@@ -54,6 +55,23 @@ async fn removal_waits_for_the_call_that_is_running_and_drops_what_is_pending() 
     removal.await;
     assert_eq!(listener.take(), ["added a@1"]);
     assert_eq!(informer.processor.listener_count(), 0);
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_a_removed_handler_to_be_in_sync_ends_while_its_last_call_runs() {
+    let mut informer = Informer::running();
+    let listener = informer.add(ListenerOptions::new("handler"));
+    listener.block();
+    informer.apply([(Added, object("a", 1))]);
+    settle().await;
+    let mut context = Context::from_waker(Waker::noop());
+    let mut synced = pin!(listener.registration.synced());
+    assert_eq!(synced.as_mut().poll(&mut context), Poll::Pending);
+    listener.registration.stop();
+    assert_eq!(informer.processor.listener_count(), 1, "the call has not returned");
+    assert_eq!(synced.poll(&mut context), Poll::Ready(Err(SyncError::Stopped)));
+    listener.unblock();
     informer.stop().await;
 }
 
@@ -163,7 +181,7 @@ async fn a_handler_that_nobody_ever_ran_is_removed_at_once() {
     let listener = informer.add(ListenerOptions::new("handler"));
     listener.registration.remove().await;
     assert_eq!(informer.processor.listener_count(), 0);
-    assert!(!listener.registration.synced().await);
+    assert_eq!(listener.registration.synced().await, Err(SyncError::Stopped));
     informer.stop().await;
 }
 
@@ -196,7 +214,7 @@ async fn shutting_down_waits_for_running_calls_and_tells_nobody_anything_more() 
     informer.stop().await;
     assert_eq!(idle.take(), ["added a@1"]);
     assert_eq!(busy.take(), ["added a@1"]);
-    assert!(!busy.registration.synced().await);
+    assert_eq!(busy.registration.synced().await, Err(SyncError::Stopped));
 }
 
 #[tokio::test(start_paused = true)]

@@ -98,6 +98,22 @@ async fn the_check_period_is_the_shortest_anybody_asked_for_until_it_is_fixed() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_handler_added_with_the_shortest_period_does_not_postpone_the_resyncs_of_others() {
+    let mut informer = Informer::new(Duration::from_mins(1));
+    let first = informer.add(every(3));
+    informer.start();
+    informer.apply([(Added, object("a", 1))]);
+    settle().await;
+    first.take();
+    assert_eq!(informer.pass(2, &[&first]).await, [<[u32; 0]>::default()]);
+    let second = informer.add(every(3));
+    settle().await;
+    second.take();
+    assert_eq!(informer.pass(4, &[&first, &second]).await, [vec![1, 4], vec![3]]);
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn no_handler_is_resynced_more_often_than_each_second() {
     let informer = Informer::new(Duration::from_mins(1));
     informer.add(ListenerOptions::new("eager").resync_period(Duration::from_millis(10)));

@@ -34,9 +34,9 @@ impl Wait {
         match self {
             Self::None => Duration::ZERO..Duration::from_millis(1),
             Self::Backoff(n) => {
-                let interval = Duration::from_millis(800) * 2_u32.pow(n - 1);
-                // A timer may be up to a millisecond late.
-                interval..interval * 2 + Duration::from_millis(2)
+                // The first two waits have the shortest interval. A timer may be up to a millisecond late.
+                let interval = Duration::from_millis(800) * 2_u32.pow(n.saturating_sub(2));
+                interval / 2..interval + Duration::from_millis(2)
             }
         }
     }
@@ -269,7 +269,7 @@ fn table() -> Vec<Row> {
                 source.on_watch(Watch::unreachable(TransportKind::Reset));
             },
             asks: &[FIRST, "watch 10", "watch 10", "watch 10", "watch 10"],
-            waits: &[Now, Backoff(1), Backoff(2), Backoff(3)],
+            waits: &[Now, Backoff(1), Backoff(1), Backoff(1)],
         },
         Row {
             condition: "watch: closed after an event",
@@ -319,7 +319,7 @@ fn table() -> Vec<Row> {
                 source.on_watch(Watch::new().modified(map("a", "31")).error(expired()));
             },
             asks: &[FIRST, "watch 10", "list 11", "watch 20", "list 21", "watch 30", "list 31"],
-            waits: &[Now, Now, Now, Backoff(1), Now, Backoff(2)],
+            waits: &[Now, Now, Now, Backoff(1), Now, Backoff(1)],
         },
         Row {
             condition: "watch, ERROR event: 429",

@@ -216,7 +216,7 @@ async fn the_hook_hears_of_every_failure_and_what_is_done_about_it() {
     assert_eq!((forbidden.phase, forbidden.next), (Phase::List, Next::Relist));
     assert_eq!(forbidden.reason, Reason::Api(ApiReason::Forbidden));
     assert!(!forbidden.will_pass && forbidden.retry_in.is_some());
-    assert!(forbidden.to_string().contains("listing again in"), "{forbidden}");
+    assert!(forbidden.to_string().contains("; relisting in "), "{forbidden}");
     assert_eq!((gone.phase, gone.next, gone.retry_in), (Phase::WatchStream, Next::Relist, None));
     assert!(gone.will_pass);
     assert_eq!(gone.attempts, 1, "the list in between was progress");
@@ -244,11 +244,10 @@ async fn options_that_mean_never_or_at_once_are_taken_so() {
         let mut options = streaming();
         options.watch.min_timeout = extreme;
         options.watch.grace = extreme;
-        options.streaming.total = Duration::MAX;
+        options.streaming.progress = Duration::MAX;
         options.streaming.silence = Duration::MAX;
         options.streaming.remember = extreme;
-        options.backoff.reset_after = extreme;
-        options.rewind_probe.every = Some(extreme);
+        options.history_check.every = Some(extreme);
         options.resync_period = Some(extreme);
         let rig = Rig::start(options);
         rig.source.on_watch(Watch::refused(status(422, "Invalid")));

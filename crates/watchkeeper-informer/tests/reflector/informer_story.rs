@@ -302,7 +302,7 @@ proptest! {
         options.seed = Some(seed);
         options.streaming.is_enabled = is_streaming;
         options.page_size = has_pages.then_some(3);
-        options.rewind_probe.every = None;
+        options.history_check.every = None;
         let mut runtime = runtime::Builder::new_current_thread();
         let runtime = runtime.enable_time().start_paused(true).build().map_err(|error| {
             TestCaseError::fail(error.to_string())

@@ -1,7 +1,8 @@
 //! Lists: which version is asked for, how it is paged, and what is done when the pages cannot be had.
 
 use kube_core::response::{StatusCause, StatusDetails};
-use watchkeeper_client::error::TransportKind;
+use watchkeeper_client::{classify::Reason, error::TransportKind};
+use watchkeeper_informer::status::SyncError;
 
 use crate::support::{List, Rig, Watch, details, expired, map, plain, seconds, status, too_large};
 
@@ -40,16 +41,16 @@ async fn a_version_that_keeps_expiring_even_from_scratch_is_asked_for_with_growi
     let rig = Rig::start(plain());
     rig.source.on_list(List::at("10"));
     rig.source.on_watch(Watch::refused(expired()));
-    for _ in 0..4 {
+    for _ in 0..12 {
         rig.source.on_list(List::refused(expired()));
     }
-    let asks = rig.asks(7).await;
+    let asks = rig.asks(15).await;
     assert_eq!(asks[2], "list 10");
     assert!(asks[3..].iter().all(|ask| ask == "list newest limit=500"), "{asks:?}");
     assert!(rig.delay_after(2).await < seconds(1));
-    assert!(rig.delay_after(3).await >= seconds(0) + std::time::Duration::from_millis(800));
-    assert!(rig.delay_after(4).await > seconds(1));
-    assert!(rig.delay_after(5).await > seconds(3));
+    assert!(rig.delay_after(13).await > seconds(10));
+    let waits = [rig.delay_after(3).await, rig.delay_after(4).await, rig.delay_after(5).await];
+    assert!(waits.iter().all(|wait| *wait >= std::time::Duration::from_millis(400)), "{waits:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -169,7 +170,7 @@ async fn ever_new_tokens_with_nothing_new_behind_them_are_not_followed_for_ever(
     }
     let asks = rig.asks(37).await;
     assert_eq!(asks[36], "list 0 limit=500", "and that is a failure like others, with a wait");
-    assert!(rig.delay_after(35).await >= std::time::Duration::from_millis(800));
+    assert!(rig.delay_after(35).await >= std::time::Duration::from_millis(400));
 }
 
 #[tokio::test(start_paused = true)]
@@ -268,4 +269,34 @@ async fn versions_that_are_not_numbers_are_taken_as_they_come() {
     assert_eq!(rig.asks(4).await[1..], ["watch zeta", "list 007", "watch alpha"]);
     assert_eq!(rig.tells(4).await[3], "replace alpha: a@y");
     assert_eq!(rig.monitor.counters().steps_back, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_of_a_list_from_storage_do_not_make_later_lists_ask_for_pages() {
+    let rig = Rig::start(plain());
+    rig.source.on_list(List::at("20"));
+    rig.source.on_watch(Watch::refused(too_large()));
+    rig.source.on_list(List::at("30").item(map("a", "7")).continued("token", None));
+    rig.source.on_list(List::at("30").item(map("b", "8")));
+    rig.source.on_watch(Watch::new().wait(seconds(2)).error(expired()));
+    let asks = rig.asks(6).await;
+    assert_eq!(asks[2..], ["list newest limit=500", "list continue=token limit=500", "watch 30", "list 30"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_exceeds_a_limit_is_read_in_pages_from_storage_before_it_is_reported() {
+    let rig = Rig::start(plain());
+    let too_much = || List::exceeding("object_bytes", 16);
+    rig.source.on_list(too_much());
+    rig.source.on_list(List::at("10").item(map("a", "5")));
+    assert_eq!(rig.asks(3).await, ["list 0 limit=500", "list newest limit=500", "watch 10"]);
+    assert_eq!(rig.monitor.counters().relists.get("limit"), Some(&1));
+
+    let rig = Rig::start(plain());
+    rig.source.on_list(too_much());
+    rig.source.on_list(too_much());
+    let failed = rig.monitor.wait_for_sync(None).await;
+    assert!(matches!(&failed, Err(SyncError::Refused { why: Reason::Limit, .. })), "{failed:?}");
+    assert!(failed.unwrap_err().to_string().contains("object_bytes"));
+    assert_eq!(rig.asks(3).await[2], "list 0 limit=500", "and it is tried again, slowly");
 }

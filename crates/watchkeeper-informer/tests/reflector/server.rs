@@ -5,14 +5,16 @@ use std::{
     sync::Arc,
 };
 
+use futures_util::TryStreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube_core::params::VersionMatch;
 use parking_lot::Mutex;
 use watchkeeper_client::{
-    decode::Identity,
+    decode::{Identity, Json},
     error::TransportKind,
     list_watch::{
-        ListRequest, ListStream, ListerWatcher, Opening, ScriptedSource, WatchHandle, WatchRequest,
-        WatchStream,
+        Item, ItemError, ListPart, ListRequest, ListStream, ListerWatcher, Opening, ScriptedSource,
+        WatchEvent, WatchHandle, WatchRequest, WatchStream,
     },
 };
 use watchkeeper_informer::reflector::{Change, DeltaSink, Replacement, SinkClosed};
@@ -77,6 +79,8 @@ struct Entry {
     what: What,
     /// Whether there was no such object before.
     is_new: bool,
+    /// Tells writes apart that have everything else in common.
+    nonce: u64,
 }
 
 impl Entry {
@@ -87,6 +91,7 @@ impl Entry {
     fn object(&self) -> ConfigMap {
         let mut object = map(&self.key, &self.version.to_string());
         object.metadata.uid = Some(self.uid.clone());
+        object.data = Some(BTreeMap::from([("nonce".to_owned(), self.nonce.to_string())]));
         object
     }
 
@@ -110,7 +115,10 @@ pub(crate) struct World {
     log: Vec<Entry>,
     version: u64,
     compacted: u64,
+    /// The version at which the server was started. It can replay nothing from before.
+    started: u64,
     incarnations: u64,
+    writes: u64,
     plans: VecDeque<Plan>,
     watches: Vec<Open>,
     pub(crate) requests: usize,
@@ -118,6 +126,8 @@ pub(crate) struct World {
     is_told: bool,
     /// How far the sink has been told.
     position: Option<u64>,
+    /// The version of the last list or event pushed to the sink. Bookmarks do not change it.
+    changed: Option<u64>,
     /// The version of the last list it was told.
     listed: Option<u64>,
     held: BTreeMap<String, Identity>,
@@ -135,12 +145,15 @@ impl World {
             log: Vec::new(),
             version: 1,
             compacted: 0,
+            started: 0,
             incarnations: 0,
+            writes: 0,
             plans: VecDeque::new(),
             watches: Vec::new(),
             requests: 0,
             is_told: true,
             position: None,
+            changed: None,
             listed: None,
             held: BTreeMap::new(),
             wrong: Vec::new(),
@@ -187,6 +200,25 @@ impl World {
         wrong
     }
 
+    /// The version and uid of the last change, if that was a deletion.
+    pub(crate) fn last_deletion(&self) -> Option<(u64, String)> {
+        let last = self.log.last().filter(|entry| entry.what == What::Delete)?;
+        Some((last.version, last.uid.clone()))
+    }
+
+    /// Whether this deletion happened.
+    pub(crate) fn has_deletion(&self, (version, uid): &(u64, String)) -> bool {
+        let is_it =
+            |entry: &Entry| entry.what == What::Delete && entry.version == *version && entry.uid == *uid;
+        self.log.iter().any(is_it)
+    }
+
+    /// The objects there are now.
+    pub(crate) fn objects(&self) -> BTreeMap<String, ConfigMap> {
+        let state = self.state_at(self.version).into_iter();
+        state.map(|(key, entry)| (key.to_owned(), entry.object())).collect()
+    }
+
     /// The keys of what cannot be decoded.
     pub(crate) fn broken(&self) -> Vec<String> {
         let state = self.state_at(self.version).into_iter();
@@ -227,11 +259,30 @@ impl World {
         });
         // Versions are shared with other collections, so there are gaps.
         self.version += gap;
-        let entry = Entry { version: self.version, key, uid, what, is_new };
+        self.writes += 1;
+        let entry = Entry { version: self.version, key, uid, what, is_new, nonce: self.writes };
         for watch in self.watches.iter().filter(|watch| !watch.is_stalled) {
             watch.handle.send(entry.event());
         }
         self.log.push(entry);
+    }
+
+    /// So many writes to other collections.
+    pub(crate) fn write_elsewhere(&mut self, writes: u64) {
+        self.version += writes;
+    }
+
+    /// Restores the storage from a backup of so many writes ago, and starts a server on it, which knows of no history
+    /// from before. Every connection is cut.
+    pub(crate) fn restore(&mut self, writes_ago: usize, elsewhere: u64) {
+        let version = self.behind(writes_ago).saturating_sub(elsewhere).max(1);
+        self.log.retain(|entry| entry.version <= version);
+        self.version = version;
+        self.started = version;
+        self.compacted = self.compacted.min(version);
+        for watch in self.watches.drain(..) {
+            watch.handle.send(Watch::new().broken(TransportKind::Reset));
+        }
     }
 
     /// What happened up to now can no longer be watched from before now.
@@ -296,7 +347,8 @@ impl World {
     fn answer_list(&mut self, request: &ListRequest) -> List {
         self.requests += 1;
         let asked = request.resource_version.as_deref().and_then(|version| version.parse().ok());
-        if asked.is_some_and(|asked| asked > 0) {
+        let is_exact = request.version_match == Some(VersionMatch::Exact);
+        if asked.is_some_and(|asked| asked > 0) && !is_exact {
             self.check_asked(asked);
         }
         let plan = self.plans.pop_front();
@@ -314,13 +366,24 @@ impl World {
         let token = request.continue_token.as_deref().and_then(|token| token.split_once(' '));
         let (version, behind) = match token {
             Some((version, key)) => (version.parse().unwrap_or_default(), Some(key)),
+            None if is_exact => (asked.unwrap_or_default(), None),
             None => (self.answer_at(asked, plan), None),
         };
+        if is_exact && version < self.compacted {
+            return List::refused(expired());
+        }
+        if is_exact && version > self.version {
+            return List::refused(too_large());
+        }
         if behind.is_some() && version < self.compacted {
             return List::refused(expired());
         }
         let rest = self.state_at(version).into_iter();
-        let rest: Vec<_> = rest.filter(|(key, _)| behind.is_none_or(|behind| *key > behind)).collect();
+        let is_asked_for = |key: &str| {
+            behind.is_none_or(|behind| key > behind)
+                && request.object.as_ref().is_none_or(|object| object.name == key)
+        };
+        let rest: Vec<_> = rest.filter(|(key, _)| is_asked_for(key)).collect();
         let limit = request.limit.map_or(usize::MAX, |limit| limit as usize);
         let mut list = List::at(version.to_string());
         for (n, (_, entry)) in rest.iter().take(limit).enumerate() {
@@ -357,10 +420,12 @@ impl World {
             Some(Plan::Refused) => Some(Watch::unreachable(TransportKind::Refused)),
             Some(Plan::Reset) => Some(Watch::unreachable(TransportKind::Reset)),
             // Some servers say it before the stream begins, and some in it.
-            _ if !is_stream && asked < Some(self.compacted) => Some(match self.version % 2 {
-                0 => Watch::refused(expired()),
-                _ => Watch::new().error(expired()),
-            }),
+            _ if !is_stream && asked < Some(self.compacted.max(self.started)) => {
+                Some(match self.version % 2 {
+                    0 => Watch::refused(expired()),
+                    _ => Watch::new().error(expired()),
+                })
+            }
             _ => None,
         };
         if let Some(refusal) = refusal {
@@ -408,7 +473,7 @@ impl World {
         if !self.is_told {
             return;
         }
-        if asked != self.position || asked < self.listed {
+        if (asked != self.position && asked != self.changed) || asked < self.listed {
             let (position, listed) = (self.position, self.listed);
             self.wrong.push(format!("asked for {asked:?}, told up to {position:?} from list {listed:?}"));
         }
@@ -435,6 +500,7 @@ impl World {
         } else {
             self.held.insert(identity.key().to_owned(), identity.clone());
         }
+        self.changed = Some(version);
         self.position = Some(version);
     }
 
@@ -474,7 +540,7 @@ impl World {
         };
         self.held.retain(|_, held| is_kept(held));
         self.held.extend(told.into_iter().map(|identity| (identity.key().to_owned(), identity)));
-        (self.position, self.listed) = (Some(version), Some(version));
+        (self.position, self.changed, self.listed) = (Some(version), Some(version), Some(version));
     }
 
     /// How what the sink holds, and what is said to be set aside, differ from what the server has.
@@ -492,16 +558,43 @@ fn version_of(text: Option<&str>) -> u64 {
     text.and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
+/// The item as bytes, as it comes over a wire.
+fn encoded(item: Item<ConfigMap>) -> Item<ConfigMap> {
+    match item.decode() {
+        Ok(object) => {
+            let bytes = serde_json::to_vec(&*object).expect("a config map is JSON");
+            Item::new(bytes.into(), "ConfigMap", Arc::new(Json::new())).expect("it has a name")
+        }
+        Err(ItemError { identity, source, .. }) => Item::broken(identity, source),
+    }
+}
+
 impl ListerWatcher<ConfigMap> for Shared {
     fn list(&self, request: ListRequest) -> Opening<ListStream<ConfigMap>> {
         let source = ScriptedSource::new();
         source.on_list(self.0.lock().answer_list(&request));
-        source.list(request)
+        let opening = source.list(request);
+        Box::pin(async move {
+            let parts = opening.await?.map_ok(|part| match part {
+                ListPart::Item(item) => ListPart::Item(encoded(item)),
+                end @ ListPart::End(_) => end,
+            });
+            Ok(Box::pin(parts) as ListStream<ConfigMap>)
+        })
     }
 
     fn watch(&self, request: WatchRequest) -> Opening<WatchStream<ConfigMap>> {
         let source = self.0.lock().answer_watch(&request);
-        source.watch(request)
+        let opening = source.watch(request);
+        Box::pin(async move {
+            let events = opening.await?.map_ok(|event| match event {
+                WatchEvent::Added(item) => WatchEvent::Added(encoded(item)),
+                WatchEvent::Modified(item) => WatchEvent::Modified(encoded(item)),
+                WatchEvent::Deleted(item) => WatchEvent::Deleted(encoded(item)),
+                bookmark @ WatchEvent::Bookmark(_) => bookmark,
+            });
+            Ok(Box::pin(events) as WatchStream<ConfigMap>)
+        })
     }
 }
 

@@ -176,7 +176,10 @@ async fn waiting_ends_at_its_deadline_and_says_how_far_it_came() {
     let before = now();
     let error = rig.monitor.wait_for_sync(Some(seconds(20))).await.unwrap_err();
     assert_eq!(before.elapsed(), seconds(20));
-    assert_eq!(error.to_string(), "not synced within 20s: failing");
+    assert_eq!(
+        error.to_string(),
+        "not synced within 20s: failing (10 attempts): list /scripted: unavailable (503 ServiceUnavailable): scripted"
+    );
     assert!(matches!(error, SyncError::Deadline { last, .. } if matches!(*last, Status::Failing { .. })));
 }
 

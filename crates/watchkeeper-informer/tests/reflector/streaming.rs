@@ -127,29 +127,45 @@ async fn a_server_that_never_ends_the_initial_events_gets_a_list_when_it_falls_s
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_talks_on_and_never_ends_the_initial_events_gets_a_list_too() {
-    let mut events = Watch::new();
-    for n in 1..200 {
-        events = events.wait(seconds(5)).added(map(&format!("object {n}"), &n.to_string()));
+async fn a_server_that_sends_only_changes_and_never_ends_the_initial_events_gets_a_list_too() {
+    let mut events = Watch::new().added(map("a", "1"));
+    for n in 2..200 {
+        events = events.wait(seconds(5)).modified(map("a", &n.to_string()));
     }
     let rig = Rig::start(streaming());
     let _server = rig.source.open_watch(events);
     assert_eq!(rig.asks(2).await, ["stream newest", "list 0 limit=500"]);
-    assert_eq!(rig.delay_after(0).await, Duration::from_mins(5));
+    assert_eq!(rig.delay_after(0).await, Duration::from_mins(1), "a minute without a new object");
 }
 
 #[tokio::test(start_paused = true)]
-async fn streams_that_break_too_often_are_given_up_and_what_they_brought_is_not_decoded_again() {
+async fn a_streaming_list_that_makes_progress_may_take_as_long_as_it_takes() {
+    let mut events = Watch::new();
+    for n in 1..400 {
+        events = events.wait(seconds(9)).added(map(&format!("object {n}"), &n.to_string()));
+    }
+    let rig = Rig::start(streaming());
+    let _server = rig.source.open_watch(events.initial_events_end("500"));
+    rig.tells(1).await;
+    assert_eq!(rig.asked.all().len(), 1, "one stream, of an hour");
+    assert_eq!(rig.monitor.counters().streaming_given_up, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn streams_that_break_are_replaced_by_one_list_and_do_not_count_as_unsupported() {
     let rig = Rig::start(streaming());
     for _ in 0..3 {
         rig.source
             .on_watch(Watch::new().added(map("a", "5")).added(map("b", "6")).broken(TransportKind::Reset));
     }
     rig.source.on_list(List::at("10").item(map("a", "5")).item(map("b", "7")));
-    assert_eq!(rig.asks(5).await[2..], ["stream newest", "list 0 limit=500", "watch 10"]);
+    rig.source.on_watch(Watch::new().bookmark("11").error(expired()));
+    let asks = rig.asks(6).await;
+    assert_eq!(asks[2..], ["stream newest", "list 0 limit=500", "watch 10", "stream >=11"]);
     assert_eq!(rig.tells(1).await, ["replace 10: a@5 b@7"]);
     let counters = rig.monitor.counters();
-    assert_eq!((counters.streaming_given_up, counters.reused), (1, 2 + 2 + 1));
+    assert_eq!(counters.streaming_given_up, 0, "the next list is a stream again");
+    assert_eq!(counters.reused, 2 + 2 + 1, "what the streams brought is not decoded again");
 }
 
 #[tokio::test(start_paused = true)]

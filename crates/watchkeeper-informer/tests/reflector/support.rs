@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
-use kube_core::{Status, response::StatusDetails};
+use kube_core::{Status, params::VersionMatch, response::StatusDetails};
 use parking_lot::Mutex;
 use tokio::{
     sync::{Notify, oneshot},
@@ -79,8 +79,8 @@ pub(crate) fn plain() -> ReflectorOptions {
     let mut options = ReflectorOptions::default();
     options.seed = Some(7);
     options.streaming.is_enabled = false;
-    options.rewind_probe.at_reconnect = false;
-    options.rewind_probe.every = None;
+    options.history_check.on_reconnect = false;
+    options.history_check.every = None;
     options
 }
 
@@ -164,8 +164,14 @@ impl Clocked {
 }
 
 fn in_short_list(request: &ListRequest) -> String {
+    if let (Some(object), version) = (&request.object, &request.resource_version) {
+        let at = version.as_ref().map_or_else(|| "now".to_owned(), |version| format!("at {version}"));
+        assert_eq!(request.version_match, version.as_ref().map(|_| VersionMatch::Exact));
+        return format!("check {} {at}", object.name);
+    }
     let from = match (&request.continue_token, &request.resource_version) {
         (Some(token), None) => format!("continue={token}"),
+        (None, Some(version)) if request.version_match == Some(VersionMatch::Exact) => format!("={version}"),
         (None, Some(version)) => version.clone(),
         (None, None) => "newest".to_owned(),
         (Some(_), Some(_)) => panic!("a continue token and a version exclude each other"),

@@ -23,7 +23,7 @@ mod slots;
 mod table;
 mod times;
 
-use std::{collections::HashMap, mem};
+use std::{collections::HashMap, mem, sync::Arc};
 
 use foldhash::fast::RandomState;
 
@@ -55,6 +55,11 @@ struct Rerun {
     since: u64,
 }
 
+/// Returns the delay in nanoseconds after `failures` failures: the last one of the schedule holds for all that follow.
+pub(crate) fn scheduled_delay(schedule: &[u64], failures: usize) -> u64 {
+    schedule.get(failures).or(schedule.last()).copied().unwrap_or(0)
+}
+
 /// The whole state of a queue.
 ///
 /// Invariants: a key has at most one slot; a slot is in line, among the delays, or handed out, never two
@@ -69,7 +74,7 @@ pub(crate) struct Core<K> {
     causes: Vec<Causes>,
     times: Option<Times>,
     /// Nanoseconds to wait after so many failures; the last for all that follow. Empty when the limiter has to be asked.
-    schedule: Box<[u64]>,
+    schedule: Arc<[u64]>,
     processing: usize,
     /// Keys that became due for work since last asked; what `adds_total` counts.
     newly_due: u64,
@@ -78,7 +83,7 @@ pub(crate) struct Core<K> {
 }
 
 impl<K: Eq + Clone> Core<K> {
-    pub(crate) fn new(patience: u32, keeps_times: bool, schedule: Box<[u64]>) -> Self {
+    pub(crate) fn new(patience: u32, keeps_times: bool, schedule: Arc<[u64]>) -> Self {
         Self {
             slots: Slots::new(),
             ready: Ready::new(patience),
@@ -498,8 +503,7 @@ impl<K: Eq + Clone> Core<K> {
             Wish::Pending(pending) => pending,
             Wish::Retry(Backoff::Until(at)) => Pending::Backoff(at),
             Wish::Retry(Backoff::Since(failed_at)) => {
-                let failures = usize::from(self.slots[id].failures);
-                let delay = self.schedule.get(failures).or(self.schedule.last()).copied().unwrap_or(0);
+                let delay = scheduled_delay(&self.schedule, self.slots[id].failures.into());
                 Pending::Backoff(failed_at.saturating_add(delay))
             }
         }

@@ -73,8 +73,8 @@ impl<K: Key> WorkQueue<K> {
     /// How long a key that failed just now has to wait, and what time it is if that had to be asked.
     pub(super) fn backoff(&self, failures: impl FnOnce() -> u32) -> (Backoff, Option<u64>) {
         match &self.shared.backoff {
-            BackoffSource::Schedule { is_zero: true } => (Backoff::Since(0), None),
-            BackoffSource::Schedule { is_zero: false } => {
+            BackoffSource::Schedule { is_zero: true, .. } => (Backoff::Since(0), None),
+            BackoffSource::Schedule { is_zero: false, .. } => {
                 let now = self.now();
                 (Backoff::Since(now), Some(now))
             }

@@ -55,7 +55,7 @@ pub(crate) struct Shared<K: Key> {
 /// Where the delay of a failed key comes from.
 enum BackoffSource {
     /// The core has the limiter's schedule. Without any delay in it, nobody needs to know when a key failed.
-    Schedule { is_zero: bool },
+    Schedule { is_zero: bool, delays: Arc<[u64]> },
     /// The limiter is asked each time, without the queue's lock.
     Limiter(Mutex<Box<dyn RateLimiter>>),
 }
@@ -108,12 +108,15 @@ impl<K: Key> WorkQueue<K> {
         patience: u32,
     ) -> Self {
         let hasher = RandomState::default();
-        let schedule: Option<Box<[u64]>> =
+        let schedule: Option<Arc<[u64]>> =
             limiter.schedule().map(|delays| delays.into_iter().map(nanos).collect());
-        let backoff = schedule.as_deref().filter(|delays| !delays.is_empty()).map_or_else(
-            || BackoffSource::Limiter(Mutex::new(limiter)),
-            |delays| BackoffSource::Schedule { is_zero: delays.iter().all(|&delay| delay == 0) },
-        );
+        let schedule = schedule.filter(|delays| !delays.is_empty());
+        let backoff = match schedule.clone() {
+            None => BackoffSource::Limiter(Mutex::new(limiter)),
+            Some(delays) => {
+                BackoffSource::Schedule { is_zero: delays.iter().all(|&delay| delay == 0), delays }
+            }
+        };
         let core = Core::new(patience, metrics.is_some(), schedule.unwrap_or_default());
         let inner = Inner { core, waiters: Waiters::default(), drains: Vec::new(), arrived: Arrived::new() };
         let (state, inbox) = (OwnLine(Mutex::new(inner)), Inbox::new());

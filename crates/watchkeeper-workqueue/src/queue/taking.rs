@@ -1,11 +1,11 @@
 //! How keys get out, and how their work ends.
 
-use std::task::Waker;
+use std::{task::Waker, time::Duration};
 
-use super::{Inner, Key, TakenIn, WorkQueue};
+use super::{BackoffSource, Inner, Key, TakenIn, WorkQueue};
 use crate::{
     Admission, Causes, Get, Item, ItemToken, Priority,
-    core::{Core, Popped, Token, Verdict},
+    core::{Backoff, Core, Popped, Token, Verdict, scheduled_delay},
     sync::{Mutex, MutexGuard, lock_among_many},
     waiters::Ticket,
     worker::Last,
@@ -208,5 +208,18 @@ impl<K: Key> WorkQueue<K> {
     pub(crate) fn retry_verdict(&self, token: Token) -> (Verdict, Option<u64>) {
         let (backoff, now) = self.backoff(|| self.operate(None, |core, _| core.failures_of(token)));
         (Verdict::Retry(backoff), now)
+    }
+
+    /// Returns the delay that a verdict of [`retry_verdict`](Self::retry_verdict) means for a key that had failed
+    /// `failures` times before.
+    pub(crate) fn retry_delay(&self, verdict: Verdict, now: Option<u64>, failures: u32) -> Duration {
+        let nanos = match (verdict, &self.shared.backoff) {
+            (Verdict::Retry(Backoff::Until(at)), _) => at.saturating_sub(now.unwrap_or(at)),
+            (Verdict::Retry(Backoff::Since(_)), BackoffSource::Schedule { delays, .. }) => {
+                scheduled_delay(delays, usize::try_from(failures).unwrap_or(usize::MAX))
+            }
+            _ => 0,
+        };
+        Duration::from_nanos(nanos)
     }
 }

@@ -45,6 +45,12 @@ impl<K> ListScript<K> {
         Self { refusal: Some(Fault::Transport(kind)), steps: Vec::new(), end: PageEnd::default() }
     }
 
+    /// The response exceeds a limit of the client.
+    pub fn exceeding(limit: &'static str, allowed: u64) -> Self {
+        let refusal = Some(Fault::Limit { limit, allowed });
+        Self { refusal, steps: Vec::new(), end: PageEnd::default() }
+    }
+
     /// An object.
     pub fn item(self, object: impl Into<Arc<K>>) -> Self
     where

@@ -22,6 +22,7 @@ use crate::{
 enum Fault {
     Status(Box<kube_core::Status>),
     Transport(TransportKind),
+    Limit { limit: &'static str, allowed: u64 },
 }
 
 impl Fault {
@@ -33,6 +34,7 @@ impl Fault {
                 Error::Api { request, retry_after: retry_after_of_status(&status), status }
             }
             Self::Transport(kind) => Error::Transport { request, kind, source: None },
+            Self::Limit { limit, allowed } => Error::Limit { request, limit, allowed },
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What to write.
 
-use std::{fmt::Write as _, io, io::Write as _};
+use std::{fmt, fmt::Write as _, io, io::Write as _, sync::Arc};
 
 use flate2::{Compression, write::GzEncoder};
 use tokio::{io::AsyncWriteExt as _, net::TcpStream};
@@ -16,14 +16,31 @@ pub struct Reply {
     steps: Vec<Step>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 enum Step {
     Send(Vec<u8>),
     Drip { bytes: Vec<u8>, at_a_time: usize },
     Repeat { unit: Vec<u8>, times: usize },
+    Generate { make: Arc<dyn Fn(usize) -> Vec<u8> + Send + Sync>, times: usize },
     Pass(Gate),
     Close,
     Reset,
+}
+
+impl fmt::Debug for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Send(bytes) => f.debug_tuple("Send").field(&bytes.len()).finish(),
+            Self::Drip { bytes, at_a_time } => {
+                f.debug_tuple("Drip").field(&bytes.len()).field(at_a_time).finish()
+            }
+            Self::Repeat { unit, times } => f.debug_tuple("Repeat").field(&unit.len()).field(times).finish(),
+            Self::Generate { times, .. } => f.debug_tuple("Generate").field(times).finish(),
+            Self::Pass(gate) => f.debug_tuple("Pass").field(gate).finish(),
+            Self::Close => f.write_str("Close"),
+            Self::Reset => f.write_str("Reset"),
+        }
+    }
 }
 
 /// What becomes of the connection after a reply.
@@ -114,6 +131,12 @@ impl Reply {
         self
     }
 
+    /// Writes the results of `make(0)` to `make(times - 1)`, each as a chunk of a chunked body, and holds only one at a time.
+    pub fn generate(mut self, times: usize, make: impl Fn(usize) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        self.steps.push(Step::Generate { make: Arc::new(make), times });
+        self
+    }
+
     /// Stops here until the gate is open.
     pub fn wait_for(mut self, gate: &Gate) -> Self {
         self.steps.push(Step::Pass(gate.clone()));
@@ -146,6 +169,14 @@ impl Reply {
                 Step::Repeat { unit, times } => {
                     for _ in 0..times {
                         stream.write_all(&unit).await?;
+                    }
+                }
+                Step::Generate { make, times } => {
+                    for n in 0..times {
+                        let bytes = make(n);
+                        stream.write_all(format!("{:x}\r\n", bytes.len()).as_bytes()).await?;
+                        stream.write_all(&bytes).await?;
+                        stream.write_all(b"\r\n").await?;
                     }
                 }
                 Step::Pass(gate) => gate.pass().await,

@@ -100,7 +100,7 @@ impl<K> Gathering<K> {
 
     /// Takes an object of the present attempt.
     pub(super) fn put(&mut self, incoming: Incoming<K>, versions: VersionOrder) -> Put {
-        let Incoming { identity, object } = incoming;
+        let Incoming { identity, object, .. } = incoming;
         let Some(place) = self.find(identity.key()) else {
             self.insert(identity, object);
             self.marked += 1;
@@ -188,7 +188,11 @@ mod tests {
     }
 
     fn incoming(key: &str, version: &str) -> Incoming<String> {
-        Incoming { identity: named(key, version), object: Ok(Arc::new(format!("{key}@{version}"))) }
+        Incoming {
+            identity: named(key, version),
+            object: Ok(Arc::new(format!("{key}@{version}"))),
+            content: None,
+        }
     }
 
     fn finish(gathering: &mut Gathering<String>) -> Vec<String> {
@@ -237,8 +241,8 @@ mod tests {
         gathering.put(incoming("a", "10"), Ordered);
         assert_eq!(gathering.put(incoming("a", "9"), Ordered), Put::Older(named("a", "9")));
         assert_eq!(gathering.put(incoming("a", "9"), Opaque), Put::Again, "unless versions do not compare");
-        let reborn =
-            Incoming { identity: Identity::new("", "a", "u2", "3"), object: Ok(Arc::new("u2".into())) };
+        let identity = Identity::new("", "a", "u2", "3");
+        let reborn = Incoming { identity, object: Ok(Arc::new("u2".into())), content: None };
         assert_eq!(gathering.put(reborn, Ordered), Put::Again, "or it is another object");
         assert_eq!(finish(&mut gathering), ["u2"]);
     }
@@ -265,7 +269,7 @@ mod tests {
         let mut gathering = Gathering::<String>::default();
         gathering.begin();
         let rejection = Rejection::new(Cause::Decode, "no".to_owned());
-        gathering.put(Incoming { identity: named("a", "1"), object: Err(rejection) }, Ordered);
+        gathering.put(Incoming { identity: named("a", "1"), object: Err(rejection), content: None }, Ordered);
         gathering.put(incoming("b", "1"), Ordered);
         assert!(gathering.recall(&named("a", "1")).is_none());
         let gathered = gathering.finish();

@@ -11,8 +11,9 @@ use watchkeeper_client::{
 use super::{
     Action, EventKind, Freshness, INITIAL, Machine, Notice, State, Trouble, WENT_BACK,
     gathering::Put,
+    history::Evidence,
     io::Effects,
-    listing::TELL_EVERY,
+    listing::{Paging, TELL_EVERY},
     watching::{AT_LEAST, Watching},
 };
 use crate::reflector::{StreamingOptions, intake::Incoming};
@@ -22,16 +23,26 @@ use crate::reflector::{StreamingOptions, intake::Incoming};
 pub(super) struct Initial {
     freshness: Freshness,
     timeout: Duration,
-    /// When the server agreed, and when it last said something.
-    opened: Option<(Duration, Duration)>,
+    /// The times since the server accepted the request; `None` before that.
+    opened: Option<Opened>,
 }
 
-/// What is known of how the server takes to lists as streams.
+/// The times of a stream that the server has opened.
+#[derive(Debug, Clone, Copy)]
+struct Opened {
+    at: Duration,
+    /// The time of the last event.
+    heard: Duration,
+    /// The time of the last object that had not been received before.
+    progressed: Duration,
+}
+
+/// The knowledge about the server's support of streaming lists.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     /// Streams in a row that broke before the end of their initial events.
     broken: u32,
-    /// Not to be tried before then.
+    /// Streaming lists are not requested before this time.
     until: Option<Duration>,
 }
 
@@ -41,20 +52,20 @@ impl Memory {
     }
 }
 
-/// What a failure says about the server and lists as streams.
+/// The remedy for a failed streaming list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Says {
-    /// That it does not know of them.
-    No,
-    /// That a list may fare better, this once.
-    AskForAList,
-    /// Nothing, by itself. Too often in a row it says no.
-    Broken,
-    /// Nothing at all: it would have happened to a list too.
-    Nothing,
+enum Remedy {
+    /// The server does not support streaming lists.
+    Remember,
+    /// A paginated list may succeed.
+    ListOnce,
+    /// The stream broke. After several in a row a paginated list is tried, once.
+    Retry,
+    /// A paginated list would have failed as well.
+    Wait,
 }
 
-impl Says {
+impl Remedy {
     fn of(reason: Reason) -> Self {
         match reason {
             Reason::Api(
@@ -65,8 +76,8 @@ impl Says {
                 | ApiReason::UnsupportedMediaType
                 | ApiReason::OtherClient,
             )
-            | Reason::InvalidRequest => Self::No,
-            // One may be allowed to list and not to watch. And what breaks a stream of events may not break a page.
+            | Reason::InvalidRequest => Self::Remember,
+            // Permissions may cover list and not watch, and what breaks a stream of events may not break a page.
             Reason::Api(
                 ApiReason::Unauthorized
                 | ApiReason::Forbidden
@@ -76,7 +87,7 @@ impl Says {
             )
             | Reason::Decode
             | Reason::Limit
-            | Reason::Protocol => Self::AskForAList,
+            | Reason::Protocol => Self::ListOnce,
             Reason::Api(
                 ApiReason::Expired | ApiReason::ResourceVersionTooLarge | ApiReason::TooManyRequests,
             )
@@ -86,8 +97,8 @@ impl Says {
                 | TransportKind::Tls
                 | TransportKind::Credentials,
             )
-            | Reason::Redirect => Self::Nothing,
-            _ => Self::Broken,
+            | Reason::Redirect => Self::Wait,
+            _ => Self::Retry,
         }
     }
 }
@@ -99,8 +110,9 @@ impl Initial {
 
     /// When the initial events are overdue.
     pub(super) fn deadline(&self, options: &StreamingOptions) -> Option<Duration> {
-        self.opened.map(|(opened, heard)| {
-            opened.saturating_add(options.total).min(heard.saturating_add(options.silence))
+        self.opened.map(|opened| {
+            let silence = opened.heard.saturating_add(options.silence);
+            silence.min(opened.progressed.saturating_add(options.progress))
         })
     }
 }
@@ -112,6 +124,7 @@ impl<K> Machine<K> {
             cause: (self.cause != INITIAL).then_some(self.cause),
         });
         self.gathering.begin();
+        self.listed = Evidence::default();
         let timeout = self.watch_timeout();
         let mut request = WatchRequest::new().send_initial_events().timeout(timeout);
         if let Freshness::NotOlderThan(version) = &freshness {
@@ -122,13 +135,13 @@ impl<K> Machine<K> {
     }
 
     pub(super) fn initial_opened(&mut self, mut initial: Initial) -> Action {
-        initial.opened = Some((self.now, self.now));
+        initial.opened = Some(Opened { at: self.now, heard: self.now, progressed: self.now });
         self.read_initial(initial)
     }
 
     fn read_initial(&mut self, mut initial: Initial) -> Action {
-        if let Some((_, heard)) = &mut initial.opened {
-            *heard = self.now;
+        if let Some(opened) = &mut initial.opened {
+            opened.heard = self.now;
         }
         self.state = State::Initial(initial);
         self.carry_on()
@@ -136,13 +149,14 @@ impl<K> Machine<K> {
 
     pub(super) fn initial_event(
         &mut self,
-        initial: Initial,
+        mut initial: Initial,
         kind: EventKind,
         incoming: Incoming<K>,
         fx: &mut Effects<K>,
     ) -> Action {
         if kind == EventKind::Deleted {
             self.gathering.remove(incoming.identity.key());
+            self.listed.deleted(&incoming.identity);
             return self.read_initial(initial);
         }
         if let Err(rejection) = &incoming.object
@@ -151,10 +165,20 @@ impl<K> Machine<K> {
             // A list would bring the same object.
             return self.fail(Phase::List, &trouble, fx);
         }
-        if let Put::Older(identity) = self.gathering.put(incoming, self.options.versions) {
-            let message = format!("the stream went back to an older version of object {:?}", identity.key());
-            let trouble = Trouble::new(Failure::new(Reason::Protocol), message);
-            return self.initial_failed(initial, &trouble, fx);
+        self.listed.written(&incoming.identity, incoming.content.as_ref());
+        match self.gathering.put(incoming, self.options.versions) {
+            Put::First => {
+                if let Some(opened) = &mut initial.opened {
+                    opened.progressed = self.now;
+                }
+            }
+            Put::Again => {}
+            Put::Older(identity) => {
+                let message =
+                    format!("the stream went back to an older version of object {:?}", identity.key());
+                let trouble = Trouble::new(Self::protocol_failure(), message);
+                return self.initial_failed(initial, &trouble, fx);
+            }
         }
         let received = self.gathering.len();
         if received.is_multiple_of(TELL_EVERY) {
@@ -175,11 +199,14 @@ impl<K> Machine<K> {
         fx.notice(Notice::Listed { received: self.gathering.len(), about: Some(self.gathering.len()) });
         if let Err(step_back) = self.sync(mark.resource_version, &initial.freshness, fx) {
             let (verdict, message) = step_back.verdict(fx);
-            return self.follow_because(WENT_BACK, Phase::List, verdict, &message, fx);
+            let failure = Self::protocol_failure();
+            return self.follow_because(WENT_BACK, Phase::List, failure, verdict, &message, fx);
         }
         self.streaming = Memory::default();
-        let opened = initial.opened.map_or(self.now, |(opened, _)| opened);
-        self.state = State::Watching(Watching::behind_list(initial.timeout, opened));
+        // The server counts the timeout from the beginning of the stream; until the list was complete it was no watch.
+        let spent = initial.opened.map_or(Duration::ZERO, |opened| self.now.saturating_sub(opened.at));
+        let left = initial.timeout.saturating_sub(spent);
+        self.state = State::Watching(Watching::behind_list(left, self.now));
         self.is_open(fx)
     }
 
@@ -189,13 +216,13 @@ impl<K> Machine<K> {
             self.state = State::Initial(initial);
             return self.carry_on();
         }
-        let message = "the server did not say in time that the initial events are over";
+        let message = "the server did not mark the end of the initial events in time";
         let trouble = Trouble::new(Failure::new(Reason::Deadline), message);
         self.list_instead(initial, &trouble, Some("no_end"), fx)
     }
 
     pub(super) fn initial_ended(&mut self, initial: Initial, fx: &mut Effects<K>) -> Action {
-        let lasted = initial.opened.map_or(Duration::ZERO, |(opened, _)| self.now.saturating_sub(opened));
+        let lasted = initial.opened.map_or(Duration::ZERO, |opened| self.now.saturating_sub(opened.at));
         let progressed = self.gathering.len() > 0 || lasted >= AT_LEAST;
         let message = "the server ended the watch before the end of the initial events";
         self.initial_failed(initial, &Trouble::new(Failure::closed(progressed), message), fx)
@@ -208,26 +235,23 @@ impl<K> Machine<K> {
         fx: &mut Effects<K>,
     ) -> Action {
         let mut verdict = self.judge(Phase::List, trouble.failure);
-        let says = Says::of(verdict.reason);
-        if says == Says::No {
-            return self.list_instead(initial, trouble, Some("refused"), fx);
-        }
-        if says == Says::Nothing {
-            return self.follow(Phase::List, verdict, &trouble.message, fx);
+        match Remedy::of(verdict.reason) {
+            Remedy::Remember => return self.list_instead(initial, trouble, Some("refused"), fx),
+            Remedy::ListOnce => return self.list_instead(initial, trouble, None, fx),
+            Remedy::Wait => return self.follow(Phase::List, trouble.failure, verdict, &trouble.message, fx),
+            Remedy::Retry => {}
         }
         self.streaming.broken += 1;
         if self.streaming.broken >= self.options.streaming.attempts {
-            return self.list_instead(initial, trouble, Some("broken"), fx);
-        }
-        if says == Says::AskForAList {
+            self.streaming.broken = 0;
             return self.list_instead(initial, trouble, None, fx);
         }
-        // Once at once, and then with care.
+        // At once the first time, then with backoff.
         if self.streaming.broken > 1 && verdict.decision == Decision::Relist {
             let then = verdict.decision.next();
             verdict = Verdict { decision: Decision::BackOff { retry_after: None, then }, ..verdict };
         }
-        self.follow(Phase::List, verdict, &trouble.message, fx)
+        self.follow(Phase::List, trouble.failure, verdict, &trouble.message, fx)
     }
 
     /// Asks for pages, now, and remembers to do so if there is a reason to.
@@ -247,6 +271,6 @@ impl<K> Machine<K> {
             fx.notice(Notice::StreamingGivenUp { why });
         }
         self.cause = "streaming_fallback";
-        self.start_listing(initial.freshness, false, fx)
+        self.start_listing(initial.freshness, Paging::Auto, fx)
     }
 }

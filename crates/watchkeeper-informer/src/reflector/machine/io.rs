@@ -8,6 +8,7 @@ use watchkeeper_client::{
     list_watch::{Bookmark, ListRequest, PageEnd, WatchRequest},
 };
 
+use super::history::Found;
 use crate::reflector::{Change, WatchFailure, intake::Incoming, quarantine::Quarantined};
 
 /// Something that happened outside.
@@ -31,8 +32,8 @@ pub(crate) enum Input<K> {
     Failed(Trouble),
     /// The deadline of the last action has come.
     Timer,
-    /// The answer to a probe: the version the server is at, if it said.
-    Probed(Option<String>),
+    /// The response to [`Action::Check`], or to a check beside an open watch.
+    Checked(Result<Found, Trouble>),
 }
 
 /// What a watch event says happened to its object.
@@ -69,6 +70,8 @@ pub(crate) enum Action {
     List(ListRequest),
     /// Ask for a watch.
     Watch(WatchRequest),
+    /// Read a list of a few objects, as evidence of the server's history.
+    Check(ListRequest),
     /// Read on, at most until then.
     Read { deadline: Option<Duration> },
     /// Do nothing until then.
@@ -100,8 +103,8 @@ pub(crate) enum Notice {
     NewEpoch { found: String, seen: String },
     /// The server is taken not to do lists as streams, for a while.
     StreamingGivenUp { why: &'static str },
-    /// The server was asked which version it is at.
-    Probed,
+    /// A verification of the server's history began.
+    HistoryChecked,
 }
 
 /// All that comes of one input.
@@ -110,8 +113,8 @@ pub(crate) struct Outcome<K> {
     /// For the sink, before the action.
     pub(crate) change: Option<Change<K>>,
     pub(crate) notices: Vec<Notice>,
-    /// A list to ask for beside what is being read. An earlier one is no longer of interest.
-    pub(crate) probe: Option<ListRequest>,
+    /// A check to make beside what is being read. It replaces an earlier one.
+    pub(crate) check: Option<ListRequest>,
     pub(crate) action: Action,
 }
 
@@ -120,12 +123,12 @@ pub(crate) struct Outcome<K> {
 pub(super) struct Effects<K> {
     pub(super) change: Option<Change<K>>,
     pub(super) notices: Vec<Notice>,
-    pub(super) probe: Option<ListRequest>,
+    pub(super) check: Option<ListRequest>,
 }
 
 impl<K> Default for Effects<K> {
     fn default() -> Self {
-        Self { change: None, notices: Vec::new(), probe: None }
+        Self { change: None, notices: Vec::new(), check: None }
     }
 }
 

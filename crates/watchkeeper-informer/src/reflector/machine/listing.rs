@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use watchkeeper_client::{
-    classify::{Failure, Phase, Reason},
+    classify::{Decision, Failure, Phase, Reason},
     error::{ApiReason, TransportKind},
     list_watch::{ListRequest, PageEnd},
 };
 
 use super::{
-    Action, Freshness, INITIAL, Machine, Notice, State, Trouble, WENT_BACK, gathering::Put, io::Effects,
+    Action, Freshness, INITIAL, Machine, Notice, State, Trouble, WENT_BACK, gathering::Put,
+    history::Evidence, io::Effects,
 };
 use crate::reflector::intake::Incoming;
 
@@ -22,13 +23,23 @@ const MAX_BARREN_PAGES: u32 = 16;
 /// How often, in objects, it is told how far the list has come.
 pub(super) const TELL_EVERY: usize = 1000;
 
+/// How a list is divided into pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Paging {
+    /// The mode that costs the server least, see [`Machine::page_limit`]. Servers answer from memory in one page.
+    Auto,
+    /// All in one page, after the pages could not be had.
+    Whole,
+    /// In pages read from the server's storage, after one page was too much.
+    FromStorage,
+}
+
 /// A list that is being read.
 #[derive(Debug)]
 pub(super) struct Listing {
     freshness: Freshness,
     limit: Option<u32>,
-    /// Whether pages were given up on, and everything was asked for at once.
-    is_whole: bool,
+    paging: Paging,
     /// The version the first page is true for. Later pages are of the same moment or later ones.
     version: Option<String>,
     /// How many pages have ended.
@@ -54,11 +65,11 @@ pub(super) fn cut_short() -> Trouble {
 }
 
 impl<K> Machine<K> {
-    /// Begins a list; `is_whole` asks for all of it in one page.
+    /// Begins a list.
     pub(super) fn start_listing(
         &mut self,
         freshness: Freshness,
-        is_whole: bool,
+        paging: Paging,
         fx: &mut Effects<K>,
     ) -> Action {
         fx.notice(Notice::ListStarted {
@@ -66,8 +77,15 @@ impl<K> Machine<K> {
             cause: (self.cause != INITIAL).then_some(self.cause),
         });
         self.gathering.begin();
-        let limit = if is_whole { None } else { self.page_limit(&freshness) };
+        self.listed = Evidence::default();
+        let limit = match paging {
+            Paging::Auto => self.page_limit(&freshness),
+            Paging::Whole => None,
+            Paging::FromStorage => Some(self.options.page_size.unwrap_or(DEFAULT_PAGE_SIZE)),
+        };
         let request = match &freshness {
+            // At version 0 a server ignores the limit.
+            Freshness::Any if paging == Paging::FromStorage => ListRequest::new(),
             Freshness::Any => ListRequest::new().resource_version("0"),
             Freshness::NotOlderThan(version) => ListRequest::new().resource_version(version),
             Freshness::Newest => ListRequest::new(),
@@ -75,7 +93,7 @@ impl<K> Machine<K> {
         self.state = State::Listing(Listing {
             freshness,
             limit,
-            is_whole,
+            paging,
             version: None,
             pages: 0,
             tokens: BTreeSet::new(),
@@ -107,6 +125,7 @@ impl<K> Machine<K> {
             return self.fail(Phase::List, &trouble, fx);
         }
         // Pages of different moments may show an object twice; the newer one counts.
+        self.listed.written(&incoming.identity, incoming.content.as_ref());
         if self.gathering.put(incoming, self.options.versions) == Put::First {
             listing.is_barren = false;
         }
@@ -133,7 +152,7 @@ impl<K> Machine<K> {
     }
 
     fn next_page(&mut self, mut listing: Listing, token: String, fx: &mut Effects<K>) -> Action {
-        if listing.pages == 1 && listing.freshness == Freshness::Any {
+        if listing.pages == 1 && listing.freshness == Freshness::Any && listing.paging == Paging::Auto {
             self.pages_anything = true;
         }
         listing.barren_pages = if listing.is_barren { listing.barren_pages + 1 } else { 0 };
@@ -158,24 +177,34 @@ impl<K> Machine<K> {
             return self.fail(Phase::List, &Trouble::new(Failure::new(Reason::Protocol), message), fx);
         };
         match self.sync(version.clone(), &listing.freshness, fx) {
-            Ok(()) => self.start_watch(version, false),
+            Ok(()) => self.start_watch(version),
             Err(step_back) => {
                 let (verdict, message) = step_back.verdict(fx);
-                self.follow_because(WENT_BACK, Phase::List, verdict, &message, fx)
+                let failure = Self::protocol_failure();
+                self.follow_because(WENT_BACK, Phase::List, failure, verdict, &message, fx)
             }
         }
     }
 
     pub(super) fn list_failed(&mut self, listing: Listing, trouble: &Trouble, fx: &mut Effects<K>) -> Action {
-        let verdict = self.judge(Phase::List, trouble.failure);
+        let mut verdict = self.judge(Phase::List, trouble.failure);
         let is_about_pages = matches!(verdict.reason, Reason::Api(ApiReason::Expired) | Reason::Protocol);
-        if is_about_pages && listing.pages > 0 && !listing.is_whole {
+        if is_about_pages && listing.pages > 0 && listing.paging != Paging::Whole {
             // The pages cannot be had, and the version can: everything at once, once.
             self.report(Phase::List, verdict, &trouble.message, None, fx);
             self.cause = "pages_expired";
-            return self.start_listing(listing.freshness, true, fx);
+            return self.start_listing(listing.freshness, Paging::Whole, fx);
         }
-        self.follow(Phase::List, verdict, &trouble.message, fx)
+        if verdict.reason == Reason::Limit {
+            if listing.paging != Paging::FromStorage {
+                self.report(Phase::List, verdict, &trouble.message, None, fx);
+                self.cause = "limit";
+                return self.start_listing(listing.freshness, Paging::FromStorage, fx);
+            }
+            // The same object, or the same compression, would exceed the limit again.
+            verdict.decision = Decision::GiveUp { then: verdict.decision.next() };
+        }
+        self.follow(Phase::List, trouble.failure, verdict, &trouble.message, fx)
     }
 }
 

@@ -12,8 +12,10 @@
 //!            │  (the stream goes on as the watch)  │        │
 //!            ▼                                     ▼        │
 //!          Watching ◀──────────────────────────────┘     Waiting
-//!            │  ▲  closed in good order: again              ▲
-//!            └──┘                                           │
+//!            │  ▲                                           ▲
+//!      ended │  │ the server shares the history             │
+//!            ▼  │                                           │
+//!          Verifying ──▶ Listing, when it does not          │
 //!      any of them ──── failed: what the classifier says ───┘
 //! ```
 //!
@@ -24,14 +26,21 @@
 //! * **Never back in time.** A list is asked to be at least as new as that version. One that is older, or an event that is,
 //!   is refused. Only a list that asked for the newest there is may be older: then the server's history was replaced,
 //!   and a new epoch begins.
+//! * **Identity before order.** Before a watch is resumed, the server has to show that its history is the one that was
+//!   followed: see [`history`]. Without evidence the collection is listed.
 //! * **Resume before relist, relist before starting from scratch.** The classifier decides; the machine tells it what was
 //!   tried since there was last progress.
 
 mod ahead;
 mod gathering;
+#[cfg(test)]
+mod herd;
+mod history;
 mod initial;
 mod io;
 mod listing;
+#[cfg(test)]
+mod tests;
 mod watching;
 
 use std::{collections::BTreeSet, mem, sync::Arc, time::Duration};
@@ -42,9 +51,16 @@ use watchkeeper_client::{
     decode::Identity,
 };
 
+pub(crate) use self::history::Found;
 pub(crate) use self::io::{Action, EventKind, Input, Notice, Outcome, Trouble};
 use self::{
-    ahead::Ahead, gathering::Gathering, initial::Initial, io::Effects, listing::Listing, watching::Watching,
+    ahead::Ahead,
+    gathering::Gathering,
+    history::{Evidence, Trust, Verifying},
+    initial::Initial,
+    io::Effects,
+    listing::{Listing, Paging},
+    watching::Watching,
 };
 use super::{
     Change, OnUndecodable, ReflectorOptions, Replacement, VersionOrder, WatchFailure, backoff::Backoff,
@@ -63,6 +79,8 @@ enum State {
     Initial(Initial),
     /// The list has been read; changes are.
     Watching(Watching),
+    /// The server is asked for evidence of its history.
+    Verifying(Verifying),
     /// Something failed, and is not tried again before `until`.
     Waiting { until: Duration, then: Next },
 }
@@ -88,7 +106,17 @@ pub(crate) struct Machine<K> {
     gathering: Gathering<K>,
     /// Everything up to here has been told to the sink.
     version: Option<String>,
+    /// The version of the last list or change. The version of a bookmark may be newer.
+    changed: Option<String>,
     ahead: Ahead,
+    /// The newest changes handed on.
+    evidence: Evidence,
+    /// The newest objects of the list being read.
+    listed: Evidence,
+    /// Whether the last watch was ended by the server at the time asked for.
+    is_renewal: bool,
+    /// The relation of the server's history to the one that was followed.
+    trust: Trust,
     /// The keys of objects that are set aside.
     quarantine: BTreeSet<Arc<str>>,
     backoff: Backoff,
@@ -96,8 +124,8 @@ pub(crate) struct Machine<K> {
     tried: Option<Next>,
     /// Failures since there was progress.
     failures: u32,
-    /// When a list was last begun at once because of a broken watch.
-    relisted_at_once: Option<Duration>,
+    /// Whether a broken watch was answered with a list since a watch last worked.
+    has_relisted: bool,
     /// Why the next list.
     cause: &'static str,
     streaming: initial::Memory,
@@ -119,12 +147,17 @@ impl<K> Machine<K> {
             state: State::New,
             gathering: Gathering::default(),
             version: None,
+            changed: None,
             ahead: Ahead::default(),
+            evidence: Evidence::default(),
+            listed: Evidence::default(),
+            is_renewal: false,
+            trust: Trust::Confirmed,
             quarantine: BTreeSet::new(),
             backoff: Backoff::new(options.backoff.clone()),
             tried: None,
             failures: 0,
-            relisted_at_once: None,
+            has_relisted: false,
             cause: INITIAL,
             streaming: initial::Memory::default(),
             pages_anything: false,
@@ -137,13 +170,16 @@ impl<K> Machine<K> {
         matches!(self.state, State::Listing(_) | State::Initial(_))
     }
 
-    /// Whether an object of the list being read may be taken from what is held under the same version. Not from a list that
-    /// asked for the newest there is: it may be of a new epoch, in which the same version is another one.
+    /// Returns whether an object of the list being read may be replaced by the cached object of the same version. Not when the
+    /// list may be of another history, in which the same version is another write.
     pub(crate) fn may_reuse(&self) -> bool {
+        if matches!(self.trust, Trust::Unverified | Trust::Replaced) {
+            return false;
+        }
         match &self.state {
             State::Listing(listing) => *listing.freshness() != Freshness::Newest,
             State::Initial(initial) => *initial.freshness() != Freshness::Newest,
-            State::New | State::Watching(_) | State::Waiting { .. } => false,
+            State::New | State::Watching(_) | State::Verifying(_) | State::Waiting { .. } => false,
         }
     }
 
@@ -186,36 +222,41 @@ impl<K> Machine<K> {
             }
             (State::Watching(watching), Input::Bookmark(mark)) => self.watch_bookmark(watching, mark, fx),
             (State::Watching(watching), Input::Timer) => self.watch_timer(watching, fx),
-            (State::Watching(watching), Input::Probed(found)) => self.probed(watching, found, fx),
+            (State::Watching(watching), Input::Checked(found)) => self.checked_beside(watching, &found, fx),
             (State::Watching(watching), Input::Ended) => self.watch_ended(&watching, fx),
             (State::Watching(watching), Input::Failed(trouble)) => self.watch_failed(&watching, &trouble, fx),
 
-            // A list that opened, a timer that came early, the answer to a probe of a watch that is over.
+            (State::Verifying(verifying), Input::Checked(found)) => self.checked(verifying, &found, fx),
+
+            // A list that opened, a timer that came early, the response to a check beside a watch that is over.
             (state, _) => {
                 self.state = state;
                 self.carry_on()
             }
         };
-        let Effects { change, notices, probe } = mem::take(fx);
-        Outcome { change, notices, probe, action }
+        let Effects { change, notices, check } = mem::take(fx);
+        Outcome { change, notices, check, action }
     }
 
     /// What to do when nothing changed.
     fn carry_on(&self) -> Action {
         match &self.state {
             State::Waiting { until, .. } => Action::Wait { until: *until },
-            State::New | State::Listing(_) => Action::Read { deadline: None },
+            State::New | State::Listing(_) | State::Verifying(_) => Action::Read { deadline: None },
             State::Initial(initial) => Action::Read { deadline: initial.deadline(&self.options.streaming) },
             State::Watching(watching) => Action::Read { deadline: watching.deadline(&self.options.watch) },
         }
     }
 
     fn go(&mut self, next: Next, fx: &mut Effects<K>) -> Action {
+        if next != Next::RelistFromScratch
+            && self.must_verify()
+            && let Some(verification) = self.verification()
+        {
+            return self.start_verifying(next, verification, fx);
+        }
         match (next, &self.version) {
-            (Next::Resume, Some(version)) => {
-                let version = version.clone();
-                self.start_watch(version, true)
-            }
+            (Next::Resume, Some(_)) => self.resume_watch(),
             (Next::Relist, Some(version)) => {
                 let freshness = Freshness::NotOlderThan(version.clone());
                 self.start_list(freshness, fx)
@@ -229,25 +270,30 @@ impl<K> Machine<K> {
         if self.streaming.is_worth_trying(self.now, &self.options.streaming) {
             self.start_initial(freshness, fx)
         } else {
-            self.start_listing(freshness, false, fx)
+            self.start_listing(freshness, Paging::Auto, fx)
         }
     }
 
     /// The list is whole: tells it, and goes on from its version. An error when it is a step back in time, and must not
     /// be used.
     fn sync(&mut self, found: String, freshness: &Freshness, fx: &mut Effects<K>) -> Result<(), StepBack> {
-        let mut is_new_epoch = false;
+        let mut is_new_epoch = self.trust == Trust::Replaced;
         if let Some(seen) = &self.version
             && self.is_older(&found, seen)
         {
-            let seen = seen.clone();
             if *freshness != Freshness::Newest {
+                let seen = seen.clone();
                 return Err(StepBack { found, seen });
             }
             is_new_epoch = true;
+        }
+        if is_new_epoch {
+            let seen = self.version.clone().unwrap_or_default();
             fx.notice(Notice::NewEpoch { found: found.clone(), seen });
         }
+        self.trust = Trust::Confirmed;
         let gathered = self.gathering.finish();
+        self.evidence = mem::take(&mut self.listed).of_list(gathered.objects.len() + gathered.rejected.len());
         self.ahead = if self.options.versions == VersionOrder::Ordered {
             Ahead::of(&gathered.objects, &found)
         } else {
@@ -268,6 +314,7 @@ impl<K> Machine<K> {
             resource_version: found.clone(),
             is_new_epoch,
         }));
+        self.changed = Some(found.clone());
         self.version = Some(found);
         Ok(())
     }
@@ -303,11 +350,22 @@ impl<K> Machine<K> {
 
     fn fail(&mut self, phase: Phase, trouble: &Trouble, fx: &mut Effects<K>) -> Action {
         let verdict = self.judge(phase, trouble.failure);
-        self.follow(phase, verdict, &trouble.message, fx)
+        self.follow(phase, trouble.failure, verdict, &trouble.message, fx)
     }
 
-    fn follow(&mut self, phase: Phase, verdict: Verdict, message: &Arc<str>, fx: &mut Effects<K>) -> Action {
-        self.follow_because(verdict.reason.label(), phase, verdict, message, fx)
+    fn protocol_failure() -> Failure {
+        Failure::new(Reason::Protocol)
+    }
+
+    fn follow(
+        &mut self,
+        phase: Phase,
+        failure: Failure,
+        verdict: Verdict,
+        message: &Arc<str>,
+        fx: &mut Effects<K>,
+    ) -> Action {
+        self.follow_because(verdict.reason.label(), phase, failure, verdict, message, fx)
     }
 
     /// Does what was decided, now or after a wait. `cause` is what a list is counted under, if it comes to that.
@@ -315,26 +373,33 @@ impl<K> Machine<K> {
         &mut self,
         cause: &'static str,
         phase: Phase,
-        verdict: Verdict,
+        failure: Failure,
+        mut verdict: Verdict,
         message: &Arc<str>,
         fx: &mut Effects<K>,
     ) -> Action {
+        // A server that answered this request at all has not been replaced since the last check.
+        self.is_renewal = false;
+        if phase == Phase::WatchStream || is_loss_of_connection(failure.reason()) {
+            self.trust.connection_lost();
+        }
+        if let Decision::GiveUp { then } = verdict.decision
+            && self.backoff.is_starting(self.now)
+        {
+            verdict.decision = Decision::BackOff { retry_after: failure.retry_after(), then };
+        }
         let Verdict { decision, reason } = verdict;
         let next = decision.next();
-        let jitter = self.random.f64();
-        let wait = match decision {
-            Decision::BackOff { retry_after, .. } => Some(self.backoff.next(self.now, retry_after, jitter)),
-            Decision::GiveUp { .. } => Some(self.backoff.next(self.now, None, jitter)),
-            Decision::Relist | Decision::RelistFromScratch
-                if phase != Phase::List && !self.may_relist_at_once() =>
-            {
-                Some(self.backoff.next(self.now, None, jitter))
-            }
-            _ => {
-                self.backoff.interrupted(self.now);
-                None
-            }
+        // A broken watch is answered with a list at once, unless the last list led to no watch that worked.
+        let is_list_in_vain = phase != Phase::List && self.has_relisted;
+        self.has_relisted |= phase != Phase::List && next != Next::Resume;
+        let is_paced = match decision {
+            Decision::BackOff { .. } | Decision::GiveUp { .. } => true,
+            Decision::Relist | Decision::RelistFromScratch => is_list_in_vain,
+            Decision::Resume => false,
         };
+        let jitter = self.random.f64();
+        let wait = is_paced.then(|| self.backoff.next(self.now, failure, jitter));
         self.tried = Some(next);
         self.report(phase, verdict, message, wait, fx);
         if next == Next::Resume {
@@ -371,17 +436,14 @@ impl<K> Machine<K> {
             will_pass: !matches!(verdict.decision, Decision::GiveUp { .. }),
         }));
     }
+}
 
-    /// Whether a broken watch may be answered with a list at once. Once in a while it may; a server that takes each watch and
-    /// breaks it again would otherwise be sent lists as fast as it answers them.
-    fn may_relist_at_once(&mut self) -> bool {
-        let spacing = self.options.backoff.reset_after;
-        let may = self.relisted_at_once.is_none_or(|at| self.now.saturating_sub(at) >= spacing);
-        if may {
-            self.relisted_at_once = Some(self.now);
-        }
-        may
-    }
+/// Returns whether a failure with this reason leaves open which server, in what state, will answer the next request.
+fn is_loss_of_connection(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::Transport(_) | Reason::Idle | Reason::Deadline | Reason::Closed | Reason::ClosedEarly
+    )
 }
 
 /// A list that is older than what was seen.

@@ -3,12 +3,19 @@
 use std::time::Duration;
 
 use watchkeeper_client::{
-    classify::{Decision, Failure, Next, Phase, Reason, Situation, Verdict, classify},
-    list_watch::{Bookmark, ListRequest, WatchRequest},
+    classify::{Decision, Failure, Next, Phase, Reason, Situation, classify},
+    list_watch::{Bookmark, WatchRequest},
 };
 
-use super::{Action, EventKind, Machine, Notice, State, Trouble, WENT_BACK, io::Effects};
-use crate::reflector::{Change, Object, WatchOptions, intake::Incoming};
+use super::{
+    Action, EventKind, Found, Machine, Notice, State, Trouble, WENT_BACK,
+    history::{Judgement, Verification},
+    io::Effects,
+};
+use crate::{
+    reflector::{Change, Object, VersionOrder, WatchOptions, intake::Incoming},
+    resource_version,
+};
 
 /// A watch that brings nothing and does not last this long is a server that is not serving.
 pub(super) const AT_LEAST: Duration = Duration::from_secs(1);
@@ -17,29 +24,46 @@ pub(super) const AT_LEAST: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Watching {
     timeout: Duration,
-    is_resumed: bool,
+    /// The version it replays changes from, if that is older than the version reached.
+    replays_from: Option<String>,
     opened: Option<Duration>,
     /// Whether it moved the version to go on from.
     moved: bool,
-    /// The version that a probe on its way must not be older than.
-    probe: Option<String>,
-    next_probe: Option<Duration>,
+    /// Whether it began with a list, which is progress too.
+    has_listed: bool,
+    /// A verification that is going on beside it.
+    verification: Option<Verification>,
+    next_check: Option<Duration>,
 }
 
 impl Watching {
-    fn asked_for(timeout: Duration, is_resumed: bool) -> Self {
-        Self { timeout, is_resumed, opened: None, moved: false, probe: None, next_probe: None }
+    fn asked_for(timeout: Duration, replays_from: Option<String>) -> Self {
+        Self {
+            timeout,
+            replays_from,
+            opened: None,
+            moved: false,
+            has_listed: false,
+            verification: None,
+            next_check: None,
+        }
     }
 
-    /// The rest of a stream that has just brought a list.
-    pub(super) fn behind_list(timeout: Duration, opened: Duration) -> Self {
-        Self { opened: Some(opened), moved: true, ..Self::asked_for(timeout, false) }
+    /// Returns the rest of a stream that has just brought a list, as of `now`.
+    pub(super) fn behind_list(timeout: Duration, now: Duration) -> Self {
+        Self { opened: Some(now), has_listed: true, ..Self::asked_for(timeout, None) }
     }
 
     /// When something has to be done if nothing was heard.
     pub(super) fn deadline(&self, options: &WatchOptions) -> Option<Duration> {
         let dead = self.dead_at(options)?;
-        Some(self.next_probe.map_or(dead, |probe| probe.min(dead)))
+        Some(self.next_check.map_or(dead, |check| check.min(dead)))
+    }
+
+    /// Returns whether the server ended it no sooner than it was asked to, give or take a second.
+    fn was_ended_as_requested(&self, now: Duration) -> bool {
+        let at = self.opened.map(|opened| opened.saturating_add(self.timeout));
+        at.is_some_and(|at| now.saturating_add(Duration::from_secs(1)) >= at)
     }
 
     /// When the server must have ended it.
@@ -49,9 +73,30 @@ impl Watching {
 }
 
 impl<K> Machine<K> {
-    pub(super) fn start_watch(&mut self, version: String, is_resumed: bool) -> Action {
+    /// Watches from the version of a list.
+    pub(super) fn start_watch(&mut self, version: String) -> Action {
+        self.watch_from(version, None)
+    }
+
+    /// Watches again: from the version reached if the last watch ended when it should, otherwise from the last change, so
+    /// that a server with another history shows what it did since.
+    pub(super) fn resume_watch(&mut self) -> Action {
+        let reached = self.version.clone().unwrap_or_default();
+        let verifies =
+            self.options.history_check.on_reconnect && self.options.versions == VersionOrder::Ordered;
+        let changed = self
+            .changed
+            .clone()
+            .filter(|changed| verifies && !self.is_renewal && resource_version::is_older(changed, &reached));
+        match changed {
+            Some(changed) => self.watch_from(changed.clone(), Some(changed)),
+            None => self.watch_from(reached, None),
+        }
+    }
+
+    fn watch_from(&mut self, version: String, replays_from: Option<String>) -> Action {
         let timeout = self.watch_timeout();
-        self.state = State::Watching(Watching::asked_for(timeout, is_resumed));
+        self.state = State::Watching(Watching::asked_for(timeout, replays_from));
         Action::Watch(WatchRequest::new().resource_version(version).timeout(timeout))
     }
 
@@ -66,44 +111,49 @@ impl<K> Machine<K> {
 
     /// A watch is open; its state is set.
     pub(super) fn is_open(&mut self, fx: &mut Effects<K>) -> Action {
-        self.backoff.well(self.now);
         fx.notice(Notice::WatchOpened);
         if let State::Watching(watching) = &mut self.state {
-            if watching.is_resumed && self.options.rewind_probe.at_reconnect {
-                watching.next_probe = Some(self.now);
-            } else {
-                watching.next_probe = self.options.rewind_probe.next(self.now);
-            }
+            watching.next_check = self.options.history_check.next(self.now);
         }
-        self.probe_if_due(fx);
         self.carry_on()
     }
 
-    fn probe_if_due(&mut self, fx: &mut Effects<K>) {
+    fn check_if_due(&mut self, fx: &mut Effects<K>) {
+        let verification = self.verification();
         if let State::Watching(watching) = &mut self.state
-            && watching.next_probe.is_some_and(|at| self.now >= at)
+            && watching.next_check.is_some_and(|at| self.now >= at)
         {
-            watching.next_probe = self.options.rewind_probe.next(self.now);
-            watching.probe.clone_from(&self.version);
-            fx.probe = Some(ListRequest::new().limit(1));
-            fx.notice(Notice::Probed);
+            watching.next_check = self.options.history_check.next(self.now);
+            if self.options.versions == VersionOrder::Ordered
+                && let Some(verification) = verification
+            {
+                fx.check = Some(verification.request());
+                watching.verification = Some(verification);
+                fx.notice(Notice::HistoryChecked);
+            }
         }
     }
 
-    pub(super) fn probed(
+    /// Takes the response to a check made while the watch is open. Without evidence the watch goes on: that it has not been
+    /// interrupted is evidence enough.
+    pub(super) fn checked_beside(
         &mut self,
         mut watching: Watching,
-        found: Option<String>,
+        response: &Result<Found, Trouble>,
         fx: &mut Effects<K>,
     ) -> Action {
-        if let (Some(seen), Some(found)) = (watching.probe.take(), found)
-            && self.is_older(&found, &seen)
-        {
-            self.settle(&watching);
-            let message = format!("the server is at resourceVersion {found}, and was at {seen} before");
-            fx.notice(Notice::WentBack { what: "server", found, seen });
-            let verdict = Verdict { decision: Decision::RelistFromScratch, reason: Reason::Protocol };
-            return self.follow_because("rewound", Phase::WatchStream, verdict, &message.into(), fx);
+        if let Some(mut verification) = watching.verification.take() {
+            match verification.judge(response) {
+                Judgement::Ask => {
+                    fx.check = Some(verification.request());
+                    watching.verification = Some(verification);
+                }
+                Judgement::Refuted(why) => {
+                    self.settle(&watching);
+                    return self.history_replaced(&why, Phase::WatchStream, fx);
+                }
+                Judgement::Confirmed | Judgement::Unconfirmed | Judgement::Failed => {}
+            }
         }
         self.state = State::Watching(watching);
         self.carry_on()
@@ -116,23 +166,41 @@ impl<K> Machine<K> {
         incoming: Incoming<K>,
         fx: &mut Effects<K>,
     ) -> Action {
-        let Incoming { identity, object } = incoming;
+        let Incoming { identity, object, content } = incoming;
         let Some(found) = identity.resource_version().map(str::to_owned) else {
             // Applied, it would leave no version to go on from.
             let message = format!("an event of object {:?} has no resourceVersion", identity.key());
             let trouble = Trouble::new(Failure::new(Reason::Protocol), message);
             return self.watch_failed(&watching, &trouble, fx);
         };
-        if let Some(seen) = &self.version
-            && self.is_older(&found, seen)
-        {
-            return self.event_went_back(&watching, identity.key(), found, seen.clone(), fx);
+        if let Some(seen) = &self.version {
+            if let Some(from) = &watching.replays_from
+                && resource_version::is_older(from, &found)
+                && !resource_version::is_older(seen, &found)
+            {
+                // The bookmark at `seen` covered this version, and in the history followed nothing happened there.
+                let why = format!(
+                    "the watch brought resourceVersion {found} of object {:?}, and no change of this collection up to {seen} \
+                     was expected",
+                    identity.key()
+                );
+                self.settle(&watching);
+                return self.history_replaced(&why, Phase::WatchStream, fx);
+            }
+            if self.is_older(&found, seen) {
+                return self.event_went_back(&watching, identity.key(), found, seen.clone(), fx);
+            }
         }
         // What is not a change in itself still tells how far the server has come.
         let progress = || Some(Change::Bookmark { resource_version: found.clone() });
         if self.ahead.covers(&identity) {
             fx.change = progress();
         } else {
+            if kind == EventKind::Deleted {
+                self.evidence.deleted(&identity);
+            } else {
+                self.evidence.written(&identity, content.as_ref());
+            }
             match (kind, object) {
                 (EventKind::Deleted, object) => {
                     self.release(identity.key(), fx);
@@ -156,6 +224,8 @@ impl<K> Machine<K> {
             }
         }
         watching.moved |= self.version.as_ref() != Some(&found);
+        watching.replays_from = None;
+        self.changed = Some(found.clone());
         self.version = Some(found);
         self.state = State::Watching(watching);
         self.carry_on()
@@ -178,8 +248,9 @@ impl<K> Machine<K> {
         // To resume from a version the server does not keep to leads nowhere; a list shows what is.
         let tried = self.tried.unwrap_or(Next::Resume);
         let situation = Situation::at(Phase::WatchStream).after(tried);
-        let verdict = classify(situation, Failure::new(Reason::Protocol));
-        self.follow_because(WENT_BACK, Phase::WatchStream, verdict, &message.into(), fx)
+        let failure = Self::protocol_failure();
+        let verdict = classify(situation, failure);
+        self.follow_because(WENT_BACK, Phase::WatchStream, failure, verdict, &message.into(), fx)
     }
 
     pub(super) fn watch_bookmark(
@@ -191,12 +262,15 @@ impl<K> Machine<K> {
         let found = mark.resource_version;
         match &self.version {
             Some(seen) if *seen == found => {}
+            // The server is on its way from the last change to the version reached.
+            Some(seen) if watching.replays_from.is_some() && self.is_older(&found, seen) => {}
             // It brings nothing that could be lost, so there is nothing to do but not to believe it.
             Some(seen) if self.is_older(&found, seen) => {
                 fx.notice(Notice::WentBack { what: "bookmark", found, seen: seen.clone() });
             }
             _ => {
                 watching.moved = true;
+                watching.replays_from = None;
                 fx.change = Some(Change::Bookmark { resource_version: found.clone() });
                 self.version = Some(found);
             }
@@ -211,7 +285,7 @@ impl<K> Machine<K> {
             return self.watch_failed(&watching, &Trouble::new(Failure::new(Reason::Idle), message), fx);
         }
         self.state = State::Watching(watching);
-        self.probe_if_due(fx);
+        self.check_if_due(fx);
         self.carry_on()
     }
 
@@ -219,12 +293,14 @@ impl<K> Machine<K> {
         let failure = Failure::closed(self.settle(watching));
         let verdict = self.judge(Phase::WatchStream, failure);
         if verdict.decision == Decision::Resume {
-            // How watches end; not a failure.
+            // The usual end of a watch is not a failure.
+            self.trust.connection_lost();
+            self.is_renewal = watching.was_ended_as_requested(self.now);
             fx.notice(Notice::WatchRestarted { reason: verdict.reason.label() });
             return self.go(Next::Resume, fx);
         }
         let message = "the server ended the watch at once, without an event".into();
-        self.follow(Phase::WatchStream, verdict, &message, fx)
+        self.follow(Phase::WatchStream, failure, verdict, &message, fx)
     }
 
     pub(super) fn watch_failed(
@@ -241,7 +317,14 @@ impl<K> Machine<K> {
     /// Whether the watch got anywhere. If so, what was tried to get there is no longer of interest.
     fn settle(&mut self, watching: &Watching) -> bool {
         let lasted = watching.opened.map_or(Duration::ZERO, |opened| self.now.saturating_sub(opened));
-        let progressed = watching.moved || lasted >= AT_LEAST;
+        // Neither a list nor an event or two count here: a watch that fails soon behind each list must not be answered with
+        // lists as fast as the server sends them.
+        let has_worked = lasted >= AT_LEAST;
+        if has_worked {
+            self.backoff.reset();
+            self.has_relisted = false;
+        }
+        let progressed = has_worked || watching.moved || watching.has_listed;
         if progressed {
             self.tried = None;
             self.failures = 0;

@@ -1,18 +1,30 @@
-//! Why an exec plugin gave no credential.
+//! Failures of exec credential plugins.
 
 use std::{io::ErrorKind, time::Duration};
 
-/// Why an exec plugin gave no credential. Names the program, and nothing it was given or printed.
+/// A failure to obtain a credential from an exec plugin.
+///
+/// Messages name the program and never contain its arguments, environment or output.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExecError {
-    /// The policy does not allow the program.
+    /// The policy denies every plugin.
     #[error(
-        "exec plugin {command}: not allowed to run; if the kubeconfig is trusted, allow it with ClientConfig::exec_policy"
+        "exec plugin {command}: not allowed to run, the policy for credential plugins is DenyAll; if the kubeconfig is trusted, allow it with --credential-plugin-policy or ClientConfig::exec_policy"
     )]
     Denied {
         /// The program.
         command: String,
+    },
+    /// The allow-list does not contain the program.
+    #[error(
+        "exec plugin {command}: not allowed to run, {path} is not on the allow-list for credential plugins; if the program is trusted, add it with --credential-plugin-allowlist or ExecPolicy::Allowlist"
+    )]
+    NotAllowlisted {
+        /// The command in the kubeconfig.
+        command: String,
+        /// The path that the command resolves to.
+        path: String,
     },
     /// The kubeconfig names no program.
     #[error("exec plugin of user {user:?}: the kubeconfig names no command")]
@@ -20,17 +32,17 @@ pub enum ExecError {
         /// The user entry.
         user: String,
     },
-    /// The version of the protocol is not one we speak.
+    /// The version of the plugin protocol is not supported.
     #[error(
         "exec plugin {command}: apiVersion {api_version:?} is not supported; use client.authentication.k8s.io/v1 or v1beta1"
     )]
     UnsupportedVersion {
         /// The program.
         command: String,
-        /// What the kubeconfig asks for.
+        /// The `apiVersion` in the kubeconfig.
         api_version: String,
     },
-    /// The plugin insists on a terminal.
+    /// The plugin requires a terminal.
     #[error(
         "exec plugin {command}: interactiveMode is Always, and plugins run without a terminal here; use a non-interactive login"
     )]
@@ -38,12 +50,12 @@ pub enum ExecError {
         /// The program.
         command: String,
     },
-    /// The program is not there.
+    /// The program does not exist, or `PATH` does not lead to it.
     #[error("exec plugin {command}: not found; install it or correct the command{}", hint(install_hint.as_deref()))]
     NotFound {
         /// The program.
         command: String,
-        /// What the kubeconfig says about installing it.
+        /// The `installHint` of the kubeconfig, in printable form.
         install_hint: Option<String>,
     },
     /// The program could not be started or waited for.
@@ -51,7 +63,7 @@ pub enum ExecError {
     NotStarted {
         /// The program.
         command: String,
-        /// What the operating system said.
+        /// The kind of the operating system's error.
         kind: ErrorKind,
     },
     /// The program did not finish in time and was killed.
@@ -59,10 +71,10 @@ pub enum ExecError {
     TimedOut {
         /// The program.
         command: String,
-        /// The bound.
+        /// The time limit.
         after: Duration,
     },
-    /// The program reported failure.
+    /// The program exited with a failure.
     #[error(
         "exec plugin {command}: failed ({status}); run it by hand to see its message, which is not repeated here because it may hold secrets"
     )]
@@ -72,26 +84,26 @@ pub enum ExecError {
         /// Its exit status.
         status: String,
     },
-    /// The program printed more than a credential can be.
+    /// The output of the program is larger than any credential.
     #[error("exec plugin {command}: printed more than {limit_bytes} bytes, which no credential is")]
     TooMuchOutput {
         /// The program.
         command: String,
-        /// The bound.
+        /// The size limit of the output, in bytes.
         limit_bytes: usize,
     },
-    /// What the program printed is not a credential.
+    /// The output of the program is not a credential.
     #[error(
         "exec plugin {command}: {problem}; it must print an ExecCredential object of the apiVersion the kubeconfig names"
     )]
     BadOutput {
         /// The program.
         command: String,
-        /// What is wrong with it.
+        /// The problem with the output.
         problem: &'static str,
     },
 }
 
 fn hint(text: Option<&str>) -> String {
-    text.map_or_else(String::new, |text| format!(". The kubeconfig says: {text}"))
+    text.map_or_else(String::new, |text| format!(". Install hint of the kubeconfig: {text}"))
 }

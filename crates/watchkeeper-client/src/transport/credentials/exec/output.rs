@@ -28,7 +28,7 @@ struct Status {
 
 /// Reads the output of `plugin`: JSON, or YAML as client-go's decoder accepts too.
 pub(super) fn parse(plugin: &ExecPlugin, stdout: &[u8]) -> Result<Credential, CredentialError> {
-    let bad = |problem| ExecError::BadOutput { command: plugin.command.clone(), problem };
+    let bad = |problem| ExecError::BadOutput { command: plugin.name.clone(), problem };
     let text = std::str::from_utf8(stdout).map_err(|_| bad("its output is not text"))?;
     if text.trim().is_empty() {
         return Err(bad("it printed nothing").into());
@@ -46,7 +46,7 @@ pub(super) fn parse(plugin: &ExecPlugin, stdout: &[u8]) -> Result<Credential, Cr
     }
     let status = printed.status.ok_or_else(|| bad("its output has no status"))?;
 
-    let origin = format!("exec plugin {}", plugin.command);
+    let origin = format!("exec plugin {}", plugin.name);
     let token = status.token.filter(|token| !token.is_empty());
     let mut credential = match &token {
         Some(token) => Credential::bearer(token, &origin)?,

@@ -1,4 +1,4 @@
-//! What a kubeconfig says about an exec plugin.
+//! The `exec` section of a kubeconfig user.
 
 use std::{
     ffi::OsString,
@@ -11,17 +11,22 @@ use secrecy::SecretString;
 use serde_json::json;
 
 use super::{ExecError, ExecPolicy};
+use crate::error::Printable;
 
 pub(super) const V1: &str = "client.authentication.k8s.io/v1";
 const V1BETA1: &str = "client.authentication.k8s.io/v1beta1";
 
-/// Longer hints are cut: the text comes from a file and ends up in logs.
+/// The most characters of an `installHint` that an error contains.
 const HINT_CHARACTERS: usize = 512;
+/// The most characters of a command that an error or log line contains.
+const NAME_CHARACTERS: usize = 256;
 
-/// An exec plugin, checked as far as it can be without running it.
+/// An exec plugin, checked as far as is possible without running it.
 #[derive(Clone)]
 pub(crate) struct ExecPlugin {
-    pub(super) command: String,
+    command: String,
+    /// The command in a printable form, for errors and logs.
+    pub(super) name: String,
     pub(super) arguments: Vec<SecretString>,
     pub(super) variables: Vec<(String, SecretString)>,
     pub(super) api_version: String,
@@ -31,7 +36,8 @@ pub(crate) struct ExecPlugin {
 }
 
 impl ExecPlugin {
-    /// Reads the `exec` section of `user`. `cluster` is passed on to the plugin if the section asks for it.
+    /// Reads the `exec` section of `user`. `cluster` is passed on to the plugin if the section sets
+    /// `provideClusterInfo`.
     pub(crate) fn from_kubeconfig(
         user: &str,
         section: &ExecConfig,
@@ -40,47 +46,52 @@ impl ExecPlugin {
     ) -> Result<Self, ExecError> {
         let command = section.command.clone().filter(|command| !command.is_empty());
         let command = command.ok_or_else(|| ExecError::NoCommand { user: user.to_owned() })?;
+        let name = Printable { text: &command, chars: NAME_CHARACTERS }.to_string();
         let api_version = section.api_version.clone().unwrap_or_default();
         if api_version != V1 && api_version != V1BETA1 {
-            return Err(ExecError::UnsupportedVersion { command, api_version });
+            return Err(ExecError::UnsupportedVersion { command: name, api_version });
         }
         if section.interactive_mode == Some(ExecInteractiveMode::Always) {
-            return Err(ExecError::NeedsTerminal { command });
+            return Err(ExecError::NeedsTerminal { command: name });
         }
         let variable = |entry: &std::collections::HashMap<String, String>| {
             Some((entry.get("name")?.clone(), SecretString::from(entry.get("value")?.clone())))
         };
         Ok(Self {
             command,
+            name,
             arguments: section.args.iter().flatten().cloned().map(SecretString::from).collect(),
             variables: section.env.iter().flatten().filter_map(variable).collect(),
             api_version,
-            install_hint: section.install_hint.as_deref().map(one_line),
+            install_hint: section.install_hint.as_deref().and_then(printable_hint),
             cluster: section.provide_cluster_info.then(cluster),
             search_path,
         })
     }
 
-    /// The program to run, if `policy` allows it.
+    /// Returns the absolute path of the program to run, if `policy` allows it.
     ///
-    /// What is compared with the policy is what is run: a path, never a name that could lead elsewhere later.
+    /// The path that was compared with the policy is the path that runs, so a later change of `PATH` has no effect.
     pub(crate) fn program(&self, policy: &ExecPolicy) -> Result<PathBuf, ExecError> {
-        let denied = || ExecError::Denied { command: self.command.clone() };
-        if *policy == ExecPolicy::Deny {
-            return Err(denied());
+        let command = || self.name.clone();
+        if *policy == ExecPolicy::DenyAll {
+            return Err(ExecError::Denied { command: command() });
         }
-        let program = self.resolve(Path::new(&self.command)).ok_or_else(|| ExecError::NotFound {
-            command: self.command.clone(),
-            install_hint: self.install_hint.clone(),
-        })?;
+        let program = self.resolve(Path::new(&self.command)).ok_or_else(|| self.not_found())?;
         match policy {
-            ExecPolicy::AllowList(allowed)
-                if !allowed.iter().any(|entry| self.resolve(entry).as_ref() == Some(&program)) =>
+            ExecPolicy::Allowlist(allowed)
+                if !allowed.iter().any(|entry| self.resolve_entry(entry).as_ref() == Some(&program)) =>
             {
-                Err(denied())
+                let path = program.display().to_string();
+                let path = Printable { text: &path, chars: NAME_CHARACTERS }.to_string();
+                Err(ExecError::NotAllowlisted { command: command(), path })
             }
             _ => Ok(program),
         }
+    }
+
+    pub(super) fn not_found(&self) -> ExecError {
+        ExecError::NotFound { command: self.name.clone(), install_hint: self.install_hint.clone() }
     }
 
     /// The value of `KUBERNETES_EXEC_INFO`.
@@ -92,32 +103,51 @@ impl ExecPlugin {
         json!({ "apiVersion": self.api_version, "kind": "ExecCredential", "spec": spec }).to_string()
     }
 
-    /// An absolute path, through `PATH` if `program` is a bare name.
+    /// Resolves an entry of the allow-list. A relative path matches nothing: which program it names would depend on the
+    /// current directory.
+    fn resolve_entry(&self, entry: &Path) -> Option<PathBuf> {
+        if is_bare(entry) || entry.is_absolute() { self.resolve(entry) } else { None }
+    }
+
+    /// Returns the absolute path of an executable file, searched for in `PATH` if `program` is a bare name.
     fn resolve(&self, program: &Path) -> Option<PathBuf> {
-        let is_bare = program.components().count() == 1 && !program.is_absolute();
-        let candidate = if is_bare {
+        if is_bare(program) {
             std::env::split_paths(self.search_path.as_ref()?)
-                // An empty or relative entry means "wherever this process happens to be", which is how a
-                // program in a downloaded directory gets run by accident.
+                // An empty or relative entry means the current directory, which may be one that was downloaded.
                 .filter(|directory| directory.is_absolute())
                 .map(|directory| directory.join(program))
-                .find(|candidate| candidate.is_file())?
+                .find(|candidate| is_executable(candidate))
         } else {
-            std::path::absolute(program).ok()?
-        };
-        candidate.is_file().then_some(candidate)
+            std::path::absolute(program).ok().filter(|candidate| candidate.is_file())
+        }
     }
+}
+
+/// Whether `program` is looked up in `PATH`, as it is by a shell: a name without a directory.
+fn is_bare(program: &Path) -> bool {
+    program.file_name() == Some(program.as_os_str())
+}
+
+#[cfg(unix)]
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(path: &Path) -> bool {
+    path.is_file()
 }
 
 impl fmt::Debug for ExecPlugin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ExecPlugin")
-            .field("command", &self.command)
+            .field("command", &self.name)
             .field("api_version", &self.api_version)
             .finish_non_exhaustive()
     }
 }
 
-fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(HINT_CHARACTERS).collect()
+fn printable_hint(text: &str) -> Option<String> {
+    Some(Printable { text, chars: HINT_CHARACTERS }.to_string()).filter(|hint| !hint.is_empty())
 }

@@ -13,11 +13,11 @@ use tokio::{
 use super::{ExecError, ExecPlugin, output};
 use crate::transport::credentials::{Credential, CredentialError, CredentialSource};
 
-/// Bytes of output that are read.
+/// The most bytes of output that are read.
 const STDOUT_BYTES: usize = 1 << 20;
 
-/// Runs one plugin, each time it is asked: no shell, no terminal, bounded in time and output, killed when the
-/// attempt is abandoned.
+/// Runs one plugin for each credential that is requested: without a shell or terminal, with limits on time and output.
+/// The process is killed when the attempt is dropped.
 #[derive(Debug)]
 pub(crate) struct ExecRunner {
     plugin: ExecPlugin,
@@ -31,11 +31,9 @@ impl ExecRunner {
     }
 
     async fn run(&self) -> Result<SecretSlice<u8>, ExecError> {
-        let name = || self.plugin.command.clone();
+        let name = || self.plugin.name.clone();
         let mut child = self.command().spawn().map_err(|error| match error.kind() {
-            ErrorKind::NotFound => {
-                ExecError::NotFound { command: name(), install_hint: self.plugin.install_hint.clone() }
-            }
+            ErrorKind::NotFound => self.plugin.not_found(),
             kind => ExecError::NotStarted { command: name(), kind },
         })?;
         let stdout = child.stdout.take();
@@ -84,7 +82,7 @@ impl ExecRunner {
 
 impl CredentialSource for ExecRunner {
     fn describe(&self) -> String {
-        format!("exec plugin {}", self.plugin.command)
+        format!("exec plugin {}", self.plugin.name)
     }
 
     fn load(&self) -> BoxFuture<'_, Result<Credential, CredentialError>> {

@@ -1,0 +1,419 @@
+//! Whether the server's history is still the one that was followed.
+//!
+//! A resourceVersion orders the states of one history. It does not tell whether two servers share that history: after a
+//! restore of its storage from an older backup, a server counts on from there and soon passes versions that it has used
+//! before, for other writes. A watch resumed at such a version works, and leaves the cache wrong for good. Therefore
+//! evidence is collected that what was followed is a prefix of the server's history:
+//!
+//! 1. **The newest change is found again.** If an object was written last, it has the same uid, resourceVersion and content
+//!    at exactly the version reached. If one was deleted last, it is absent at the version of its deletion and present at
+//!    the version before. Writes since then do not matter, because the server is asked for the past
+//!    (`resourceVersionMatch=Exact`). If a restore lost any change of this collection, it lost the last one too, and at
+//!    that version the server shows something else.
+//! 2. **No change is missing since.** After a broken connection a watch is resumed at the last *change*, not at the last
+//!    bookmark. If a restore lost only writes to other collections, the server now reports whatever it wrote to this one
+//!    at versions that the bookmark had covered, which proves the restore; or it cannot replay that far, and
+//!    the collection is listed. A watch that ended in good order at the time asked for is renewed at the bookmark: its
+//!    server was running until that moment.
+//!
+//! Without evidence the collection is listed again, and objects that are held under the same version are decoded again.
+//!
+//! What this cannot detect:
+//!
+//! * objects that a restored server modified at versions up to that of the last list, if the restore lost no change of this
+//!   collection and none was seen since that list (the number of objects is verified);
+//! * a restored server on which the last change was repeated at the same version: the same content written to the same
+//!   object, or the same object deleted;
+//! * where reads at an exact version are not supported or that version was compacted, a restored server whose present
+//!   state agrees with the newest change;
+//! * anything where versions are [opaque](crate::reflector::VersionOrder::Opaque): nothing is verified there.
+
+use bytes::Bytes;
+use kube_core::params::VersionMatch;
+use watchkeeper_client::{
+    classify::{Decision, Next, Phase, Reason, Verdict},
+    decode::{Identity, is_same_content},
+    error::ApiReason,
+    list_watch::{ListRequest, ObjectName},
+};
+
+use super::{Action, Machine, Notice, State, Trouble, io::Effects};
+use crate::{reflector::VersionOrder, resource_version::is_older};
+
+/// The relation of the server's history to the one that was followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// Both are the same, as far as the evidence goes.
+    Confirmed,
+    /// The connection was lost since they were last known to be the same.
+    Doubted,
+    /// The server had no evidence for or against. The collection is listed.
+    Unverified,
+    /// The server has another history. The collection is listed, in a new epoch.
+    Replaced,
+}
+
+impl Trust {
+    /// Requires evidence before the next resume, unless the history is known to be another one.
+    pub(super) fn connection_lost(&mut self) {
+        if *self != Self::Replaced {
+            *self = Self::Doubted;
+        }
+    }
+}
+
+/// How many of the newest objects are remembered, in case the newest are deleted.
+const REMEMBERED: usize = 4;
+
+/// The newest changes of the collection.
+#[derive(Debug, Default)]
+pub(super) struct Evidence {
+    /// The newest objects, the newest last.
+    written: Vec<Written>,
+    /// The object deleted last, unless something was written since.
+    deleted: Option<Identity>,
+    /// The number of objects of the list, as long as nothing changed since.
+    listed: Option<usize>,
+}
+
+#[derive(Debug, Clone)]
+struct Written {
+    identity: Identity,
+    /// The object as it was received; only of the newest, to hold on to one buffer and not several.
+    content: Option<Bytes>,
+}
+
+impl Evidence {
+    /// Completes the evidence of a list of so many objects.
+    pub(super) fn of_list(self, listed: usize) -> Self {
+        Self { listed: Some(listed), ..self }
+    }
+
+    pub(super) fn written(&mut self, identity: &Identity, content: Option<&Bytes>) {
+        self.listed = None;
+        let Some(version) = identity.resource_version() else {
+            return;
+        };
+        let is_newer_than =
+            |other: &Written| other.identity.resource_version().is_some_and(|v| is_older(v, version));
+        if self.written.len() == REMEMBERED && !self.written.first().is_some_and(is_newer_than) {
+            return;
+        }
+        self.forget(identity.key());
+        let place = self.written.partition_point(is_newer_than);
+        let is_newest = place == self.written.len();
+        if is_newest && let Some(before) = self.written.last_mut() {
+            before.content = None;
+        }
+        let content = content.filter(|_| is_newest).cloned();
+        self.written.insert(place, Written { identity: identity.clone(), content });
+        if self.written.len() > REMEMBERED {
+            self.written.remove(0);
+        }
+        if self.deleted.as_ref().and_then(Identity::resource_version).is_none_or(|at| is_older(at, version)) {
+            self.deleted = None;
+        }
+    }
+
+    pub(super) fn deleted(&mut self, identity: &Identity) {
+        self.listed = None;
+        self.forget(identity.key());
+        self.deleted = Some(identity.clone());
+    }
+
+    fn forget(&mut self, key: &str) {
+        self.written.retain(|written| written.identity.key() != key);
+    }
+}
+
+/// Something that must be true on a server that shares the history.
+#[derive(Debug)]
+enum Check {
+    /// The object exists in this version.
+    Present(Written),
+    /// The object of this uid exists, in whatever version.
+    Existed(Identity),
+    /// The object does not exist.
+    Absent(Identity),
+    /// The collection has so many objects.
+    Count(usize),
+}
+
+impl Check {
+    fn request(&self) -> ListRequest {
+        match self {
+            Self::Present(Written { identity, .. }) | Self::Existed(identity) | Self::Absent(identity) => {
+                ListRequest::new().object(ObjectName::from(identity))
+            }
+            Self::Count(_) => ListRequest::new().limit(1),
+        }
+    }
+
+    fn holds(&self, found: &Found) -> bool {
+        let named = |key: &str| found.objects.iter().find(|(identity, _)| identity.key() == key);
+        match self {
+            Self::Present(Written { identity, content }) => {
+                named(identity.key()).is_some_and(|(found, found_content)| {
+                    let contents = content.as_ref().zip(found_content.as_ref());
+                    found == identity && contents.is_none_or(|(a, b)| is_same_content(a, b))
+                })
+            }
+            Self::Existed(identity) => {
+                named(identity.key()).is_some_and(|(found, _)| found.uid() == identity.uid())
+            }
+            Self::Absent(identity) => named(identity.key()).is_none(),
+            Self::Count(count) => match found.remaining_item_count {
+                Some(remaining) => {
+                    usize::try_from(remaining).is_ok_and(|rest| found.objects.len() + rest == *count)
+                }
+                // Servers leave it out at the end of a list, and where selectors apply.
+                None => found.objects.len().min(1) == (*count).min(1),
+            },
+        }
+    }
+
+    fn what(&self) -> String {
+        match self {
+            Self::Present(Written { identity, .. }) => {
+                format!(
+                    "object {:?} as of {}",
+                    identity.key(),
+                    identity.resource_version().unwrap_or_default()
+                )
+            }
+            Self::Existed(identity) => format!("object {:?}, which was deleted later,", identity.key()),
+            Self::Absent(identity) => format!("the deletion of object {:?}", identity.key()),
+            Self::Count(count) => format!("{count} objects"),
+        }
+    }
+}
+
+/// The response to a check.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) objects: Vec<(Identity, Option<Bytes>)>,
+    pub(crate) resource_version: Option<String>,
+    pub(crate) remaining_item_count: Option<i64>,
+}
+
+/// A verification in progress: the checks, made one after the other.
+#[derive(Debug)]
+pub(super) struct Verification {
+    /// The version that was reached.
+    reached: String,
+    /// The checks of past states, each with its version; after that the checks of the present state, which is weaker
+    /// evidence, for servers that cannot show the past.
+    past: Vec<(String, Check)>,
+    present: Vec<Check>,
+    /// How many of the checks held.
+    passed: usize,
+    is_past: bool,
+}
+
+/// The conclusion from the response to a check.
+#[derive(Debug)]
+pub(super) enum Judgement {
+    /// Another request is needed.
+    Ask,
+    /// The history is the one that was followed.
+    Confirmed,
+    /// The server has no evidence for or against.
+    Unconfirmed,
+    /// The server's history is another one.
+    Refuted(String),
+    /// The server could not be asked.
+    Failed,
+}
+
+impl Verification {
+    fn new(reached: String, evidence: &Evidence) -> Self {
+        let (mut past, mut present) = (Vec::new(), Vec::new());
+        let newest = evidence.written.last();
+        present.extend(newest.cloned().map(Check::Present));
+        if let Some(deleted) = &evidence.deleted {
+            present.push(Check::Absent(deleted.clone()));
+            if let Some((before, at)) = deleted.resource_version().and_then(version_before) {
+                past.push((before, Check::Existed(deleted.clone())));
+                past.push((at, Check::Absent(deleted.clone())));
+            }
+        } else if let Some(newest) = newest {
+            past.push((reached.clone(), Check::Present(newest.clone())));
+        }
+        if let Some(count) = evidence.listed {
+            past.push((reached.clone(), Check::Count(count)));
+            if count == 0 {
+                present.push(Check::Count(0));
+            }
+        }
+        let is_past = !past.is_empty();
+        Self { reached, past, present, passed: 0, is_past }
+    }
+
+    /// Returns the check to be made, and the past version at which, if so.
+    fn next(&self) -> Option<(Option<&str>, &Check)> {
+        if self.is_past {
+            self.past.get(self.passed).map(|(at, check)| (Some(at.as_str()), check))
+        } else {
+            self.present.get(self.passed).map(|check| (None, check))
+        }
+    }
+
+    pub(super) fn request(&self) -> ListRequest {
+        match self.next() {
+            Some((Some(at), check)) => {
+                check.request().resource_version(at).version_match(VersionMatch::Exact)
+            }
+            Some((None, check)) => check.request(),
+            None => ListRequest::new().limit(1),
+        }
+    }
+
+    pub(super) fn judge(&mut self, response: &Result<Found, Trouble>) -> Judgement {
+        let found = match response {
+            Ok(found) => found,
+            Err(trouble) => return self.cannot_answer(trouble.failure.reason()),
+        };
+        let shown = found.resource_version.as_deref();
+        let (asked, check) = self.next().unzip();
+        let asked = asked.flatten();
+        if let Some(shown) = shown
+            && is_older(shown, asked.unwrap_or(&self.reached))
+        {
+            let reached = &self.reached;
+            return Judgement::Refuted(format!(
+                "the server is at resourceVersion {shown} and was at {reached} before"
+            ));
+        }
+        let Some(check) = check else {
+            return Judgement::Unconfirmed;
+        };
+        if check.holds(found) {
+            self.passed += 1;
+            return if self.next().is_none() { Judgement::Confirmed } else { Judgement::Ask };
+        }
+        match asked {
+            // A server that ignores that it was asked for the past shows the present, which may have changed since.
+            Some(at) if shown == Some(at) => {
+                let what = check.what();
+                Judgement::Refuted(format!("the server does not have {what} at resourceVersion {at}"))
+            }
+            _ => self.ask_for_present(),
+        }
+    }
+
+    fn cannot_answer(&mut self, reason: Reason) -> Judgement {
+        match reason {
+            // Permissions may cover watch and not list, and then the list is streamed.
+            Reason::Api(ApiReason::Forbidden) => Judgement::Unconfirmed,
+            Reason::Api(
+                ApiReason::Expired
+                | ApiReason::ResourceVersionTooLarge
+                | ApiReason::BadRequest
+                | ApiReason::Invalid
+                | ApiReason::MethodNotAllowed
+                | ApiReason::NotAcceptable
+                | ApiReason::UnsupportedMediaType
+                | ApiReason::Internal
+                | ApiReason::OtherServer
+                | ApiReason::OtherClient,
+            )
+            | Reason::InvalidRequest
+            | Reason::Decode
+            | Reason::Limit
+            | Reason::Protocol => self.ask_for_present(),
+            _ => Judgement::Failed,
+        }
+    }
+
+    fn ask_for_present(&mut self) -> Judgement {
+        if !self.is_past {
+            return Judgement::Unconfirmed;
+        }
+        self.is_past = false;
+        self.passed = 0;
+        Judgement::Ask
+    }
+}
+
+/// Returns the version before a version, and the version.
+fn version_before(version: &str) -> Option<(String, String)> {
+    let before = version.parse::<u64>().ok()?.checked_sub(1).filter(|before| *before > 0)?;
+    Some((before.to_string(), version.to_owned()))
+}
+
+/// A verification before going on.
+#[derive(Debug)]
+pub(super) struct Verifying {
+    verification: Verification,
+    then: Next,
+}
+
+impl<K> Machine<K> {
+    /// Returns whether the server has to show that its history is the one followed, before anything is built on that.
+    pub(super) fn must_verify(&self) -> bool {
+        self.trust == Trust::Doubted
+            && self.options.history_check.on_reconnect
+            && self.options.versions == VersionOrder::Ordered
+    }
+
+    pub(super) fn verification(&self) -> Option<Verification> {
+        let reached = self.version.clone()?;
+        Some(Verification::new(reached, &self.evidence))
+    }
+
+    pub(super) fn start_verifying(
+        &mut self,
+        then: Next,
+        verification: Verification,
+        fx: &mut Effects<K>,
+    ) -> Action {
+        fx.notice(Notice::HistoryChecked);
+        let request = verification.request();
+        self.state = State::Verifying(Verifying { verification, then });
+        Action::Check(request)
+    }
+
+    pub(super) fn checked(
+        &mut self,
+        mut verifying: Verifying,
+        response: &Result<Found, Trouble>,
+        fx: &mut Effects<K>,
+    ) -> Action {
+        let then = verifying.then;
+        match (verifying.verification.judge(response), response) {
+            (Judgement::Ask, _) => {
+                let request = verifying.verification.request();
+                self.state = State::Verifying(verifying);
+                Action::Check(request)
+            }
+            (Judgement::Confirmed, _) => {
+                self.trust = Trust::Confirmed;
+                self.go(then, fx)
+            }
+            (Judgement::Refuted(why), _) => self.history_replaced(&why, Phase::WatchStart, fx),
+            (Judgement::Failed, Err(trouble)) => {
+                let mut verdict = self.judge(Phase::WatchStart, trouble.failure);
+                verdict.decision = verdict.decision.at_least(then);
+                self.follow(Phase::WatchStart, trouble.failure, verdict, &trouble.message, fx)
+            }
+            (Judgement::Failed | Judgement::Unconfirmed, _) => {
+                self.trust = Trust::Unverified;
+                if then == Next::Resume {
+                    self.cause = "unverified";
+                }
+                self.go(then.max(Next::Relist), fx)
+            }
+        }
+    }
+
+    /// Lists from scratch and begins a new epoch, because the server's history is not the one that was followed.
+    pub(super) fn history_replaced(&mut self, why: &str, phase: Phase, fx: &mut Effects<K>) -> Action {
+        self.trust = Trust::Replaced;
+        let message = format!("{why}: its history was replaced, for example by restoring a backup");
+        let verdict = Verdict { decision: Decision::RelistFromScratch, reason: Reason::Protocol };
+        self.follow_because("history_replaced", phase, Self::protocol_failure(), verdict, &message.into(), fx)
+    }
+}
+
+#[cfg(test)]
+mod tests;
