@@ -11,10 +11,14 @@ use watchkeeper::{
         error::{ApiReason, TransportKind},
     },
     controller::options::ArgsError,
-    informer::status::SyncError,
+    informer::status::{Status, SyncError},
 };
 
-use crate::cluster::Target;
+use crate::{cluster::Target, escape};
+
+/// The number of unusable responses in a row after which a command gives up. The informer tries another way of listing after each
+/// of the first two.
+const UNUSABLE_RESPONSES: u32 = 3;
 
 /// The exit codes, as the help prints them.
 pub const EXIT_CODES: &str = "\
@@ -80,6 +84,19 @@ pub enum Failure {
         /// What was tried, on what, and what the server said.
         message: String,
     },
+    /// The server's responses are not those of an API server.
+    #[error(
+        "the API server at {server}, which {origin} names, sends responses that cannot be used: {message}\n\
+         Is it an API server, and is no proxy in between? `-v` logs each attempt."
+    )]
+    Unusable {
+        /// The URL.
+        server: String,
+        /// Where the URL comes from.
+        origin: String,
+        /// What was requested, and what is wrong with the response.
+        message: String,
+    },
     /// There is no such thing.
     #[error("{0}")]
     NotFound(String),
@@ -121,6 +138,11 @@ impl From<ArgsError> for Failure {
     }
 }
 
+/// Returns a text that may come from a server on one line, safe to print.
+fn one_line(text: &impl ToString) -> String {
+    escape::line(&text.to_string()).into_owned()
+}
+
 fn hint(seen: Option<&str>) -> String {
     seen.map(|seen| format!("; last seen: {seen}")).unwrap_or_default()
 }
@@ -137,7 +159,7 @@ impl Failure {
             Self::NotFound(_) => 7,
             Self::NotSeen { .. } => 8,
             Self::Interrupted => 130,
-            Self::File { .. } | Self::Output(_) | Self::Other(_) => 1,
+            Self::Unusable { .. } | Self::File { .. } | Self::Output(_) | Self::Other(_) => 1,
         }
     }
 
@@ -153,7 +175,7 @@ impl Failure {
             Error::Deadline { .. } => Self::unreachable(TransportKind::TimedOut, target),
             error => match error.reason() {
                 Some(reason) => Self::of_reason(reason, error.to_string(), target),
-                None => Self::Other(error.to_string()),
+                None => Self::Other(one_line(error)),
             },
         }
     }
@@ -162,10 +184,8 @@ impl Failure {
     pub fn of_mapping(error: &MappingError, target: &Target) -> Self {
         match error {
             MappingError::Discovery(DiscoveryError::Request(error)) => Self::of_request(error, target),
-            MappingError::NoMatch { .. } | MappingError::Ambiguous { .. } => {
-                Self::NotFound(error.to_string())
-            }
-            error => Self::Other(error.to_string()),
+            MappingError::NoMatch { .. } | MappingError::Ambiguous { .. } => Self::NotFound(one_line(error)),
+            error => Self::Other(one_line(error)),
         }
     }
 
@@ -178,12 +198,28 @@ impl Failure {
             SyncError::Refused { why: Reason::Transport(kind), message } => {
                 Self::of_transport(*kind, message.to_string(), target)
             }
-            SyncError::NotServed { message } => Self::NotFound(message.to_string()),
-            error => Self::Other(error.to_string()),
+            SyncError::NotServed { message } => Self::NotFound(one_line(message)),
+            error => Self::Other(one_line(error)),
         }
     }
 
+    /// Returns the failure of an informer whose server keeps sending responses that cannot be used, such as web pages, truncated
+    /// lists or compressed data beyond the limits. `None` while another attempt may help.
+    pub(crate) fn of_unusable_responses(status: &Status, target: &Target) -> Option<Self> {
+        let Status::Failing { why, message, attempts, .. } = status else { return None };
+        let is_unusable = matches!(
+            why,
+            Reason::Decode | Reason::Limit | Reason::Protocol | Reason::Redirect | Reason::InvalidRequest
+        );
+        (is_unusable && *attempts >= UNUSABLE_RESPONSES).then(|| Self::Unusable {
+            server: target.server.clone(),
+            origin: target.origin.clone(),
+            message: one_line(message),
+        })
+    }
+
     fn of_reason(reason: ApiReason, message: String, target: &Target) -> Self {
+        let message = one_line(&message);
         let origin = target.origin.clone();
         match reason {
             ApiReason::Unauthorized => Self::Unauthorized { server: target.server.clone(), origin, message },
@@ -195,7 +231,7 @@ impl Failure {
 
     fn of_transport(kind: TransportKind, message: String, target: &Target) -> Self {
         match kind {
-            TransportKind::Credentials => Self::Credentials(message),
+            TransportKind::Credentials => Self::Credentials(one_line(&message)),
             kind => Self::unreachable(kind, target),
         }
     }

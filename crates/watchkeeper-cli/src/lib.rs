@@ -16,6 +16,7 @@
 pub mod cluster;
 mod completions;
 pub mod demo;
+mod escape;
 pub mod exit;
 mod files;
 pub mod manifests;

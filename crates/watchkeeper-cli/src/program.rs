@@ -10,6 +10,7 @@ use watchkeeper::controller::options::log_directives;
 use crate::{
     completions,
     demo::{self, DemoArguments},
+    escape::{self, Escaping},
     exit::{EXIT_CODES, Failure},
     manifests::{self, RbacArguments},
     scaffold::{self, NewArguments},
@@ -92,7 +93,9 @@ fn log(verbosity: u8, filter: &str) {
         _ => format!("trace,{filter}"),
     };
     let filter = EnvFilter::new(directives);
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    // No colours: the writer escapes every control character, because messages of servers are logged.
+    let writer = || Escaping(std::io::stderr());
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(writer).init();
 }
 
 /// Prints why the program failed, and returns the number it ends with.
@@ -102,6 +105,6 @@ pub fn report(failure: &Failure) -> u8 {
     }
     let style = anstyle::AnsiColor::Red.on_default().bold();
     // There is nobody to tell when this fails too.
-    let _ = writeln!(anstream::stderr(), "{style}error:{style:#} {failure}");
+    let _ = writeln!(anstream::stderr(), "{style}error:{style:#} {}", escape::lines(&failure.to_string()));
     failure.exit_code()
 }

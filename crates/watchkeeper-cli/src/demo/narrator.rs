@@ -8,6 +8,8 @@ use std::{
 use anstyle::{AnsiColor, Style};
 use tokio::time::Instant;
 
+use crate::escape;
+
 /// Who does something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Voice {
@@ -69,12 +71,17 @@ impl Narrator {
         let style = voice.style();
         let seconds = self.elapsed().as_secs_f64();
         let mut out = anstream::stdout();
-        writeln!(out, "{dimmed}{seconds:7.2}s{dimmed:#}  {style}{:<10}{style:#}  {what}", voice.name())?;
+        writeln!(
+            out,
+            "{dimmed}{seconds:7.2}s{dimmed:#}  {style}{:<10}{style:#}  {}",
+            voice.name(),
+            escape::line(what)
+        )?;
         out.flush()
     }
 
     /// A line without a time.
     pub(super) fn note(text: &str) -> io::Result<()> {
-        writeln!(anstream::stdout(), "{text}")
+        writeln!(anstream::stdout(), "{}", escape::lines(text))
     }
 }

@@ -21,6 +21,7 @@ use watchkeeper::{
     informer::{
         Index,
         processor::{ListenerOptions, Registration},
+        status::Status,
     },
     kube_core::{DynamicObject, TypeMeta},
     prelude::*,
@@ -35,6 +36,7 @@ use self::{
 };
 use crate::{
     cluster::{Cluster, ClusterArguments, Target},
+    escape,
     exit::Failure,
     stop, terminal,
 };
@@ -106,18 +108,14 @@ pub async fn get(arguments: &TableArguments, form: Form) -> Result<(), Failure> 
         Form::Table => write!(out, "{}", following.table(Timestamp::now()).text())?,
         Form::Name => {
             for object in &objects {
-                writeln!(out, "{}/{}", following.mapping.resource.resource, object.name_any())?;
+                let name = format!("{}/{}", following.mapping.resource.resource, object.name_any());
+                writeln!(out, "{}", escape::line(&name))?;
             }
         }
         Form::Json => {
-            serde_json::to_writer_pretty(&mut out, &following.list()).map_err(io::Error::from)?;
-            writeln!(out)?;
+            writeln!(out, "{}", json_text(&following.list())?)?;
         }
-        Form::Yaml => {
-            let yaml = serde_saphyr::to_string(&following.list())
-                .map_err(|error| Failure::Other(format!("the objects as YAML: {error}")))?;
-            write!(out, "{yaml}")?;
-        }
+        Form::Yaml => write!(out, "{}", yaml_text(&following.list())?)?,
     }
     out.flush()?;
     following.end().await;
@@ -270,7 +268,7 @@ impl Following {
     }
 
     fn nothing_found(&self) -> String {
-        format!("no {} in {}", self.mapping.resource.resource, self.place)
+        escape::line(&format!("no {} in {}", self.mapping.resource.resource, self.place)).into_owned()
     }
 
     /// One line a change, and at the start one for each object.
@@ -327,6 +325,44 @@ fn scope(arguments: &TableArguments, namespace: Option<String>) -> Scope {
     scope
 }
 
+/// Waits for the initial list, and no longer than a retry can help: a person is waiting.
 async fn synced(informer: &SharedIndexInformer<DynamicObject>, target: &Target) -> Result<(), Failure> {
-    informer.wait_for_sync(Some(SYNC_WITHIN)).await.map_err(|error| Failure::of_sync(&error, target))
+    let mut status = informer.status_watch();
+    let unusable = async {
+        let mut is_announced = false;
+        let mut now = status.status();
+        loop {
+            if let Some(failure) = Failure::of_unusable_responses(&now, target) {
+                return failure;
+            }
+            if let Status::Failing { message, will_pass: true, .. } = &now
+                && !is_announced
+            {
+                is_announced = true;
+                // Without standard error, the message is part of the failure at the end.
+                let _ =
+                    writeln!(anstream::stderr(), "retrying for {SYNC_WITHIN:?}: {}", escape::line(message));
+            }
+            now = status.changed().await;
+        }
+    };
+    tokio::select! {
+        synced = informer.wait_for_sync(Some(SYNC_WITHIN)) => {
+            synced.map_err(|error| Failure::of_sync(&error, target))
+        }
+        failure = unusable => Err(failure),
+    }
+}
+
+fn json_text(list: &serde_json::Value) -> Result<String, Failure> {
+    let json = serde_json::to_string_pretty(list).map_err(io::Error::from)?;
+    Ok(escape::json(&json).into_owned())
+}
+
+/// Returns `list` as YAML, or as JSON if it needs escapes that the YAML writer does not make: JSON is YAML, and all its strings
+/// can have escapes.
+fn yaml_text(list: &serde_json::Value) -> Result<String, Failure> {
+    let yaml = serde_saphyr::to_string(list)
+        .map_err(|error| Failure::Other(format!("cannot write the objects as YAML: {error}")))?;
+    if escape::is_needed(&yaml) { json_text(list).map(|json| json + "\n") } else { Ok(yaml) }
 }

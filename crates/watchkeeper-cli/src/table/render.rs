@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use watchkeeper::{kube_core::DynamicObject, prelude::*};
 
+use crate::escape;
+
 /// The cells of one object.
 pub(super) type Row = Vec<String>;
 
@@ -21,6 +23,7 @@ const GAP: usize = 3;
 
 impl Table {
     pub(super) fn new(header: Row) -> Self {
+        let header = printable(header);
         let widths = header.iter().map(|cell| cell.chars().count()).collect();
         Self { header, rows: Vec::new(), widths }
     }
@@ -62,7 +65,7 @@ impl Table {
     }
 
     fn measured(&mut self, row: Row) -> Row {
-        let row: Row = row.into_iter().map(printable).collect();
+        let row = printable(row);
         for (width, cell) in self.widths.iter_mut().zip(&row) {
             *width = (*width).max(cell.chars().count());
         }
@@ -80,13 +83,9 @@ impl Table {
     }
 }
 
-/// What objects say is not trusted: an escape sequence in it must not reach a terminal, nor a newline break a row.
-fn printable(cell: String) -> String {
-    if cell.chars().any(char::is_control) {
-        cell.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
-    } else {
-        cell
-    }
+/// Escapes the cells of a row: the contents of objects and the columns of definitions are not trusted.
+fn printable(row: Row) -> Row {
+    row.iter().map(|cell| escape::line(cell).into_owned()).collect()
 }
 
 /// How old an object is.
@@ -129,10 +128,10 @@ mod tests {
     }
 
     #[test]
-    fn what_an_object_says_cannot_move_the_cursor_or_break_a_row() {
-        let mut table = Table::new(row(&["NAME"]));
-        table.push(row(&["a\u{1b}[2J\nb"]));
-        assert_eq!(table.text(), "NAME\na?[2J?b\n");
+    fn cells_and_headers_cannot_move_the_cursor_or_break_a_row() {
+        let mut table = Table::new(row(&["NAME", "\u{1b}[2J"]));
+        table.push(row(&["a\u{1b}[2J\nb", "\u{202e}c"]));
+        assert_eq!(table.text(), "NAME            \\u{1b}[2J\na\\u{1b}[2J\\nb   \\u{202e}c\n");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 mod demo;
 mod failures;
+mod hostile;
 mod logging;
 mod manifests;
 mod new;
