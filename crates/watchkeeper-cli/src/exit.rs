@@ -90,11 +90,11 @@ pub enum Failure {
          Is it an API server, and is no proxy in between? `-v` logs each attempt."
     )]
     Unusable {
-        /// The URL.
+        /// URL of the server.
         server: String,
-        /// Where the URL comes from.
+        /// Kubeconfig and context that name the server.
         origin: String,
-        /// What was requested, and what is wrong with the response.
+        /// Request and the defect of its response.
         message: String,
     },
     /// There is no such thing.
