@@ -309,7 +309,10 @@ fn names(names: &At<'_>, errors: &mut Errors) {
     }
     for member in ["shortNames", "categories"] {
         for name in names.at(member).items() {
-            joined(&name, names::dns_1035_label(name.text()), errors);
+            let wrong = names::dns_1035_label(name.text());
+            if !wrong.is_empty() {
+                errors.push(name.invalid(wrong.join(",")));
+            }
         }
     }
     let (kind, list) = (names.at("kind"), names.at("listKind"));

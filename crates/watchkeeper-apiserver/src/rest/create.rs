@@ -15,7 +15,7 @@ use crate::{
     schema::write_empty,
     status::{ApiError, Cause, Details},
     storage::Expected,
-    strategy::Part,
+    strategy::{Part, WriteContext},
 };
 
 /// How often another name is tried when a generated one is taken.
@@ -82,6 +82,9 @@ impl Rest {
                 meta::metadata(&mut object)?.insert("name".into(), name.into());
             }
             strategy.prepare_for_create(&mut object);
+            let now = meta::timestamp(self.now());
+            let context = WriteContext { now: &now, user: &request.asker.user };
+            strategy.stamp(Part::Main, &mut object, None, &context);
             write_empty(&mut object, &kind.ty);
             let wrong = strategy.validate_create(&object);
             let name = meta::text(&object, "name").to_owned();

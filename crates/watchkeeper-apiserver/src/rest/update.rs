@@ -19,7 +19,7 @@ use crate::{
     schema::write_empty,
     status::ApiError,
     storage::{Expected, Object},
-    strategy::Part,
+    strategy::{Part, WriteContext},
 };
 
 /// How a new object came about; the API treats a few things differently.
@@ -160,6 +160,9 @@ impl Rest {
             self.track(request, options, part, Some(old), &mut new);
         }
         strategy.prepare_for_update(part, &mut new, old);
+        let timestamp = meta::timestamp(self.now());
+        let context = WriteContext { now: &timestamp, user: &request.asker.user };
+        strategy.stamp(part, &mut new, Some(old), &context);
         write_empty(&mut new, &kind.ty);
         meta::drop_empty(meta::metadata(&mut new)?);
         let wrong = strategy.validate_update(part, &new, old);

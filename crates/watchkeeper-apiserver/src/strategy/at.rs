@@ -165,6 +165,17 @@ impl<'a> At<'a> {
 /// What is wrong so far.
 pub(crate) type Errors = Vec<FieldError>;
 
+/// Runs `check` and reports its errors under the path `to` instead of `from`, where clients know them.
+pub(crate) fn moved(from: &str, to: &str, errors: &mut Errors, check: impl FnOnce(&mut Errors)) {
+    let start = errors.len();
+    check(errors);
+    for error in errors.iter_mut().skip(start) {
+        if let Some(rest) = error.path.strip_prefix(from) {
+            error.path = format!("{to}{rest}");
+        }
+    }
+}
+
 /// Rules that read the same wherever they hold. Each adds to `errors` when it is broken.
 impl At<'_> {
     /// There must be a value that is not empty; answers whether there is.

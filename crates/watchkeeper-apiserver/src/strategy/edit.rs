@@ -38,7 +38,7 @@ impl From<Lit> for Value {
 }
 
 /// Where, which member, what. Where is a path like `spec.containers|initContainers[].ports[]`: `|` between names means
-/// each of them, `[]` each item, an empty path the value itself.
+/// each of them, `[]` each item, `{}` each value of a map, an empty path the value itself.
 pub(crate) type Fill = (&'static str, &'static str, Lit);
 
 /// Fills in a table of defaults, in order. Rows of one place that follow each other are one walk to it.
@@ -80,6 +80,10 @@ pub(crate) fn each(value: &mut Value, path: &str, change: &mut dyn FnMut(&mut Me
         Some(names) => (names, true),
         None => (step, false),
     };
+    let (names, is_map) = match names.strip_suffix("{}") {
+        Some(names) => (names, true),
+        None => (names, false),
+    };
     for name in names.split('|') {
         match value.get_mut(name) {
             Some(Value::Array(items)) if is_list => {
@@ -87,7 +91,12 @@ pub(crate) fn each(value: &mut Value, path: &str, change: &mut dyn FnMut(&mut Me
                     each(item, rest, change);
                 }
             }
-            Some(member) if !is_list => each(member, rest, change),
+            Some(Value::Object(members)) if is_map => {
+                for member in members.values_mut() {
+                    each(member, rest, change);
+                }
+            }
+            Some(member) if !is_list && !is_map => each(member, rest, change),
             _ => {}
         }
     }

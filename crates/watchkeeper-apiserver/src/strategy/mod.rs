@@ -19,7 +19,7 @@ use serde_json::Value;
 
 pub(crate) use self::allocator::{Claim, ServiceAllocator};
 pub(crate) use self::at::{At, Errors};
-use crate::field::FieldError;
+use crate::{auth::user::User, field::FieldError};
 
 /// The part of an object a write is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +28,15 @@ pub(crate) enum Part<'a> {
     Main,
     /// The subresource of this name.
     Subresource(&'a str),
+}
+
+/// What a write needs to know about its request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WriteContext<'a> {
+    /// The time of the request, as objects carry it.
+    pub(crate) now: &'a str,
+    /// The user the request is made by.
+    pub(crate) user: &'a User,
 }
 
 /// Rules of a kind that are a yes or a no.
@@ -56,6 +65,10 @@ pub(crate) trait Strategy: fmt::Debug + Send + Sync {
     fn prepare_for_create(&self, object: &mut Value);
     /// Takes from `old` what a client may not change through `part`.
     fn prepare_for_update(&self, part: Part<'_>, object: &mut Value, old: &Value);
+    /// Sets what depends on the request rather than on the object: times and users. Runs after the object was prepared; `old`
+    /// is absent for a new object.
+    fn stamp(&self, _part: Part<'_>, _object: &mut Value, _old: Option<&Value>, _context: &WriteContext<'_>) {
+    }
     /// What is wrong with a new object, `metadata` included.
     fn validate_create(&self, object: &Value) -> Vec<FieldError>;
     /// What is wrong with a changed object, immutable fields included.

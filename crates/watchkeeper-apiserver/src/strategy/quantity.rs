@@ -100,6 +100,12 @@ impl Quantity {
         self.nano % NANO == 0
     }
 
+    /// Returns the amount as a floating-point number, for ratios.
+    #[expect(clippy::cast_precision_loss, reason = "ratios are compared, not stored")]
+    pub(crate) fn to_f64(self) -> f64 {
+        self.nano as f64 / NANO as f64
+    }
+
     /// The same amount to the thousandth, rounded up.
     pub(crate) fn rounded_up_to_milli(self) -> Self {
         const MICRO: i128 = 1_000_000;

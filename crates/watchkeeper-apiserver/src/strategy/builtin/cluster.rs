@@ -1,224 +1,50 @@
-//! Nodes, leases, events, accounts, quotas: what a cluster keeps about itself.
+//! Events and service accounts.
 
 use serde_json::{Value, json};
 
-use super::{
-    pod,
-    row::{CLUSTER, PLAIN, Row},
-};
-use crate::strategy::{
-    at::{At, Errors},
-    edit::{
-        self,
-        Lit::{N, O, S, Z},
-        Members,
-    },
-    names::{self, NameRule},
-    quantity,
-};
-
-/// The row of a kind of the groups `coordination.k8s.io` and `node.k8s.io`.
-pub(super) fn find(kind: &str) -> Option<Row> {
-    Some(match kind {
-        "Lease" => LEASE,
-        "RuntimeClass" => Row {
-            creates_on_update: true,
-            takes_unconditional_update: false,
-            validate: |object, errors| object.at("handler").required_format(names::dns_label, errors),
-            validate_update: |object, old, errors| object.at("handler").immutable(&old.at("handler"), errors),
-            ..CLUSTER
+use super::row::{PLAIN, Row};
+use crate::{
+    field::{FieldError, FieldErrorKind},
+    strategy::{
+        at::{At, Errors},
+        edit::{
+            self,
+            Lit::{O, S, Z},
         },
-        _ => return None,
-    })
-}
-
-const LEASE: Row = Row {
-    creates_on_update: true,
-    takes_unconditional_update: false,
-    qualifies_finalizers: false,
-    zeros: &[("", "spec", O)],
-    validate: |object, errors| {
-        let spec = object.at("spec");
-        let duration = spec.at("leaseDurationSeconds");
-        if duration.int().is_some_and(|seconds| seconds <= 0) {
-            errors.push(duration.invalid("must be greater than 0"));
-        }
-        spec.at("leaseTransitions").at_least(0, errors);
-        let preferred = spec.at("preferredHolder");
-        if !preferred.is_empty() && spec.at("strategy").is_empty() {
-            errors.push(preferred.forbidden("may only be specified if `strategy` is defined"));
-        }
+        names::{self, NameRule},
     },
-    ..PLAIN
 };
 
-pub(super) const SERVICE_ACCOUNT: Row = Row { delete_returns_object: true, ..PLAIN };
+const MOUNTABLE_SECRETS: &str = "kubernetes.io/enforce-mountable-secrets";
 
-pub(super) const NODE: Row = Row {
-    status: None,
-    defaults: |object| {
-        edit::each(object, "status.capacity|allocatable", &mut quantity::canonicalize);
-        let capacity = object.pointer("/status/capacity").filter(|capacity| capacity.is_object()).cloned();
-        if let (Some(capacity), Some(status)) = (capacity, edit::object(object, "status")) {
-            status.entry("allocatable").or_insert(capacity);
-        }
-    },
-    zeros: NODE_ZEROS,
-    prepare_create: |object| {
-        // A new node is not ready until its kubelet says so.
-        if let Some(spec) = edit::object(object, "spec") {
-            let taints = spec.entry("taints").or_insert_with(|| json!([]));
-            let key = "node.kubernetes.io/not-ready";
-            if let Value::Array(taints) = taints
-                && !taints.iter().any(|taint| taint.get("key").and_then(Value::as_str) == Some(key))
-            {
-                taints.push(json!({"key": key, "effect": "NoSchedule"}));
-            }
-        }
-    },
-    prepare_update: |object, old| edit::take_from(object, old, "status"),
-    validate: validate_node,
-    validate_update: |object, old, errors| {
-        let (spec, old) = (object.at("spec"), old.at("spec"));
-        for member in ["podCIDR", "podCIDRs", "providerID"] {
-            let (new, old) = (spec.at(member), old.at(member));
-            if !old.is_empty() && new.value != old.value {
-                errors
-                    .push(new.forbidden("node updates may not change this field except from \"\" to valid"));
-            }
-        }
-    },
-    ..CLUSTER
-};
-
-const NODE_ZEROS: &[edit::Fill] = &[
-    ("", "spec", O),
-    ("", "status", O),
-    ("status", "daemonEndpoints", O),
-    ("status.daemonEndpoints", "kubeletEndpoint", O),
-    ("status.daemonEndpoints.kubeletEndpoint", "Port", N(0)),
-    ("status", "nodeInfo", O),
-    ("status.nodeInfo", "architecture", S("")),
-    ("status.nodeInfo", "bootID", S("")),
-    ("status.nodeInfo", "containerRuntimeVersion", S("")),
-    ("status.nodeInfo", "kernelVersion", S("")),
-    ("status.nodeInfo", "kubeProxyVersion", S("")),
-    ("status.nodeInfo", "kubeletVersion", S("")),
-    ("status.nodeInfo", "machineID", S("")),
-    ("status.nodeInfo", "operatingSystem", S("")),
-    ("status.nodeInfo", "osImage", S("")),
-    ("status.nodeInfo", "systemUUID", S("")),
-    ("status.conditions[]", "lastHeartbeatTime", Z),
-    ("status.conditions[]", "lastTransitionTime", Z),
-];
-
-fn validate_node(object: &At<'_>, errors: &mut Errors) {
-    let spec = object.at("spec");
-    let taints = spec.at("taints");
-    let mut seen = std::collections::BTreeSet::new();
-    for taint in taints.items() {
-        let (key, effect) = (taint.at("key"), taint.at("effect"));
-        key.required_format(names::qualified, errors);
-        taint.at("value").format(names::label_value, errors);
-        effect.required_one_of(&["NoSchedule", "PreferNoSchedule", "NoExecute"], errors);
-        if !seen.insert((key.text().to_owned(), effect.text().to_owned())) {
-            errors.push(taint.duplicate());
-        }
-    }
-    for cidr in spec.at("podCIDRs").items() {
-        cidr.format(names::cidr, errors);
-    }
-}
-
-pub(super) const RESOURCE_QUOTA: Row = Row {
+pub(super) const SERVICE_ACCOUNT: Row = Row {
     delete_returns_object: true,
-    status: Some(|| None),
-    defaults: |object| edit::each(object, "spec|status.hard|used", &mut quantity::canonicalize),
-    zeros: &[("", "spec", O), ("", "status", O)],
-    validate: |object, errors| {
-        let spec = object.at("spec");
-        let hard = spec.at("hard");
-        for (name, amount) in hard.entries() {
-            errors.extend(names::qualified(name).into_iter().map(|detail| amount.invalid(detail)));
-            pod::amount(&amount, errors);
+    prepare_create: keep_names_of_secrets,
+    prepare_update: |object, _| keep_names_of_secrets(object),
+    warnings: |object, old| {
+        let has = |object: &Value| {
+            let annotations = object.pointer("/metadata/annotations");
+            annotations.is_some_and(|annotations| annotations.get(MOUNTABLE_SECRETS).is_some())
+        };
+        if has(object) && !old.is_some_and(has) {
+            return vec![format!(
+                "metadata.annotations[{MOUNTABLE_SECRETS}]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"
+            )];
         }
-        for scope in spec.at("scopes").items() {
-            let scopes = [
-                "BestEffort",
-                "CrossNamespacePodAffinity",
-                "NotBestEffort",
-                "NotTerminating",
-                "PriorityClass",
-                "Terminating",
-                "VolumeAttributesClass",
-            ];
-            if !scopes.contains(&scope.text()) {
-                errors.push(spec.at("scopes").invalid("unsupported scope"));
-            }
-        }
-    },
-    validate_update: |object, old, errors| {
-        let (spec, old) = (object.at("spec"), old.at("spec"));
-        spec.at("scopes").immutable(&old.at("scopes"), errors);
+        Vec::new()
     },
     ..PLAIN
 };
 
-pub(super) const LIMIT_RANGE: Row = Row {
-    creates_on_update: true,
-    defaults: |object| edit::each(object, "spec.limits[]", &mut limit_defaults),
-    zeros: &[("", "spec", O)],
-    validate: |object, errors| {
-        let spec = object.at("spec");
-        for limit in spec.at("limits").items() {
-            limit.at("type").required(errors);
-            let (least, most) = (limit.at("min"), limit.at("max"));
-            for (name, amount) in least.entries() {
-                let bound = most.key(name);
-                let amounts = (
-                    quantity::Quantity::from_value(amount.value),
-                    quantity::Quantity::from_value(bound.value),
-                );
-                if let (Some(low), Some(high)) = amounts
-                    && low > high
-                {
-                    errors.push(amount.invalid(format!(
-                        "min value {} is greater than max value {}",
-                        low.canonical(),
-                        high.canonical()
-                    )));
-                }
-            }
-        }
-    },
-    ..PLAIN
-};
-
-fn limit_defaults(limit: &mut Members) {
-    for list in ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"] {
-        if let Some(Value::Object(amounts)) = limit.get_mut(list) {
-            quantity::canonicalize(amounts);
-        }
-    }
-    if edit::text(limit, "type") != "Container" {
-        return;
-    }
-    for (target, sources) in [("default", &["max"][..]), ("defaultRequest", &["default", "min"][..])] {
-        for source in sources {
-            let Some(Value::Object(amounts)) = limit.get(*source).cloned() else { continue };
-            let members = limit.entry(target).or_insert_with(|| json!({}));
-            if let Value::Object(members) = members {
-                for (name, amount) in amounts {
-                    members.entry(name).or_insert(amount);
-                }
-            }
-        }
-    }
+/// A service account refers to secrets by name only.
+fn keep_names_of_secrets(object: &mut Value) {
+    edit::each(object, "secrets[]", &mut |secret| secret.retain(|member, _| member == "name"));
 }
 
 pub(super) const EVENT: Row = Row {
     names: NameRule::PathSegment,
     creates_on_update: true,
+    qualifies_finalizers: false,
     zeros: &[
         ("", "involvedObject", O),
         ("", "source", O),
@@ -234,6 +60,7 @@ pub(super) const EVENT: Row = Row {
 
 pub(super) const NEW_EVENT: Row = Row {
     names: NameRule::Subdomain,
+    qualifies_finalizers: true,
     zeros: &[
         ("", "eventTime", Z),
         ("", "deprecatedSource", O),
@@ -242,42 +69,88 @@ pub(super) const NEW_EVENT: Row = Row {
         ("", "regarding", O),
     ],
     validate: |object, errors| event(object, &NEW_EVENT_FIELDS, errors),
-    validate_create: |object, errors| {
-        let time = object.at("eventTime");
-        if !time.is_set() {
-            errors.push(time.missing(""));
-        }
-        let kind = object.at("type");
-        if !matches!(kind.text(), "Normal" | "Warning") {
-            errors.push(kind.invalid(format!("has invalid value: {}", kind.text())));
-        }
-        let series = object.at("series");
-        if series.is_set() && series.at("count").int().unwrap_or(0) < 2 {
-            errors.push(series.at("count").invalid("should be at least 2"));
-        }
-    },
-    validate_update: |object, old, errors| {
-        for member in [
-            "regarding",
-            "reason",
-            "note",
-            "type",
-            "eventTime",
-            "action",
-            "related",
-            "reportingController",
-            "reportingInstance",
-        ] {
-            let (new, old) = (object.at(member), old.at(member));
-            if new.value != old.value && !(new.is_empty() && old.is_empty()) {
-                errors.push(new.invalid("field is immutable"));
-            }
-        }
-    },
+    validate_create: create_new_event,
+    validate_update: update_new_event,
     ..EVENT
 };
 
-/// What the two versions of events call the same things.
+/// Members of the new form of events and the names under which errors report them. A change of any is rejected.
+const CONSTANT: [(&str, &str); 13] = [
+    ("regarding", "involvedObject"),
+    ("reason", "reason"),
+    ("note", "message"),
+    ("deprecatedSource", "source"),
+    ("deprecatedFirstTimestamp", "firstTimestamp"),
+    ("deprecatedLastTimestamp", "lastTimestamp"),
+    ("deprecatedCount", "count"),
+    ("type", "type"),
+    ("eventTime", "eventTime"),
+    ("action", "action"),
+    ("related", "related"),
+    ("reportingController", "reportingController"),
+    ("reportingInstance", "reportingInstance"),
+];
+
+/// Members of the old form that the new form must not have.
+const UNSET: [(&str, &str); 4] = [
+    ("deprecatedFirstTimestamp", "firstTimestamp"),
+    ("deprecatedLastTimestamp", "lastTimestamp"),
+    ("deprecatedCount", "count"),
+    ("deprecatedSource", "source"),
+];
+
+/// Reports an invalid member of an event without its value, as events do.
+fn unshown(path: &str, detail: impl Into<String>) -> FieldError {
+    FieldError::new(FieldErrorKind::Invalid, path, Some("".into()), detail)
+}
+
+fn create_new_event(object: &At<'_>, errors: &mut Errors) {
+    series(object, errors);
+    let time = object.at("eventTime");
+    if !time.is_set() {
+        errors.push(time.missing(""));
+    }
+    let kind = object.at("type").text();
+    if !matches!(kind, "Normal" | "Warning") {
+        errors.push(unshown("type", format!("has invalid value: {kind}")));
+    }
+    for (member, reported) in UNSET {
+        let value = object.at(member);
+        let is_zero = value.is_empty() || value.int() == Some(0);
+        if !is_zero {
+            errors.push(unshown(reported, "needs to be unset"));
+        }
+    }
+}
+
+fn series(object: &At<'_>, errors: &mut Errors) {
+    let series = object.at("series");
+    if !series.is_set() {
+        return;
+    }
+    if series.at("count").int().unwrap_or(0) < 2 {
+        errors.push(unshown("series.count", "should be at least 2"));
+    }
+    let observed = series.at("lastObservedTime");
+    if !observed.is_set() {
+        errors.push(observed.missing(""));
+    }
+}
+
+fn update_new_event(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+    if object.at("series").value != old.at("series").value {
+        series(object, errors);
+    }
+    for (member, reported) in CONSTANT {
+        let start = errors.len();
+        object.at(member).immutable(&old.at(member), errors);
+        for error in errors.iter_mut().skip(start) {
+            reported.clone_into(&mut error.path);
+        }
+    }
+}
+
+/// What the two forms of events call the same things.
 struct EventFields {
     about: &'static str,
     controller: &'static str,
@@ -303,26 +176,27 @@ fn event(object: &At<'_>, fields: &EventFields, errors: &mut Errors) {
     };
     if !fits {
         let mut error = namespace.invalid("does not match event.namespace");
-        // One path for both: the internal one.
+        // Both forms report the path of the old one.
         "involvedObject.namespace".clone_into(&mut error.path);
-        error.bad_value = Some(namespace.text().into());
+        error.bad_value = Some(json!(namespace.text()));
         errors.push(error);
     }
     if !has_time {
         return;
     }
-    object.at(fields.controller).required_format(names::qualified, errors);
-    for (member, most) in [("reportingInstance", 128), ("action", 128), ("reason", 128)] {
-        let member = object.at(member);
-        member.required(errors);
-        if member.text().len() > most {
-            errors.push(member.invalid(format!("can have at most {most} characters")));
+    let controller = object.at(fields.controller);
+    if controller.is_empty() {
+        errors.push(controller.missing(""));
+    }
+    errors.extend(names::qualified(controller.text()).into_iter().map(|detail| controller.invalid(detail)));
+    for member in ["reportingInstance", "action", "reason"] {
+        let text = object.at(member);
+        text.required(errors);
+        if text.text().len() > 128 {
+            errors.push(unshown(member, "can have at most 128 characters"));
         }
     }
-    let note = object.at(fields.note);
-    if note.text().len() > 1024 {
-        let mut error = note.invalid("can have at most 1024 characters");
-        "message".clone_into(&mut error.path);
-        errors.push(error);
+    if object.at(fields.note).text().len() > 1024 {
+        errors.push(unshown("message", "can have at most 1024 characters"));
     }
 }

@@ -21,8 +21,28 @@ const FROZEN: &str = "field is immutable when `immutable` is set";
 pub(super) const CONFIG_MAP: Row =
     Row { validate: validate_config_map, validate_update: update_config_map, ..PLAIN };
 
-pub(super) const SECRET: Row =
-    Row { defaults: secret_defaults, validate: validate_secret, validate_update: update_secret, ..PLAIN };
+pub(super) const SECRET: Row = Row {
+    defaults: secret_defaults,
+    validate: validate_secret,
+    validate_update: update_secret,
+    warnings: |object, _| key_pair_warnings(object),
+    ..PLAIN
+};
+
+/// A TLS secret whose data is no PEM is stored, and of no use to those who read it.
+fn key_pair_warnings(object: &Value) -> Vec<String> {
+    if object.get("type").and_then(Value::as_str) != Some("kubernetes.io/tls") {
+        return Vec::new();
+    }
+    let has_pem = |name: &str| {
+        let text = object.get("data").and_then(|data| data.get(name)).and_then(Value::as_str);
+        let bytes = STANDARD.decode(text.unwrap_or_default()).unwrap_or_default();
+        pem::parse_many(&bytes).is_ok_and(|blocks| !blocks.is_empty())
+    };
+    let missing =
+        [("tls.crt", "certificate"), ("tls.key", "key")].into_iter().find(|(name, _)| !has_pem(name));
+    missing.map(|(_, what)| format!("tls: failed to find any PEM data in {what} input")).into_iter().collect()
+}
 
 /// The number of bytes a base64 text stands for.
 fn decoded_len(text: &str) -> usize {

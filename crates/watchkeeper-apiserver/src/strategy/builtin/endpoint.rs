@@ -1,6 +1,11 @@
 //! Where services lead to.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    net::{IpAddr, Ipv6Addr},
+};
+
+use serde_json::Value;
 
 use super::row::{PLAIN, Row};
 use crate::{
@@ -12,6 +17,7 @@ use crate::{
             Lit::{O, S, Z},
         },
         names,
+        table::{self, Rule, Table},
     },
 };
 
@@ -20,7 +26,24 @@ const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 pub(super) const ENDPOINTS: Row = Row {
     creates_on_update: true,
     defaults: |object| edit::fill_all(object, &[("subsets[].ports[]", "protocol", S("TCP"))]),
-    validate: validate_endpoints,
+    validate_create: |object, errors| table::check(SUBSETS, object, errors),
+    // What was stored before a rule existed may stay as it is.
+    validate_update: |object, old, errors| {
+        if object.at("subsets").value != old.at("subsets").value {
+            table::check(SUBSETS, object, errors);
+        }
+    },
+    warnings: |object, _| {
+        let is_of_controller = label(object, "endpoints.kubernetes.io/managed-by") == "endpoint-controller";
+        let root = At::root(object);
+        let mut warnings = Vec::new();
+        if !is_of_controller {
+            table::visit(&root, None, "subsets[].addresses|notReadyAddresses[].ip", &mut |ip, _| {
+                warnings.extend(form_of_ip(ip));
+            });
+        }
+        warnings
+    },
     deprecation: Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
     ..PLAIN
 };
@@ -38,93 +61,220 @@ pub(super) const ENDPOINT_SLICE: Row = Row {
         );
     },
     zeros: &[("", "endpoints", Z), ("", "ports", Z)],
-    validate: validate_slice,
-    validate_update: |object, old, errors| object.at("addressType").immutable(&old.at("addressType"), errors),
+    // Topology is a field of older versions of the API.
+    prepare_create: drop_topology,
+    prepare_update: |object, _| drop_topology(object),
+    table: SLICE,
+    validate_create: endpoints,
+    validate_update: |object, old, errors| {
+        if object.at("endpoints").value != old.at("endpoints").value {
+            endpoints(object, errors);
+        }
+    },
+    warnings: |object, old| {
+        let mut warnings = Vec::new();
+        let root = At::root(object);
+        let kind = root.at("addressType");
+        if old.is_none() && kind.text() == "FQDN" {
+            warnings.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
+        }
+        let manager = label(object, "endpointslice.kubernetes.io/managed-by");
+        let is_of_controller =
+            matches!(manager, "endpointslice-controller.k8s.io" | "endpointslicemirroring-controller.k8s.io");
+        if !is_of_controller && kind.text() != "FQDN" {
+            table::visit(&root, None, "endpoints[].addresses[]", &mut |ip, _| {
+                warnings.extend(form_of_ip(ip))
+            });
+        }
+        warnings
+    },
     ..PLAIN
 };
 
-fn validate_endpoints(object: &At<'_>, errors: &mut Errors) {
-    for subset in object.at("subsets").items() {
-        let (ready, unready) = (subset.at("addresses"), subset.at("notReadyAddresses"));
-        if ready.is_empty() && unready.is_empty() {
-            errors.push(subset.missing("must specify `addresses` or `notReadyAddresses`"));
-        }
-        for list in [&ready, &unready] {
-            for address in list.items() {
-                address.at("ip").required_format(names::ip, errors);
-                address.at("hostname").format(names::dns_label, errors);
-                address.at("nodeName").format(names::dns_subdomain, errors);
+fn label<'a>(object: &'a Value, name: &str) -> &'a str {
+    let labels = object.pointer("/metadata/labels");
+    labels.and_then(|labels| labels.get(name)).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Returns a warning about an IPv6 address that is not in its canonical form.
+fn form_of_ip(ip: &At<'_>) -> Option<String> {
+    let canonical = ip.text().parse::<Ipv6Addr>().ok()?.to_string();
+    (canonical != ip.text()).then(|| {
+        format!(
+            "{}: IPv6 address {:?} should be in RFC 5952 canonical format ({canonical:?})",
+            ip.path(),
+            ip.text()
+        )
+    })
+}
+
+fn drop_topology(object: &mut Value) {
+    edit::each(object, "endpoints[]", &mut |endpoint| {
+        endpoint.remove("deprecatedTopology");
+    });
+}
+
+const SUBSETS: Table = &[("subsets[]", &[Rule::Struct(SUBSET)])];
+
+const SUBSET: Table = &[
+    (
+        "",
+        &[Rule::Check(|subset, errors| {
+            if subset.at("addresses").is_empty() && subset.at("notReadyAddresses").is_empty() {
+                errors.push(subset.missing("must specify `addresses` or `notReadyAddresses`"));
             }
-        }
-        let ports = subset.at("ports");
-        let needs_name = ports.items().count() > 1;
-        for port in ports.items() {
-            let name = port.at("name");
-            if needs_name && name.is_empty() {
-                errors.push(name.missing(""));
-            }
-            name.format(names::dns_label, errors);
-            if port.at("port").is_set() {
-                port.at("port").between(1, 65535, errors);
-            } else {
-                errors.push(port.at("port").invalid("must be between 1 and 65535, inclusive"));
-            }
-            port.at("protocol").required_one_of(&PROTOCOLS, errors);
-        }
+        })],
+    ),
+    ("addresses|notReadyAddresses[]", &[Rule::Struct(ADDRESS)]),
+    ("ports", &[Rule::Check(named_ports)]),
+];
+
+const ADDRESS: Table = &[
+    ("ip", &[Rule::EvenEmpty(names::ip)]),
+    ("hostname", &[Rule::Format(names::dns_label)]),
+    ("nodeName", &[Rule::Check(node_name)]),
+    ("ip", &[Rule::Check(reachable)]),
+];
+
+const PORT: Table = &[
+    ("name", &[Rule::Format(names::dns_label)]),
+    ("port", &[Rule::InRange(1, 65535)]),
+    ("protocol", &[Rule::Required, Rule::OneOf(&PROTOCOLS)]),
+    ("appProtocol", &[Rule::Check(app_protocol)]),
+];
+
+/// A pointer to a text that must be the name of a node, even if it is empty.
+fn node_name(name: &At<'_>, errors: &mut Errors) {
+    if name.is_set() {
+        errors.extend(names::dns_subdomain(name.text()).into_iter().map(|detail| name.invalid(detail)));
     }
 }
 
-fn validate_slice(object: &At<'_>, errors: &mut Errors) {
-    let kind = object.at("addressType");
-    kind.required_one_of(&["FQDN", "IPv4", "IPv6"], errors);
+fn app_protocol(protocol: &At<'_>, errors: &mut Errors) {
+    if protocol.is_set() {
+        errors.extend(names::qualified(protocol.text()).into_iter().map(|detail| protocol.invalid(detail)));
+    }
+}
+
+/// Several ports need names.
+fn named_ports(ports: &At<'_>, errors: &mut Errors) {
+    let needs_names = ports.items().count() > 1;
+    for port in ports.items() {
+        if needs_names && port.at("name").is_empty() {
+            errors.push(port.at("name").missing(""));
+        }
+        table::check(PORT, &port, errors);
+    }
+}
+
+/// Endpoints are addresses that all nodes reach: not those that mean the node itself.
+fn reachable(ip: &At<'_>, errors: &mut Errors) {
+    let Ok(address) = ip.text().parse::<IpAddr>() else {
+        errors.push(ip.invalid("must be a valid IP address"));
+        return;
+    };
+    let (is_link_local, is_link_local_multicast) = match address {
+        IpAddr::V4(address) => (address.is_link_local(), address.octets().starts_with(&[224, 0, 0])),
+        IpAddr::V6(address) => (address.is_unicast_link_local(), address.segments().first() == Some(&0xff02)),
+    };
+    if address.is_unspecified() {
+        errors.push(ip.invalid(format!("may not be unspecified ({})", ip.text())));
+    }
+    if address.is_loopback() {
+        errors.push(ip.invalid("may not be in the loopback range (127.0.0.0/8, ::1/128)"));
+    }
+    if is_link_local {
+        errors.push(ip.invalid("may not be in the link-local range (169.254.0.0/16, fe80::/10)"));
+    }
+    if is_link_local_multicast {
+        errors.push(ip.invalid("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"));
+    }
+}
+
+const SLICE: Table = &[
+    ("addressType", &[Rule::Required, Rule::OneOf(&["FQDN", "IPv4", "IPv6"]), Rule::Immutable]),
+    ("ports", &[Rule::MaxItems(20_000), Rule::Check(slice_ports)]),
+];
+
+const SLICE_PORT: Table = &[
+    ("name", &[Rule::Format(names::dns_label)]),
+    ("protocol", &[Rule::Enum(&PROTOCOLS)]),
+    ("appProtocol", &[Rule::Check(app_protocol)]),
+];
+
+fn slice_ports(ports: &At<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
-    for port in object.at("ports").items() {
+    for port in ports.items() {
         let name = port.at("name");
-        name.format(names::dns_label, errors);
         if !seen.insert(name.text().to_owned()) {
             errors.push(name.duplicate());
         }
-        port.at("protocol").required_one_of(&PROTOCOLS, errors);
-        port.at("port").between(1, 65535, errors);
-        port.at("appProtocol").format(names::qualified, errors);
+        table::check(SLICE_PORT, &port, errors);
     }
-    for endpoint in object.at("endpoints").items() {
+}
+
+const ENDPOINT: Table = &[
+    ("nodeName", &[Rule::Check(node_name)]),
+    (
+        "hostname",
+        &[Rule::Check(|hostname, errors| {
+            if hostname.is_set() {
+                errors.extend(
+                    names::dns_label(hostname.text()).into_iter().map(|detail| hostname.invalid(detail)),
+                );
+            }
+        })],
+    ),
+    ("hints.forZones", &[Rule::MaxItems(8), Rule::UniqueBy("name")]),
+    ("hints.forZones[].name", &[Rule::Format(names::label_value)]),
+    ("hints.forNodes", &[Rule::MaxItems(8), Rule::UniqueBy("name")]),
+    ("hints.forNodes[].name", &[Rule::EvenEmpty(names::dns_subdomain)]),
+];
+
+fn endpoints(object: &At<'_>, errors: &mut Errors) {
+    let kind = object.at("addressType");
+    let endpoints = object.at("endpoints");
+    if endpoints.items().count() > 1000 {
+        errors.push(table::too_many(&endpoints, 1000));
+        return;
+    }
+    for endpoint in endpoints.items() {
         let addresses = endpoint.at("addresses");
         if addresses.is_empty() {
             errors.push(addresses.missing("must contain at least 1 address"));
-        }
-        if addresses.items().count() > 100 {
-            let count = addresses.items().count();
-            errors.push(FieldError::new(
-                FieldErrorKind::TooMany,
-                addresses.path(),
-                Some(count.into()),
-                "must have at most 100 items",
-            ));
+        } else if addresses.items().count() > 100 {
+            errors.push(table::too_many(&addresses, 100));
         }
         for address in addresses.items() {
-            match kind.text() {
-                "FQDN" => address.format(names::dns_subdomain, errors),
-                "IPv4" | "IPv6" => {
-                    address.format(names::ip, errors);
-                    let is_other = address
-                        .text()
-                        .parse::<std::net::IpAddr>()
-                        .is_ok_and(|ip| ip.is_ipv4() != (kind.text() == "IPv4"));
-                    if is_other {
-                        let detail = format!("must be an {} address", kind.text());
-                        errors.push(FieldError::new(
-                            FieldErrorKind::Invalid,
-                            addresses.path(),
-                            Some(address.text().into()),
-                            detail,
-                        ));
-                    }
-                }
-                _ => {}
-            }
+            slice_address(kind.text(), &addresses, &address, errors);
         }
-        endpoint.at("nodeName").format(names::dns_subdomain, errors);
-        endpoint.at("hostname").format(names::dns_label, errors);
+        table::check(ENDPOINT, &endpoint, errors);
     }
+}
+
+fn slice_address(kind: &str, addresses: &At<'_>, address: &At<'_>, errors: &mut Errors) {
+    let wrong = match kind {
+        "FQDN" if address.is_empty() => {
+            errors.push(address.missing(""));
+            return;
+        }
+        "FQDN" => names::fully_qualified_domain(address.text()),
+        "IPv4" => names::ip(address.text()),
+        "IPv6" => names::canonical_ip(address.text()),
+        _ => return,
+    };
+    if kind == "FQDN" || !wrong.is_empty() {
+        errors.extend(wrong.into_iter().map(|detail| address.invalid(detail)));
+        return;
+    }
+    let is_v4 = address.text().parse::<IpAddr>().is_ok_and(|ip| ip.is_ipv4());
+    if is_v4 != (kind == "IPv4") {
+        errors.push(FieldError::new(
+            FieldErrorKind::Invalid,
+            addresses.path(),
+            Some(address.text().into()),
+            format!("must be an {kind} address"),
+        ));
+    }
+    reachable(address, errors);
 }

@@ -1,17 +1,31 @@
 //! Built-in kinds: a row of a table each, the rows of a group of kinds in a file.
 
+mod address;
+mod admission;
 mod batch;
+mod certificate;
 mod cluster;
+mod condition;
 mod config;
 mod definition;
+mod device;
 mod endpoint;
+mod flow;
+#[cfg(test)]
+mod kind_tests;
+mod lease;
 mod namespace;
 mod network;
+mod node;
+mod node_selector;
 mod pod;
 mod policy;
+mod quota;
 mod rbac;
 mod registration;
+mod resource_name;
 mod row;
+mod runtime_class;
 mod service;
 mod storage;
 #[cfg(test)]
@@ -22,7 +36,7 @@ use serde_json::Value;
 
 use self::row::{Row, StatusMeta};
 use super::{
-    Part, Rules, Strategy,
+    Part, Rules, Strategy, WriteContext,
     at::{At, Errors},
     edit, gates, metadata, table,
 };
@@ -93,7 +107,7 @@ impl Strategy for Builtin {
         gates::drop_disabled(object, None, self.row.gated);
         edit::fill_all(object, self.row.zeros);
         // A kind that does not count keeps what it is given.
-        if !self.row.generation.is_empty() {
+        if !self.row.generation.is_empty() && self.row.starts_generation {
             set_generation(object, Some(1));
         }
     }
@@ -137,6 +151,10 @@ impl Strategy for Builtin {
             old_generation
         };
         set_generation(object, generation);
+    }
+
+    fn stamp(&self, part: Part<'_>, object: &mut Value, old: Option<&Value>, context: &WriteContext<'_>) {
+        (self.row.stamp)(part, object, old, context);
     }
 
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {

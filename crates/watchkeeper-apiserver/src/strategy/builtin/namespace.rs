@@ -3,10 +3,13 @@
 use serde_json::{Value, json};
 
 use super::row::{CLUSTER, Row};
-use crate::strategy::{
-    at::{At, Errors},
-    edit::{self, Lit},
-    names::{self, NameRule},
+use crate::{
+    field::{FieldError, FieldErrorKind},
+    strategy::{
+        at::{At, Errors},
+        edit::{self, Lit},
+        names::{self, NameRule},
+    },
 };
 
 /// Held until everything in the namespace is gone.
@@ -20,9 +23,10 @@ pub(super) const NAMESPACE: Row = Row {
     prepare_create,
     prepare_update: |object, old| edit::take_from(object, old, "spec"),
     prepare_subresource,
-    validate,
+    // Errors of the object name the list, those of `finalize` the item.
+    validate: |object, errors| finalizers(object, false, errors),
     validate_status,
-    validate_subresource: |_, object, _, errors| validate(object, errors),
+    validate_subresource: |_, object, _, errors| finalizers(object, true, errors),
     ..CLUSTER
 };
 
@@ -54,17 +58,21 @@ fn prepare_subresource(_name: &str, object: &mut Value, old: &Value) {
     edit::take_from(object, old, "status");
 }
 
-fn validate(object: &At<'_>, errors: &mut Errors) {
+fn finalizers(object: &At<'_>, names_items: bool, errors: &mut Errors) {
     let spec = object.at("spec");
     let finalizers = spec.at("finalizers");
     for finalizer in finalizers.items() {
         let name = finalizer.text();
-        errors.extend(names::qualified(name).into_iter().map(|detail| finalizer.invalid(detail)));
+        let path = if names_items { finalizer.path() } else { finalizers.path() };
+        let mut wrong = names::qualified(name);
         if !name.contains('/') && !matches!(name, FINALIZER | "orphan" | "foregroundDeletion") {
-            errors.push(
-                finalizer.invalid("name is neither a standard finalizer name nor is it fully qualified"),
-            );
+            wrong.push("name is neither a standard finalizer name nor is it fully qualified".to_owned());
         }
+        errors.extend(
+            wrong.into_iter().map(|detail| {
+                FieldError::new(FieldErrorKind::Invalid, path.clone(), Some(name.into()), detail)
+            }),
+        );
     }
 }
 

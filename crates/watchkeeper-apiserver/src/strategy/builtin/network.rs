@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::row::{CLUSTER, PLAIN, Row};
+use super::{
+    address,
+    row::{CLUSTER, PLAIN, Row},
+};
 use crate::strategy::{
     at::{At, Errors},
     edit::{
@@ -18,8 +21,8 @@ pub(super) fn find(kind: &str) -> Option<Row> {
         "Ingress" => INGRESS,
         "IngressClass" => INGRESS_CLASS,
         "NetworkPolicy" => NETWORK_POLICY,
-        "IPAddress" => CLUSTER,
-        "ServiceCIDR" => Row { status: Some(|| None), zeros: &[("", "status", O)], ..CLUSTER },
+        "IPAddress" => address::IP_ADDRESS,
+        "ServiceCIDR" => address::SERVICE_CIDR,
         _ => return None,
     })
 }

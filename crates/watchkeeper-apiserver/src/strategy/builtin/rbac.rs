@@ -9,7 +9,9 @@ use crate::strategy::{
         self,
         Lit::{S, Z},
     },
+    metadata,
     names::{self, NameRule},
+    table::{self, Rule, Table},
 };
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -53,6 +55,27 @@ fn binding_defaults(object: &mut Value) {
 
 fn validate_cluster_role(object: &At<'_>, errors: &mut Errors) {
     rules(object, false, errors);
+    table::check(AGGREGATION, object, errors);
+}
+
+const AGGREGATION: Table = &[(
+    "aggregationRule",
+    &[Rule::Pointer(&[
+        (
+            "clusterRoleSelectors",
+            &[Rule::RequiredAs("at least one clusterRoleSelector required if aggregationRule is non-nil")],
+        ),
+        ("clusterRoleSelectors[]", &[Rule::LabelSelector, Rule::Check(selectable)]),
+    ])],
+)];
+
+/// A selector with errors selects nothing, which is an error of its own.
+fn selectable(selector: &At<'_>, errors: &mut Errors) {
+    let mut wrong = Errors::new();
+    metadata::label_selector(selector, &mut wrong);
+    if !wrong.is_empty() {
+        errors.push(selector.invalid("invalid label selector."));
+    }
 }
 
 fn validate_cluster_binding(object: &At<'_>, errors: &mut Errors) {

@@ -1,217 +1,133 @@
-//! Kinds that register things with the server: webhooks, policies, services of API, flow control, certificates, devices.
+//! Kinds about the API itself: services of API groups, migrations of stored versions.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::row::{CLUSTER, PLAIN, Row, StatusMeta};
+use super::{
+    condition,
+    row::{CLUSTER, Row, StatusMeta},
+};
 use crate::strategy::{
     at::{At, Errors},
     edit::{
-        self, Fill,
-        Lit::{I, N, O, S},
+        self,
+        Lit::{N, O},
     },
     names::{self, NameRule},
+    table::{self, Rule, Table},
 };
 
-/// The row of a kind of a group without a file of its own.
-pub(super) fn find(group: &str, kind: &str) -> Option<Row> {
-    let has_status =
-        Row { status: Some(|| None), status_meta: StatusMeta::Old, zeros: &[("", "status", O)], ..CLUSTER };
-    Some(match (group, kind) {
-        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration") => WEBHOOKS,
-        ("admissionregistration.k8s.io", "MutatingWebhookConfiguration") => Row {
-            defaults: |object| {
-                webhook_defaults(object);
-                edit::fill_all(object, &[("webhooks[]", "reinvocationPolicy", S("Never"))]);
-            },
-            ..WEBHOOKS
-        },
-        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => Row {
-            generation: &["spec"],
-            takes_unconditional_update: false,
-            qualifies_finalizers: false,
-            defaults: |object| edit::fill_all(object, POLICY_DEFAULTS),
-            ..has_status
-        },
-        ("admissionregistration.k8s.io", "MutatingAdmissionPolicy") => Row {
-            generation: &["spec"],
-            takes_unconditional_update: false,
-            qualifies_finalizers: false,
-            defaults: |object| edit::fill_all(object, POLICY_DEFAULTS),
-            ..CLUSTER
-        },
-        ("admissionregistration.k8s.io", _) => Row {
-            generation: &["spec"],
-            takes_unconditional_update: false,
-            qualifies_finalizers: false,
-            ..CLUSTER
-        },
-        ("apiregistration.k8s.io", "APIService") => API_SERVICE,
-        ("flowcontrol.apiserver.k8s.io", "FlowSchema") => Row {
-            generation: &["spec"],
-            defaults: |object| edit::fill_all(object, &[("spec", "matchingPrecedence", I(1000))]),
-            ..has_status
-        },
-        ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration") => Row {
-            generation: &["spec"],
-            defaults: |object| edit::fill_all(object, LEVEL_DEFAULTS),
-            ..has_status
-        },
-        ("certificates.k8s.io", "CertificateSigningRequest") => SIGNING_REQUEST,
-        ("certificates.k8s.io", "ClusterTrustBundle") => Row { takes_unconditional_update: false, ..CLUSTER },
-        ("certificates.k8s.io", "PodCertificateRequest") => {
-            Row { is_namespaced: true, takes_unconditional_update: false, ..has_status }
-        }
-        ("resource.k8s.io", "ResourceClaim") => Row {
-            is_namespaced: true,
-            delete_returns_object: true,
-            validate_update: |object, old, errors| object.at("spec").immutable(&old.at("spec"), errors),
-            ..has_status
-        },
-        ("resource.k8s.io", "ResourceClaimTemplate") => Row {
-            delete_returns_object: true,
-            validate_update: |object, old, errors| object.at("spec").immutable(&old.at("spec"), errors),
-            ..PLAIN
-        },
-        ("resource.k8s.io", "ResourceSlice" | "DeviceClass") => {
-            Row { delete_returns_object: true, generation: &["spec"], ..CLUSTER }
-        }
-        ("resource.k8s.io", _) => Row { generation: &["spec"], ..CLUSTER },
-        ("storagemigration.k8s.io", "StorageVersionMigration") => {
-            Row { takes_unconditional_update: false, ..has_status }
-        }
-        _ => return None,
-    })
-}
-
-const WEBHOOKS: Row = Row {
-    generation: &["webhooks"],
-    takes_unconditional_update: false,
-    qualifies_finalizers: false,
-    defaults: webhook_defaults,
-    validate: validate_webhooks,
-    ..CLUSTER
-};
-
-const POLICY_DEFAULTS: &[Fill] = &[
-    ("spec", "failurePolicy", S("Fail")),
-    ("spec.matchConstraints", "matchPolicy", S("Equivalent")),
-    ("spec.matchConstraints", "namespaceSelector", O),
-    ("spec.matchConstraints", "objectSelector", O),
-    ("spec.matchConstraints.resourceRules|excludeResourceRules[]", "scope", S("*")),
-];
-
-const LEVEL_DEFAULTS: &[Fill] = &[
-    ("spec.limited", "nominalConcurrencyShares", N(30)),
-    ("spec.limited", "lendablePercent", N(0)),
-    ("spec.exempt", "nominalConcurrencyShares", N(0)),
-    ("spec.exempt", "lendablePercent", N(0)),
-    ("spec.limited.limitResponse.queuing", "handSize", I(8)),
-    ("spec.limited.limitResponse.queuing", "queues", I(64)),
-    ("spec.limited.limitResponse.queuing", "queueLengthLimit", I(50)),
-];
-
-fn webhook_defaults(object: &mut Value) {
-    edit::fill_all(
-        object,
-        &[
-            ("webhooks[]", "failurePolicy", S("Fail")),
-            ("webhooks[]", "matchPolicy", S("Equivalent")),
-            ("webhooks[]", "namespaceSelector", O),
-            ("webhooks[]", "objectSelector", O),
-            ("webhooks[]", "timeoutSeconds", N(10)),
-            ("webhooks[].rules[]", "scope", S("*")),
-            ("webhooks[].clientConfig.service", "port", N(443)),
-        ],
-    );
-}
-
-fn validate_webhooks(object: &At<'_>, errors: &mut Errors) {
-    let mut seen = std::collections::BTreeSet::new();
-    for webhook in object.at("webhooks").items() {
-        let name = webhook.at("name");
-        if name.required(errors) {
-            name.format(names::dns_subdomain, errors);
-            if name.text().split('.').count() < 3 {
-                errors
-                    .push(name.invalid("should be a domain with at least three segments separated by dots"));
-            }
-        }
-        if !seen.insert(name.text().to_owned()) {
-            errors.push(name.duplicate());
-        }
-        webhook.at("failurePolicy").one_of(&["Fail", "Ignore"], errors);
-        webhook.at("matchPolicy").one_of(&["Equivalent", "Exact"], errors);
-        let effects = webhook.at("sideEffects");
-        effects.required_one_of(&["None", "NoneOnDryRun"], errors);
-        webhook.at("timeoutSeconds").between(1, 30, errors);
-        let versions = webhook.at("admissionReviewVersions");
-        if versions.is_empty() {
-            errors.push(versions.missing("must specify one of v1, v1beta1"));
-        }
-        let config = webhook.at("clientConfig");
-        if config.at("url").is_set() == config.at("service").is_set() {
-            errors.push(config.missing("exactly one of url or service is required"));
-        }
-    }
-}
-
-const API_SERVICE: Row = Row {
+pub(super) const API_SERVICE: Row = Row {
     names: NameRule::PathSegment,
     takes_unconditional_update: false,
     qualifies_finalizers: false,
     status: Some(|| None),
+    status_meta: StatusMeta::Old,
     defaults: |object| edit::fill_all(object, &[("spec.service", "port", N(443))]),
     zeros: &[("", "spec", O), ("", "status", O)],
+    // A group that this server serves itself is available at once.
+    stamp: |part, object, old, context| {
+        let is_local = object.pointer("/spec/service").is_none_or(serde_json::Value::is_null);
+        if part == crate::strategy::Part::Main && old.is_none() && is_local {
+            object["status"] = json!({"conditions": [{
+                "type": "Available", "status": "True", "reason": "Local",
+                "message": "Local APIServices are always available", "lastTransitionTime": context.now,
+            }]});
+        }
+    },
     validate: |object, errors| {
-        let spec = object.at("spec");
+        let (spec, metadata) = (object.at("spec"), object.at("metadata"));
         let wanted = format!("{}.{}", spec.at("version").text(), spec.at("group").text());
-        let metadata = object.at("metadata");
         let name = metadata.at("name");
         if name.text() != wanted {
             errors.push(name.invalid(format!("must be `spec.version+\".\"+spec.group`: {wanted:?}")));
         }
-        spec.at("version").required_format(names::dns_1035_label, errors);
+        table::check(SERVICE_SPEC, &spec, errors);
+    },
+    status_table: &[("status.conditions[].status", &[Rule::Enum(&["True", "False", "Unknown"])])],
+    ..CLUSTER
+};
+
+const SERVICE_SPEC: Table = &[
+    (
+        "",
+        &[Rule::Check(|spec, errors| {
+            if spec.at("group").is_empty() && spec.at("version").text() != "v1" {
+                errors.push(
+                    spec.at("group").missing("only v1 may have an empty group and it better be legacy kube"),
+                );
+            }
+        })],
+    ),
+    ("group", &[Rule::Format(names::dns_subdomain)]),
+    ("version", &[Rule::EvenEmpty(names::dns_1035_label)]),
+    ("groupPriorityMinimum", &[Rule::InRange(1, 20_000)]),
+    ("versionPriority", &[Rule::InRange(1, 1000)]),
+    ("", &[Rule::Check(service)]),
+];
+
+fn service(spec: &At<'_>, errors: &mut Errors) {
+    let (service, bundle) = (spec.at("service"), spec.at("caBundle"));
+    let skips = spec.at("insecureSkipTLSVerify");
+    if !service.is_set() {
+        if !bundle.is_empty() {
+            errors.push(bundle.invalid("local APIServices may not have a caBundle"));
+        }
+        if skips.is_true() {
+            errors.push(skips.invalid("local APIServices may not have insecureSkipTLSVerify"));
+        }
+        return;
+    }
+    table::check(SERVICE, &service, errors);
+    if skips.is_true() && !bundle.is_empty() {
+        errors.push(skips.invalid("may not be true if caBundle is present"));
+    }
+}
+
+const SERVICE: Table =
+    &[("namespace", &[Rule::Required]), ("name", &[Rule::Required]), ("port", &[Rule::InRange(1, 65535)])];
+
+pub(super) const STORAGE_VERSION_MIGRATION: Row = Row {
+    takes_unconditional_update: false,
+    status: Some(|| None),
+    status_meta: StatusMeta::Old,
+    zeros: &[("", "status", O)],
+    table: &[
+        (
+            "spec.resource.resource",
+            &[Rule::RequiredAs("resource is required to be set"), Rule::Format(names::dns_1035_label)],
+        ),
+        ("spec.resource.group", &[Rule::Format(names::dns_subdomain)]),
+        ("spec", &[Rule::Immutable]),
+    ],
+    status_table: &[("status.conditions", &[Rule::Check(condition::conditions)])],
+    validate_status: |object, old, errors| {
+        let (status, old) = (object.at("status"), old.at("status"));
+        let version = status.at("resourceVersion");
+        if !version.is_empty() && !is_version(version.text()) {
+            errors.push(version.invalid("resource version is not well formed"));
+        }
+        if !old.at("resourceVersion").is_empty() && old.at("resourceVersion").text() != version.text() {
+            errors.push(version.invalid("field is immutable"));
+        }
+        let conditions = status.at("conditions");
+        let has = |kind: &str| condition::is_true(&conditions, kind);
+        if has("Succeeded") && has("Failed") {
+            errors.push(
+                conditions.invalid("Both success and failed conditions cannot be true at the same time"),
+            );
+        }
+        for (kind, word) in [("Succeeded", "Success"), ("Failed", "Failed")] {
+            if condition::is_true(&old.at("conditions"), kind) && !has(kind) {
+                errors.push(
+                    conditions.invalid(format!("{word} condition cannot be set to false once it is true")),
+                );
+            }
+        }
     },
     ..CLUSTER
 };
 
-const SIGNING_REQUEST: Row =
-    Row {
-        names: NameRule::PathSegment,
-        status: Some(|| None),
-        status_meta: StatusMeta::Old,
-        defaults: |object| {
-            edit::each(object, "spec", &mut |spec| {
-                let has_usages =
-                    spec.get("usages").and_then(Value::as_array).is_some_and(|usages| !usages.is_empty());
-                if !has_usages {
-                    spec.insert("usages".to_owned(), json!(["digital signature", "key encipherment"]));
-                }
-            });
-        },
-        zeros: &[("", "status", O)],
-        prepare_update: |object, old| edit::take_from(object, old, "spec"),
-        prepare_subresource: |_, object, old| {
-            // Approval writes conditions and nothing else.
-            let conditions = object.pointer("/status/conditions").cloned();
-            let mut status = old.get("status").cloned().unwrap_or_else(|| json!({}));
-            if let (Some(conditions), Some(members)) = (conditions, status.as_object_mut()) {
-                members.insert("conditions".to_owned(), conditions);
-            }
-            super::reset_metadata(object, old);
-            if let Some(members) = object.as_object_mut() {
-                members.insert("status".to_owned(), status);
-            }
-        },
-        validate: |object, errors| {
-            let spec = object.at("spec");
-            spec.at("request").required(errors);
-            let signer = spec.at("signerName");
-            if signer.required(errors) && !signer.text().contains('/') {
-                errors.push(signer.invalid(
-                    "must be a fully qualified domain and path of the form 'example.com/signer-name'",
-                ));
-            }
-        },
-        ..CLUSTER
-    };
+/// Returns whether a resource version can be compared with others: a decimal number without leading zeros.
+fn is_version(text: &str) -> bool {
+    !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit())
+}

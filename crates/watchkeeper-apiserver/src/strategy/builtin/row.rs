@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::{
-    Rules,
+    Part, Rules, WriteContext,
     at::{At, Errors},
     edit::Fill,
     gates::GatedTypes,
@@ -11,8 +11,8 @@ use super::super::{
     table::Table,
 };
 use crate::strategy::builtin::{
-    batch, cluster, config, definition, endpoint, namespace, network, pod, policy, rbac, registration,
-    service, storage, workload,
+    admission, batch, certificate, cluster, config, definition, device, endpoint, flow, lease, namespace,
+    network, node, pod, policy, quota, rbac, registration, runtime_class, service, storage, workload,
 };
 
 /// The status of a new object; none for kinds that start without one.
@@ -42,6 +42,8 @@ pub(super) struct Row {
     pub(super) qualifies_finalizers: bool,
     /// Paths whose change starts a new generation; none for kinds that do not count.
     pub(super) generation: &'static [&'static str],
+    /// A new object of a kind that counts generations starts with the first one.
+    pub(super) starts_generation: bool,
     /// Set for kinds with a status subresource.
     pub(super) status: Option<InitialStatus>,
     pub(super) status_meta: StatusMeta,
@@ -53,6 +55,8 @@ pub(super) struct Row {
     pub(super) prepare_update: fn(&mut Value, &Value),
     pub(super) prepare_status: fn(&mut Value, &Value),
     pub(super) prepare_subresource: fn(&str, &mut Value, &Value),
+    /// Sets what depends on the request: times and users.
+    pub(super) stamp: fn(Part<'_>, &mut Value, Option<&Value>, &WriteContext<'_>),
     /// Fields behind disabled feature gates.
     pub(super) gated: GatedTypes,
     /// Rules of the object, on create and on update of the object itself. They run before `validate`; rules about a change
@@ -80,6 +84,7 @@ pub(super) const PLAIN: Row = Row {
     delete_returns_object: false,
     qualifies_finalizers: true,
     generation: &[],
+    starts_generation: true,
     status: None,
     status_meta: StatusMeta::Free,
     grace_period_seconds: |_| None,
@@ -89,6 +94,7 @@ pub(super) const PLAIN: Row = Row {
     prepare_update: |_, _| {},
     prepare_status: |_, _| {},
     prepare_subresource: |_, _, _| {},
+    stamp: |_, _, _, _| {},
     gated: &[],
     table: &[],
     status_table: &[],
@@ -143,15 +149,15 @@ pub(super) fn find(group: &str, version: &str, kind: &str) -> Row {
         "ConfigMap" => Some(config::CONFIG_MAP),
         "Endpoints" => Some(endpoint::ENDPOINTS),
         "Event" => Some(cluster::EVENT),
-        "LimitRange" => Some(cluster::LIMIT_RANGE),
+        "LimitRange" => Some(quota::LIMIT_RANGE),
         "Namespace" => Some(namespace::NAMESPACE),
-        "Node" => Some(cluster::NODE),
+        "Node" => Some(node::NODE),
         "PersistentVolume" => Some(storage::PERSISTENT_VOLUME),
         "PersistentVolumeClaim" => Some(storage::PERSISTENT_VOLUME_CLAIM),
         "Pod" => Some(pod::POD),
         "PodTemplate" => Some(pod::POD_TEMPLATE),
         "ReplicationController" => Some(workload::REPLICATION_CONTROLLER),
-        "ResourceQuota" => Some(cluster::RESOURCE_QUOTA),
+        "ResourceQuota" => Some(quota::RESOURCE_QUOTA),
         "Secret" => Some(config::SECRET),
         "Service" => Some(service::SERVICE),
         "ServiceAccount" => Some(cluster::SERVICE_ACCOUNT),
@@ -167,9 +173,21 @@ pub(super) fn find(group: &str, version: &str, kind: &str) -> Row {
         "storage.k8s.io" => storage::find(kind),
         "autoscaling" | "policy" | "scheduling.k8s.io" => policy::find(group, version, kind),
         "events.k8s.io" => (kind == "Event").then_some(cluster::NEW_EVENT),
-        "coordination.k8s.io" | "node.k8s.io" => cluster::find(kind),
+        "coordination.k8s.io" => (kind == "Lease").then_some(lease::LEASE),
+        "node.k8s.io" => (kind == "RuntimeClass").then_some(runtime_class::RUNTIME_CLASS),
+        "admissionregistration.k8s.io" => admission::find(kind),
+        "resource.k8s.io" => device::find(kind),
         "apiextensions.k8s.io" => (kind == "CustomResourceDefinition").then_some(definition::DEFINITION),
-        _ => registration::find(group, kind),
+        _ => match kind {
+            "APIService" => Some(registration::API_SERVICE),
+            "StorageVersionMigration" => Some(registration::STORAGE_VERSION_MIGRATION),
+            "FlowSchema" => Some(flow::FLOW_SCHEMA),
+            "PriorityLevelConfiguration" => Some(flow::PRIORITY_LEVEL),
+            "CertificateSigningRequest" => Some(certificate::SIGNING_REQUEST),
+            "ClusterTrustBundle" => Some(certificate::TRUST_BUNDLE),
+            "PodCertificateRequest" => Some(certificate::POD_REQUEST),
+            _ => None,
+        },
     };
     row.unwrap_or(PLAIN)
 }

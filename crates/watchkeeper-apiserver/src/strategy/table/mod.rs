@@ -135,6 +135,15 @@ pub(crate) fn check_change(table: Table, at: &At<'_>, old: &At<'_>, errors: &mut
     walk(table, at, Some(old), errors);
 }
 
+/// Applies the rules of one row to a value that is created.
+pub(crate) fn check_rules(rules: &[Rule], at: &At<'_>, errors: &mut Errors) {
+    for rule in rules {
+        if !rule.apply(at, None, errors) {
+            break;
+        }
+    }
+}
+
 fn walk(table: Table, at: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) {
     for (path, rules) in table {
         visit(at, old, path, &mut |place, before| {

@@ -277,7 +277,7 @@ fn resource_name(name: &str, amount: &At<'_>, errors: &mut Errors) {
 }
 
 /// An amount that is not negative.
-pub(in super::super) fn amount(amount: &At<'_>, errors: &mut Errors) {
+fn amount(amount: &At<'_>, errors: &mut Errors) {
     if Quantity::from_value(amount.value).is_some_and(Quantity::is_negative) {
         errors.push(amount.invalid("must be greater than or equal to 0"));
     }

@@ -11,10 +11,7 @@ mod warnings;
 use serde_json::{Value, json};
 
 pub(super) use self::{
-    container::{amount, port},
-    defaults::template_defaults,
-    validate::template,
-    warnings::template_warnings,
+    container::port, defaults::template_defaults, validate::template, warnings::template_warnings,
 };
 use super::row::{PLAIN, Row};
 use crate::strategy::edit;

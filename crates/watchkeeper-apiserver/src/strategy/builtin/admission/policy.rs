@@ -1,0 +1,342 @@
+//! Policies in CEL, and what binds them to resources.
+
+use std::collections::BTreeSet;
+
+use super::{
+    super::{
+        condition,
+        row::{CLUSTER, Row, StatusMeta},
+    },
+    not_static,
+    rule::{MATCH_RESOURCES, expression, match_conditions},
+    static_warnings,
+};
+use crate::{
+    field::{FieldError, FieldErrorKind},
+    strategy::{
+        at::{At, Errors},
+        edit::{
+            self, Fill,
+            Lit::{O, S},
+        },
+        names,
+        table::{self, Rule, Table},
+    },
+};
+
+const POLICY: Row = Row {
+    generation: &["spec"],
+    takes_unconditional_update: false,
+    qualifies_finalizers: false,
+    validate_create: not_static,
+    warnings: static_warnings,
+    ..CLUSTER
+};
+
+pub(super) const VALIDATING: Row = Row {
+    status: Some(|| None),
+    status_meta: StatusMeta::Old,
+    zeros: &[("", "status", O)],
+    defaults: |object| edit::fill_all(object, POLICY_DEFAULTS),
+    table: &[("spec", &[Rule::Struct(SPEC)]), ("", &[Rule::Check(validations)])],
+    status_table: &[
+        ("status.typeChecking.expressionWarnings[].warning", &[Rule::Required]),
+        (
+            "status.typeChecking.expressionWarnings[].fieldRef",
+            &[Rule::Check(|reference, errors| {
+                expression(reference, "", errors);
+            })],
+        ),
+        ("status.conditions", &[Rule::Check(condition::conditions)]),
+    ],
+    ..POLICY
+};
+
+pub(super) const MUTATING: Row = Row {
+    defaults: |object| edit::fill_all(object, POLICY_DEFAULTS),
+    table: &[
+        ("spec", &[Rule::Struct(SPEC)]),
+        ("spec.matchConstraints", &[Rule::Check(mutable)]),
+        ("spec.mutations", &[Rule::RequiredAs("mutations must contain at least one item")]),
+        ("spec.mutations[]", &[Rule::Check(mutation)]),
+        ("spec.reinvocationPolicy", &[Rule::Required, Rule::OneOf(&["IfNeeded", "Never"])]),
+    ],
+    ..POLICY
+};
+
+pub(super) const VALIDATING_BINDING: Row = Row {
+    defaults: |object| edit::fill_all(object, BINDING_DEFAULTS),
+    table: &[("spec", &[Rule::Struct(BINDING)]), ("spec.validationActions", &[Rule::Check(actions)])],
+    ..POLICY
+};
+
+pub(super) const MUTATING_BINDING: Row = Row {
+    defaults: |object| edit::fill_all(object, BINDING_DEFAULTS),
+    table: &[("spec", &[Rule::Struct(BINDING)]), ("spec.matchResources", &[Rule::Check(mutable)])],
+    ..POLICY
+};
+
+const POLICY_DEFAULTS: &[Fill] = &[
+    ("spec", "failurePolicy", S("Fail")),
+    ("spec.matchConstraints", "matchPolicy", S("Equivalent")),
+    ("spec.matchConstraints", "namespaceSelector", O),
+    ("spec.matchConstraints", "objectSelector", O),
+    ("spec.matchConstraints.resourceRules|excludeResourceRules[]", "scope", S("*")),
+];
+
+const BINDING_DEFAULTS: &[Fill] = &[
+    ("spec.matchResources", "matchPolicy", S("Equivalent")),
+    ("spec.matchResources", "namespaceSelector", O),
+    ("spec.matchResources", "objectSelector", O),
+    ("spec.matchResources.resourceRules|excludeResourceRules[]", "scope", S("*")),
+];
+
+/// What both kinds of policies have in common.
+const SPEC: Table = &[
+    ("failurePolicy", &[Rule::Present(""), Rule::Enum(&["Fail", "Ignore"])]),
+    ("paramKind", &[Rule::Pointer(PARAM_KIND)]),
+    (
+        "matchConstraints",
+        &[
+            Rule::Present(""),
+            Rule::Struct(MATCH_RESOURCES),
+            Rule::Struct(&[("resourceRules", &[Rule::Required])]),
+        ],
+    ),
+    ("matchConditions", &[Rule::Check(match_conditions)]),
+    ("variables[]", &[Rule::Struct(VARIABLE)]),
+];
+
+const PARAM_KIND: Table = &[
+    ("apiVersion", &[Rule::Required, Rule::Check(api_version)]),
+    ("kind", &[Rule::Required, Rule::Format(names::mixed_case_label)]),
+];
+
+const VARIABLE: Table = &[
+    (
+        "name",
+        &[Rule::Check(|name, errors| {
+            if name.text().trim().is_empty() {
+                errors.push(name.missing("name is not specified"));
+            } else if !is_cel_identifier(name.text()) {
+                errors.push(name.invalid("must be a valid CEL identifier"));
+            }
+        })],
+    ),
+    ("expression", &[Rule::Check(|text, errors| expression(text, "expression is not specified", errors))]),
+];
+
+/// Words of CEL that are no identifiers.
+const RESERVED: [&str; 21] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+fn is_cel_identifier(name: &str) -> bool {
+    names::c_identifier(name).is_empty() && !RESERVED.contains(&name)
+}
+
+fn api_version(version: &At<'_>, errors: &mut Errors) {
+    let text = version.text();
+    let shown = |value: &str, detail: String| {
+        FieldError::new(FieldErrorKind::Invalid, version.path(), Some(value.into()), detail)
+    };
+    let (group, number) = match text.matches('/').count() {
+        0 => ("", text),
+        1 => text.split_once('/').unwrap_or_default(),
+        _ => {
+            errors.push(version.invalid(format!("unexpected GroupVersion string: {text}")));
+            return;
+        }
+    };
+    let wrong = names::dns_subdomain(group);
+    if !group.is_empty() && !wrong.is_empty() {
+        errors.push(shown(group, wrong.join(",")));
+    }
+    let wrong = names::dns_1035_label(number);
+    if number.is_empty() {
+        errors.push(version.invalid("version must be specified"));
+    } else if !wrong.is_empty() {
+        errors.push(shown(number, wrong.join(",")));
+    }
+}
+
+fn validations(object: &At<'_>, errors: &mut Errors) {
+    let (metadata, spec) = (object.at("metadata"), object.at("spec"));
+    let (validations, annotations) = (spec.at("validations"), spec.at("auditAnnotations"));
+    if validations.is_empty() && annotations.is_empty() {
+        for list in [&validations, &annotations] {
+            errors.push(list.missing("validations or auditAnnotations must contain at least one item"));
+        }
+        return;
+    }
+    for validation in validations.items() {
+        table::check(VALIDATION, &validation, errors);
+    }
+    if annotations.items().count() > 20 {
+        errors.push(annotations.invalid("must not have more than 20 auditAnnotations"));
+    }
+    let mut seen = BTreeSet::new();
+    for annotation in annotations.items() {
+        audit_annotation(&annotation, metadata.at("name").text(), errors);
+        let key = annotation.at("key");
+        if !seen.insert(key.text().to_owned()) {
+            errors.push(key.duplicate());
+        }
+    }
+}
+
+const VALIDATION: Table = &[
+    ("expression", &[Rule::Check(|text, errors| expression(text, "expression is not specified", errors))]),
+    ("messageExpression", &[Rule::Check(not_blank)]),
+    (
+        "message",
+        &[
+            Rule::Check(not_blank),
+            Rule::Check(|message, errors| {
+                if message.text().trim().contains(['\n', '\r']) {
+                    errors.push(message.invalid("must not contain line breaks"));
+                }
+            }),
+        ],
+    ),
+    (
+        "reason",
+        &[Rule::Check(|reason, errors| {
+            const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
+            // Unauthorized was a reason in older versions and is none now.
+            if reason.is_set() && !REASONS.contains(&reason.text()) {
+                errors.push(reason.unsupported(&REASONS));
+            }
+        })],
+    ),
+];
+
+fn not_blank(text: &At<'_>, errors: &mut Errors) {
+    if !text.is_empty() && text.text().trim().is_empty() {
+        errors.push(text.invalid("must be non-empty if specified"));
+    }
+}
+
+fn audit_annotation(annotation: &At<'_>, policy: &str, errors: &mut Errors) {
+    const LENGTH: usize = 5 * 1024;
+    let (key, value) = (annotation.at("key"), annotation.at("valueExpression"));
+    let full = format!("{policy}/{}", key.text());
+    errors.extend(names::qualified(&full).into_iter().map(|detail| {
+        FieldError::new(FieldErrorKind::Invalid, key.path(), Some(full.as_str().into()), detail)
+    }));
+    expression(&value, "valueExpression is not specified", errors);
+    if value.text().trim().len() > LENGTH {
+        errors.push(value.missing(format!("must not exceed {LENGTH} bytes in length")));
+    }
+}
+
+/// Requests that delete have nothing to mutate. Paths of errors have no indices.
+fn mutable(matched: &At<'_>, errors: &mut Errors) {
+    const OPERATIONS: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
+    let rules = matched.at("resourceRules");
+    let reported = rules.at("operations");
+    for rule in rules.items() {
+        for operation in rule.at("operations").items() {
+            if !OPERATIONS.contains(&operation.text()) {
+                let mut error = reported.unsupported(&OPERATIONS);
+                error.bad_value = Some(operation.value.clone());
+                errors.push(error);
+            }
+        }
+    }
+}
+
+fn mutation(mutation: &At<'_>, errors: &mut Errors) {
+    let kind = mutation.at("patchType");
+    let (wanted, other) = match kind.text() {
+        "JSONPatch" => ("jsonPatch", "applyConfiguration"),
+        "ApplyConfiguration" => ("applyConfiguration", "jsonPatch"),
+        "" => {
+            errors.push(kind.missing(""));
+            return;
+        }
+        _ => {
+            errors.push(kind.unsupported(&["ApplyConfiguration", "JSONPatch"]));
+            return;
+        }
+    };
+    let patch = mutation.at(wanted);
+    if patch.is_set() {
+        expression(&patch.at("expression"), "", errors);
+    } else {
+        errors.push(patch.missing(format!("must be specified when patchType is {}", kind.text())));
+    }
+    if mutation.at(other).is_set() {
+        let mut error =
+            mutation.at(other).invalid(format!("must not be specified when patchType is {}", kind.text()));
+        error.bad_value = Some(format!("{{{other}}}").into());
+        errors.push(error);
+    }
+}
+
+const BINDING: Table = &[
+    ("policyName", &[Rule::Required, Rule::Format(names::dns_subdomain)]),
+    ("paramRef", &[Rule::Pointer(PARAM_REF)]),
+    ("matchResources", &[Rule::Pointer(MATCH_RESOURCES)]),
+];
+
+const PARAM_REF: Table = &[
+    ("name", &[Rule::Format(names::path_segment)]),
+    ("selector", &[Rule::LabelSelector]),
+    (
+        "",
+        &[Rule::Check(|reference, errors| {
+            let (name, selector) = (reference.at("name"), reference.at("selector"));
+            match (name.is_empty(), selector.is_set()) {
+                (false, true) => {
+                    for member in [&name, &selector] {
+                        errors.push(member.forbidden("name and selector are mutually exclusive"));
+                    }
+                }
+                (true, false) => errors.push(reference.missing("one of name or selector must be specified")),
+                _ => {}
+            }
+        })],
+    ),
+    ("parameterNotFoundAction", &[Rule::Required, Rule::OneOf(&["Deny", "Allow"])]),
+];
+
+fn actions(actions: &At<'_>, errors: &mut Errors) {
+    let mut seen = BTreeSet::new();
+    for action in actions.items() {
+        if !matches!(action.text(), "Audit" | "Deny" | "Warn") {
+            errors.push(action.unsupported(&["Audit", "Deny", "Warn"]));
+        }
+        if !seen.insert(action.text().to_owned()) {
+            errors.push(action.duplicate());
+        }
+    }
+    if seen.contains("Deny") && seen.contains("Warn") {
+        errors.push(actions.invalid(
+            "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)",
+        ));
+    }
+    if seen.is_empty() {
+        errors.push(actions.missing("at least one validation action is required"));
+    }
+}

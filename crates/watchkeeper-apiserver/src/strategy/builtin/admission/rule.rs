@@ -1,0 +1,103 @@
+//! Which requests a webhook or a policy is about.
+
+use std::collections::BTreeSet;
+
+use crate::strategy::{
+    at::{At, Errors},
+    names,
+    table::{Rule, Table},
+};
+
+/// A rule with operations (`RuleWithOperations`).
+pub(super) const RULE_WITH_OPERATIONS: Table = &[
+    ("operations", &[Rule::Required, Rule::Check(|list, errors| lone_star(list, "operations", errors))]),
+    ("operations[]", &[Rule::Enum(&["*", "CONNECT", "CREATE", "DELETE", "UPDATE"])]),
+    ("apiGroups", &[Rule::Required, Rule::Check(|list, errors| lone_star(list, "API groups", errors))]),
+    ("apiVersions", &[Rule::Required, Rule::Check(|list, errors| lone_star(list, "API versions", errors))]),
+    ("apiVersions[]", &[Rule::Required]),
+    ("resources", &[Rule::Required, Rule::Check(resources)]),
+    ("scope", &[Rule::OneOf(&["*", "Cluster", "Namespaced"])]),
+];
+
+/// The resources a policy matches (`MatchResources`).
+pub(super) const MATCH_RESOURCES: Table = &[
+    ("matchPolicy", &[Rule::Present(""), Rule::Enum(&["Equivalent", "Exact"])]),
+    ("namespaceSelector", &[Rule::Present(""), Rule::LabelSelector]),
+    ("objectSelector", &[Rule::Present(""), Rule::LabelSelector]),
+    ("resourceRules|excludeResourceRules[]", &[Rule::Struct(NAMED_RULE)]),
+];
+
+const NAMED_RULE: Table = &[
+    ("resourceNames[]", &[Rule::Format(names::path_segment)]),
+    ("resourceNames", &[Rule::UniqueItems]),
+    ("", &[Rule::Struct(RULE_WITH_OPERATIONS)]),
+];
+
+fn lone_star(list: &At<'_>, what: &str, errors: &mut Errors) {
+    if list.items().count() > 1 && list.items().any(|item| item.text() == "*") {
+        errors.push(list.invalid(format!("if '*' is present, must not specify other {what}")));
+    }
+}
+
+/// Resources and subresources: what a wildcard covers must not be repeated.
+fn resources(list: &At<'_>, errors: &mut Errors) {
+    let (mut all_subresources, mut of_all_resources) = (BTreeSet::new(), BTreeSet::new());
+    let mut has_plain = false;
+    for item in list.items() {
+        let text = item.text();
+        if text.is_empty() {
+            errors.push(item.missing(""));
+            continue;
+        }
+        let Some((resource, subresource)) = text.split_once('/') else {
+            has_plain = text != "*";
+            continue;
+        };
+        if all_subresources.contains(resource) {
+            errors.push(item.invalid(format!("if '{resource}/*' is present, must not specify {text}")));
+        }
+        if of_all_resources.contains(subresource) {
+            errors.push(item.invalid(format!("if '*/{subresource}' is present, must not specify {text}")));
+        }
+        if subresource == "*" {
+            all_subresources.insert(resource.to_owned());
+        }
+        if resource == "*" {
+            of_all_resources.insert(subresource.to_owned());
+        }
+    }
+    let has = |wanted: &str| list.items().any(|item| item.text() == wanted);
+    if list.items().count() > 1 && has("*/*") {
+        errors.push(list.invalid("if '*/*' is present, must not specify other resources"));
+    }
+    if has("*") && has_plain {
+        errors.push(list.invalid("if '*' is present, must not specify other resources without subresources"));
+    }
+}
+
+/// Conditions in CEL on the requests that match (`matchConditions`).
+pub(super) fn match_conditions(conditions: &At<'_>, errors: &mut Errors) {
+    if conditions.items().count() > 64 {
+        errors.push(crate::strategy::table::too_many(conditions, 64));
+    }
+    let mut seen = BTreeSet::new();
+    for condition in conditions.items() {
+        expression(&condition.at("expression"), "", errors);
+        let name = condition.at("name");
+        if name.is_empty() {
+            errors.push(name.missing(""));
+            continue;
+        }
+        name.format(names::qualified, errors);
+        if !seen.insert(name.text().to_owned()) {
+            errors.push(name.duplicate());
+        }
+    }
+}
+
+/// Checks that an expression is there. Blanks are nothing.
+pub(super) fn expression(expression: &At<'_>, detail: &str, errors: &mut Errors) {
+    if expression.text().trim().is_empty() {
+        errors.push(expression.missing(detail));
+    }
+}

@@ -1,0 +1,572 @@
+//! Certificates: requests for them, and bundles to trust.
+
+use std::collections::BTreeSet;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::Value;
+use x509_parser::{
+    certification_request::X509CertificationRequest,
+    error::X509Error,
+    prelude::{FromDer, X509Certificate},
+};
+
+use super::{
+    condition,
+    row::{CLUSTER, PLAIN, Row, StatusMeta},
+};
+use crate::{
+    field::{FieldError, FieldErrorKind},
+    strategy::{
+        Part, WriteContext,
+        at::{At, Errors},
+        edit::{
+            self,
+            Lit::{N, O},
+        },
+        metadata,
+        names::{self, NameRule},
+        table::{self, Rule, Table},
+    },
+};
+
+pub(super) const SIGNING_REQUEST: Row = Row {
+    names: NameRule::PathSegment,
+    status: Some(|| None),
+    status_meta: StatusMeta::Free,
+    zeros: &[("", "status", O)],
+    stamp: stamp_request,
+    prepare_update: |object, old| edit::take_from(object, old, "spec"),
+    prepare_status: |object, old| {
+        keep_conditions(object, old, "Approved");
+        keep_conditions(object, old, "Denied");
+    },
+    prepare_subresource: |_, object, old| {
+        // Approval writes conditions and metadata.
+        let conditions = object.pointer("/status/conditions").cloned();
+        edit::take_from(object, old, "spec");
+        edit::take_from(object, old, "status");
+        if let Some(status) = edit::object(object, "status") {
+            match conditions {
+                Some(conditions) => status.insert("conditions".to_owned(), conditions),
+                None => status.remove("conditions"),
+            };
+        }
+    },
+    validate_create: |object, errors| table::check(REQUEST, object, errors),
+    validate_status: |object, old, errors| update_request(object, old, false, errors),
+    validate_subresource: |_, object, old, errors| update_request(object, old, true, errors),
+    ..CLUSTER
+};
+
+const USAGES: [&str; 23] = [
+    "any",
+    "cert sign",
+    "client auth",
+    "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
+    "email protection",
+    "encipher only",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "key agreement",
+    "key encipherment",
+    "microsoft sgc",
+    "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
+];
+
+const REQUEST: Table = &[
+    (
+        "spec.request",
+        &[Rule::Check(|request, errors| {
+            if let Some(problem) = request_problem(&bytes(request)) {
+                errors.push(request.invalid(problem));
+            }
+        })],
+    ),
+    ("spec.usages", &[Rule::Required]),
+    ("spec.usages[]", &[Rule::Enum(&USAGES)]),
+    ("spec.usages", &[Rule::UniqueItems]),
+    (
+        "spec.signerName",
+        &[Rule::Check(|signer, errors| {
+            if signer.text() == "kubernetes.io/legacy-unknown" {
+                errors.push(signer.invalid("the legacy signerName is not allowed via this API version"));
+            } else {
+                signer_name(signer, errors);
+            }
+        })],
+    ),
+    (
+        "spec.expirationSeconds",
+        &[Rule::Check(|seconds, errors| {
+            if seconds.int().is_some_and(|seconds| seconds < 600) {
+                errors.push(seconds.invalid("may not specify a duration less than 600 seconds (10 minutes)"));
+            }
+        })],
+    ),
+];
+
+/// Records who requests the certificate, and when conditions changed.
+fn stamp_request(part: Part<'_>, object: &mut Value, old: Option<&Value>, context: &WriteContext<'_>) {
+    if part == Part::Main {
+        if old.is_none()
+            && let Some(spec) = edit::object(object, "spec")
+        {
+            let mut user = context.user.to_value();
+            for member in ["username", "uid", "groups", "extra"] {
+                match user.get_mut(member).map(Value::take) {
+                    Some(value) => spec.insert(member.to_owned(), value),
+                    None => spec.remove(member),
+                };
+            }
+        }
+        return;
+    }
+    let before = old.and_then(|old| old.pointer("/status/conditions")).and_then(Value::as_array);
+    edit::each(object, "status.conditions[]", &mut |condition| {
+        let is_unset =
+            |condition: &edit::Members, member: &str| condition.get(member).is_none_or(Value::is_null);
+        if is_unset(condition, "lastUpdateTime") {
+            condition.insert("lastUpdateTime".to_owned(), context.now.into());
+        }
+        if is_unset(condition, "lastTransitionTime") {
+            let known = before.into_iter().flatten().find(|old| {
+                ["type", "status"].iter().all(|member| old.get(*member) == condition.get(*member))
+            });
+            let time = known.and_then(|old| old.get("lastTransitionTime")).filter(|time| !time.is_null());
+            let time = time.cloned().unwrap_or_else(|| context.now.into());
+            condition.insert("lastTransitionTime".to_owned(), time);
+        }
+    });
+}
+
+/// Keeps the conditions of a type as they are in `old`, unless their number changes.
+fn keep_conditions(object: &mut Value, old: &Value, kind: &str) {
+    let is_of_kind = |condition: &&Value| condition.get("type").is_some_and(|given| given == kind);
+    let known: Vec<Value> = old
+        .pointer("/status/conditions")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter(is_of_kind)
+        .cloned()
+        .collect();
+    let Some(Value::Array(conditions)) = object.pointer_mut("/status/conditions") else { return };
+    let given = conditions.iter_mut().filter(|condition| is_of_kind(&&**condition));
+    let given: Vec<&mut Value> = given.collect();
+    if given.len() == known.len() {
+        for (condition, known) in given.into_iter().zip(known) {
+            *condition = known;
+        }
+    }
+}
+
+fn update_request(object: &At<'_>, old: &At<'_>, is_approval: bool, errors: &mut Errors) {
+    let (status, old_status) = (object.at("status"), old.at("status"));
+    let (conditions, old_conditions) = (status.at("conditions"), old_status.at("conditions"));
+    request_conditions(&conditions, &old_conditions, errors);
+    let (certificate, old_certificate) = (status.at("certificate"), old_status.at("certificate"));
+    let is_changed = certificate.text() != old_certificate.text();
+    if is_changed && certificate_problem(&bytes(&old_certificate)).is_none() {
+        if let Some(problem) = certificate_problem(&bytes(&certificate)) {
+            let mut error = certificate.invalid(problem);
+            error.bad_value = Some("<certificate data>".into());
+            errors.push(error);
+        }
+    }
+    let of = |list: &At<'_>, kind: &str| {
+        let items = list.items().filter(|condition| condition.at("type").text() == kind);
+        items.map(|condition| condition.value.clone()).collect::<Vec<Value>>()
+    };
+    for kind in ["Approved", "Denied", "Failed"] {
+        if of(&conditions, kind).len() < of(&old_conditions, kind).len() {
+            errors.push(conditions.forbidden(format!("updates may not remove a condition of type {kind:?}")));
+        }
+    }
+    for kind in ["Approved", "Denied"].into_iter().filter(|_| !is_approval) {
+        let (now, before) = (of(&conditions, kind), of(&old_conditions, kind));
+        if now.len() > before.len() {
+            errors.push(conditions.forbidden(format!("updates may not add a condition of type {kind:?}")));
+        } else if now.len() == before.len() && now != before {
+            errors.push(conditions.forbidden(format!("updates may not modify a condition of type {kind:?}")));
+        }
+    }
+    if is_changed && is_approval {
+        errors.push(certificate.forbidden("updates may not set certificate content"));
+    } else if is_changed && !old_certificate.is_empty() {
+        errors.push(certificate.forbidden("updates may not modify existing certificate content"));
+    }
+}
+
+fn request_conditions(conditions: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+    let has = |kind: &str| old.items().any(|condition| condition.at("type").text() == kind);
+    let was_both = has("Approved") && has("Denied");
+    let mut seen = BTreeSet::new();
+    for condition in conditions.items() {
+        let (kind, status) = (condition.at("type"), condition.at("status"));
+        kind.required(errors);
+        if matches!(kind.text(), "Approved" | "Denied" | "Failed") {
+            status.required_one_of(&["True"], errors);
+        } else {
+            status.required_one_of(&["False", "True", "Unknown"], errors);
+        }
+        let opposite = match kind.text() {
+            "Approved" => "Denied",
+            "Denied" => "Approved",
+            _ => "",
+        };
+        if !was_both && seen.contains(opposite) {
+            let mut error = conditions.invalid("Approved and Denied conditions are mutually exclusive");
+            error.bad_value = Some(kind.text().into());
+            errors.push(error);
+        }
+        if !seen.insert(kind.text().to_owned()) {
+            errors.push(kind.duplicate());
+        }
+    }
+}
+
+/// Returns the bytes of a base64 text.
+fn bytes(at: &At<'_>) -> Vec<u8> {
+    STANDARD.decode(at.text()).unwrap_or_default()
+}
+
+/// Returns what is wrong with a certificate signing request in PEM form.
+fn request_problem(pem_bytes: &[u8]) -> Option<String> {
+    let blocks = pem::parse_many(pem_bytes).unwrap_or_default();
+    match blocks.first().filter(|block| block.tag() == "CERTIFICATE REQUEST") {
+        None => Some("PEM block type must be CERTIFICATE REQUEST".to_owned()),
+        Some(block) => der_request_problem(block.contents()),
+    }
+}
+
+fn der_request_problem(der: &[u8]) -> Option<String> {
+    match X509CertificationRequest::from_der(der) {
+        Err(error) => Some(format!("x509: malformed certificate request: {error}")),
+        Ok((rest, _)) if !rest.is_empty() => Some("x509: trailing data".to_owned()),
+        Ok((_, request)) => match request.verify_signature() {
+            // An algorithm that cannot be checked here is no reason to reject.
+            Ok(()) | Err(X509Error::SignatureUnsupportedAlgorithm) => None,
+            Err(_) => Some("x509: signature check failed".to_owned()),
+        },
+    }
+}
+
+/// Returns what is wrong with issued certificates in PEM form. No bytes at all are fine.
+fn certificate_problem(pem_bytes: &[u8]) -> Option<String> {
+    if pem_bytes.is_empty() {
+        return None;
+    }
+    let blocks = pem::parse_many(pem_bytes).unwrap_or_default();
+    if blocks.is_empty() {
+        return Some("must contain at least one CERTIFICATE PEM block".to_owned());
+    }
+    blocks.iter().find_map(|block| {
+        if block.tag() != "CERTIFICATE" {
+            return Some(format!("only CERTIFICATE PEM blocks are allowed, found {:?}", block.tag()));
+        }
+        if block.headers().iter().count() > 0 {
+            return Some("no PEM block headers are permitted".to_owned());
+        }
+        X509Certificate::from_der(block.contents()).err().map(|error| format!("x509: {error}"))
+    })
+}
+
+/// Checks the name of a signer: `example.com/path`.
+fn signer_name(signer: &At<'_>, errors: &mut Errors) {
+    if !signer.required(errors) {
+        return;
+    }
+    let Some((domain, path)) = signer.text().split_once('/').filter(|(_, path)| !path.contains('/')) else {
+        errors.push(
+            signer.invalid("must be a fully qualified domain and path of the form 'example.com/signer-name'"),
+        );
+        return;
+    };
+    let shown = |value: &str, detail: String| {
+        FieldError::new(FieldErrorKind::Invalid, signer.path(), Some(value.into()), detail)
+    };
+    if domain.len() > 253 {
+        errors.push(metadata::too_long(signer, 253));
+    }
+    let wrong = |parts: &str, format: names::Format| {
+        parts.split('.').map(|part| (part.to_owned(), format(part))).find(|(_, wrong)| !wrong.is_empty())
+    };
+    for (part, details) in
+        wrong(domain, names::dns_label).into_iter().chain(wrong(path, names::dns_subdomain))
+    {
+        errors.extend(
+            details.into_iter().map(|detail| shown(domain, format!("validating label {part:?}: {detail}"))),
+        );
+    }
+    if !domain.contains('.') {
+        errors.push(shown(
+            domain,
+            "should be a domain with at least two segments separated by dots".to_owned(),
+        ));
+    }
+    const MOST: usize = 253 + 253 + 63 + 2;
+    if signer.text().len() > MOST {
+        errors.push(metadata::too_long(signer, MOST));
+    }
+}
+
+pub(super) const TRUST_BUNDLE: Row = Row {
+    names: NameRule::PathSegment,
+    takes_unconditional_update: false,
+    validate: |object, errors| {
+        bundle_name(object, errors);
+        let spec = object.at("spec");
+        let signer = spec.at("signerName");
+        if !signer.is_empty() {
+            signer_name(&signer, errors);
+        }
+    },
+    validate_create: |object, errors| trust_bundle(&object.at("spec").at("trustBundle"), errors),
+    validate_update: |object, old, errors| {
+        let (spec, old) = (object.at("spec"), old.at("spec"));
+        if spec.at("trustBundle").text() != old.at("trustBundle").text() {
+            trust_bundle(&spec.at("trustBundle"), errors);
+        }
+        spec.at("signerName").immutable(&old.at("signerName"), errors);
+    },
+    ..CLUSTER
+};
+
+/// A bundle of a signer has the signer's name, with colons for slashes, before its own.
+fn bundle_name(object: &At<'_>, errors: &mut Errors) {
+    let (metadata, spec) = (object.at("metadata"), object.at("spec"));
+    let (name, signer) = (metadata.at("name"), spec.at("signerName").text());
+    let prefix = if signer.is_empty() { String::new() } else { format!("{}:", signer.replace('/', ":")) };
+    let wrong = match name.text().strip_prefix(&prefix) {
+        None => {
+            vec![format!("ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}")]
+        }
+        Some(rest) if prefix.is_empty() && rest.contains(':') => {
+            vec!["ClusterTrustBundle without signer name must not have \":\" in its name".to_owned()]
+        }
+        Some(rest) => names::dns_subdomain(rest),
+    };
+    if !name.is_empty() {
+        errors.extend(wrong.into_iter().map(|detail| name.invalid(detail)));
+    }
+}
+
+const BUNDLE_SIZE: usize = 1024 * 1024;
+
+fn trust_bundle(bundle: &At<'_>, errors: &mut Errors) {
+    if bundle.text().len() > BUNDLE_SIZE {
+        errors.push(metadata::too_long(bundle, BUNDLE_SIZE));
+        return;
+    }
+    let mut report = |detail: String| {
+        let mut error = bundle.invalid(detail);
+        error.bad_value = Some("<value omitted>".into());
+        errors.push(error);
+    };
+    let blocks = pem::parse_many(bundle.text()).unwrap_or_default();
+    let mut seen = BTreeSet::new();
+    let mut has_problem = false;
+    let mut duplicates = Vec::new();
+    for (index, block) in blocks.iter().enumerate() {
+        let problem = if block.tag() == "CERTIFICATE" {
+            anchor_problem(block)
+        } else {
+            Some(format!("has bad block type: {}", block.tag()))
+        };
+        match problem {
+            Some(problem) => {
+                has_problem = true;
+                report(format!("entry {index} {problem}"));
+            }
+            None if !seen.insert(block.contents().to_vec()) => duplicates.push(index),
+            None => {}
+        }
+    }
+    if has_problem {
+        return;
+    }
+    if seen.is_empty() {
+        report("at least one trust anchor must be provided".to_owned());
+    }
+    if !duplicates.is_empty() {
+        report(format!("duplicate trust anchor (indices {duplicates:?})"));
+    }
+}
+
+fn anchor_problem(block: &pem::Pem) -> Option<String> {
+    if block.headers().iter().count() > 0 {
+        return Some("has PEM block headers".to_owned());
+    }
+    match X509Certificate::from_der(block.contents()) {
+        Err(_) => Some("does not parse as X.509".to_owned()),
+        Ok((_, certificate)) if !certificate.is_ca() => Some("does not have the CA bit set".to_owned()),
+        Ok(_) => None,
+    }
+}
+
+pub(super) const POD_REQUEST: Row = Row {
+    takes_unconditional_update: false,
+    status: Some(|| None),
+    status_meta: StatusMeta::Old,
+    zeros: &[("", "status", O)],
+    defaults: |object| edit::fill_all(object, &[("spec", "maxExpirationSeconds", N(86_400))]),
+    table: &[("spec", &[Rule::Immutable])],
+    validate_create: |object, errors| {
+        let spec = object.at("spec");
+        table::check(POD_SPEC, &spec, errors);
+        pod_key(&spec, errors);
+    },
+    validate_status: pod_status,
+    ..PLAIN
+};
+
+const POD_SPEC: Table = &[
+    ("signerName", &[Rule::Check(signer_name)]),
+    ("podName", &[Rule::EvenEmpty(names::dns_subdomain)]),
+    ("podUID", &[Rule::Check(uid)]),
+    ("serviceAccountName", &[Rule::EvenEmpty(names::dns_subdomain)]),
+    ("serviceAccountUID", &[Rule::Check(uid)]),
+    ("nodeName", &[Rule::EvenEmpty(names::dns_subdomain)]),
+    ("nodeUID", &[Rule::Check(uid)]),
+    ("maxExpirationSeconds", &[Rule::Present("must be set")]),
+    ("", &[Rule::Check(expiration)]),
+];
+
+fn uid(uid: &At<'_>, errors: &mut Errors) {
+    if uid.is_empty() {
+        errors.push(uid.invalid("must not be empty"));
+    }
+    if uid.text().len() > 128 {
+        errors.push(metadata::too_long(uid, 128));
+    }
+}
+
+fn expiration(spec: &At<'_>, errors: &mut Errors) {
+    const LEAST: i64 = 3600;
+    let domain = spec.at("signerName").text().split('/').next().unwrap_or_default();
+    let is_of_kubernetes = domain == "kubernetes.io" || domain.ends_with(".kubernetes.io");
+    let most = if is_of_kubernetes { 86_400 } else { 7_862_400 };
+    let seconds = spec.at("maxExpirationSeconds");
+    if seconds.int().is_some_and(|given| !(LEAST..=most).contains(&given)) {
+        errors.push(seconds.invalid(format!("must be in the range [{LEAST}, {most}]")));
+    }
+}
+
+/// Checks that the key is given in one of the two ways.
+fn pod_key(spec: &At<'_>, errors: &mut Errors) {
+    let (stub, key, proof) =
+        (spec.at("stubPKCS10Request"), spec.at("pkixPublicKey"), spec.at("proofOfPossession"));
+    match (stub.is_empty(), key.is_empty(), proof.is_empty()) {
+        (false, true, true) => {
+            if let Some(problem) = der_request_problem(&bytes(&stub)) {
+                let is_signature = problem.contains("signature");
+                let detail = if is_signature { "invalid signature" } else { "must be a valid PKCS#10 CSR" };
+                errors.push(stub.invalid(detail));
+            }
+        }
+        (true, false, false) => {
+            let der = bytes(&key);
+            if x509_parser::x509::SubjectPublicKeyInfo::from_der(&der).is_err() {
+                errors.push(key.invalid("must be a valid PKIX-serialized public key"));
+            }
+        }
+        _ => {
+            errors.push(spec.invalid(
+                "exactly one of (stubPKCS10Request) or (pkixPublicKey, proofOfPossession) must be set",
+            ))
+        }
+    }
+}
+
+const OUTCOMES: [&str; 3] = ["Issued", "Denied", "Failed"];
+
+fn pod_status(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+    let (status, old_status) = (object.at("status"), old.at("status"));
+    let conditions = status.at("conditions");
+    let start = errors.len();
+    let mut outcomes = 0;
+    for condition in conditions.items() {
+        let (kind, state) = (condition.at("type"), condition.at("status"));
+        if !OUTCOMES.contains(&kind.text()) {
+            errors.push(kind.unsupported(&OUTCOMES));
+            continue;
+        }
+        outcomes += 1;
+        if outcomes > 1 {
+            errors.push(kind.invalid(
+                "There may be at most one condition with type \"Issued\", \"Denied\", or \"Failed\"",
+            ));
+        }
+        if state.text() != "True" {
+            errors.push(state.unsupported(&["True"]));
+        }
+    }
+    condition::conditions(&conditions, errors);
+    if errors.len() > start {
+        return;
+    }
+    let is = |status: &At<'_>, kinds: &[&str]| {
+        kinds.iter().any(|kind| condition::is_true(&status.at("conditions"), kind))
+    };
+    let is_changed = status.value != old_status.value && !(status.is_empty() && old_status.is_empty());
+    if is(&old_status, &OUTCOMES) {
+        if is_changed {
+            errors.push(status.invalid("immutable after PodCertificateRequest is issued, denied, or failed"));
+        }
+        return;
+    }
+    let fields = ["certificateChain", "notBefore", "notAfter", "beginRefreshAt"];
+    if is(&status, &["Denied", "Failed"]) {
+        if fields.iter().any(|field| !status.at(field).is_empty()) {
+            errors.push(status.invalid(
+                "non-condition status fields must be empty when denying or failing the PodCertificateRequest",
+            ));
+        }
+    } else if is(&status, &["Issued"]) {
+        issued(&status, errors);
+    } else if is_changed {
+        errors
+            .push(status.invalid(
+                "status is immutable unless transitioning to \"Issued\", \"Denied\", or \"Failed\"",
+            ));
+    }
+}
+
+fn issued(status: &At<'_>, errors: &mut Errors) {
+    let chain = status.at("certificateChain");
+    let blocks = pem::parse_many(chain.text()).unwrap_or_default();
+    let problem = match blocks.first() {
+        None => Some("issued certificate chain must contain at least one certificate"),
+        Some(_) if blocks.iter().any(|block| block.tag() != "CERTIFICATE") => {
+            Some("issued certificate chain must consist entirely of CERTIFICATE PEM blocks")
+        }
+        Some(leaf) if X509Certificate::from_der(leaf.contents()).is_err() => {
+            Some("leaf certificate does not parse as valid X.509")
+        }
+        Some(_) => None,
+    };
+    if let Some(problem) = problem {
+        errors.push(chain.invalid(problem));
+        return;
+    }
+    for (member, detail) in [
+        ("notBefore", "must be present and consistent with the issued certificate"),
+        ("notAfter", "must be present and consistent with the issued certificate"),
+        ("beginRefreshAt", "must be present and in the range [notbefore+10min, notafter-10min]"),
+    ] {
+        if !status.at(member).is_set() {
+            errors.push(status.at(member).missing(detail));
+        }
+    }
+}

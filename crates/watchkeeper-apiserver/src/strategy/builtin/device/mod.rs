@@ -1,0 +1,263 @@
+//! Devices: what drivers offer on nodes, and claims of them.
+
+mod claim;
+mod quantity;
+mod slice;
+
+use serde_json::Value;
+
+use super::{
+    condition, resource_name,
+    row::{CLUSTER, PLAIN, Row, StatusMeta},
+    storage::DRIVER_NAME,
+};
+use crate::strategy::{
+    Part, WriteContext,
+    at::{At, Errors},
+    edit::{self, Lit::O},
+    metadata, names,
+    table::{self, Rule, Table},
+};
+
+/// The row of a kind of the group `resource.k8s.io`.
+pub(super) fn find(kind: &str) -> Option<Row> {
+    Some(match kind {
+        "ResourceClaim" => claim::RESOURCE_CLAIM,
+        "ResourceClaimTemplate" => claim::RESOURCE_CLAIM_TEMPLATE,
+        "ResourceSlice" => slice::RESOURCE_SLICE,
+        "DeviceClass" => DEVICE_CLASS,
+        "DeviceTaintRule" => DEVICE_TAINT_RULE,
+        _ => return None,
+    })
+}
+
+const DEVICE_CLASS: Row = Row {
+    delete_returns_object: true,
+    generation: &["spec"],
+    zeros: &[("", "spec", O)],
+    table: &[
+        ("spec.selectors", &[Rule::MaxItems(32)]),
+        ("spec.selectors[]", &[Rule::Struct(SELECTOR)]),
+        ("spec.config", &[Rule::MaxItems(32)]),
+        ("spec.config[]", &[Rule::Struct(CONFIGURATION)]),
+        (
+            "spec.extendedResourceName",
+            &[Rule::Check(|name, errors| {
+                if name.is_set() && !resource_name::is_extended(name.text()) {
+                    errors.push(name.invalid("must be a valid extended resource name"));
+                }
+            })],
+        ),
+    ],
+    ..CLUSTER
+};
+
+const DEVICE_TAINT_RULE: Row = Row {
+    takes_unconditional_update: false,
+    generation: &["spec"],
+    status: Some(|| None),
+    status_meta: StatusMeta::Old,
+    zeros: &[("", "status", O)],
+    stamp: |part, object, old, context| {
+        stamp_taints(part, object, "spec.taint", context);
+        let effect = |object: &Value| object.pointer("/spec/taint/effect").cloned();
+        let time = |object: &Value| object.pointer("/spec/taint/timeAdded").cloned();
+        if part == Part::Main
+            && let Some(old) = old
+            && effect(object) != effect(old)
+            && time(object) == time(old)
+        {
+            edit::each(object, "spec.taint", &mut |taint| {
+                taint.insert("timeAdded".to_owned(), context.now.into());
+            });
+        }
+    },
+    table: &[
+        (
+            "spec.deviceSelector",
+            &[Rule::Pointer(&[
+                ("driver", &[Rule::Check(|name, errors| if_set(DRIVER_NAME, name, errors))]),
+                ("pool", &[Rule::Check(|name, errors| if_set(&[Rule::Check(pool_name)], name, errors))]),
+                (
+                    "device",
+                    &[Rule::Check(|name, errors| {
+                        if_set(&[Rule::EvenEmpty(names::dns_label)], name, errors);
+                    })],
+                ),
+            ])],
+        ),
+        ("spec.taint", &[Rule::Struct(TAINT)]),
+    ],
+    status_table: &[("status.conditions", &[Rule::Check(condition::conditions), Rule::MaxItems(8)])],
+    ..CLUSTER
+};
+
+/// Applies rules to a text behind a pointer: an empty text counts as given.
+fn if_set(rules: &'static [Rule], at: &At<'_>, errors: &mut Errors) {
+    if at.is_set() {
+        table::check_rules(rules, at, errors);
+    }
+}
+
+/// Fills in when taints at `path` were added.
+fn stamp_taints(part: Part<'_>, object: &mut Value, path: &str, context: &WriteContext<'_>) {
+    if part == Part::Main {
+        edit::each(object, path, &mut |taint| {
+            if taint.get("timeAdded").is_none_or(Value::is_null) {
+                taint.insert("timeAdded".to_owned(), context.now.into());
+            }
+        });
+    }
+}
+
+const EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
+
+/// A taint of a device.
+const TAINT: Table = &[
+    ("key", &[Rule::EvenEmpty(names::qualified)]),
+    ("value", &[Rule::Format(names::label_value)]),
+    ("effect", &[Rule::Required, Rule::OneOf(&EFFECTS)]),
+];
+
+/// A toleration of a taint of a device.
+const TOLERATION: Table = &[
+    ("key", &[Rule::Format(names::qualified)]),
+    ("operator", &[Rule::Required, Rule::OneOf(&["Equal", "Exists"])]),
+    (
+        "",
+        &[Rule::Check(|toleration, errors| {
+            let value = toleration.at("value");
+            match toleration.at("operator").text() {
+                "Exists" if !value.is_empty() => {
+                    errors.push(value.invalid("must be empty for operator `Exists`"));
+                }
+                "Equal" => value.format(names::label_value, errors),
+                _ => {}
+            }
+        })],
+    ),
+    ("effect", &[Rule::OneOf(&EFFECTS)]),
+];
+
+/// A selector of devices in CEL.
+const SELECTOR: Table =
+    &[("cel", &[Rule::Present(""), Rule::Struct(&[("expression", &[Rule::Check(cel_expression)])])])];
+
+fn cel_expression(expression: &At<'_>, errors: &mut Errors) {
+    const LENGTH: usize = 10 * 1024;
+    if expression.text().len() > LENGTH {
+        errors.push(metadata::too_long(expression, LENGTH));
+    } else if expression.text().trim().is_empty() {
+        errors.push(expression.invalid("compilation failed: ERROR: <input>:1:1: Syntax error"));
+    }
+}
+
+/// Configuration of devices for their driver.
+const CONFIGURATION: Table = &[(
+    "opaque",
+    &[
+        Rule::Present(""),
+        Rule::Struct(&[("driver", DRIVER_NAME), ("parameters", &[Rule::Check(raw_object)])]),
+    ],
+)];
+
+/// Opaque JSON must be an object of limited size.
+fn raw_object(raw: &At<'_>, errors: &mut Errors) {
+    const LENGTH: usize = 10 * 1024;
+    if !raw.is_set() {
+        errors.push(raw.missing(""));
+    } else if raw.value.to_string().len() > LENGTH {
+        errors.push(metadata::too_long(raw, LENGTH));
+    } else if !raw.value.is_object() {
+        let mut error = raw.invalid("must be a valid JSON object");
+        error.bad_value = Some("<value omitted>".into());
+        errors.push(error);
+    }
+}
+
+/// Checks the name of a pool: subdomains with slashes between them.
+fn pool_name(name: &At<'_>, errors: &mut Errors) {
+    if !name.required(errors) {
+        return;
+    }
+    if name.text().len() > 253 {
+        errors.push(metadata::too_long(name, 253));
+    }
+    for part in name.text().split('/') {
+        errors.extend(names::dns_subdomain(part).into_iter().map(|detail| name.invalid(detail)));
+    }
+}
+
+/// Checks a name of an attribute or a capacity: an identifier, with a domain before it or not. `at` is where errors are
+/// reported.
+fn qualified_name(name: &str, at: &At<'_>, errors: &mut Errors) {
+    let shown = |value: &str, detail: String| {
+        let mut error = at.invalid(detail);
+        error.bad_value = Some(value.into());
+        error
+    };
+    let (domain, identifier) = match name.split_once('/') {
+        Some((_, rest)) if rest.contains('/') => return,
+        Some((domain, identifier)) => (Some(domain), identifier),
+        None => (None, name),
+    };
+    match domain {
+        Some("") => errors.push(shown("", "the domain must not be empty".to_owned())),
+        Some(domain) => {
+            if domain.len() > 63 {
+                errors.push(metadata::too_long(at, 63));
+            }
+            errors.extend(names::caseless_subdomain(domain).into_iter().map(|detail| shown(domain, detail)));
+        }
+        None => {}
+    }
+    if domain.is_some() && identifier.is_empty() {
+        errors.push(shown("", "the name must not be empty".to_owned()));
+        return;
+    }
+    if identifier.len() > 32 {
+        errors.push(metadata::too_long(at, 32));
+    }
+    errors.extend(names::c_identifier(identifier).into_iter().map(|detail| shown(identifier, detail)));
+}
+
+/// Checks a name that needs a domain.
+fn fully_qualified_name(name: &At<'_>, errors: &mut Errors) {
+    if !name.is_set() {
+        return;
+    }
+    qualified_name(name.text(), name, errors);
+    if !name.text().contains('/') {
+        errors.push(name.invalid("a fully qualified name must be a domain and a name separated by a slash"));
+    }
+}
+
+/// Conditions that bind a pod to a device, or give up on it.
+fn binding_conditions(device: &At<'_>, errors: &mut Errors) {
+    let (bind, fail) = (device.at("bindingConditions"), device.at("bindingFailureConditions"));
+    for list in [&bind, &fail] {
+        table::check_rules(&[Rule::MaxItems(4), Rule::UniqueItems], list, errors);
+        for condition in list.items() {
+            let wrong = names::qualified(condition.text());
+            errors.extend(wrong.into_iter().map(|detail| condition.invalid(detail)));
+        }
+    }
+    for condition in fail.items() {
+        if bind.items().any(|other| other.text() == condition.text()) {
+            errors
+                .push(condition.invalid("bindingFailureConditions must not overlap with bindingConditions"));
+        }
+    }
+    match (bind.is_empty(), fail.is_empty()) {
+        (true, false) => {
+            errors.push(bind.invalid("bindingConditions are required to use bindingFailureConditions"));
+        }
+        (false, true) => {
+            errors.push(fail.invalid("bindingFailureConditions are required to use bindingConditions"));
+        }
+        _ => {}
+    }
+}
+
+/// A claim of devices in its own object; a template has it one level down.
+const NAMESPACED: Row = Row { delete_returns_object: true, ..PLAIN };

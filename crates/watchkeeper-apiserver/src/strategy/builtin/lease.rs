@@ -1,0 +1,27 @@
+//! Leases: who leads, and until when.
+
+use super::row::{PLAIN, Row};
+use crate::strategy::{edit::Lit::O, table::Rule};
+
+pub(super) const LEASE: Row = Row {
+    creates_on_update: true,
+    takes_unconditional_update: false,
+    qualifies_finalizers: false,
+    zeros: &[("", "spec", O)],
+    gated: &[(
+        "spec",
+        &[("strategy", "CoordinatedLeaderElection"), ("preferredHolder", "CoordinatedLeaderElection")],
+    )],
+    table: &[
+        (
+            "spec.leaseDurationSeconds",
+            &[Rule::Check(|seconds, errors| {
+                if seconds.int().is_some_and(|seconds| seconds <= 0) {
+                    errors.push(seconds.invalid("must be greater than 0"));
+                }
+            })],
+        ),
+        ("spec.leaseTransitions", &[Rule::AtLeast(0)]),
+    ],
+    ..PLAIN
+};
