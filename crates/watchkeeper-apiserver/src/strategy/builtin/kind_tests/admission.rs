@@ -52,6 +52,7 @@ fn rules_of_webhook_configurations_hold() {
             &[
                 "webhooks[0].clientConfig.service.path Invalid",
                 "webhooks[0].clientConfig.service.path Invalid",
+                "webhooks[0].clientConfig.service.path Invalid",
             ],
         ),
         (
