@@ -30,7 +30,7 @@ pub(crate) enum Part<'a> {
     Subresource(&'a str),
 }
 
-/// What a write needs to know about its request.
+/// The time and the user of the request that a write belongs to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WriteContext<'a> {
     /// The time of the request, as objects carry it.

@@ -150,7 +150,7 @@ fn update_new_event(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// What the two forms of events call the same things.
+/// Names of members that the two forms of events call differently.
 struct EventFields {
     about: &'static str,
     controller: &'static str,

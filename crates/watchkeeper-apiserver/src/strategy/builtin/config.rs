@@ -29,7 +29,7 @@ pub(super) const SECRET: Row = Row {
     ..PLAIN
 };
 
-/// A TLS secret whose data is no PEM is stored, and of no use to those who read it.
+/// Returns the warning about a TLS secret whose data is not PEM. Such a secret is stored all the same.
 fn key_pair_warnings(object: &Value) -> Vec<String> {
     if object.get("type").and_then(Value::as_str) != Some("kubernetes.io/tls") {
         return Vec::new();

@@ -91,7 +91,7 @@ const BINDING_DEFAULTS: &[Fill] = &[
     ("spec.matchResources.resourceRules|excludeResourceRules[]", "scope", S("*")),
 ];
 
-/// What both kinds of policies have in common.
+/// Fields that validating and mutating policies share.
 const SPEC: Table = &[
     ("failurePolicy", &[Rule::Present(""), Rule::Enum(&["Fail", "Ignore"])]),
     ("paramKind", &[Rule::Pointer(PARAM_KIND)]),

@@ -259,5 +259,5 @@ fn binding_conditions(device: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// A claim of devices in its own object; a template has it one level down.
+/// The common row of claims of devices and of templates for them.
 const NAMESPACED: Row = Row { delete_returns_object: true, ..PLAIN };
