@@ -7,9 +7,11 @@ mod allocator;
 mod at;
 mod builtin;
 pub(crate) mod edit;
+mod gates;
 pub(crate) mod metadata;
 pub(crate) mod names;
 pub(crate) mod quantity;
+mod table;
 
 use std::{fmt, sync::Arc};
 

@@ -24,7 +24,7 @@ use self::row::{Row, StatusMeta};
 use super::{
     Part, Rules, Strategy,
     at::{At, Errors},
-    edit, metadata,
+    edit, gates, metadata, table,
 };
 use crate::field::FieldError;
 
@@ -90,6 +90,7 @@ impl Strategy for Builtin {
             }
         }
         (self.row.prepare_create)(object);
+        gates::drop_disabled(object, None, self.row.gated);
         edit::fill_all(object, self.row.zeros);
         // A kind that does not count keeps what it is given.
         if !self.row.generation.is_empty() {
@@ -127,6 +128,7 @@ impl Strategy for Builtin {
             }
             Part::Subresource(name) => (self.row.prepare_subresource)(name, object, old),
         }
+        gates::drop_disabled(object, Some(old), self.row.gated);
         let old_generation = old.pointer("/metadata/generation").and_then(Value::as_i64);
         let counts = !self.row.generation.is_empty() && part != Part::Subresource("status");
         let generation = if counts && self.starts_new_generation(object, old) {
@@ -142,6 +144,7 @@ impl Strategy for Builtin {
         let root = At::root(object);
         metadata::validate_create(&root, self.row.names, self.row.is_namespaced, &mut errors);
         self.row.finalizers(&root, &mut errors);
+        table::check(self.row.table, &root, &mut errors);
         (self.row.validate)(&root, &mut errors);
         (self.row.validate_create)(&root, &mut errors);
         errors
@@ -154,10 +157,14 @@ impl Strategy for Builtin {
         self.row.finalizers(&root, &mut errors);
         match part {
             Part::Main => {
+                table::check_change(self.row.table, &root, &old, &mut errors);
                 (self.row.validate)(&root, &mut errors);
                 (self.row.validate_update)(&root, &old, &mut errors);
             }
-            Part::Subresource("status") => (self.row.validate_status)(&root, &old, &mut errors),
+            Part::Subresource("status") => {
+                table::check_change(self.row.status_table, &root, &old, &mut errors);
+                (self.row.validate_status)(&root, &old, &mut errors);
+            }
             Part::Subresource(name) => (self.row.validate_subresource)(name, &root, &old, &mut errors),
         }
         errors

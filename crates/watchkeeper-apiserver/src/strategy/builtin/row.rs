@@ -6,7 +6,9 @@ use super::super::{
     Rules,
     at::{At, Errors},
     edit::Fill,
+    gates::GatedTypes,
     names::NameRule,
+    table::Table,
 };
 use crate::strategy::builtin::{
     batch, cluster, config, definition, endpoint, namespace, network, pod, policy, rbac, registration,
@@ -51,6 +53,13 @@ pub(super) struct Row {
     pub(super) prepare_update: fn(&mut Value, &Value),
     pub(super) prepare_status: fn(&mut Value, &Value),
     pub(super) prepare_subresource: fn(&str, &mut Value, &Value),
+    /// Fields behind disabled feature gates.
+    pub(super) gated: GatedTypes,
+    /// Rules of the object, on create and on update of the object itself. They run before `validate`; rules about a change
+    /// hold on update only.
+    pub(super) table: Table,
+    /// Rules of the status, for writes of the `status` subresource. They run before `validate_status`.
+    pub(super) status_table: Table,
     /// On create, and on update of the object itself.
     pub(super) validate: fn(&At<'_>, &mut Errors),
     pub(super) validate_create: fn(&At<'_>, &mut Errors),
@@ -80,6 +89,9 @@ pub(super) const PLAIN: Row = Row {
     prepare_update: |_, _| {},
     prepare_status: |_, _| {},
     prepare_subresource: |_, _, _| {},
+    gated: &[],
+    table: &[],
+    status_table: &[],
     validate: |_, _| {},
     validate_create: |_, _| {},
     validate_update: |_, _, _| {},

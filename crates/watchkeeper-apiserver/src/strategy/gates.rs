@@ -1,0 +1,57 @@
+//! Fields behind feature gates that Kubernetes 1.37 turns off by default.
+//!
+//! A write loses such fields, as if the client had not sent them. A field that the stored object uses already is kept, so that
+//! an object written while the gate was on survives updates.
+
+use serde_json::Value;
+
+use super::{at::At, edit, table};
+
+/// A field behind a gate: its path (as in [`table`]), and the name of the gate.
+pub(crate) type Gated = (&'static str, &'static str);
+
+/// Gated fields of the types of a kind: where the type is in the object, and its fields.
+pub(crate) type GatedTypes = &'static [(&'static str, &'static [Gated])];
+
+/// Removes the gated fields that `old` does not use.
+pub(crate) fn drop_disabled(object: &mut Value, old: Option<&Value>, types: GatedTypes) {
+    for (place, fields) in types {
+        for (field, _gate) in *fields {
+            let path = if place.is_empty() { (*field).to_owned() } else { format!("{place}.{field}") };
+            if is_used(object, &path) && !old.is_some_and(|old| is_used(old, &path)) {
+                let (parent, member) = path.rsplit_once('.').unwrap_or(("", &path));
+                edit::each(object, parent, &mut |members| {
+                    members.remove(member);
+                });
+            }
+        }
+    }
+}
+
+/// Returns whether the object has a value anywhere `path` leads to.
+fn is_used(object: &Value, path: &str) -> bool {
+    let mut is_used = false;
+    table::visit(&At::root(object), None, path, &mut |at, _| is_used |= at.is_set());
+    is_used
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{GatedTypes, drop_disabled};
+
+    const TYPES: GatedTypes = &[("spec.template", &[("items[].new", "NewField"), ("other", "Other")])];
+
+    #[test]
+    fn a_field_of_a_disabled_gate_is_dropped_unless_the_stored_object_uses_it() {
+        let sent = json!({"spec": {"template": {"items": [{"a": 1, "new": 2}, {"new": 3}], "other": {}}}});
+        let mut object = sent.clone();
+        drop_disabled(&mut object, None, TYPES);
+        assert_eq!(object, json!({"spec": {"template": {"items": [{"a": 1}, {}]}}}));
+        let mut object = sent.clone();
+        let old = json!({"spec": {"template": {"items": [{"new": 1}]}}});
+        drop_disabled(&mut object, Some(&old), TYPES);
+        assert_eq!(object, json!({"spec": {"template": {"items": [{"a": 1, "new": 2}, {"new": 3}]}}}));
+    }
+}

@@ -1,0 +1,327 @@
+//! Validation rules as data.
+//!
+//! A [`Table`] lists the fields of a type in the order in which upstream checks them, each with its [`Rule`]s. [`check`] walks
+//! the table over an object and produces the field errors with path, reason and order. A rule that no variant expresses is
+//! a function in its place in the table ([`Rule::Check`]), so that the order of errors stays that of the rows.
+//!
+//! Paths of rows are relative to the value the table describes: `a.b` is a member of a member, `a[]` each item of the list `a`,
+//! `a{}` each value of the map `a`, `a|b` both members, and the empty path the value itself.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{
+    at::{At, Errors},
+    metadata,
+    names::{self, Format},
+    quantity::Quantity,
+};
+use crate::field::{FieldError, FieldErrorKind};
+
+/// The rules of a type: one row per field, in the order of checking.
+pub(crate) type Table = &'static [(&'static str, &'static [Rule])];
+
+/// A rule about the value of one field.
+///
+/// Rules of a row run in order. A broken [`Required`](Rule::Required), [`RequiredAs`](Rule::RequiredAs) or
+/// [`Present`](Rule::Present) ends the row. All other rules ignore a field that is absent or empty unless stated otherwise.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Rule {
+    /// The value must be given and not be empty.
+    Required,
+    /// As [`Rule::Required`], with this detail in the error.
+    RequiredAs(&'static str),
+    /// A pointer must be set; the value may be empty. The error has this detail.
+    Present(&'static str),
+    /// The field must be absent or empty; the error has this detail.
+    Forbidden(&'static str),
+    /// A pointer must not be set, not even to an empty value; the error has this detail.
+    Absent(&'static str),
+    /// A text must be one of these.
+    OneOf(&'static [&'static str]),
+    /// A text must be one of these, and an absent or empty text is not supported either.
+    Enum(&'static [&'static str]),
+    /// A text must have this format.
+    Format(Format),
+    /// A text must have this format; the empty text is checked too.
+    EvenEmpty(Format),
+    /// A number must be at least this.
+    AtLeast(i64),
+    /// A number must be greater than zero; an absent number counts as zero.
+    Positive(&'static str),
+    /// A number must lie in this range, both ends included.
+    Between(i64, i64),
+    /// A number must lie in this range, both ends included; an absent number counts as zero.
+    InRange(i64, i64),
+    /// A port: a number from 1 to 65535 or a port name. Absent counts as the number zero.
+    PortOrName,
+    /// A quantity must not be negative.
+    QuantityAtLeastZero,
+    /// A quantity must be greater than zero.
+    QuantityPositive,
+    /// A text must not have more bytes than this.
+    MaxLength(usize),
+    /// A list or map must not have more members than this.
+    MaxItems(usize),
+    /// The values of a list of texts or numbers must differ.
+    UniqueItems,
+    /// The items of a list must differ in this member. Items without the member are not compared.
+    UniqueBy(&'static str),
+    /// Labels: qualified names with short values.
+    Labels,
+    /// A label selector with `matchLabels` and `matchExpressions`.
+    LabelSelector,
+    /// Exactly one of the members must be set. The details are those for none and for too many.
+    ExactlyOneOf(&'static [&'static str], &'static str, &'static str),
+    /// At most one of the members may be set. Each further member is forbidden with this detail.
+    AtMostOneOf(&'static [&'static str], &'static str),
+    /// The value must not change in an update.
+    Immutable,
+    /// A nested type that is always there: an absent value is checked as an empty one.
+    Struct(Table),
+    /// A nested type behind a pointer: checked if it is set.
+    Pointer(Table),
+    /// Rules for the same value that hold under a condition.
+    When(Condition, Table),
+    /// Any other rule.
+    Check(fn(&At<'_>, &mut Errors)),
+    /// Any other rule about a change; the second place is the value before.
+    CheckChange(fn(&At<'_>, &At<'_>, &mut Errors)),
+}
+
+/// A condition on the members of the value that a row is about. Members may be paths of plain names.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Condition {
+    /// The member is set and not empty.
+    Has(&'static str),
+    /// The member is absent or empty.
+    Lacks(&'static str),
+    /// The text of the member is this.
+    Is(&'static str, &'static str),
+    /// The text of the member is something else, or absent.
+    IsNot(&'static str, &'static str),
+    /// The boolean member is true.
+    IsTrue(&'static str),
+}
+
+impl Condition {
+    fn holds(self, at: &At<'_>) -> bool {
+        let mut holds = false;
+        let mut ask = |path: &str, test: &dyn Fn(&At<'_>) -> bool| {
+            visit(at, None, path, &mut |member, _| holds = test(member));
+        };
+        match self {
+            Self::Has(path) => ask(path, &|member| !member.is_empty()),
+            Self::Lacks(path) => ask(path, &|member| member.is_empty()),
+            Self::Is(path, text) => ask(path, &|member| member.text() == text),
+            Self::IsNot(path, text) => ask(path, &|member| member.text() != text),
+            Self::IsTrue(path) => ask(path, &|member| member.is_true()),
+        }
+        holds
+    }
+}
+
+/// Checks a value that is created, or one whose rules do not depend on the value before.
+pub(crate) fn check(table: Table, at: &At<'_>, errors: &mut Errors) {
+    walk(table, at, None, errors);
+}
+
+/// Checks a changed value, including the rules about the change.
+pub(crate) fn check_change(table: Table, at: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+    walk(table, at, Some(old), errors);
+}
+
+fn walk(table: Table, at: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) {
+    for (path, rules) in table {
+        visit(at, old, path, &mut |place, before| {
+            for rule in *rules {
+                if !rule.apply(place, before, errors) {
+                    break;
+                }
+            }
+        });
+    }
+}
+
+/// Calls `at_place` with every place that `path` leads to, and with the same place in `old`. Items of lists have no old place.
+pub(crate) fn visit(
+    at: &At<'_>,
+    old: Option<&At<'_>>,
+    path: &str,
+    at_place: &mut dyn FnMut(&At<'_>, Option<&At<'_>>),
+) {
+    if path.is_empty() {
+        at_place(at, old);
+        return;
+    }
+    let (step, rest) = path.split_once('.').unwrap_or((path, ""));
+    let list = step.strip_suffix("[]");
+    let map = step.strip_suffix("{}");
+    for name in list.or(map).unwrap_or(step).split('|') {
+        let member = at.at(name);
+        if list.is_some() {
+            for item in member.items() {
+                visit(&item, None, rest, at_place);
+            }
+        } else if map.is_some() {
+            for (_, value) in member.entries() {
+                visit(&value, None, rest, at_place);
+            }
+        } else {
+            let before = old.map(|old| old.at(name));
+            visit(&member, before.as_ref(), rest, at_place);
+        }
+    }
+}
+
+impl Rule {
+    /// Applies the rule; returns whether the rules after it in the row are of use.
+    fn apply(self, at: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) -> bool {
+        match self {
+            Self::Required | Self::RequiredAs(_) => {
+                let detail = if let Self::RequiredAs(detail) = self { detail } else { "" };
+                if at.is_empty() {
+                    errors.push(at.missing(detail));
+                    return false;
+                }
+            }
+            Self::Present(detail) => {
+                if !at.is_set() {
+                    errors.push(at.missing(detail));
+                    return false;
+                }
+            }
+            Self::Forbidden(detail) if !at.is_empty() => errors.push(at.forbidden(detail)),
+            Self::Absent(detail) if at.is_set() => errors.push(at.forbidden(detail)),
+            Self::Forbidden(_) | Self::Absent(_) => {}
+            Self::OneOf(allowed) => at.one_of(allowed, errors),
+            Self::Enum(allowed) => {
+                if !allowed.contains(&at.text()) {
+                    errors.push(at.unsupported(allowed));
+                }
+            }
+            Self::Format(format) => at.format(format, errors),
+            Self::EvenEmpty(format) => {
+                errors.extend(format(at.text()).into_iter().map(|detail| at.invalid(detail)));
+            }
+            Self::PortOrName => port_or_name(at, errors),
+            Self::Labels => metadata::labels(at, errors),
+            Self::LabelSelector => metadata::label_selector(at, errors),
+            Self::Immutable => {
+                if let Some(old) = old {
+                    at.immutable(old, errors);
+                }
+            }
+            Self::Struct(table) => walk(table, at, old, errors),
+            Self::Pointer(table) if at.is_set() => walk(table, at, old, errors),
+            Self::When(condition, table) if condition.holds(at) => walk(table, at, old, errors),
+            Self::Pointer(_) | Self::When(..) => {}
+            Self::Check(check) => check(at, errors),
+            Self::CheckChange(check) => {
+                if let Some(old) = old {
+                    check(at, old, errors);
+                }
+            }
+            Self::AtLeast(_)
+            | Self::Positive(_)
+            | Self::Between(..)
+            | Self::InRange(..)
+            | Self::QuantityAtLeastZero
+            | Self::QuantityPositive => self.apply_to_number(at, errors),
+            Self::MaxLength(_)
+            | Self::MaxItems(_)
+            | Self::UniqueItems
+            | Self::UniqueBy(_)
+            | Self::ExactlyOneOf(..)
+            | Self::AtMostOneOf(..) => self.apply_to_members(at, errors),
+        }
+        true
+    }
+
+    fn apply_to_number(self, at: &At<'_>, errors: &mut Errors) {
+        let quantity = || Quantity::from_value(at.value);
+        match self {
+            Self::AtLeast(least) => at.at_least(least, errors),
+            Self::Positive(detail) if at.int().unwrap_or(0) <= 0 => {
+                errors.push(at.invalid(detail));
+            }
+            Self::Between(least, most) => at.between(least, most, errors),
+            Self::InRange(least, most) if !(least..=most).contains(&at.int().unwrap_or(0)) => {
+                let detail = format!("must be between {least} and {most}, inclusive");
+                let shown = Value::from(at.int().unwrap_or(0));
+                errors.push(FieldError::new(FieldErrorKind::Invalid, at.path(), Some(shown), detail));
+            }
+            Self::QuantityAtLeastZero if quantity().is_some_and(Quantity::is_negative) => {
+                errors.push(at.invalid("must be greater than or equal to 0"));
+            }
+            Self::QuantityPositive
+                if quantity().is_some_and(|amount| amount.is_negative() || amount.is_zero()) =>
+            {
+                errors.push(at.invalid("must be greater than zero"));
+            }
+            _ => {}
+        }
+    }
+
+    fn apply_to_members(self, at: &At<'_>, errors: &mut Errors) {
+        match self {
+            Self::MaxLength(most) if at.text().len() > most => errors.push(metadata::too_long(at, most)),
+            Self::MaxItems(most) => {
+                let count = at
+                    .value
+                    .as_array()
+                    .map_or_else(|| at.value.as_object().map_or(0, |map| map.len()), Vec::len);
+                if count > most {
+                    errors.push(too_many(at, most));
+                }
+            }
+            Self::UniqueItems => {
+                let mut seen = BTreeSet::new();
+                for item in at.items().filter(|item| !seen.insert(item.value.to_string())) {
+                    errors.push(item.duplicate());
+                }
+            }
+            Self::UniqueBy(member) => {
+                let mut seen = BTreeSet::new();
+                for item in at.items() {
+                    let key = item.at(member);
+                    if !key.is_empty() && !seen.insert(key.value.to_string()) {
+                        errors.push(key.duplicate());
+                    }
+                }
+            }
+            Self::ExactlyOneOf(members, none, many) => {
+                match members.iter().filter(|member| at.at(member).is_set()).count() {
+                    0 => errors.push(at.missing(none)),
+                    1 => {}
+                    _ => errors.push(at.invalid(many)),
+                }
+            }
+            Self::AtMostOneOf(members, detail) => {
+                for member in members.iter().filter(|member| at.at(member).is_set()).skip(1) {
+                    errors.push(at.at(member).forbidden(detail));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Reports a list or map with more than `most` members.
+pub(crate) fn too_many(at: &At<'_>, most: usize) -> FieldError {
+    let detail = format!("must have at most {most} items");
+    FieldError::new(FieldErrorKind::TooMany, at.path(), None, detail)
+}
+
+/// Checks a port given by number or by name.
+fn port_or_name(at: &At<'_>, errors: &mut Errors) {
+    if at.value.is_string() {
+        errors.extend(names::port_name(at.text()).into_iter().map(|detail| at.invalid(detail)));
+    } else if !at.int().is_some_and(|number| (1..=65535).contains(&number)) {
+        errors.push(at.invalid("must be between 1 and 65535, inclusive"));
+    }
+}
