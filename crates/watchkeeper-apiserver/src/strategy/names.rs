@@ -2,6 +2,8 @@
 //!
 //! A [`Format`] answers what is wrong with a text, nothing if it is right; the sentences are those clients know.
 
+use std::net::IpAddr;
+
 /// What is wrong with a text.
 pub(crate) type Format = fn(&str) -> Vec<String>;
 
@@ -198,29 +200,161 @@ pub(crate) fn port_name(text: &str) -> Vec<String> {
     wrong
 }
 
-/// An IPv4 or IPv6 address.
+/// An IPv4 or IPv6 address. IPv4 addresses written as IPv6 addresses are ambiguous and rejected.
 pub(crate) fn ip(text: &str) -> Vec<String> {
-    match text.parse::<std::net::IpAddr>() {
+    match text.parse::<IpAddr>() {
+        Ok(IpAddr::V6(address)) if address.to_ipv4_mapped().is_some() => {
+            vec!["must not be an IPv4-mapped IPv6 address".to_owned()]
+        }
         Ok(_) => Vec::new(),
         Err(_) => vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned()],
     }
 }
 
+/// An IPv4 or IPv6 address in its canonical form (RFC 5952).
+pub(crate) fn canonical_ip(text: &str) -> Vec<String> {
+    let wrong = ip(text);
+    match text.parse::<IpAddr>() {
+        Ok(address) if wrong.is_empty() && address.to_string() != text => {
+            vec![format!("must be in canonical form ({:?})", address.to_string())]
+        }
+        _ => wrong,
+    }
+}
+
+/// Parses a block of addresses into its first address and the length of its prefix.
+pub(crate) fn parse_cidr(text: &str) -> Option<(IpAddr, u32)> {
+    let (address, bits) = text.split_once('/')?;
+    let address = address.parse::<IpAddr>().ok()?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    let length = bits.parse::<u32>().ok().filter(|length| *length <= most)?;
+    let is_plain = bits.bytes().all(|byte| byte.is_ascii_digit()) && (bits == "0" || !bits.starts_with('0'));
+    is_plain.then_some((address, length))
+}
+
+/// Returns whether bits of the address are set beyond the prefix.
+fn has_host_bits(address: IpAddr, length: u32) -> bool {
+    match address {
+        IpAddr::V4(address) => address.to_bits() & u32::MAX.checked_shr(length).unwrap_or(0) != 0,
+        IpAddr::V6(address) => address.to_bits() & u128::MAX.checked_shr(length).unwrap_or(0) != 0,
+    }
+}
+
 /// A block of addresses, such as `10.0.0.0/8`.
 pub(crate) fn cidr(text: &str) -> Vec<String> {
-    let is_block = text.split_once('/').is_some_and(|(address, bits)| {
-        let most = match address.parse() {
-            Ok(std::net::IpAddr::V4(_)) => 32,
-            Ok(std::net::IpAddr::V6(_)) => 128,
-            Err(_) => return false,
-        };
-        bits.parse::<u8>().is_ok_and(|bits| bits <= most) && !bits.starts_with('+')
-    });
-    if is_block {
-        Vec::new()
-    } else {
-        vec!["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)".to_owned()]
+    let detail = match parse_cidr(text) {
+        None => "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",
+        Some((IpAddr::V6(address), _)) if address.to_ipv4_mapped().is_some() => {
+            "must not have an IPv4-mapped IPv6 address"
+        }
+        Some((address, length)) if has_host_bits(address, length) => {
+            "must not have bits set beyond the prefix length"
+        }
+        Some(_) => return Vec::new(),
+    };
+    vec![detail.to_owned()]
+}
+
+/// A block of addresses in its canonical form.
+pub(crate) fn canonical_cidr(text: &str) -> Vec<String> {
+    let wrong = cidr(text);
+    match parse_cidr(text) {
+        Some((address, length)) if wrong.is_empty() && format!("{address}/{length}") != text => {
+            vec![format!("must be in canonical form (\"{address}/{length}\")")]
+        }
+        _ => wrong,
     }
+}
+
+/// An address with the length of its network's prefix, as network interfaces have, in its canonical form.
+pub(crate) fn interface_address(text: &str) -> Vec<String> {
+    match parse_cidr(text) {
+        None => vec!["must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)".to_owned()],
+        Some((address, length)) if format!("{address}/{length}") != text => {
+            vec![format!("must be in canonical form (\"{address}/{length}\")")]
+        }
+        Some(_) => Vec::new(),
+    }
+}
+
+/// A DNS-1123 subdomain whatever its case, as names of drivers are.
+pub(crate) fn caseless_subdomain(text: &str) -> Vec<String> {
+    dns_subdomain(&text.to_lowercase())
+}
+
+/// A qualified name whatever its case.
+pub(crate) fn caseless_qualified(text: &str) -> Vec<String> {
+    qualified(&text.to_lowercase())
+}
+
+/// An identifier of C: letters, digits and underscores, not starting with a digit.
+pub(crate) fn c_identifier(text: &str) -> Vec<String> {
+    let is_identifier = !text.starts_with(|first: char| first.is_ascii_digit())
+        && !text.is_empty()
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if is_identifier {
+        return Vec::new();
+    }
+    vec!["a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')".to_owned()]
+}
+
+/// The reason of a condition: a word in camel case.
+pub(crate) fn condition_reason(text: &str) -> Vec<String> {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let is_reason = text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && text.bytes().last().is_some_and(is_word)
+        && text.bytes().all(|byte| is_word(byte) || b",:".contains(&byte));
+    if is_reason {
+        return Vec::new();
+    }
+    vec!["a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')".to_owned()]
+}
+
+/// A domain with at least three labels, as names of webhooks are.
+pub(crate) fn fully_qualified(text: &str) -> Vec<String> {
+    let wrong = dns_subdomain(text);
+    if !wrong.is_empty() {
+        return vec![wrong.join(",")];
+    }
+    if text.split('.').count() < 3 {
+        return vec!["should be a domain with at least three segments separated by dots".to_owned()];
+    }
+    Vec::new()
+}
+
+/// A domain name with at least two labels; a dot at its end is allowed.
+pub(crate) fn fully_qualified_domain(text: &str) -> Vec<String> {
+    let text = text.strip_suffix('.').unwrap_or(text);
+    let wrong = dns_subdomain(text);
+    if !wrong.is_empty() {
+        return vec![wrong.join(",")];
+    }
+    if text.split('.').count() < 2 {
+        return vec!["should be a domain with at least two segments separated by dots".to_owned()];
+    }
+    text.split('.').find_map(|label| dns_label(label).into_iter().next()).into_iter().collect()
+}
+
+/// A version as semver.org defines it.
+pub(crate) fn semantic_version(text: &str) -> Vec<String> {
+    let (version, build) =
+        text.split_once('+').map_or((text, None), |(version, build)| (version, Some(build)));
+    let (core, pre) = version.split_once('-').map_or((version, None), |(core, pre)| (core, Some(pre)));
+    let is_word = |text: &str| {
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number = |text: &str| is_digits(text) && (text == "0" || !text.starts_with('0'));
+    let is_version = core.split('.').count() == 3
+        && core.split('.').all(is_number)
+        && pre.is_none_or(|pre| {
+            pre.split('.').all(|part| is_word(part) && (!is_digits(part) || is_number(part)))
+        })
+        && build.is_none_or(|build| build.split('.').all(is_word));
+    if is_version {
+        return Vec::new();
+    }
+    vec!["must be a string compatible with semver.org spec 2.0.0".to_owned()]
 }
 
 /// How objects of a kind are named.
@@ -232,6 +366,8 @@ pub(crate) enum NameRule {
     Label,
     /// Anything that can be a part of a path.
     PathSegment,
+    /// An IP address in its canonical form.
+    Ip,
 }
 
 impl NameRule {
@@ -244,6 +380,9 @@ impl NameRule {
             }
             return wrong;
         }
+        if self == Self::Ip {
+            return canonical_ip(name);
+        }
         // What follows a generateName is random and fine, so a dash at its end is.
         let masked = match name.strip_suffix('-') {
             Some(front) if is_prefix => format!("{front}a"),
@@ -252,7 +391,7 @@ impl NameRule {
         match self {
             Self::Subdomain => dns_subdomain(&masked),
             Self::Label => dns_label(&masked),
-            Self::PathSegment => Vec::new(),
+            Self::PathSegment | Self::Ip => Vec::new(),
         }
     }
 }
@@ -274,8 +413,25 @@ mod tests {
             (super::config_key, &["a", ".dockerconfigjson", "A_b"], &["", ".", "..", "..a", "a b", "a/b"]),
             (super::env_name, &["A", "a.b-c", "1A"], &["", "A=B", "é"]),
             (super::port_name, &["http", "a-1"], &["", "1", "a--b", "-a", "HTTP", "aaaaaaaaaaaaaaaa"]),
-            (super::ip, &["10.0.0.1", "::1"], &["", "10.0.0", "x"]),
-            (super::cidr, &["10.0.0.0/8", "::/0"], &["10.0.0.0", "10.0.0.0/33", "x/8", "10.0.0.0/+8"]),
+            (super::ip, &["10.0.0.1", "::1", "FE80::1"], &["", "10.0.0", "x", "010.0.0.1", "::ffff:1.2.3.4"]),
+            (super::canonical_ip, &["10.0.0.1", "fe80::1"], &["FE80::1", "fe80:0::1", "::ffff:1.2.3.4", ""]),
+            (
+                super::cidr,
+                &["10.0.0.0/8", "::/0", "0.0.0.0/0", "10.1.2.3/32", "2001:DB8::/32"],
+                &["10.0.0.0", "10.0.0.0/33", "x/8", "10.0.0.0/+8", "10.0.0.1/8", "10.0.0.0/08", "::1/64"],
+            ),
+            (super::canonical_cidr, &["10.0.0.0/8", "2001:db8::/32"], &["2001:DB8::/32", "10.0.0.1/8"]),
+            (super::interface_address, &["10.0.0.1/8", "2001:db8::1/64"], &["10.0.0.1", "2001:DB8::1/64"]),
+            (super::caseless_subdomain, &["Foo.Example.com"], &["foo_bar", ""]),
+            (super::c_identifier, &["a", "_a1", "A_b"], &["", "1a", "a-b", "a.b"]),
+            (super::condition_reason, &["A", "my_name", "A,B", "A:B_"], &["", "1", "A,", "a b", "A-b"]),
+            (super::fully_qualified, &["a.b.c"], &["", "a.b", "A.b.c"]),
+            (super::fully_qualified_domain, &["a.b", "a.b."], &["", "a", "a..b", "A.b"]),
+            (
+                super::semantic_version,
+                &["1.2.3", "1.0.0-a.1+b", "0.0.0"],
+                &["", "1.2", "01.2.3", "1.2.3-01", "v1.2.3"],
+            ),
             (super::path_segment, &["a:b", "system:x"], &[".", "..", "a/b", "a%b"]),
             (super::wildcard_subdomain, &["*.a.b"], &["*", "a.b", "*.*.a"]),
         ];

@@ -1,16 +1,20 @@
 //! Built-in kinds: a row of a table each, the rows of a group of kinds in a file.
 
 mod batch;
+mod claim;
 mod cluster;
+mod condition;
 mod config;
 mod definition;
 mod endpoint;
 mod namespace;
 mod network;
+mod node_selector;
 mod pod;
 mod policy;
 mod rbac;
 mod registration;
+mod resource_name;
 mod row;
 mod service;
 mod storage;
@@ -43,8 +47,8 @@ impl Builtin {
     fn starts_new_generation(&self, object: &Value, old: &Value) -> bool {
         self.row.generation.iter().any(|path| {
             let pointer = format!("/{}", path.replace('.', "/"));
-            let (new, old) = (object.pointer(&pointer), old.pointer(&pointer));
-            new.filter(|value| !value.is_null()) != old.filter(|value| !value.is_null())
+            let [new, old] = [object, old].map(|object| object.pointer(&pointer).unwrap_or(&Value::Null));
+            !edit::is_same(new, old)
         })
     }
 }

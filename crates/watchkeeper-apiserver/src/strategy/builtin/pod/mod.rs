@@ -1,8 +1,17 @@
 //! Pods, and the templates of pods in other kinds.
 
 mod admission;
+mod annotations;
 mod container;
 mod defaults;
+mod env;
+mod gates;
+mod probe;
+mod projected;
+mod resources;
+mod scheduling;
+mod security;
+mod status;
 mod update;
 mod validate;
 mod volume;
@@ -11,9 +20,12 @@ mod warnings;
 use serde_json::{Value, json};
 
 pub(super) use self::{
-    container::{amount, port},
+    container::amount,
     defaults::template_defaults,
-    validate::template,
+    gates::GATED_SPEC,
+    probe::port,
+    resources::resource_name_field,
+    validate::{template, template_metadata},
     warnings::template_warnings,
 };
 use super::row::{PLAIN, Row};
@@ -29,9 +41,11 @@ pub(super) const POD: Row = Row {
     prepare_update: admission::prepare_update,
     prepare_status,
     prepare_subresource,
+    gated: gates::GATED_POD,
     validate: validate::pod,
     validate_create: validate::pod_create,
     validate_update: update::validate_update,
+    validate_status: status::validate,
     validate_subresource: update::validate_subresource,
     warnings: warnings::pod_warnings,
     ..PLAIN
@@ -40,12 +54,15 @@ pub(super) const POD: Row = Row {
 pub(super) const POD_TEMPLATE: Row = Row {
     delete_returns_object: true,
     generation: &["template"],
+    gated: &[("template.spec", GATED_SPEC)],
     defaults: |object| {
+        edit::object(object, "template");
         if let Some(template) = object.get_mut("template") {
             template_defaults(template);
         }
     },
     validate: |object, errors| template(&object.at("template"), errors),
+    warnings: |object, old| template_warnings(&["template"], object, old),
     ..PLAIN
 };
 

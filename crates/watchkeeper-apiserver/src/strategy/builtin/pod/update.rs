@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::annotations;
 use crate::strategy::{
     at::{At, Errors},
     edit,
@@ -13,6 +14,8 @@ const UPDATABLE: &str = "pod updates may not change fields other than `spec.cont
 const MUTABLE: [&str; 3] = ["activeDeadlineSeconds", "tolerations", "schedulingGates"];
 
 pub(super) fn validate_update(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+    let (metadata, old_metadata) = (object.at("metadata"), old.at("metadata"));
+    annotations::check_change(&metadata.at("annotations"), &old_metadata.at("annotations"), errors);
     let (spec, old) = (object.at("spec"), old.at("spec"));
     for list in ["containers", "initContainers"] {
         let (new, old) = (spec.at(list), old.at(list));
