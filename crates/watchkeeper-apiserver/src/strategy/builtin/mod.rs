@@ -1,6 +1,8 @@
 //! Built-in kinds: a row of a table each, the rows of a group of kinds in a file.
 
 mod batch;
+#[cfg(test)]
+mod cases;
 mod claim;
 mod cluster;
 mod condition;

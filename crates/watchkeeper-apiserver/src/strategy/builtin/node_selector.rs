@@ -1,11 +1,9 @@
-//! Node selectors and topology terms: which nodes a volume or a device is for.
-
-use std::collections::BTreeSet;
+//! Node selectors: which nodes a pod, a volume or a device is for.
 
 use crate::strategy::{
     at::{At, Errors},
     names,
-    table::{self, Rule, Table},
+    table::{Rule, Table},
 };
 
 /// A node selector (`v1.NodeSelector`).
@@ -62,74 +60,4 @@ fn field_key(key: &At<'_>, errors: &mut Errors) {
     if key.text() != "metadata.name" {
         errors.push(key.invalid("not a valid field selector key"));
     }
-}
-
-/// Checks the topologies a storage class is allowed in. Terms must differ, and keys within a term.
-pub(super) fn topologies(terms: &At<'_>, errors: &mut Errors) {
-    let mut known: BTreeSet<Vec<(String, BTreeSet<String>)>> = BTreeSet::new();
-    for term in terms.items() {
-        let expressions = term.at("matchLabelExpressions");
-        let mut keys = BTreeSet::new();
-        let mut shape = Vec::new();
-        for expression in expressions.items() {
-            table::check(TOPOLOGY, &expression, errors);
-            let key = expression.at("key");
-            if !keys.insert(key.text().to_owned()) {
-                errors.push(key.duplicate());
-            }
-            let values = expression.at("values");
-            shape
-                .push((key.text().to_owned(), values.items().map(|value| value.text().to_owned()).collect()));
-        }
-        shape.sort();
-        if !known.insert(shape) {
-            let mut error = expressions.duplicate();
-            error.bad_value = Some("".into());
-            errors.push(error);
-        }
-    }
-}
-
-const TOPOLOGY: Table =
-    &[("values", &[Rule::Required, Rule::UniqueItems]), ("key", &[Rule::EvenEmpty(names::qualified)])];
-
-/// Labels of nodes that clients should no longer select by, with the advice for each.
-const DEPRECATED_LABELS: [(&str, &str); 8] = [
-    ("beta.kubernetes.io/arch", "deprecated since v1.14; use \"kubernetes.io/arch\" instead"),
-    ("beta.kubernetes.io/os", "deprecated since v1.14; use \"kubernetes.io/os\" instead"),
-    (
-        "failure-domain.beta.kubernetes.io/region",
-        "deprecated since v1.17; use \"topology.kubernetes.io/region\" instead",
-    ),
-    (
-        "failure-domain.beta.kubernetes.io/zone",
-        "deprecated since v1.17; use \"topology.kubernetes.io/zone\" instead",
-    ),
-    (
-        "beta.kubernetes.io/instance-type",
-        "deprecated since v1.17; use \"node.kubernetes.io/instance-type\" instead",
-    ),
-    ("app.kubernetes.io/created-by", "deprecated since v1.9"),
-    (
-        "scheduler.alpha.kubernetes.io/preferAvoidPods",
-        "deprecated since v1.22; use Taints and Tolerations instead",
-    ),
-    ("node-role.kubernetes.io/master", "use \"node-role.kubernetes.io/control-plane\" instead"),
-];
-
-/// Returns the advice about a deprecated label of nodes.
-pub(super) fn deprecation(label: &str) -> Option<&'static str> {
-    DEPRECATED_LABELS.iter().find(|(name, _)| *name == label).map(|(_, advice)| *advice)
-}
-
-/// Returns warnings about deprecated keys of a list of requirements.
-pub(super) fn expression_warnings(expressions: &At<'_>) -> Vec<String> {
-    let mut warnings = Vec::new();
-    for expression in expressions.items() {
-        let key = expression.at("key");
-        if let Some(advice) = deprecation(key.text()) {
-            warnings.push(format!("{}: {} is {advice}", key.path(), key.text()));
-        }
-    }
-    warnings
 }

@@ -42,7 +42,7 @@ fn is_quota_huge_pages(name: &str) -> bool {
 }
 
 /// Returns whether a quota can count the resource `name`, which has no domain.
-pub(super) fn is_standard_quota(name: &str) -> bool {
+fn is_standard_quota(name: &str) -> bool {
     CONTAINER.contains(&name)
         || REQUESTS_AND_LIMITS.contains(&name)
         || COUNTED.contains(&name)
@@ -98,14 +98,6 @@ pub(super) fn check_of_container(name: &str, at: &At<'_>, errors: &mut Errors) {
         }
     } else if !is_native(name) && !is_extended(name) {
         errors.push(invalid(at, name, "doesn't follow extended resource name standard"));
-    }
-}
-
-/// Checks the name of a resource that quotas can count.
-pub(super) fn check_of_quota(name: &str, at: &At<'_>, errors: &mut Errors) {
-    check(name, at, errors);
-    if !name.contains('/') && !is_standard_quota(name) {
-        errors.push(invalid(at, name, "must be a standard resource for quota"));
     }
 }
 

@@ -73,8 +73,6 @@ pub(crate) enum Rule {
     AtMostAll,
     /// A quantity must not be negative.
     QuantityAtLeastZero,
-    /// A quantity must be greater than zero.
-    QuantityPositive,
     /// A text must not have more bytes than this.
     MaxLength(usize),
     /// A list or map must not have more members than this.
@@ -87,10 +85,6 @@ pub(crate) enum Rule {
     Labels,
     /// A label selector with `matchLabels` and `matchExpressions`.
     LabelSelector,
-    /// Exactly one of the members must be set. The details are those for none and for too many.
-    ExactlyOneOf(&'static [&'static str], &'static str, &'static str),
-    /// At most one of the members may be set. Each further member is forbidden with this detail.
-    AtMostOneOf(&'static [&'static str], &'static str),
     /// The value must not change in an update.
     Immutable,
     /// A nested type that is always there: an absent value is checked as an empty one.
@@ -258,14 +252,10 @@ impl Rule {
             | Self::Positive(_)
             | Self::Between(..)
             | Self::InRange(..)
-            | Self::QuantityAtLeastZero
-            | Self::QuantityPositive => self.apply_to_number(at, errors),
-            Self::MaxLength(_)
-            | Self::MaxItems(_)
-            | Self::UniqueItems
-            | Self::UniqueBy(_)
-            | Self::ExactlyOneOf(..)
-            | Self::AtMostOneOf(..) => self.apply_to_members(at, errors),
+            | Self::QuantityAtLeastZero => self.apply_to_number(at, errors),
+            Self::MaxLength(_) | Self::MaxItems(_) | Self::UniqueItems | Self::UniqueBy(_) => {
+                self.apply_to_members(at, errors)
+            }
         }
         true
     }
@@ -288,11 +278,6 @@ impl Rule {
             }
             Self::QuantityAtLeastZero if quantity().is_some_and(Quantity::is_negative) => {
                 errors.push(at.invalid("must be greater than or equal to 0"));
-            }
-            Self::QuantityPositive
-                if quantity().is_some_and(|amount| amount.is_negative() || amount.is_zero()) =>
-            {
-                errors.push(at.invalid("must be greater than zero"));
             }
             _ => {}
         }
@@ -323,18 +308,6 @@ impl Rule {
                     if !key.is_empty() && !seen.insert(key.value.to_string()) {
                         errors.push(key.duplicate());
                     }
-                }
-            }
-            Self::ExactlyOneOf(members, none, many) => {
-                match members.iter().filter(|member| at.at(member).is_set()).count() {
-                    0 => errors.push(at.missing(none)),
-                    1 => {}
-                    _ => errors.push(at.invalid(many)),
-                }
-            }
-            Self::AtMostOneOf(members, detail) => {
-                for member in members.iter().filter(|member| at.at(member).is_set()).skip(1) {
-                    errors.push(at.at(member).forbidden(detail));
                 }
             }
             _ => {}

@@ -23,7 +23,7 @@ use crate::strategy::{
         self, Condition,
         Rule::{
             AtLeast, AtMost, Check, EnumIfSet, EvenEmpty, Immutable, InvalidIfSet, MaxItems, MaxLength,
-            OneOf, Pointer, Present, Required, RequiredAs, Struct, When,
+            OneOf, Present, RequiredAs, Struct, UniqueItems, When,
         },
         Table,
     },
@@ -344,17 +344,13 @@ fn exit_codes(spec: &At<'_>, codes: &At<'_>, errors: &mut Errors) {
     if values.is_empty() {
         errors.push(values.invalid("at least one value is required"));
     }
-    table::check(&[("values", &[MaxItems(255)])], codes, errors);
-    let mut seen = std::collections::BTreeSet::new();
+    table::check(&[("values", &[MaxItems(255), UniqueItems])], codes, errors);
     let mut last = i64::MIN;
     let mut is_ordered = true;
     for value in values.items() {
         let number = value.int().unwrap_or(0);
         if codes.at("operator").text() == "In" && number == 0 {
             errors.push(value.invalid("must not be 0 for the In operator"));
-        }
-        if !seen.insert(number) {
-            errors.push(value.duplicate());
         }
         is_ordered &= last <= number;
         last = number;

@@ -4,6 +4,8 @@ mod cron_job;
 mod job;
 mod schedule;
 mod status;
+#[cfg(test)]
+mod tests;
 
 use super::row::Row;
 

@@ -2,6 +2,8 @@
 
 mod ingress;
 mod policy;
+#[cfg(test)]
+mod tests;
 
 use super::row::{CLUSTER, Row};
 use crate::strategy::{

@@ -12,6 +12,8 @@ mod resources;
 mod scheduling;
 mod security;
 mod status;
+#[cfg(test)]
+mod tests;
 mod update;
 mod validate;
 mod volume;

@@ -6,7 +6,7 @@ use crate::strategy::{
     names,
     table::{
         self,
-        Rule::{Between, CheckChange, Immutable},
+        Rule::{Between, CheckChange, Immutable, UniqueBy},
         Table,
     },
 };
@@ -137,14 +137,11 @@ fn should_restart(container: &At<'_>, spec: &At<'_>, code: i64) -> bool {
 fn claim_statuses(object: &At<'_>, errors: &mut Errors) {
     let (spec, status) = (object.at("spec"), object.at("status"));
     let claims = spec.at("resourceClaims");
-    let mut seen = std::collections::BTreeSet::new();
+    table::check(&[("resourceClaimStatuses", &[UniqueBy("name")])], &status, errors);
     for claim in status.at("resourceClaimStatuses").items() {
         let name = claim.at("name");
         if !claims.items().any(|known| known.at("name").text() == name.text()) {
             errors.push(name.invalid("must match the name of an entry in `spec.resourceClaims`"));
-        }
-        if !seen.insert(name.text().to_owned()) {
-            errors.push(name.duplicate());
         }
         let made = claim.at("resourceClaimName");
         if made.is_set() {

@@ -10,8 +10,7 @@ use crate::strategy::{
     table::{
         self, Condition,
         Rule::{
-            Check, EnumIfSet, Format, InRange, MaxLength, OneOf, Pointer, Present, Required, RequiredAs,
-            Struct, When,
+            Check, EnumIfSet, Format, InRange, MaxLength, OneOf, Pointer, Present, Required, Struct, When,
         },
         Table,
     },

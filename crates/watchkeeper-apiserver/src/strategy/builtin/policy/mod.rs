@@ -1,6 +1,8 @@
 //! PodDisruptionBudget, HorizontalPodAutoscaler and PriorityClass.
 
 mod autoscaler;
+#[cfg(test)]
+mod tests;
 
 use serde_json::Value;
 

@@ -1,6 +1,8 @@
 //! Services. Addresses and ports of services are given out by
 //! [`ServiceAllocator`](crate::strategy::ServiceAllocator).
 
+#[cfg(test)]
+mod rule_tests;
 mod validate;
 
 use std::collections::BTreeSet;

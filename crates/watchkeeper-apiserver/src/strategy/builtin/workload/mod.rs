@@ -4,6 +4,8 @@ mod daemon_set;
 mod stateful_set;
 mod status;
 mod template;
+#[cfg(test)]
+mod tests;
 
 use serde_json::Value;
 
