@@ -1,4 +1,4 @@
-//! The spec of a claim of storage, in a PersistentVolumeClaim and in templates of claims.
+//! The spec of a claim of storage, in a `PersistentVolumeClaim` and in templates of claims.
 
 use crate::strategy::{
     at::{At, Errors},

@@ -206,7 +206,6 @@ impl Rule {
             Self::Forbidden(detail) if !at.is_empty() => errors.push(at.forbidden(detail)),
             Self::Absent(detail) if at.is_set() => errors.push(at.forbidden(detail)),
             Self::InvalidIfSet(detail) if at.is_set() => errors.push(at.invalid(detail)),
-            Self::Forbidden(_) | Self::Absent(_) | Self::InvalidIfSet(_) => {}
             Self::OneOf(allowed) => at.one_of(allowed, errors),
             Self::Enum(allowed) => {
                 if !allowed.contains(&at.text()) {
@@ -217,7 +216,6 @@ impl Rule {
             Self::FormatIfSet(format) if at.is_set() => {
                 return Self::EvenEmpty(format).apply(at, old, errors);
             }
-            Self::EnumIfSet(_) | Self::FormatIfSet(_) => {}
             Self::Format(format) => at.format(format, errors),
             Self::EvenEmpty(format) => {
                 errors.extend(format(at.text()).into_iter().map(|detail| at.invalid(detail)));
@@ -239,7 +237,13 @@ impl Rule {
             Self::Struct(table) => walk(table, at, old, errors),
             Self::Pointer(table) if at.is_set() => walk(table, at, old, errors),
             Self::When(condition, table) if condition.holds(at) => walk(table, at, old, errors),
-            Self::Pointer(_) | Self::When(..) => {}
+            Self::Forbidden(_)
+            | Self::Absent(_)
+            | Self::InvalidIfSet(_)
+            | Self::EnumIfSet(_)
+            | Self::FormatIfSet(_)
+            | Self::Pointer(_)
+            | Self::When(..) => {}
             Self::Check(check) => check(at, errors),
             Self::CheckChange(check) => {
                 if let Some(old) = old {
@@ -254,7 +258,7 @@ impl Rule {
             | Self::InRange(..)
             | Self::QuantityAtLeastZero => self.apply_to_number(at, errors),
             Self::MaxLength(_) | Self::MaxItems(_) | Self::UniqueItems | Self::UniqueBy(_) => {
-                self.apply_to_members(at, errors)
+                self.apply_to_members(at, errors);
             }
         }
         true
@@ -290,7 +294,7 @@ impl Rule {
                 let count = at
                     .value
                     .as_array()
-                    .map_or_else(|| at.value.as_object().map_or(0, |map| map.len()), Vec::len);
+                    .map_or_else(|| at.value.as_object().map_or(0, serde_json::Map::len), Vec::len);
                 if count > most {
                     errors.push(too_many(at, most));
                 }

@@ -1,4 +1,4 @@
-//! CronJob.
+//! `CronJob`.
 
 use serde_json::Value;
 

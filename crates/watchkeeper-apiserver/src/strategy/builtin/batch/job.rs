@@ -1,4 +1,4 @@
-//! Job, and the spec of a job in a CronJob.
+//! Job, and the spec of a job in a `CronJob`.
 
 use serde_json::{Value, json};
 

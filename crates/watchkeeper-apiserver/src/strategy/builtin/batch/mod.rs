@@ -1,4 +1,4 @@
-//! Job and CronJob.
+//! Job and `CronJob`.
 
 mod cron_job;
 mod job;

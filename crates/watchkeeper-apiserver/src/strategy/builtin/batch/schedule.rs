@@ -1,4 +1,4 @@
-//! The schedule and the time zone of a CronJob.
+//! The schedule and the time zone of a `CronJob`.
 
 use crate::strategy::at::{At, Errors};
 

@@ -17,7 +17,8 @@ const COUNTS: Table = &[
     ("terminating", &[AtLeast(0)]),
 ];
 
-/// A status of a job with what rules ask about it.
+/// A status of a job, and which of its conditions are true.
+#[expect(clippy::struct_excessive_bools, reason = "one flag for each condition")]
 struct Facts<'a> {
     status: At<'a>,
     is_complete: bool,

@@ -7,7 +7,7 @@ fn template() -> Value {
         "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}})
 }
 
-fn job(extra: Value) -> Kind {
+fn job(extra: &Value) -> Kind {
     let mut spec = json!({"template": template()});
     for (name, value) in extra.as_object().into_iter().flatten() {
         spec[name] = value.clone();
@@ -16,7 +16,7 @@ fn job(extra: Value) -> Kind {
 }
 
 fn indexed() -> Kind {
-    job(json!({"completionMode": "Indexed", "completions": 8, "backoffLimitPerIndex": 1}))
+    job(&json!({"completionMode": "Indexed", "completions": 8, "backoffLimitPerIndex": 1}))
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn a_job_is_refused_for_each_wrong_field() {
         }
         json!({ "rules": [rule] })
     };
-    job(json!({})).check_create(&[
+    job(&json!({})).check_create(&[
         ("/spec/managedBy", json!(""), &["spec.managedBy Required"]),
         ("/spec/managedBy", json!("a"), &["spec.managedBy Invalid"]),
         ("/spec/managedBy", json!(format!("a.io/{}", "b".repeat(60))), &["spec.managedBy TooLong"]),
@@ -101,12 +101,12 @@ fn a_job_is_refused_for_each_wrong_field() {
 
 #[test]
 fn a_job_changes_its_template_only_while_it_is_suspended_and_idle() {
-    job(json!({})).check_update(&[
+    job(&json!({})).check_update(&[
         ("/spec/template/spec/nodeSelector", json!({"a": "b"}), &["spec.template Invalid"]),
         ("/spec/completions", json!(2), &["spec.completions Invalid"]),
         ("/spec/managedBy", json!("a.io/b"), &["spec.managedBy Invalid"]),
     ]);
-    job(json!({"suspend": true})).check_update(&[
+    job(&json!({"suspend": true})).check_update(&[
         ("/spec/template/spec/nodeSelector", json!({"a": "b"}), &[]),
         ("/spec/template/spec/containers/0/resources", json!({"limits": {"cpu": "1"}}), &[]),
         ("/spec/template/spec/containers/0/image", json!("j"), &["spec.template.spec Invalid"]),
@@ -117,7 +117,7 @@ fn a_job_changes_its_template_only_while_it_is_suspended_and_idle() {
 #[test]
 fn a_status_of_a_job_does_not_go_back_on_itself() {
     let done = |kind: &str| json!([{"type": kind, "status": "True"}]);
-    job(json!({})).check_status(
+    job(&json!({})).check_status(
         &json!({"failed": 2, "succeeded": 1}),
         &[
             ("/status/failed", json!(1), &["status.failed Invalid"]),
@@ -151,7 +151,7 @@ fn a_status_of_a_job_does_not_go_back_on_itself() {
             ("/status/failedIndexes", json!("3"), &[]),
         ],
     );
-    job(json!({})).check_status(
+    job(&json!({})).check_status(
         &json!({"startTime": "2026-01-01T00:00:00Z", "conditions": [{"type": "FailureTarget", "status": "True"}]}),
         &[
             ("/status/conditions", json!([]), &["status.conditions Invalid"]),
@@ -162,16 +162,16 @@ fn a_status_of_a_job_does_not_go_back_on_itself() {
 
 #[test]
 fn a_job_without_labels_has_those_of_its_template() {
-    let created = job(json!({})).created(&[]);
+    let created = job(&json!({})).created(&[]);
     assert_eq!(created["metadata"]["labels"], created["spec"]["template"]["metadata"]["labels"]);
     assert_eq!(created["metadata"]["labels"]["batch.kubernetes.io/job-name"], "x");
-    let own = job(json!({})).created(&[("/metadata/labels", json!({"mine": "1"}))]);
+    let own = job(&json!({})).created(&[("/metadata/labels", json!({"mine": "1"}))]);
     assert_eq!(own["metadata"]["labels"], json!({"mine": "1"}));
 }
 
 #[test]
 fn the_scheduling_of_a_job_is_dropped_because_its_gate_is_off() {
-    let created = job(json!({"scheduling": {"schedulingPolicy": {"basic": {}}}})).created(&[]);
+    let created = job(&json!({"scheduling": {"schedulingPolicy": {"basic": {}}}})).created(&[]);
     assert!(created["spec"].get("scheduling").is_none());
 }
 

@@ -1,4 +1,4 @@
-//! Ingress and IngressClass.
+//! Ingress and `IngressClass`.
 
 use serde_json::Value;
 

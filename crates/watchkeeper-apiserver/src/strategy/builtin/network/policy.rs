@@ -1,4 +1,4 @@
-//! NetworkPolicy.
+//! `NetworkPolicy`.
 
 use serde_json::Value;
 

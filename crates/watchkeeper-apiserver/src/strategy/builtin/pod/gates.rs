@@ -33,7 +33,7 @@ pub(in super::super) const GATED_SPEC: &[Gated] = &[
         "containers|initContainers|ephemeralContainers[].lifecycle.postStart|preStop.httpGet.protocol",
         "H2CContainerProbe",
     ),
-    ("containers|initContainers|ephemeralContainers[].lifecycle.stopSignal", "ContainerStopSignals"),
+    ("containers|initContainers|ephemeralContainers[].lifecycle?.stopSignal", "ContainerStopSignals"),
 ];
 
 /// Gated fields of a pod.

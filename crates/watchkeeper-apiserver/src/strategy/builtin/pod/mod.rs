@@ -8,6 +8,7 @@ mod env;
 mod gates;
 mod probe;
 mod projected;
+mod resize;
 mod resources;
 mod scheduling;
 mod security;
@@ -107,25 +108,11 @@ fn prepare_subresource(name: &str, object: &mut Value, old: &Value) {
     let mut spec = old.get("spec").cloned().unwrap_or_default();
     match name {
         "ephemeralcontainers" => edit::take_from(&mut spec, &new_spec, "ephemeralContainers"),
-        "resize" => resize(&mut spec, &new_spec),
+        "resize" => resize::prepare(&mut spec, &new_spec),
         _ => {}
     }
     edit::take_from(object, old, "status");
     if let Some(members) = object.as_object_mut() {
         members.insert("spec".to_owned(), spec);
-    }
-}
-
-fn resize(spec: &mut Value, wanted: &Value) {
-    for list in ["containers", "initContainers"] {
-        let Some(containers) = spec.get_mut(list).and_then(Value::as_array_mut) else { continue };
-        for container in containers {
-            let same_name = |other: &&Value| other.get("name") == container.get("name");
-            let new = wanted.get(list).and_then(Value::as_array).and_then(|new| new.iter().find(same_name));
-            if let Some(new) = new.cloned() {
-                edit::take_from(container, &new, "resources");
-                edit::take_from(container, &new, "resizePolicy");
-            }
-        }
     }
 }

@@ -68,6 +68,9 @@ impl Files<'_> {
     }
 }
 
+/// Checks one source and adds its files.
+type SourceCheck = fn(&At<'_>, &mut Files<'_>, &mut Errors);
+
 /// Checks the sources of a projected volume.
 pub(super) fn sources(volume: &At<'_>, errors: &mut Errors) {
     let mut files = Files { volume, paths: BTreeSet::new() };
@@ -97,7 +100,7 @@ pub(super) fn sources(volume: &At<'_>, errors: &mut Errors) {
                 }
             }
         }
-        let others: [(&str, fn(&At<'_>, &mut Files<'_>, &mut Errors)); 3] = [
+        let others: [(&str, SourceCheck); 3] = [
             ("serviceAccountToken", token),
             ("clusterTrustBundle", trust_bundle),
             ("podCertificate", certificate),

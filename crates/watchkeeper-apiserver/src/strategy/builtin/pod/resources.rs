@@ -233,7 +233,7 @@ fn one_claim_source(claim: &At<'_>, errors: &mut Errors) {
         (true, true) => {
             errors.push(claim.invalid(
                 "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified",
-            ))
+            ));
         }
         (false, false) => errors
             .push(claim.invalid("must specify one of: `resourceClaimName`, `resourceClaimTemplateName`")),

@@ -153,6 +153,7 @@ fn fields_of_disabled_gates_are_dropped_from_pods_and_templates() {
     let spec = &created["spec"];
     assert!(spec.get("evictionResponders").is_none() && spec.get("schedulingGroup").is_none());
     assert_eq!(spec["volumes"], json!([{"name": "v", "emptyDir": {}}]));
+    assert!(spec["containers"][0].get("lifecycle").is_none());
     let deployment = Kind::new(
         "apps",
         "v1",
@@ -226,4 +227,29 @@ fn a_pod_template_is_refused_for_its_pod_and_counts_its_changes() {
         template.updated(&old, &[("/template/spec/hostIPC", json!(true))])["metadata"]["generation"],
         2
     );
+}
+
+#[test]
+fn a_resize_changes_cpu_and_memory_and_nothing_else() {
+    let with = |resources: Value| {
+        let containers = json!([{"name": "c", "image": "i", "resources": resources}]);
+        Kind::new("", "v1", "Pod", &json!({"spec": {"containers": containers}})).created(&[])
+    };
+    let old = with(json!({"requests": {"cpu": "1", "memory": "1Gi"}}));
+    let cases: [(Value, &[&str]); 4] = [
+        (with(json!({"requests": {"cpu": "2", "memory": "1Gi"}})), &[]),
+        (with(json!({"requests": {"cpu": "2"}})), &["spec.containers[0].resources.requests"]),
+        (with(json!({"limits": {"cpu": "1", "memory": "1Gi"}})), &["spec"]),
+        (with(json!({"requests": {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "1Gi"}})), &["spec"]),
+    ];
+    for (new, wanted) in cases {
+        let mut errors = Vec::new();
+        super::resize::validate(
+            &crate::strategy::at::At::root(&new),
+            &crate::strategy::at::At::root(&old),
+            &mut errors,
+        );
+        let paths: Vec<String> = errors.into_iter().map(|error| error.path).collect();
+        assert_eq!(paths, wanted, "{}", new["spec"]["containers"][0]["resources"]);
+    }
 }

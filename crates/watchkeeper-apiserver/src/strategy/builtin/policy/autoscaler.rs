@@ -1,4 +1,4 @@
-//! HorizontalPodAutoscaler. Upstream checks both versions in the form of v2, so errors of a v1 object name fields of v2.
+//! `HorizontalPodAutoscaler`. Upstream checks both versions in the form of v2, so errors of a v1 object name fields of v2.
 
 use serde_json::{Value, json};
 

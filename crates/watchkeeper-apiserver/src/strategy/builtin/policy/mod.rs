@@ -1,4 +1,4 @@
-//! PodDisruptionBudget, HorizontalPodAutoscaler and PriorityClass.
+//! `PodDisruptionBudget`, `HorizontalPodAutoscaler` and `PriorityClass`.
 
 mod autoscaler;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! DaemonSet.
+//! `DaemonSet`.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! StatefulSet.
+//! `StatefulSet`.
 
 use serde_json::{Value, json};
 
@@ -117,9 +117,8 @@ fn strategy(strategy: &At<'_>, errors: &mut Errors) {
         "OnDelete" if update.is_set() => {
             errors.push(update.invalid("only allowed for updateStrategy 'RollingUpdate'"));
         }
-        "OnDelete" => {}
         "RollingUpdate" if update.is_set() => table::check(PACE, &update, errors),
-        "RollingUpdate" => {}
+        "OnDelete" | "RollingUpdate" => {}
         _ => errors.push(strategy.invalid("must be 'RollingUpdate' or 'OnDelete'")),
     }
 }
