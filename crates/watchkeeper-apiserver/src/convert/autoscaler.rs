@@ -211,7 +211,8 @@ pub(super) fn to_v1(object: &mut Value) {
     }
 }
 
-pub(super) fn to_v2(object: &mut Value) {
+/// Moves the CPU share and the annotations of a v1 object to the fields of v2.
+pub(crate) fn to_v2(object: &mut Value) {
     let mut metrics: Vec<Value> = items(take_annotation(object, METRICS))
         .iter()
         .map(|metric| {

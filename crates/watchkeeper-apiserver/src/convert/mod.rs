@@ -8,6 +8,8 @@ mod event;
 
 use serde_json::Value;
 
+pub(crate) use self::autoscaler::to_v2 as autoscaler_to_v2;
+
 use crate::{kinds::Kind, schema::write_empty};
 
 /// `object` of kind `from` as an object of kind `to`. Kinds nothing is known about differ in their version only.

@@ -49,6 +49,14 @@ impl<'a> At<'a> {
         At { value: self.value.get(name).unwrap_or(&NULL), parent: Some(self), step: Step::Key(name) }
     }
 
+    /// A place whose path ends with `name` and whose value is kept elsewhere.
+    pub(crate) fn named<'b>(&'b self, name: &'b str, value: &'b Value) -> At<'b>
+    where
+        'a: 'b,
+    {
+        At { value, parent: Some(self), step: Step::Member(name) }
+    }
+
     /// The items of a list.
     pub(crate) fn items(&self) -> impl Iterator<Item = At<'_>> {
         let items = self.value.as_array().map_or(&[][..], Vec::as_slice);
@@ -204,7 +212,7 @@ impl At<'_> {
     /// The value must not change.
     pub(crate) fn immutable(&self, old: &At<'_>, errors: &mut Errors) {
         let both_empty = self.is_empty() && old.is_empty();
-        if self.value != old.value && !both_empty {
+        if !both_empty && !super::edit::is_same(self.value, old.value) {
             errors.push(self.invalid("field is immutable"));
         }
     }

@@ -13,6 +13,8 @@ pub(crate) type Members = Map<String, Value>;
 pub(crate) enum Lit {
     /// A text.
     S(&'static str),
+    /// A text behind a pointer: the empty text is a value.
+    P(&'static str),
     /// A number; zero counts as left out too.
     I(i64),
     /// A number or nothing: zero is a value.
@@ -28,7 +30,7 @@ pub(crate) enum Lit {
 impl From<Lit> for Value {
     fn from(literal: Lit) -> Self {
         match literal {
-            Lit::S(text) => text.into(),
+            Lit::S(text) | Lit::P(text) => text.into(),
             Lit::I(number) | Lit::N(number) => number.into(),
             Lit::B(is_true) => is_true.into(),
             Lit::O => Value::Object(Members::new()),
@@ -135,6 +137,33 @@ pub(crate) fn take_from(object: &mut Value, old: &Value, member: &str) {
     }
 }
 
+/// Compares two values as upstream does: an absent member, null, an empty text and an empty list are the same.
+pub(crate) fn is_same(left: &Value, right: &Value) -> bool {
+    fn says_nothing(value: &Value) -> bool {
+        match value {
+            Value::Null => true,
+            Value::String(text) => text.is_empty(),
+            Value::Array(items) => items.is_empty(),
+            _ => false,
+        }
+    }
+    match (left, right) {
+        (Value::Object(left), Value::Object(right)) => {
+            let is_covered = |from: &Members, to: &Members| {
+                from.iter().all(|(name, value)| match to.get(name) {
+                    Some(other) => is_same(value, other),
+                    None => says_nothing(value),
+                })
+            };
+            is_covered(left, right) && is_covered(right, left)
+        }
+        (Value::Array(left), Value::Array(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| is_same(left, right))
+        }
+        _ => left == right || (says_nothing(left) && says_nothing(right)),
+    }
+}
+
 /// The text of a member; empty if there is none.
 pub(crate) fn text<'a>(members: &'a Members, member: &str) -> &'a str {
     members.get(member).and_then(Value::as_str).unwrap_or_default()
@@ -144,7 +173,15 @@ pub(crate) fn text<'a>(members: &'a Members, member: &str) -> &'a str {
 mod tests {
     use serde_json::json;
 
-    use super::{Lit, fill_all};
+    use super::{Lit, fill_all, is_same};
+
+    #[test]
+    fn values_that_say_nothing_are_the_same_as_absent_ones() {
+        let full = json!({"a": [{"b": 1}], "c": "d"});
+        assert!(is_same(&full, &json!({"a": [{"b": 1, "x": null}], "c": "d", "e": [], "f": ""})));
+        assert!(!is_same(&full, &json!({"a": [{"b": 1}], "c": "d", "e": {}})));
+        assert!(!is_same(&full, &json!({"a": [], "c": "d"})));
+    }
 
     #[test]
     fn defaults_fill_what_is_left_out_and_nothing_else() {

@@ -2,6 +2,9 @@
 //!
 //! A write loses such fields, as if the client had not sent them. A field that the stored object uses already is kept, so that
 //! an object written while the gate was on survives updates.
+//!
+//! A path with `?` after a name, such as `lifecycle?.stopSignal`, removes the object of that name as well if it is empty
+//! without the field.
 
 use serde_json::Value;
 
@@ -17,15 +20,29 @@ pub(crate) type GatedTypes = &'static [(&'static str, &'static [Gated])];
 pub(crate) fn drop_disabled(object: &mut Value, old: Option<&Value>, types: GatedTypes) {
     for (place, fields) in types {
         for (field, _gate) in *fields {
-            let path = if place.is_empty() { (*field).to_owned() } else { format!("{place}.{field}") };
+            let marked = if place.is_empty() { (*field).to_owned() } else { format!("{place}.{field}") };
+            let path = marked.replace('?', "");
             if is_used(object, &path) && !old.is_some_and(|old| is_used(old, &path)) {
                 let (parent, member) = path.rsplit_once('.').unwrap_or(("", &path));
                 edit::each(object, parent, &mut |members| {
                     members.remove(member);
                 });
+                if let Some((owner, _)) = marked.split_once('?') {
+                    remove_empty(object, owner);
+                }
             }
         }
     }
+}
+
+/// Removes the objects at `path` that have no members.
+fn remove_empty(object: &mut Value, path: &str) {
+    let (parent, member) = path.rsplit_once('.').unwrap_or(("", path));
+    edit::each(object, parent, &mut |members| {
+        if members.get(member).and_then(Value::as_object).is_some_and(edit::Members::is_empty) {
+            members.remove(member);
+        }
+    });
 }
 
 /// Returns whether the object has a value anywhere `path` leads to.
@@ -40,6 +57,15 @@ mod tests {
     use serde_json::json;
 
     use super::{GatedTypes, drop_disabled};
+
+    #[test]
+    fn an_object_that_held_only_the_dropped_field_goes_too() {
+        let types: GatedTypes = &[("spec", &[("items[].life?.signal", "Signals")])];
+        let mut object =
+            json!({"spec": {"items": [{"life": {"signal": 1}}, {"life": {"signal": 1, "a": 2}}]}});
+        drop_disabled(&mut object, None, types);
+        assert_eq!(object, json!({"spec": {"items": [{}, {"life": {"a": 2}}]}}));
+    }
 
     const TYPES: GatedTypes = &[("spec.template", &[("items[].new", "NewField"), ("other", "Other")])];
 

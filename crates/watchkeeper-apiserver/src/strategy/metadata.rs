@@ -80,7 +80,8 @@ pub(crate) fn labels(labels: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn annotations(annotations: &At<'_>, errors: &mut Errors) {
+/// Checks annotations: qualified names whatever their case, and not too much text.
+pub(crate) fn annotations(annotations: &At<'_>, errors: &mut Errors) {
     let mut size = 0;
     for (name, value) in annotations.entries() {
         size += name.len() + value.text().len();

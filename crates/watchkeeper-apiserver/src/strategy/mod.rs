@@ -7,6 +7,7 @@ mod allocator;
 mod at;
 mod builtin;
 pub(crate) mod edit;
+mod formats;
 mod gates;
 pub(crate) mod metadata;
 pub(crate) mod names;

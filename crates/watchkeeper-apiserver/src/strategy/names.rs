@@ -223,7 +223,7 @@ pub(crate) fn canonical_ip(text: &str) -> Vec<String> {
 }
 
 /// Parses a block of addresses into its first address and the length of its prefix.
-fn parse_cidr(text: &str) -> Option<(IpAddr, u32)> {
+pub(crate) fn parse_cidr(text: &str) -> Option<(IpAddr, u32)> {
     let (address, bits) = text.split_once('/')?;
     let address = address.parse::<IpAddr>().ok()?;
     let most = if address.is_ipv4() { 32 } else { 128 };

@@ -106,6 +106,16 @@ impl Quantity {
         self.nano as f64 / NANO as f64
     }
 
+    /// Returns the sum of two amounts, at most the largest amount.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self { nano: self.nano.saturating_add(other.nano), ..self }
+    }
+
+    /// Returns whether the amount is a whole number of `part`s. `part` must not be zero.
+    pub(crate) fn is_multiple_of(self, part: Self) -> bool {
+        self.nano.checked_rem(part.nano) == Some(0)
+    }
+
     /// The same amount to the thousandth, rounded up.
     pub(crate) fn rounded_up_to_milli(self) -> Self {
         const MICRO: i128 = 1_000_000;

@@ -177,12 +177,13 @@ fn update_request(object: &At<'_>, old: &At<'_>, is_approval: bool, errors: &mut
     request_conditions(&conditions, &old_conditions, errors);
     let (certificate, old_certificate) = (status.at("certificate"), old_status.at("certificate"));
     let is_changed = certificate.text() != old_certificate.text();
-    if is_changed && certificate_problem(&bytes(&old_certificate)).is_none() {
-        if let Some(problem) = certificate_problem(&bytes(&certificate)) {
-            let mut error = certificate.invalid(problem);
-            error.bad_value = Some("<certificate data>".into());
-            errors.push(error);
-        }
+    if is_changed
+        && certificate_problem(&bytes(&old_certificate)).is_none()
+        && let Some(problem) = certificate_problem(&bytes(&certificate))
+    {
+        let mut error = certificate.invalid(problem);
+        error.bad_value = Some("<certificate data>".into());
+        errors.push(error);
     }
     let of = |list: &At<'_>, kind: &str| {
         let items = list.items().filter(|condition| condition.at("type").text() == kind);
@@ -284,6 +285,7 @@ fn certificate_problem(pem_bytes: &[u8]) -> Option<String> {
 
 /// Checks the name of a signer: `example.com/path`.
 fn signer_name(signer: &At<'_>, errors: &mut Errors) {
+    const MOST: usize = 253 + 253 + 63 + 2;
     if !signer.required(errors) {
         return;
     }
@@ -315,7 +317,6 @@ fn signer_name(signer: &At<'_>, errors: &mut Errors) {
             "should be a domain with at least two segments separated by dots".to_owned(),
         ));
     }
-    const MOST: usize = 253 + 253 + 63 + 2;
     if signer.text().len() > MOST {
         errors.push(metadata::too_long(signer, MOST));
     }
@@ -484,7 +485,7 @@ fn pod_key(spec: &At<'_>, errors: &mut Errors) {
         _ => {
             errors.push(spec.invalid(
                 "exactly one of (stubPKCS10Request) or (pkixPublicKey, proofOfPossession) must be set",
-            ))
+            ));
         }
     }
 }

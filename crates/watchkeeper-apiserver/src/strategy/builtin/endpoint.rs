@@ -83,7 +83,7 @@ pub(super) const ENDPOINT_SLICE: Row = Row {
             matches!(manager, "endpointslice-controller.k8s.io" | "endpointslicemirroring-controller.k8s.io");
         if !is_of_controller && kind.text() != "FQDN" {
             table::visit(&root, None, "endpoints[].addresses[]", &mut |ip, _| {
-                warnings.extend(form_of_ip(ip))
+                warnings.extend(form_of_ip(ip));
             });
         }
         warnings

@@ -3,7 +3,10 @@
 mod address;
 mod admission;
 mod batch;
+#[cfg(test)]
+mod cases;
 mod certificate;
+mod claim;
 mod cluster;
 mod condition;
 mod config;
@@ -57,8 +60,8 @@ impl Builtin {
     fn starts_new_generation(&self, object: &Value, old: &Value) -> bool {
         self.row.generation.iter().any(|path| {
             let pointer = format!("/{}", path.replace('.', "/"));
-            let (new, old) = (object.pointer(&pointer), old.pointer(&pointer));
-            new.filter(|value| !value.is_null()) != old.filter(|value| !value.is_null())
+            let [new, old] = [object, old].map(|object| object.pointer(&pointer).unwrap_or(&Value::Null));
+            !edit::is_same(new, old)
         })
     }
 }

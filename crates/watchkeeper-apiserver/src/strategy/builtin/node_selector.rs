@@ -21,13 +21,13 @@ const EXPRESSION: Table = &[
     ("values[]", &[Rule::Format(names::label_value)]),
 ];
 
-const FIELD: Table = &[
+pub(super) const FIELD: Table = &[
     ("", &[Rule::Check(field_values)]),
     ("key", &[Rule::Check(field_key)]),
     ("values[]", &[Rule::EvenEmpty(names::dns_subdomain)]),
 ];
 
-fn expression_values(requirement: &At<'_>, errors: &mut Errors) {
+pub(super) fn expression_values(requirement: &At<'_>, errors: &mut Errors) {
     let values = requirement.at("values");
     let count = values.items().count();
     match requirement.at("operator").text() {

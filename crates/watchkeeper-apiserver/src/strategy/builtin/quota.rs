@@ -133,7 +133,7 @@ fn scope_selector(spec: &At<'_>, errors: &mut Errors) {
             "In" | "NotIn" if values.is_empty() => {
                 errors.push(list.at("values").missing(
                     "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector",
-                ))
+                ));
             }
             "Exists" | "DoesNotExist" if !values.is_empty() => errors.push(at(
                 "values",

@@ -6,8 +6,7 @@ use crate::strategy::{Part, for_builtin};
 
 fn object(group: &str, version: &str, kind: &str, body: &Value) -> Value {
     let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-    let mut object =
-        json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x", "namespace": "n"}});
+    let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x", "namespace": "n", "uid": "u"}});
     for (name, value) in body.as_object().into_iter().flatten() {
         object[name] = value.clone();
     }
@@ -158,7 +157,12 @@ fn a_new_object_is_refused_for_each_reason_there_is() {
         ),
         ("apps", "Deployment", workload(json!({})), &[]),
         ("apps", "Deployment", workload(json!({"selector": {}})), &["spec.selector Invalid"]),
-        ("apps", "Deployment", workload(json!({"selector": null})), &["spec.selector Required"]),
+        (
+            "apps",
+            "Deployment",
+            workload(json!({"selector": null})),
+            &["spec.selector Required", "spec.template.metadata.labels Invalid"],
+        ),
         (
             "apps",
             "Deployment",
@@ -181,7 +185,7 @@ fn a_new_object_is_refused_for_each_reason_there_is() {
             "apps",
             "DaemonSet",
             workload(json!({"updateStrategy": {"type": "Never"}})),
-            &["spec.updateStrategy.type NotSupported"],
+            &["spec.updateStrategy NotSupported"],
         ),
         (
             "apps",

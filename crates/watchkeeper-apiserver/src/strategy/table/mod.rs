@@ -41,16 +41,24 @@ pub(crate) enum Rule {
     Forbidden(&'static str),
     /// A pointer must not be set, not even to an empty value; the error has this detail.
     Absent(&'static str),
+    /// A pointer must not be set, not even to an empty value; the value is invalid with this detail.
+    InvalidIfSet(&'static str),
     /// A text must be one of these.
     OneOf(&'static [&'static str]),
     /// A text must be one of these, and an absent or empty text is not supported either.
     Enum(&'static [&'static str]),
+    /// A text behind a pointer must be one of these if it is set, even to the empty text.
+    EnumIfSet(&'static [&'static str]),
     /// A text must have this format.
     Format(Format),
     /// A text must have this format; the empty text is checked too.
     EvenEmpty(Format),
+    /// A text behind a pointer must have this format if it is set, even to the empty text.
+    FormatIfSet(Format),
     /// A number must be at least this.
     AtLeast(i64),
+    /// A number must be at most this.
+    AtMost(i64),
     /// A number must be greater than zero; an absent number counts as zero.
     Positive(&'static str),
     /// A number must lie in this range, both ends included.
@@ -59,10 +67,12 @@ pub(crate) enum Rule {
     InRange(i64, i64),
     /// A port: a number from 1 to 65535 or a port name. Absent counts as the number zero.
     PortOrName,
+    /// A number that is not negative, or a percentage such as `25%`.
+    IntOrPercent,
+    /// A percentage must not be more than 100%; numbers are not limited.
+    AtMostAll,
     /// A quantity must not be negative.
     QuantityAtLeastZero,
-    /// A quantity must be greater than zero.
-    QuantityPositive,
     /// A text must not have more bytes than this.
     MaxLength(usize),
     /// A list or map must not have more members than this.
@@ -75,10 +85,6 @@ pub(crate) enum Rule {
     Labels,
     /// A label selector with `matchLabels` and `matchExpressions`.
     LabelSelector,
-    /// Exactly one of the members must be set. The details are those for none and for too many.
-    ExactlyOneOf(&'static [&'static str], &'static str, &'static str),
-    /// At most one of the members may be set. Each further member is forbidden with this detail.
-    AtMostOneOf(&'static [&'static str], &'static str),
     /// The value must not change in an update.
     Immutable,
     /// A nested type that is always there: an absent value is checked as an empty one.
@@ -91,6 +97,8 @@ pub(crate) enum Rule {
     Check(fn(&At<'_>, &mut Errors)),
     /// Any other rule about a change; the second place is the value before.
     CheckChange(fn(&At<'_>, &At<'_>, &mut Errors)),
+    /// Any other rule that depends on the value before; there is none on create.
+    CheckWith(fn(&At<'_>, Option<&At<'_>>, &mut Errors)),
 }
 
 /// A condition on the members of the value that a row is about. Members may be paths of plain names.
@@ -206,16 +214,26 @@ impl Rule {
             }
             Self::Forbidden(detail) if !at.is_empty() => errors.push(at.forbidden(detail)),
             Self::Absent(detail) if at.is_set() => errors.push(at.forbidden(detail)),
-            Self::Forbidden(_) | Self::Absent(_) => {}
+            Self::InvalidIfSet(detail) if at.is_set() => errors.push(at.invalid(detail)),
             Self::OneOf(allowed) => at.one_of(allowed, errors),
             Self::Enum(allowed) => {
                 if !allowed.contains(&at.text()) {
                     errors.push(at.unsupported(allowed));
                 }
             }
+            Self::EnumIfSet(allowed) if at.is_set() => return Self::Enum(allowed).apply(at, old, errors),
+            Self::FormatIfSet(format) if at.is_set() => {
+                return Self::EvenEmpty(format).apply(at, old, errors);
+            }
             Self::Format(format) => at.format(format, errors),
             Self::EvenEmpty(format) => {
                 errors.extend(format(at.text()).into_iter().map(|detail| at.invalid(detail)));
+            }
+            Self::IntOrPercent => int_or_percent(at, errors),
+            Self::AtMostAll => {
+                if percent(at).is_some_and(|share| share > 100) {
+                    errors.push(at.invalid("must not be greater than 100%"));
+                }
             }
             Self::PortOrName => port_or_name(at, errors),
             Self::Labels => metadata::labels(at, errors),
@@ -228,25 +246,29 @@ impl Rule {
             Self::Struct(table) => walk(table, at, old, errors),
             Self::Pointer(table) if at.is_set() => walk(table, at, old, errors),
             Self::When(condition, table) if condition.holds(at) => walk(table, at, old, errors),
-            Self::Pointer(_) | Self::When(..) => {}
+            Self::Forbidden(_)
+            | Self::Absent(_)
+            | Self::InvalidIfSet(_)
+            | Self::EnumIfSet(_)
+            | Self::FormatIfSet(_)
+            | Self::Pointer(_)
+            | Self::When(..) => {}
             Self::Check(check) => check(at, errors),
             Self::CheckChange(check) => {
                 if let Some(old) = old {
                     check(at, old, errors);
                 }
             }
+            Self::CheckWith(check) => check(at, old, errors),
             Self::AtLeast(_)
+            | Self::AtMost(_)
             | Self::Positive(_)
             | Self::Between(..)
             | Self::InRange(..)
-            | Self::QuantityAtLeastZero
-            | Self::QuantityPositive => self.apply_to_number(at, errors),
-            Self::MaxLength(_)
-            | Self::MaxItems(_)
-            | Self::UniqueItems
-            | Self::UniqueBy(_)
-            | Self::ExactlyOneOf(..)
-            | Self::AtMostOneOf(..) => self.apply_to_members(at, errors),
+            | Self::QuantityAtLeastZero => self.apply_to_number(at, errors),
+            Self::MaxLength(_) | Self::MaxItems(_) | Self::UniqueItems | Self::UniqueBy(_) => {
+                self.apply_to_members(at, errors);
+            }
         }
         true
     }
@@ -255,6 +277,9 @@ impl Rule {
         let quantity = || Quantity::from_value(at.value);
         match self {
             Self::AtLeast(least) => at.at_least(least, errors),
+            Self::AtMost(most) if at.int().is_some_and(|value| value > most) => {
+                errors.push(at.invalid(format!("must be less than or equal to {most}")));
+            }
             Self::Positive(detail) if at.int().unwrap_or(0) <= 0 => {
                 errors.push(at.invalid(detail));
             }
@@ -267,11 +292,6 @@ impl Rule {
             Self::QuantityAtLeastZero if quantity().is_some_and(Quantity::is_negative) => {
                 errors.push(at.invalid("must be greater than or equal to 0"));
             }
-            Self::QuantityPositive
-                if quantity().is_some_and(|amount| amount.is_negative() || amount.is_zero()) =>
-            {
-                errors.push(at.invalid("must be greater than zero"));
-            }
             _ => {}
         }
     }
@@ -283,7 +303,7 @@ impl Rule {
                 let count = at
                     .value
                     .as_array()
-                    .map_or_else(|| at.value.as_object().map_or(0, |map| map.len()), Vec::len);
+                    .map_or_else(|| at.value.as_object().map_or(0, serde_json::Map::len), Vec::len);
                 if count > most {
                     errors.push(too_many(at, most));
                 }
@@ -303,18 +323,6 @@ impl Rule {
                     }
                 }
             }
-            Self::ExactlyOneOf(members, none, many) => {
-                match members.iter().filter(|member| at.at(member).is_set()).count() {
-                    0 => errors.push(at.missing(none)),
-                    1 => {}
-                    _ => errors.push(at.invalid(many)),
-                }
-            }
-            Self::AtMostOneOf(members, detail) => {
-                for member in members.iter().filter(|member| at.at(member).is_set()).skip(1) {
-                    errors.push(at.at(member).forbidden(detail));
-                }
-            }
             _ => {}
         }
     }
@@ -324,6 +332,27 @@ impl Rule {
 pub(crate) fn too_many(at: &At<'_>, most: usize) -> FieldError {
     let detail = format!("must have at most {most} items");
     FieldError::new(FieldErrorKind::TooMany, at.path(), None, detail)
+}
+
+/// Reads a percentage such as `25%`; none for anything else.
+fn percent(at: &At<'_>) -> Option<i64> {
+    let digits = at.value.as_str()?.strip_suffix('%')?;
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| digits.parse().unwrap_or(i64::MAX))
+}
+
+/// Returns the number or the percentage at a place; zero for anything else.
+pub(crate) fn number_or_percent(at: &At<'_>) -> i64 {
+    at.int().or_else(|| percent(at)).or_else(|| at.text().parse().ok()).unwrap_or(0)
+}
+
+fn int_or_percent(at: &At<'_>, errors: &mut Errors) {
+    at.at_least(0, errors);
+    if at.value.is_string() && percent(at).is_none() {
+        errors.push(at.invalid(
+            "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')",
+        ));
+    }
 }
 
 /// Checks a port given by number or by name.

@@ -112,6 +112,7 @@ fn rules_of_webhook_configurations_hold() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn rules_of_validating_policies_and_bindings_hold() {
     let policy = json!({"spec": {
         "matchConstraints": {"resourceRules": [rule()]},

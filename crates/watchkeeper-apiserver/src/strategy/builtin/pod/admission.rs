@@ -21,6 +21,7 @@ pub(super) fn prepare_create(object: &mut Value) {
         edit::fill(spec, "preemptionPolicy", edit::Lit::S("PreemptLowerPriority"));
     }
     tolerate(object);
+    apply_label_keys(object);
     let class = qos_class(object);
     let is_gated = object
         .pointer("/spec/schedulingGates")
@@ -38,6 +39,42 @@ pub(super) fn prepare_create(object: &mut Value) {
                 }]),
             );
         }
+    }
+}
+
+/// Affinity terms and spread constraints of a pod, which have `matchLabelKeys`.
+const LABEL_KEY_PATHS: [&str; 3] = [
+    "spec.affinity.podAffinity|podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[].podAffinityTerm",
+    "spec.affinity.podAffinity|podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[]",
+    "spec.topologySpreadConstraints[]",
+];
+
+/// Adds the labels that `matchLabelKeys` and `mismatchLabelKeys` name to the selectors beside them.
+fn apply_label_keys(object: &mut Value) {
+    let labels = object.pointer("/metadata/labels").cloned().unwrap_or_default();
+    for path in LABEL_KEY_PATHS {
+        edit::each(object, path, &mut |term| {
+            let mut requirements = Vec::new();
+            for (member, operator) in [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")] {
+                let keys = term.get(member).and_then(Value::as_array).into_iter().flatten();
+                for key in keys.filter_map(Value::as_str) {
+                    if let Some(value) = labels.get(key) {
+                        requirements.push(json!({"key": key, "operator": operator, "values": [value]}));
+                    }
+                }
+            }
+            let Some(Value::Object(selector)) = term.get_mut("labelSelector") else { return };
+            if requirements.is_empty() {
+                return;
+            }
+            let expressions = selector.entry("matchExpressions").or_insert_with(|| json!([]));
+            if expressions.is_null() {
+                *expressions = json!([]);
+            }
+            if let Value::Array(expressions) = expressions {
+                expressions.extend(requirements);
+            }
+        });
     }
 }
 
@@ -74,8 +111,8 @@ fn tolerate(object: &mut Value) {
     }
 }
 
-/// How well a pod says what it needs: fully, not at all, or in between.
-fn qos_class(object: &Value) -> &'static str {
+/// Returns the quality of service of a pod, which follows from its requests and limits.
+pub(super) fn qos_class(object: &Value) -> &'static str {
     let mut is_guaranteed = true;
     let mut asks = false;
     let lists = ["containers", "initContainers"];
@@ -120,6 +157,17 @@ mod tests {
         for (containers, wanted) in table {
             assert_eq!(qos_class(&json!({"spec": {"containers": containers}})), wanted, "{containers}");
         }
+    }
+
+    #[test]
+    fn label_keys_become_requirements_of_the_selector_beside_them() {
+        let mut pod = json!({"metadata": {"labels": {"a": "1", "b": "2"}}, "spec": {"topologySpreadConstraints": [
+            {"matchLabelKeys": ["a", "c"], "labelSelector": {}}, {"matchLabelKeys": ["a"]}]}});
+        prepare_create(&mut pod);
+        let constraints = &pod["spec"]["topologySpreadConstraints"];
+        let wanted = json!({"matchExpressions": [{"key": "a", "operator": "In", "values": ["1"]}]});
+        assert_eq!(constraints[0]["labelSelector"], wanted);
+        assert!(constraints[1].get("labelSelector").is_none());
     }
 
     #[test]

@@ -1,75 +1,163 @@
-//! What is wrong with the containers of a pod.
+//! Rules of the containers of a pod.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::{env, probe, resources, security};
 use crate::{
     field::FieldErrorKind,
     strategy::{
         at::{At, Errors},
-        names,
-        quantity::Quantity,
+        formats, names,
+        table::{
+            self,
+            Rule::{Absent, Check, Enum, Forbidden, Format, MaxItems, OneOf, Present, Required, Struct},
+            Table,
+        },
     },
 };
 
-const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
-const HANDLERS: [&str; 5] = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];
-const ENV_SOURCES: [&str; 5] =
-    ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
-const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
+/// What containers refer to in their pod.
+pub(super) struct Context {
+    /// The volumes that are right, by name: whether each can be a block device, and whether it is an image.
+    pub(super) volumes: BTreeMap<String, Volume>,
+    /// The names of the claims of devices.
+    pub(super) claims: BTreeSet<String>,
+    /// The grace period of the pod, in seconds.
+    pub(super) grace: Option<i64>,
+    /// The restart policy of the pod.
+    pub(super) restart_policy: String,
+    /// Whether the pod has the users of its host.
+    pub(super) has_host_users: bool,
+}
 
-/// All containers of a spec. `volumes` are the names of its volumes.
-pub(super) fn containers(spec: &At<'_>, volumes: &BTreeSet<String>, errors: &mut Errors) {
-    let mut seen = BTreeSet::new();
+/// What mounts and devices ask about a volume.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Volume {
+    /// A claim of storage, which can be a block device.
+    pub(super) is_claim: bool,
+    /// An image, whose mounts have no options.
+    pub(super) is_image: bool,
+}
+
+const PORT: Table = &[
+    ("containerPort", &[Check(container_port)]),
+    ("hostPort", &[Check(host_port)]),
+    ("protocol", &[Required, OneOf(&["SCTP", "TCP", "UDP"])]),
+];
+
+const HEAD: Table = &[
+    ("name", &[Required, Format(names::dns_label)]),
+    ("image", &[Required]),
+    ("terminationMessagePolicy", &[Required, OneOf(&["File", "FallbackToLogsOnError"])]),
+    ("ports", &[Check(ports)]),
+    ("env", &[Check(env::env)]),
+    ("envFrom", &[Check(env::env_from)]),
+];
+
+const PULL_POLICY: Table = &[("imagePullPolicy", &[Required, OneOf(&["Always", "IfNotPresent", "Never"])])];
+
+const NOT_FOR_INIT: &str = "may not be set for init containers without restartPolicy=Always";
+
+const STARTING: Table = &[("lifecycle|livenessProbe|readinessProbe|startupProbe", &[Absent(NOT_FOR_INIT)])];
+
+const NOT_FOR_EPHEMERAL: &str = "cannot be set for an Ephemeral Container";
+
+const EPHEMERAL: Table = &[
+    ("ports|resizePolicy|restartPolicyRules", &[Forbidden(NOT_FOR_EPHEMERAL)]),
+    ("restartPolicy|livenessProbe|readinessProbe|startupProbe|lifecycle", &[Absent(NOT_FOR_EPHEMERAL)]),
+    ("resources", &[Forbidden(NOT_FOR_EPHEMERAL)]),
+    ("volumeMounts[].subPath|subPathExpr", &[Forbidden(NOT_FOR_EPHEMERAL)]),
+];
+
+const RESTART_POLICIES: &[&str] = &["Always", "Never", "OnFailure"];
+
+const RESTART_RULE: Table = &[
+    ("action", &[Enum(&["Restart", "RestartAllContainers"])]),
+    (
+        "exitCodes",
+        &[
+            Present("must be specified"),
+            Struct(&[("operator", &[Enum(&["In", "NotIn"])]), ("values", &[MaxItems(255)])]),
+        ],
+    ),
+];
+
+/// Checks all containers of a spec.
+pub(super) fn containers(spec: &At<'_>, context: &Context, errors: &mut Errors) {
     let containers = spec.at("containers");
+    let mut names = BTreeSet::new();
     if containers.required(errors) {
         for container in containers.items() {
-            common(&container, volumes, &mut seen, errors);
-            running(&container, errors);
+            common(&container, context, errors);
+            unique_name(&container, &mut names, errors);
+            probe::running(&container, context.grace, errors);
+            restart_policy(&container, errors);
         }
-        host_ports(&containers, errors);
+        host_ports(containers.items(), errors);
     }
     for container in spec.at("initContainers").items() {
-        common(&container, volumes, &mut seen, errors);
-        let is_sidecar = container.at("restartPolicy").text() == "Always";
-        if is_sidecar {
-            running(&container, errors);
-            continue;
-        }
-        for member in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
-            let member = container.at(member);
-            if member.is_set() {
-                errors.push(
-                    member.forbidden("may not be set for init containers without restartPolicy=Always"),
-                );
-            }
-        }
+        init_container(&container, context, &mut names, errors);
     }
-    for container in spec.at("ephemeralContainers").items() {
-        common(&container, volumes, &mut seen, errors);
-        for member in ["ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"] {
-            let member = container.at(member);
-            if !member.is_empty() {
-                errors.push(member.forbidden("cannot be set for an Ephemeral Container"));
-            }
+    let ephemeral = spec.at("ephemeralContainers");
+    for container in ephemeral.items() {
+        common(&container, context, errors);
+        unpadded_image(&container, errors);
+        let target = container.at("targetContainerName");
+        let is_known = ["containers", "initContainers"]
+            .iter()
+            .any(|list| spec.at(list).items().any(|other| other.at("name").text() == target.text()));
+        unique_name(&container, &mut names, errors);
+        if !target.is_empty() && !is_known {
+            errors.push(target.error(FieldErrorKind::NotFound, ""));
+        }
+        table::check(EPHEMERAL, &container, errors);
+    }
+}
+
+fn init_container(container: &At<'_>, context: &Context, names: &mut BTreeSet<String>, errors: &mut Errors) {
+    common(container, context, errors);
+    restart_policy(container, errors);
+    unique_name(container, names, errors);
+    host_ports(std::iter::once(*container), errors);
+    let is_sidecar = container.at("restartPolicy").text() == "Always";
+    if is_sidecar {
+        probe::running(container, context.grace, errors);
+        return;
+    }
+    table::check(STARTING, container, errors);
+    for policy in container.at("resizePolicy").items() {
+        let restart = policy.at("restartPolicy");
+        if restart.text() == "RestartContainer" {
+            errors.push(
+                restart.invalid("must not be set to 'RestartContainer' for non-sidecar initContainers"),
+            );
         }
     }
 }
 
-fn common(container: &At<'_>, volumes: &BTreeSet<String>, seen: &mut BTreeSet<String>, errors: &mut Errors) {
+fn unique_name(container: &At<'_>, names: &mut BTreeSet<String>, errors: &mut Errors) {
     let name = container.at("name");
-    name.required_format(names::dns_label, errors);
-    if !seen.insert(name.text().to_owned()) {
+    if !names.insert(name.text().to_owned()) {
         errors.push(name.duplicate());
     }
-    container.at("image").required(errors);
-    container.at("terminationMessagePolicy").required_one_of(&["File", "FallbackToLogsOnError"], errors);
-    container.at("imagePullPolicy").required_one_of(&["Always", "IfNotPresent", "Never"], errors);
-    ports(&container.at("ports"), errors);
-    env(&container.at("env"), errors);
-    env_from(&container.at("envFrom"), errors);
-    mounts(container, volumes, errors);
-    resources(&container.at("resources"), errors);
-    security(&container.at("securityContext"), errors);
+}
+
+/// Rejects an image name with spaces around it, which only templates may have.
+pub(super) fn unpadded_image(container: &At<'_>, errors: &mut Errors) {
+    let image = container.at("image");
+    if image.text().trim() != image.text() {
+        errors.push(image.invalid("must not have leading or trailing whitespace"));
+    }
+}
+
+fn common(container: &At<'_>, context: &Context, errors: &mut Errors) {
+    table::check(HEAD, container, errors);
+    mounts(container, context, errors);
+    devices(container, context, errors);
+    table::check(PULL_POLICY, container, errors);
+    resources::of_container(&container.at("resources"), &context.claims, errors);
+    resize_policy(&container.at("resizePolicy"), context, errors);
+    security::container(&container.at("securityContext"), context.has_host_users, errors);
 }
 
 fn ports(ports: &At<'_>, errors: &mut Errors) {
@@ -83,22 +171,27 @@ fn ports(ports: &At<'_>, errors: &mut Errors) {
             }
             errors.extend(wrong.into_iter().map(|detail| name.invalid(detail)));
         }
-        let number = port.at("containerPort");
-        match number.int() {
-            None | Some(0) => errors.push(number.missing("")),
-            Some(_) => number.between(1, 65535, errors),
-        }
-        if port.at("hostPort").int() != Some(0) {
-            port.at("hostPort").between(1, 65535, errors);
-        }
-        port.at("protocol").required_one_of(&PROTOCOLS, errors);
+        table::check(PORT, &port, errors);
+    }
+}
+
+fn container_port(number: &At<'_>, errors: &mut Errors) {
+    match number.int() {
+        None | Some(0) => errors.push(number.missing("")),
+        Some(_) => number.between(1, 65535, errors),
+    }
+}
+
+fn host_port(number: &At<'_>, errors: &mut Errors) {
+    if number.int() != Some(0) {
+        number.between(1, 65535, errors);
     }
 }
 
 /// Two containers cannot have the same port of the host.
-fn host_ports(containers: &At<'_>, errors: &mut Errors) {
+fn host_ports<'a>(containers: impl Iterator<Item = At<'a>>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
-    for container in containers.items() {
+    for container in containers {
         for port in container.at("ports").items() {
             let host = port.at("hostPort");
             let Some(number) = host.int().filter(|number| *number != 0) else { continue };
@@ -112,262 +205,152 @@ fn host_ports(containers: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn env(env: &At<'_>, errors: &mut Errors) {
-    for variable in env.items() {
-        variable.at("name").required_format(names::env_name, errors);
-        let from = variable.at("valueFrom");
-        if !from.is_set() {
-            continue;
-        }
-        let count = ENV_SOURCES.iter().filter(|source| from.at(source).is_set()).count();
-        let wrong = if count == 0 {
-            Some(
-                "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`",
-            )
-        } else if !variable.at("value").is_empty() {
-            Some("may not be specified when `value` is not empty")
-        } else if count > 1 {
-            Some("may not have more than one field specified at a time")
-        } else {
-            None
-        };
-        if let Some(detail) = wrong {
-            let mut error = from.invalid(detail);
-            error.bad_value = Some("".into());
-            errors.push(error);
-        }
-        for source in ["configMapKeyRef", "secretKeyRef"] {
-            let source = from.at(source);
-            if source.is_set() {
-                source.at("name").required(errors);
-                source.at("key").required_format(names::config_key, errors);
-            }
-        }
-        let field = from.at("fieldRef");
-        if field.is_set() {
-            field.at("apiVersion").required(errors);
-            field_path(&field.at("fieldPath"), errors);
-        }
-        if from.at("resourceFieldRef").is_set() {
-            from.at("resourceFieldRef").at("resource").required(errors);
-        }
-    }
-}
-
-fn field_path(path: &At<'_>, errors: &mut Errors) {
-    const PATHS: [&str; 9] = [
-        "metadata.name",
-        "metadata.namespace",
-        "metadata.uid",
-        "spec.nodeName",
-        "spec.serviceAccountName",
-        "status.hostIP",
-        "status.hostIPs",
-        "status.podIP",
-        "status.podIPs",
-    ];
-    if !path.required(errors) {
-        return;
-    }
-    let subscript = ["metadata.labels['", "metadata.annotations['"];
-    if !subscript.iter().any(|prefix| path.text().starts_with(prefix)) {
-        path.one_of(&PATHS, errors);
-    }
-}
-
-fn env_from(sources: &At<'_>, errors: &mut Errors) {
-    for source in sources.items() {
-        source.at("prefix").format(names::env_name, errors);
-        let given = ["configMapRef", "secretRef"].into_iter().filter(|name| source.at(name).is_set());
-        for name in given.clone() {
-            source.at(name).at("name").required(errors);
-        }
-        match given.count() {
-            0 => errors.push(source.invalid("must specify one of: `configMapRef` or `secretRef`")),
-            1 => {}
-            _ => errors.push(source.invalid("may not have more than one field specified at a time")),
-        }
-    }
-}
-
-fn mounts(container: &At<'_>, volumes: &BTreeSet<String>, errors: &mut Errors) {
+fn mounts(container: &At<'_>, context: &Context, errors: &mut Errors) {
+    let (mounts, devices) = (container.at("volumeMounts"), container.at("volumeDevices"));
+    let is_privileged = container.at("securityContext").at("privileged").is_true();
     let mut seen = BTreeSet::new();
-    for mount in container.at("volumeMounts").items() {
+    for mount in mounts.items() {
         let (name, path) = (mount.at("name"), mount.at("mountPath"));
         name.required(errors);
-        if !volumes.contains(name.text()) {
+        let volume = context.volumes.get(name.text());
+        if volume.is_none() {
             errors.push(name.error(FieldErrorKind::NotFound, ""));
         }
         path.required(errors);
         if !seen.insert(path.text().to_owned()) {
             errors.push(path.invalid("must be unique"));
         }
-        let sub = mount.at("subPath");
-        if sub.text().starts_with('/') {
-            errors.push(sub.invalid("must be a relative path"));
+        if devices.items().any(|device| device.at("name").text() == name.text()) {
+            errors.push(name.invalid("must not already exist in volumeDevices"));
         }
-        if sub.text().split('/').any(|part| part == "..") {
-            errors.push(sub.invalid("must not contain '..'"));
+        if devices.items().any(|device| device.at("devicePath").text() == path.text()) {
+            errors.push(path.invalid("must not already exist as a path in volumeDevices"));
+        }
+        // Upstream names some fields of a mount without its index.
+        let shown =
+            |member| mounts.named(member, mount.value.get(member).unwrap_or(&serde_json::Value::Null));
+        shown("subPath").format(formats::descending_path, errors);
+        let expression = mount.at("subPathExpr");
+        if !expression.is_empty() && !mount.at("subPath").is_empty() {
+            errors.push(expression.invalid("subPathExpr and subPath are mutually exclusive"));
+        }
+        shown("subPathExpr").format(formats::descending_path, errors);
+        propagation(&shown("mountPropagation"), is_privileged, errors);
+        recursive_read_only(&shown("recursiveReadOnly"), &mount, errors);
+        let options = mount.at("bindMountOptions");
+        if !options.is_empty() && volume.is_some_and(|volume| volume.is_image) {
+            errors.push(options.invalid("bindMountOptions may not be used with image volumes"));
         }
     }
+}
+
+fn propagation(mode: &At<'_>, is_privileged: bool, errors: &mut Errors) {
+    if !mode.is_set() {
+        return;
+    }
+    if !matches!(mode.text(), "Bidirectional" | "HostToContainer" | "None") {
+        errors.push(mode.unsupported(&["Bidirectional", "HostToContainer", "None"]));
+    }
+    if mode.text() == "Bidirectional" && !is_privileged {
+        errors.push(
+            mode.forbidden("Bidirectional mount propagation is available only to privileged containers"),
+        );
+    }
+}
+
+fn recursive_read_only(mode: &At<'_>, mount: &At<'_>, errors: &mut Errors) {
+    match mode.text() {
+        "Enabled" | "IfPossible" => {
+            if !mount.at("readOnly").is_true() {
+                errors.push(mode.forbidden("may only be specified when readOnly is true"));
+            }
+            let propagation = mount.at("mountPropagation");
+            if propagation.is_set() && propagation.text() != "None" {
+                errors.push(
+                    mode.forbidden("may only be specified when mountPropagation is None or not specified"),
+                );
+            }
+        }
+        "Disabled" => {}
+        _ if !mode.is_set() => {}
+        _ => errors.push(mode.unsupported(&["Disabled", "Enabled", "IfPossible"])),
+    }
+}
+
+fn devices(container: &At<'_>, context: &Context, errors: &mut Errors) {
+    let mounts = container.at("volumeMounts");
+    let (mut paths, mut names) = (BTreeSet::new(), BTreeSet::new());
     for device in container.at("volumeDevices").items() {
         let (name, path) = (device.at("name"), device.at("devicePath"));
         name.required(errors);
-        if !volumes.contains(name.text()) {
-            errors.push(name.error(FieldErrorKind::NotFound, ""));
+        if !name.is_empty() && !names.insert(name.text().to_owned()) {
+            errors.push(name.invalid("must be unique"));
+        }
+        match context.volumes.get(name.text()) {
+            Some(volume) if !volume.is_claim => errors.push(name.invalid(
+                "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode",
+            )),
+            Some(_) => {}
+            None => errors.push(name.error(FieldErrorKind::NotFound, "")),
         }
         path.required(errors);
+        if paths.contains(path.text()) {
+            errors.push(path.invalid("must be unique"));
+        }
+        if path.text().split('/').any(|part| part == "..") {
+            errors.push(path.invalid("can not contain backsteps ('..')"));
+        } else {
+            paths.insert(path.text().to_owned());
+        }
+        if mounts.items().any(|mount| mount.at("name").text() == name.text()) {
+            errors.push(name.invalid("must not already exist in volumeMounts"));
+        }
+        if mounts.items().any(|mount| mount.at("mountPath").text() == path.text()) {
+            errors.push(path.invalid("must not already exist as a path in volumeMounts"));
+        }
     }
 }
 
-/// Requests and limits of a container or of storage.
-fn resources(resources: &At<'_>, errors: &mut Errors) {
-    let limits = resources.at("limits");
-    for list in [&limits, &resources.at("requests")] {
-        for (name, amount) in list.entries() {
-            resource_name(name, &amount, errors);
-            self::amount(&amount, errors);
+/// Checks how a container takes changes of its resources. Upstream reports most errors at the whole list.
+fn resize_policy(policies: &At<'_>, context: &Context, errors: &mut Errors) {
+    let mut seen = BTreeSet::new();
+    for policy in policies.items() {
+        let (resource, restart) = (policy.at("resourceName"), policy.at("restartPolicy"));
+        if !seen.insert(resource.text().to_owned()) {
+            let mut error = policy.duplicate();
+            error.bad_value = Some(resource.text().into());
+            errors.push(error);
         }
-    }
-    let requests = resources.at("requests");
-    for (name, amount) in requests.entries() {
-        let limit = limits.key(name);
-        let (Some(request), Some(most)) =
-            (Quantity::from_value(amount.value), Quantity::from_value(limit.value))
-        else {
-            continue;
-        };
-        let relation = if can_overcommit(name) { "less than or equal to" } else { "equal to" };
-        let is_wrong = request > most || (!can_overcommit(name) && request != most);
-        if is_wrong {
-            let mut error =
-                requests.invalid(format!("must be {relation} {name} limit of {}", most.canonical()));
-            error.bad_value = Some(request.canonical().into());
+        for (field, allowed) in
+            [(&resource, &["cpu", "memory"]), (&restart, &["NotRequired", "RestartContainer"])]
+        {
+            if field.is_empty() {
+                errors.push(policies.missing(""));
+            } else if !allowed.contains(&field.text()) {
+                let mut error = policies.unsupported(allowed);
+                error.bad_value = Some(field.value.clone());
+                errors.push(error);
+            }
+        }
+        if context.restart_policy == "Never" && restart.text() != "NotRequired" {
+            let mut error = policies.invalid("must be 'NotRequired' when pod `restartPolicy` is 'Never'");
+            error.bad_value = Some(restart.text().into());
             errors.push(error);
         }
     }
-    for (name, _) in requests.entries() {
-        if !can_overcommit(name) && !limits.key(name).is_set() {
-            errors.push(limits.missing("Limit must be set for non overcommitable resources"));
-        }
-    }
 }
 
-fn can_overcommit(name: &str) -> bool {
-    !name.contains('/') && !name.starts_with("hugepages-")
-}
-
-fn resource_name(name: &str, amount: &At<'_>, errors: &mut Errors) {
-    let mut push = |detail: String| {
-        let mut error = amount.invalid(detail);
-        error.bad_value = Some(name.into());
-        errors.push(error);
-    };
-    let wrong = names::qualified(name);
-    if !wrong.is_empty() {
-        wrong.into_iter().for_each(push);
-        return;
-    }
-    let is_standard =
-        matches!(name, "cpu" | "memory" | "ephemeral-storage") || name.starts_with("hugepages-");
-    if !is_standard && !name.contains('/') {
-        push("must be a standard resource for containers".to_owned());
-        push("must be a standard resource type or fully qualified".to_owned());
-    }
-}
-
-/// An amount that is not negative.
-fn amount(amount: &At<'_>, errors: &mut Errors) {
-    if Quantity::from_value(amount.value).is_some_and(Quantity::is_negative) {
-        errors.push(amount.invalid("must be greater than or equal to 0"));
-    }
-}
-
-/// What only a container that keeps running can have.
-fn running(container: &At<'_>, errors: &mut Errors) {
-    for name in PROBES {
-        let probe = container.at(name);
-        if !probe.is_set() {
-            continue;
+fn restart_policy(container: &At<'_>, errors: &mut Errors) {
+    let (policy, rules) = (container.at("restartPolicy"), container.at("restartPolicyRules"));
+    if !policy.is_set() {
+        if !rules.is_empty() {
+            errors.push(policy.missing("must specify restartPolicy when restart rules are used"));
         }
-        handler(&probe, errors);
-        for number in
-            ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"]
-        {
-            probe.at(number).at_least(0, errors);
-        }
-        let grace = probe.at("terminationGracePeriodSeconds");
-        if grace.is_set() && name == "readinessProbe" {
-            errors.push(grace.invalid("must not be set for readinessProbes"));
-        } else if grace.int().is_some_and(|seconds| seconds <= 0) {
-            errors.push(grace.invalid("must be greater than 0"));
-        }
-        let threshold = probe.at("successThreshold");
-        if name != "readinessProbe" && threshold.int().is_some_and(|count| count != 1) {
-            errors.push(threshold.invalid("must be 1"));
-        }
+    } else if !RESTART_POLICIES.contains(&policy.text()) {
+        errors.push(policy.unsupported(RESTART_POLICIES));
     }
-    let lifecycle = container.at("lifecycle");
-    for hook in ["postStart", "preStop"] {
-        let hook = lifecycle.at(hook);
-        if hook.is_set() {
-            handler(&hook, errors);
-        }
-    }
-}
-
-fn handler(of: &At<'_>, errors: &mut Errors) {
-    let mut given = HANDLERS.iter().filter(|name| of.at(name).is_set());
-    let Some(first) = given.next() else {
-        errors.push(of.missing("must specify a handler type"));
-        return;
-    };
-    for second in given {
-        errors.push(of.at(second).forbidden("may not specify more than 1 handler type"));
-    }
-    let handler = of.at(first);
-    match *first {
-        "exec" => {
-            handler.at("command").required(errors);
-        }
-        "httpGet" => {
-            handler.at("path").required(errors);
-            port(&handler.at("port"), errors);
-            handler.at("scheme").one_of(&["HTTP", "HTTPS"], errors);
-        }
-        "tcpSocket" => port(&handler.at("port"), errors),
-        "grpc" => handler.at("port").between(1, 65535, errors),
-        _ => {}
-    }
-}
-
-/// A port by number or by name.
-pub(in super::super) fn port(port: &At<'_>, errors: &mut Errors) {
-    if port.value.is_string() {
-        errors.extend(names::port_name(port.text()).into_iter().map(|detail| port.invalid(detail)));
-    } else if port.int().is_none_or(|number| !(1..=65535).contains(&number)) {
-        errors.push(port.invalid("must be between 1 and 65535, inclusive"));
-    }
-}
-
-fn security(context: &At<'_>, errors: &mut Errors) {
-    for user in ["runAsUser", "runAsGroup"] {
-        context.at(user).between(0, i64::from(i32::MAX), errors);
-    }
-    let escalation = context.at("allowPrivilegeEscalation");
-    if escalation.value.as_bool() == Some(false) && context.at("privileged").is_true() {
-        errors.push(
-            escalation.invalid("cannot set `allowPrivilegeEscalation` to false and `privileged` to true"),
-        );
-    }
-    let kinds: BTreeMap<&str, &[&str]> = BTreeMap::from([
-        ("seccompProfile", &["Localhost", "RuntimeDefault", "Unconfined"][..]),
-        ("appArmorProfile", &["Localhost", "RuntimeDefault", "Unconfined"][..]),
-    ]);
-    for (name, allowed) in kinds {
-        let profile = context.at(name);
-        if profile.is_set() {
-            profile.at("type").required_one_of(allowed, errors);
-        }
+    table::check(&[("restartPolicyRules", &[MaxItems(20)])], container, errors);
+    for rule in rules.items() {
+        table::check(RESTART_RULE, &rule, errors);
     }
 }

@@ -93,9 +93,6 @@ pub(in super::super) fn template_defaults(template: &mut Value) {
     edit::object(template, "spec");
     if let Some(spec) = template.get_mut("spec") {
         spec_defaults(spec);
-        if spec.get("hostNetwork").and_then(Value::as_bool) == Some(true) {
-            host_ports(spec);
-        }
     }
 }
 

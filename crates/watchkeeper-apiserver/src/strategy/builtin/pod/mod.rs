@@ -1,8 +1,20 @@
 //! Pods, and the templates of pods in other kinds.
 
 mod admission;
+mod annotations;
 mod container;
 mod defaults;
+mod env;
+mod gates;
+mod probe;
+mod projected;
+mod resize;
+mod resources;
+mod scheduling;
+mod security;
+mod status;
+#[cfg(test)]
+mod tests;
 mod update;
 mod validate;
 mod volume;
@@ -11,7 +23,12 @@ mod warnings;
 use serde_json::{Value, json};
 
 pub(super) use self::{
-    container::port, defaults::template_defaults, validate::template, warnings::template_warnings,
+    defaults::template_defaults,
+    gates::GATED_SPEC,
+    probe::port,
+    resources::resource_name_field,
+    validate::{template, template_metadata},
+    warnings::template_warnings,
 };
 use super::row::{PLAIN, Row};
 use crate::strategy::edit;
@@ -26,9 +43,11 @@ pub(super) const POD: Row = Row {
     prepare_update: admission::prepare_update,
     prepare_status,
     prepare_subresource,
+    gated: gates::GATED_POD,
     validate: validate::pod,
     validate_create: validate::pod_create,
     validate_update: update::validate_update,
+    validate_status: status::validate,
     validate_subresource: update::validate_subresource,
     warnings: warnings::pod_warnings,
     ..PLAIN
@@ -37,12 +56,15 @@ pub(super) const POD: Row = Row {
 pub(super) const POD_TEMPLATE: Row = Row {
     delete_returns_object: true,
     generation: &["template"],
+    gated: &[("template.spec", GATED_SPEC)],
     defaults: |object| {
+        edit::object(object, "template");
         if let Some(template) = object.get_mut("template") {
             template_defaults(template);
         }
     },
     validate: |object, errors| template(&object.at("template"), errors),
+    warnings: |object, old| template_warnings(&["template"], object, old),
     ..PLAIN
 };
 
@@ -85,25 +107,11 @@ fn prepare_subresource(name: &str, object: &mut Value, old: &Value) {
     let mut spec = old.get("spec").cloned().unwrap_or_default();
     match name {
         "ephemeralcontainers" => edit::take_from(&mut spec, &new_spec, "ephemeralContainers"),
-        "resize" => resize(&mut spec, &new_spec),
+        "resize" => resize::prepare(&mut spec, &new_spec),
         _ => {}
     }
     edit::take_from(object, old, "status");
     if let Some(members) = object.as_object_mut() {
         members.insert("spec".to_owned(), spec);
-    }
-}
-
-fn resize(spec: &mut Value, wanted: &Value) {
-    for list in ["containers", "initContainers"] {
-        let Some(containers) = spec.get_mut(list).and_then(Value::as_array_mut) else { continue };
-        for container in containers {
-            let same_name = |other: &&Value| other.get("name") == container.get("name");
-            let new = wanted.get(list).and_then(Value::as_array).and_then(|new| new.iter().find(same_name));
-            if let Some(new) = new.cloned() {
-                edit::take_from(container, &new, "resources");
-                edit::take_from(container, &new, "resizePolicy");
-            }
-        }
     }
 }

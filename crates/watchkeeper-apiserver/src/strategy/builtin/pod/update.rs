@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::{annotations, resize};
 use crate::strategy::{
     at::{At, Errors},
     edit,
@@ -13,6 +14,8 @@ const UPDATABLE: &str = "pod updates may not change fields other than `spec.cont
 const MUTABLE: [&str; 3] = ["activeDeadlineSeconds", "tolerations", "schedulingGates"];
 
 pub(super) fn validate_update(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+    let (metadata, old_metadata) = (object.at("metadata"), old.at("metadata"));
+    annotations::check_change(&metadata.at("annotations"), &old_metadata.at("annotations"), errors);
     let (spec, old) = (object.at("spec"), old.at("spec"));
     for list in ["containers", "initContainers"] {
         let (new, old) = (spec.at(list), old.at(list));
@@ -27,15 +30,23 @@ pub(super) fn validate_update(object: &At<'_>, old: &At<'_>, errors: &mut Errors
     let old_gates = old.at("schedulingGates");
     for gate in gates.items() {
         if !old_gates.items().any(|old| old.value == gate.value) {
-            errors.push(gate.forbidden("only deletion is allowed, but found new scheduling gate"));
+            let name = gate.at("name");
+            errors.push(name.forbidden(format!(
+                "only deletion is allowed, but found new scheduling gate '{}'",
+                name.text()
+            )));
         }
     }
     // Most updates leave the spec alone; what follows copies it three times.
     if spec.value == old.value {
         return;
     }
+    let is_gated = !old_gates.is_empty();
+    if is_gated {
+        gated_changes(&spec, &old, errors);
+    }
     let mut allowed = spec.value.clone();
-    munge(&mut allowed, old.value, !old_gates.is_empty());
+    munge(&mut allowed, old.value, is_gated);
     if without_empty(&allowed) != without_empty(old.value) {
         errors.push(spec.forbidden(UPDATABLE));
     }
@@ -55,13 +66,69 @@ fn munge(spec: &mut Value, old: &Value, is_gated: bool) {
     }
     if is_gated {
         edit::take_from(spec, old, "nodeSelector");
-        edit::take_from(spec, old, "affinity");
+        take_node_affinity(spec, old);
     }
     let was_negative =
         old.get("terminationGracePeriodSeconds").and_then(Value::as_i64).is_some_and(|seconds| seconds < 0);
     if was_negative && spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64) == Some(1) {
         edit::take_from(spec, old, "terminationGracePeriodSeconds");
     }
+}
+
+/// Undoes a change of the node affinity; the rest of the affinity is fixed even for a gated pod.
+fn take_node_affinity(spec: &mut Value, old: &Value) {
+    let node_affinity = old.pointer("/affinity/nodeAffinity").filter(|affinity| !affinity.is_null()).cloned();
+    let has_affinity = old.get("affinity").is_some_and(|affinity| !affinity.is_null());
+    let Some(affinity) = edit::object(spec, "affinity") else { return };
+    match node_affinity {
+        Some(node_affinity) => affinity.insert("nodeAffinity".to_owned(), node_affinity),
+        None => affinity.remove("nodeAffinity"),
+    };
+    if !has_affinity
+        && affinity.is_empty()
+        && let Some(spec) = spec.as_object_mut()
+    {
+        spec.remove("affinity");
+    }
+}
+
+/// Checks changes that only a gated pod takes: additions to its node selector and its node affinity.
+fn gated_changes(spec: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+    let (selector, old_selector) = (spec.at("nodeSelector"), old.at("nodeSelector"));
+    if old_selector.entries().any(|(name, value)| selector.key(name).value != value.value) {
+        errors.push(
+            selector.invalid("only additions to spec.nodeSelector are allowed (no mutations or deletions)"),
+        );
+    }
+    let (affinity, old_affinity) = (spec.at("affinity"), old.at("affinity"));
+    let (nodes, old_nodes) = (affinity.at("nodeAffinity"), old_affinity.at("nodeAffinity"));
+    let member = "requiredDuringSchedulingIgnoredDuringExecution";
+    let (required, old_required) = (nodes.at(member), old_nodes.at(member));
+    let (terms, old_terms) = (required.at("nodeSelectorTerms"), old_required.at("nodeSelectorTerms"));
+    if old_terms.is_empty() {
+        return;
+    }
+    if terms.items().count() != old_terms.items().count() {
+        errors.push(terms.invalid("no additions/deletions to non-empty NodeSelectorTerms list are allowed"));
+        return;
+    }
+    for (term, before) in terms.items().zip(old_terms.items()) {
+        if !has_only_additions(&term, &before) {
+            errors.push(term.invalid("only additions are allowed (no mutations or deletions)"));
+        }
+    }
+}
+
+fn has_only_additions(term: &At<'_>, old: &At<'_>) -> bool {
+    let lists = ["matchExpressions", "matchFields"];
+    if lists.iter().all(|list| old.at(list).is_empty()) {
+        return lists.iter().all(|list| term.at(list).is_empty());
+    }
+    lists.iter().all(|list| {
+        let (now, before) = (term.at(list), old.at(list));
+        now.items().count() >= before.items().count()
+            && now.items().zip(before.items()).all(|(now, before)| edit::is_same(now.value, before.value))
+    })
 }
 
 /// Members that say nothing are the same as no members.
@@ -116,17 +183,22 @@ fn only_added_tolerations(spec: &At<'_>, old: &At<'_>, errors: &mut Errors) {
 
 pub(super) fn validate_subresource(name: &str, object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     super::validate::pod(object, errors);
+    if name == "resize" {
+        resize::validate(object, old, errors);
+    }
     if name == "ephemeralcontainers" {
         let (spec, old) = (object.at("spec"), old.at("spec"));
         let new = spec.at("ephemeralContainers");
         for old in old.at("ephemeralContainers").items() {
             let same = new.items().find(|new| new.at("name").value == old.at("name").value);
-            if same.is_none_or(|same| same.value != old.value) {
-                let name = old.at("name").text();
-                errors.push(
-                    new.forbidden(format!("existing ephemeral containers {name:?} may not be changed\n")),
-                );
-            }
+            let change = match same {
+                None => "removed",
+                Some(same) if !edit::is_same(same.value, old.value) => "changed",
+                Some(_) => continue,
+            };
+            let name = old.at("name").text();
+            errors
+                .push(new.forbidden(format!("existing ephemeral containers {name:?} may not be {change}\n")));
         }
     }
 }
@@ -163,7 +235,13 @@ mod tests {
             (json!({}), json!({"tolerations": [{"key": "b"}]}), false),
             (json!({}), gated.clone(), false),
             (gated.clone(), json!({}), true),
-            (gated, json!({"nodeSelector": {"a": "b"}}), true),
+            (gated.clone(), json!({"nodeSelector": {"a": "b"}}), true),
+            (gated, json!({"affinity": {"podAffinity": {}}}), false),
+            (
+                json!({"schedulingGates": [{"name": "g"}], "nodeSelector": {"a": "b"}}),
+                json!({"schedulingGates": [{"name": "g"}], "nodeSelector": {"a": "c"}}),
+                false,
+            ),
             (json!({"terminationGracePeriodSeconds": -3}), json!({"terminationGracePeriodSeconds": 1}), true),
             (json!({}), json!({"nodeSelector": {"a": "b"}}), false),
         ];

@@ -1,24 +1,55 @@
-//! What is wrong with a pod, or with a template of pods.
+//! Rules of a pod, and of a template of pods.
 
-use std::collections::BTreeSet;
-
-use super::{container, volume};
-use crate::strategy::{
-    at::{At, Errors},
-    metadata, names,
+use super::{
+    annotations,
+    container::{self, Context},
+    resources, scheduling, security, volume,
+};
+use crate::{
+    field::FieldErrorKind,
+    strategy::{
+        at::{At, Errors},
+        formats, metadata, names,
+        table::{
+            self, Condition,
+            Rule::{
+                Absent, Between, Check, EnumIfSet, EvenEmpty, Format, FormatIfSet, Labels, MaxLength, OneOf,
+                Required, Struct, When,
+            },
+            Table,
+        },
+    },
 };
 
 const MAX_SECONDS: i64 = i32::MAX as i64;
-const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
-/// A pod, on create and on update.
+/// Checks a pod, on create and on update.
 pub(super) fn pod(object: &At<'_>, errors: &mut Errors) {
-    pod_spec(&object.at("spec"), errors);
+    let (metadata, spec) = (object.at("metadata"), object.at("spec"));
+    annotations::check(&metadata.at("annotations"), &spec, errors);
+    pod_spec(&spec, Some(metadata.at("name").text()), errors);
+    if spec.at("serviceAccountName").is_empty() {
+        for volume in spec.at("volumes").items() {
+            let projected = volume.at("projected");
+            for source in projected.at("sources").items() {
+                let token = source.at("serviceAccountToken");
+                if token.is_set() {
+                    errors.push(token.forbidden("must not be specified when serviceAccountName is not set"));
+                }
+            }
+        }
+    }
+    spec.at("terminationGracePeriodSeconds").at_least(0, errors);
+    for list in ["containers", "initContainers"] {
+        for container in spec.at(list).items() {
+            container::unpadded_image(&container, errors);
+        }
+    }
 }
 
-/// What may not be there when a pod is made.
+/// Checks what holds only when a pod is created.
 pub(super) fn pod_create(object: &At<'_>, errors: &mut Errors) {
-    let spec = object.at("spec");
+    let (metadata, spec) = (object.at("metadata"), object.at("spec"));
     let ephemeral = spec.at("ephemeralContainers");
     if !ephemeral.is_empty() {
         errors.push(ephemeral.forbidden("cannot be set on create"));
@@ -27,207 +58,197 @@ pub(super) fn pod_create(object: &At<'_>, errors: &mut Errors) {
     if !node.is_empty() && !spec.at("schedulingGates").is_empty() {
         errors.push(node.forbidden("cannot be set until all schedulingGates have been cleared"));
     }
+    annotations::same_as_fields(&metadata.at("annotations"), &spec, errors);
 }
 
-/// A template of pods: metadata of its own, and a spec.
+/// Checks a template of pods. Upstream reports its labels and annotations without `metadata`.
 pub(in super::super) fn template(template: &At<'_>, errors: &mut Errors) {
-    let own = template.at("metadata");
-    metadata::labels(&own.at("labels"), errors);
-    let spec = template.at("spec");
-    pod_spec(&spec, errors);
+    template_metadata(template, errors);
+    let (own, spec) = (template.at("metadata"), template.at("spec"));
+    pod_spec(&spec, None, errors);
+    annotations::same_as_fields(&own.at("annotations"), &spec, errors);
     let ephemeral = spec.at("ephemeralContainers");
     if !ephemeral.is_empty() {
         errors.push(ephemeral.forbidden("ephemeral containers not allowed in pod template"));
     }
 }
 
-/// The spec of a pod, wherever it is.
-fn pod_spec(spec: &At<'_>, errors: &mut Errors) {
-    let volumes = volume::volumes(&spec.at("volumes"), errors);
-    container::containers(spec, &volumes, errors);
-    spec.at("restartPolicy").required_one_of(&["Always", "OnFailure", "Never"], errors);
-    spec.at("dnsPolicy")
-        .required_one_of(&["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"], errors);
-    metadata::labels(&spec.at("nodeSelector"), errors);
-    spec.at("serviceAccountName").format(names::dns_subdomain, errors);
-    spec.at("nodeName").format(names::dns_subdomain, errors);
-    spec.at("hostname").format(names::dns_label, errors);
-    spec.at("subdomain").format(names::dns_label, errors);
-    spec.at("priorityClassName").format(names::dns_subdomain, errors);
-    spec.at("runtimeClassName").format(names::dns_subdomain, errors);
-    spec.at("activeDeadlineSeconds").between(1, MAX_SECONDS, errors);
-    spec.at("preemptionPolicy").one_of(&["PreemptLowerPriority", "Never"], errors);
-    for alias in spec.at("hostAliases").items() {
-        alias.at("ip").required_format(names::ip, errors);
-        for name in alias.at("hostnames").items() {
-            name.format(names::dns_subdomain, errors);
-        }
-    }
-    for toleration in spec.at("tolerations").items() {
-        self::toleration(&toleration, errors);
-    }
-    unique_names(&spec.at("schedulingGates"), "name", names::qualified, errors);
-    for gate in spec.at("readinessGates").items() {
-        gate.at("conditionType").format(names::qualified, errors);
-    }
-    for constraint in spec.at("topologySpreadConstraints").items() {
-        spread(&constraint, errors);
-    }
-    affinity(&spec.at("affinity"), errors);
-    dns_config(spec, errors);
-    security(spec, errors);
+/// Checks the labels and annotations of a template.
+pub(in super::super) fn template_metadata(template: &At<'_>, errors: &mut Errors) {
+    let own = template.at("metadata");
+    metadata::labels(&template.named("labels", own.at("labels").value), errors);
+    let annotations = own.at("annotations");
+    let shown = template.named("annotations", annotations.value);
+    metadata::annotations(&shown, errors);
+    annotations::check(&shown, &template.at("spec"), errors);
 }
 
-fn unique_names(list: &At<'_>, member: &str, format: names::Format, errors: &mut Errors) {
-    let mut seen = BTreeSet::new();
-    for item in list.items() {
-        let name = item.at(member);
-        name.required_format(format, errors);
-        if !seen.insert(name.text().to_owned()) {
-            errors.push(name.duplicate());
-        }
-    }
+/// Fields of a spec that are checked after its containers.
+const BASICS: Table = &[
+    ("", &[Check(host_network_ports)]),
+    ("restartPolicy", &[Required, OneOf(&["Always", "OnFailure", "Never"])]),
+    ("dnsPolicy", &[Required, OneOf(&["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"])]),
+    ("nodeSelector", &[Labels]),
+    ("", &[Check(security::pod)]),
+    ("", &[Check(share_process_namespace)]),
+    ("affinity", &[Struct(scheduling::AFFINITY)]),
+    ("", &[Check(dns_config)]),
+    ("readinessGates[].conditionType", &[EvenEmpty(names::qualified)]),
+    ("schedulingGates", &[Check(scheduling::gates)]),
+    ("topologySpreadConstraints", &[Check(scheduling::spread)]),
+    ("", &[Check(security::host_processes), Check(host_users), Check(hostname_override)]),
+    ("serviceAccountName", &[Format(names::dns_subdomain)]),
+    ("nodeName", &[Format(names::dns_subdomain)]),
+    ("activeDeadlineSeconds", &[Between(1, MAX_SECONDS)]),
+    ("hostname", &[Format(names::dns_label)]),
+    ("subdomain", &[Format(names::dns_label)]),
+    ("tolerations", &[Check(scheduling::tolerations)]),
+    ("hostAliases[]", &[Struct(HOST_ALIAS)]),
+    ("priorityClassName", &[Format(names::dns_subdomain)]),
+    ("runtimeClassName", &[FormatIfSet(names::dns_subdomain)]),
+    ("preemptionPolicy", &[EnumIfSet(&["PreemptLowerPriority", "Never"])]),
+    ("", &[Check(resources::overhead)]),
+    ("", &[Check(security::operating_system)]),
+    ("", &[Check(file_volumes)]),
+];
+
+const HOST_ALIAS: Table =
+    &[("ip", &[EvenEmpty(names::ip)]), ("hostnames[]", &[EvenEmpty(names::dns_subdomain)])];
+
+/// Checks the spec of a pod named `pod`, or of a template if there is no name.
+fn pod_spec(spec: &At<'_>, pod: Option<&str>, errors: &mut Errors) {
+    let volumes = volume::volumes(&spec.at("volumes"), pod.unwrap_or_default(), errors);
+    let claims = resources::claims(&spec.at("resourceClaims"), errors);
+    let context = Context {
+        volumes,
+        claims,
+        grace: spec.at("terminationGracePeriodSeconds").int(),
+        restart_policy: spec.at("restartPolicy").text().to_owned(),
+        has_host_users: spec.at("hostUsers").value.as_bool() != Some(false),
+    };
+    container::containers(spec, &context, errors);
+    resources::of_pod(spec, errors);
+    table::check(BASICS, spec, errors);
 }
 
-fn toleration(toleration: &At<'_>, errors: &mut Errors) {
-    let (key, operator) = (toleration.at("key"), toleration.at("operator"));
-    let (value, effect) = (toleration.at("value"), toleration.at("effect"));
-    key.format(names::qualified, errors);
-    if key.is_empty() && operator.text() != "Exists" {
-        errors.push(operator.invalid(
-            "operator must be Exists when `key` is empty, which means \"match all values and all keys\"",
-        ));
+/// On the network of the host, a port of a container is the port of the host. Templates may leave it out.
+fn host_network_ports(spec: &At<'_>, errors: &mut Errors) {
+    if !spec.at("hostNetwork").is_true() {
+        return;
     }
-    if toleration.at("tolerationSeconds").is_set() && effect.text() != "NoExecute" {
-        errors.push(effect.invalid("effect must be 'NoExecute' when `tolerationSeconds` is set"));
-    }
-    match operator.text() {
-        "" | "Equal" => value.format(names::label_value, errors),
-        "Exists" if !value.is_empty() => {
-            errors.push(operator.invalid("value must be empty when `operator` is 'Exists'"));
-        }
-        _ => operator.one_of(&["Equal", "Exists", "Lt", "Gt"], errors),
-    }
-    effect.one_of(&EFFECTS, errors);
-}
-
-fn spread(constraint: &At<'_>, errors: &mut Errors) {
-    let skew = constraint.at("maxSkew");
-    if skew.int().is_none_or(|skew| skew <= 0) {
-        errors.push(skew.invalid("must be greater than zero"));
-    }
-    let key = constraint.at("topologyKey");
-    if key.is_empty() {
-        errors.push(key.missing("can not be empty"));
-    }
-    constraint.at("whenUnsatisfiable").required_one_of(&["DoNotSchedule", "ScheduleAnyway"], errors);
-    metadata::label_selector(&constraint.at("labelSelector"), errors);
-}
-
-fn affinity(affinity: &At<'_>, errors: &mut Errors) {
-    for kind in ["podAffinity", "podAntiAffinity"] {
-        let kind = affinity.at(kind);
-        for term in kind.at("requiredDuringSchedulingIgnoredDuringExecution").items() {
-            affinity_term(&term, errors);
-        }
-        for weighted in kind.at("preferredDuringSchedulingIgnoredDuringExecution").items() {
-            weight(&weighted, errors);
-            affinity_term(&weighted.at("podAffinityTerm"), errors);
-        }
-    }
-    let nodes = affinity.at("nodeAffinity");
-    let required = nodes.at("requiredDuringSchedulingIgnoredDuringExecution");
-    if required.is_set() {
-        let terms = required.at("nodeSelectorTerms");
-        if terms.is_empty() {
-            errors.push(terms.missing("must have at least one node selector term"));
-        }
-        for term in terms.items() {
-            node_term(&term, errors);
-        }
-    }
-    for weighted in nodes.at("preferredDuringSchedulingIgnoredDuringExecution").items() {
-        weight(&weighted, errors);
-        node_term(&weighted.at("preference"), errors);
-    }
-}
-
-fn weight(weighted: &At<'_>, errors: &mut Errors) {
-    let weight = weighted.at("weight");
-    if weight.int().is_none_or(|weight| !(1..=100).contains(&weight)) {
-        errors.push(weight.invalid("must be in the range 1-100"));
-    }
-}
-
-fn affinity_term(term: &At<'_>, errors: &mut Errors) {
-    metadata::label_selector(&term.at("labelSelector"), errors);
-    metadata::label_selector(&term.at("namespaceSelector"), errors);
-    let key = term.at("topologyKey");
-    if key.is_empty() {
-        errors.push(key.missing("can not be empty"));
-    } else {
-        key.format(names::qualified, errors);
-    }
-}
-
-fn node_term(term: &At<'_>, errors: &mut Errors) {
-    for requirement in term.at("matchExpressions").items() {
-        let (operator, values) = (requirement.at("operator"), requirement.at("values"));
-        let count = values.items().count();
-        match operator.text() {
-            "In" | "NotIn" if count == 0 => {
-                errors.push(values.missing("must be specified when `operator` is 'In' or 'NotIn'"));
+    let containers = spec.at("containers");
+    for container in containers.items() {
+        for port in container.at("ports").items() {
+            let (host, own) = (port.at("hostPort"), port.at("containerPort"));
+            if host.int().is_some_and(|number| number != 0 && Some(number) != own.int()) {
+                errors.push(host.invalid("must match `containerPort` when `hostNetwork` is true"));
             }
-            "Exists" | "DoesNotExist" if count > 0 => errors
-                .push(values.forbidden("may not be specified when `operator` is 'Exists' or 'DoesNotExist'")),
-            "Gt" | "Lt" if count != 1 => {
-                errors.push(values.missing("must be specified single value when `operator` is 'Lt' or 'Gt'"));
-            }
-            "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt" => {}
-            _ => errors.push(operator.invalid("not a valid selector operator")),
         }
-        let key = requirement.at("key");
-        errors.extend(names::qualified(key.text()).into_iter().map(|detail| key.invalid(detail)));
+    }
+}
+
+fn share_process_namespace(spec: &At<'_>, errors: &mut Errors) {
+    let share = spec.at("shareProcessNamespace");
+    if share.is_true() && spec.at("hostPID").is_true() {
+        errors.push(share.invalid("ShareProcessNamespace and HostPID cannot both be enabled"));
     }
 }
 
 fn dns_config(spec: &At<'_>, errors: &mut Errors) {
     let config = spec.at("dnsConfig");
-    let servers = config.at("nameservers");
-    if spec.at("dnsPolicy").text() == "None" && servers.is_empty() {
-        errors.push(servers.missing("must provide at least one DNS nameserver when `dnsPolicy` is None"));
+    let (servers, searches) = (config.at("nameservers"), config.at("searches"));
+    if spec.at("dnsPolicy").text() == "None" {
+        if !config.is_set() {
+            errors.push(config.missing("must provide `dnsConfig` when `dnsPolicy` is None"));
+            return;
+        }
+        if servers.is_empty() {
+            errors.push(servers.missing("must provide at least one DNS nameserver when `dnsPolicy` is None"));
+            return;
+        }
     }
     if servers.items().count() > 3 {
         errors.push(servers.invalid("must not have more than 3 nameservers"));
     }
-    for server in servers.items() {
-        server.format(names::ip, errors);
+    table::check(&[("nameservers[]", &[EvenEmpty(names::ip)])], &config, errors);
+    if searches.items().count() > 32 {
+        errors.push(searches.invalid("must not have more than 32 search paths"));
     }
+    let length: usize = searches.items().map(|search| search.text().len() + 1).sum();
+    if length > 2048 + 1 {
+        errors.push(
+            searches.invalid("must not have more than 2048 characters (including spaces) in the search list"),
+        );
+    }
+    table::check(&[("searches[]", &[EvenEmpty(formats::search_domain)])], &config, errors);
     for option in config.at("options").items() {
-        let name = option.at("name");
-        if name.is_empty() {
-            errors.push(name.missing("must not be empty"));
+        if option.at("name").is_empty() {
+            errors.push(option.missing("must not be empty"));
         }
     }
 }
 
-fn security(spec: &At<'_>, errors: &mut Errors) {
-    let context = spec.at("securityContext");
-    for user in ["runAsUser", "runAsGroup", "fsGroup"] {
-        context.at(user).between(0, MAX_SECONDS, errors);
+/// A pod with users of its own cannot share other namespaces of its host.
+fn host_users(spec: &At<'_>, errors: &mut Errors) {
+    if spec.at("hostUsers").value.as_bool() != Some(false) {
+        return;
     }
-    for group in context.at("supplementalGroups").items() {
-        group.between(0, MAX_SECONDS, errors);
-    }
-    context.at("fsGroupChangePolicy").one_of(&["Always", "OnRootMismatch"], errors);
-    for profile in ["seccompProfile", "appArmorProfile"] {
-        let profile = context.at(profile);
-        if profile.is_set() {
-            profile.at("type").required_one_of(&["Localhost", "RuntimeDefault", "Unconfined"], errors);
+    // Upstream spells two of the fields with a capital letter in paths.
+    for (member, shown) in [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")] {
+        let flag = spec.at(member);
+        if flag.is_true() {
+            errors.push(spec.named(shown, flag.value).forbidden("when `hostUsers` is false"));
         }
     }
-    if spec.at("shareProcessNamespace").is_true() && spec.at("hostPID").is_true() {
-        let share = spec.at("shareProcessNamespace");
-        errors.push(share.invalid("ShareProcessNamespace and HostPID cannot both be enabled"));
+    for list in security::ALL_CONTAINERS {
+        for container in spec.at(list).items() {
+            let devices = container.at("volumeDevices");
+            if !devices.is_empty() {
+                errors.push(devices.forbidden("when `hostUsers` is false"));
+            }
+        }
+    }
+}
+
+fn hostname_override(spec: &At<'_>, errors: &mut Errors) {
+    const NAME: Table = &[("hostnameOverride", &[MaxLength(64), FormatIfSet(names::dns_subdomain)])];
+    const CONFLICTS: Table = &[(
+        "",
+        &[
+            When(
+                Condition::IsTrue("setHostnameAsFQDN"),
+                &[("hostnameOverride", &[Absent("may not be specified when setHostnameAsFQDN is true")])],
+            ),
+            When(
+                Condition::IsTrue("hostNetwork"),
+                &[("hostnameOverride", &[Absent("may not be specified when hostNetwork is true")])],
+            ),
+        ],
+    )];
+    table::check(CONFLICTS, spec, errors);
+    table::check(NAME, spec, errors);
+}
+
+/// Variables from files need a volume that is an empty directory.
+fn file_volumes(spec: &At<'_>, errors: &mut Errors) {
+    let volumes = spec.at("volumes");
+    for list in security::ALL_CONTAINERS {
+        for container in spec.at(list).items() {
+            for variable in container.at("env").items() {
+                let from = variable.at("valueFrom");
+                let reference = from.at("fileKeyRef");
+                let name = reference.at("volumeName");
+                if !reference.is_set() {
+                    continue;
+                }
+                match volumes.items().find(|volume| volume.at("name").text() == name.text()) {
+                    None => errors.push(name.error(FieldErrorKind::NotFound, "")),
+                    Some(volume) if !volume.at("emptyDir").is_set() => {
+                        errors.push(name.invalid("referenced volume must be of type emptyDir"));
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
     }
 }

@@ -1,109 +1,374 @@
-//! What is wrong with the volumes of a pod.
+//! Rules of the volumes of a pod.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::{super::claim, container::Volume, projected};
 use crate::strategy::{
     at::{At, Errors},
-    names,
+    formats, names,
+    quantity::Quantity,
+    table::{
+        self, Condition,
+        Rule::{
+            Check, EnumIfSet, Format, InRange, MaxLength, OneOf, Pointer, Present, Required, Struct, When,
+        },
+        Table,
+    },
 };
 
-/// Members a source cannot do without.
-const REQUIRED: &[(&str, &[&str])] = &[
-    ("hostPath", &["path"]),
-    ("secret", &["secretName"]),
-    ("configMap", &["name"]),
-    ("persistentVolumeClaim", &["claimName"]),
-    ("nfs", &["server", "path"]),
-    ("csi", &["driver"]),
-    ("iscsi", &["targetPortal", "iqn"]),
-    ("gcePersistentDisk", &["pdName"]),
-    ("awsElasticBlockStore", &["volumeID"]),
-    ("azureFile", &["secretName", "shareName"]),
-    ("azureDisk", &["diskName", "diskURI"]),
-    ("rbd", &["monitors", "image"]),
-    ("cephfs", &["monitors"]),
-    ("cinder", &["volumeID"]),
-    ("flexVolume", &["driver"]),
-    ("vsphereVolume", &["volumePath"]),
-    ("glusterfs", &["endpoints", "path"]),
-    ("gitRepo", &["repository"]),
-    ("ephemeral", &["volumeClaimTemplate"]),
-    ("portworxVolume", &["volumeID"]),
-    ("photonPersistentDisk", &["pdID"]),
-    ("quobyte", &["registry", "volume"]),
-    ("scaleIO", &["gateway", "system", "volumeName"]),
-];
-
-/// The names of the volumes, good or not, so that a mount of a bad one is not reported as well.
-pub(super) fn volumes(volumes: &At<'_>, errors: &mut Errors) -> BTreeSet<String> {
-    let mut seen = BTreeSet::new();
-    for volume in volumes.items() {
-        let name = volume.at("name");
-        name.required_format(names::dns_label, errors);
-        if !seen.insert(name.text().to_owned()) {
-            errors.push(name.duplicate());
-        }
-        source(&volume, errors);
-    }
-    seen
-}
-
-fn source(volume: &At<'_>, errors: &mut Errors) {
-    let sources = || {
-        volume
-            .value
-            .as_object()
-            .into_iter()
-            .flatten()
-            .filter(|(name, value)| *name != "name" && !value.is_null())
-    };
-    for (name, _) in sources().skip(1) {
-        errors.push(volume.at(name).forbidden("may not specify more than 1 volume type"));
-    }
-    let Some((name, _)) = sources().next() else {
-        errors.push(volume.missing("must specify a volume type"));
-        return;
-    };
-    let source = volume.at(name);
-    let required = REQUIRED.iter().find(|(of, _)| of == name).map_or(&[][..], |(_, members)| members);
-    for member in required {
-        source.at(member).required(errors);
-    }
-    let mode = source.at("defaultMode");
+/// Permission bits of a file.
+pub(super) const FILE_MODE: fn(&At<'_>, &mut Errors) = |mode, errors| {
     if mode.int().is_some_and(|mode| !(0..=0o777).contains(&mode)) {
         errors.push(mode.invalid("must be a number between 0 and 0777 (octal), both inclusive"));
     }
-    if name == "hostPath" {
-        let path = source.at("path");
-        if path.text().split('/').any(|part| part == "..") {
-            errors.push(path.invalid("must not contain '..'"));
-        }
-        source.at("type").one_of(
-            &[
+};
+
+/// A key of a config map or secret, and the path of the file it becomes.
+pub(super) const KEY_TO_PATH: Table = &[
+    ("key", &[Required]),
+    ("path", &[Required]),
+    ("path", &[Format(formats::local_path)]),
+    ("mode", &[Check(FILE_MODE)]),
+];
+
+/// Volume sources in the order of checking, with their rules.
+const SOURCES: &[(&str, Table)] = &[
+    ("emptyDir", &[("sizeLimit", &[Check(size_limit)]), ("mode", &[Check(directory_mode)])]),
+    ("hostPath", &[("path", &[Required, Format(formats::no_backsteps)]), ("", &[Check(host_path_type)])]),
+    ("gitRepo", &[("repository", &[Required]), ("directory", &[Format(formats::descending_path)])]),
+    ("gcePersistentDisk", &[("", &[Check(gce_disk)])]),
+    ("awsElasticBlockStore", &[("volumeID", &[Required]), ("partition", &[Check(partition)])]),
+    (
+        "secret",
+        &[
+            ("secretName", &[Required]),
+            ("defaultMode", &[Check(FILE_MODE)]),
+            ("items[]", &[Struct(KEY_TO_PATH)]),
+        ],
+    ),
+    ("nfs", &[("server", &[Required]), ("path", &[Required]), ("path", &[Check(absolute)])]),
+    (
+        "iscsi",
+        &[
+            ("targetPortal", &[Required]),
+            ("iqn", &[Required, Check(initiator)]),
+            ("lun", &[InRange(0, 255)]),
+            (
                 "",
-                "BlockDevice",
-                "CharDevice",
-                "Directory",
-                "DirectoryOrCreate",
-                "File",
-                "FileOrCreate",
-                "Socket",
+                &[
+                    When(Condition::IsTrue("chapAuthDiscovery"), CHAP_SECRET),
+                    When(Condition::IsTrue("chapAuthSession"), CHAP_SECRET),
+                ],
+            ),
+            ("", &[Check(initiator_name)]),
+        ],
+    ),
+    ("glusterfs", &[("endpoints", &[Required]), ("path", &[Required])]),
+    ("flocker", &[("", &[Check(flocker)])]),
+    ("persistentVolumeClaim", &[("claimName", &[Required])]),
+    ("rbd", &[("monitors", &[Required]), ("image", &[Required])]),
+    ("cinder", &[("volumeID", &[Required]), ("secretRef", &[Pointer(&[("name", &[Required])])])]),
+    ("cephfs", &[("monitors", &[Required])]),
+    ("quobyte", &[("", &[Check(quobyte)]), ("volume", &[Required])]),
+    ("downwardAPI", &[("defaultMode", &[Check(FILE_MODE)]), ("", &[Check(projected::downward_files)])]),
+    ("fc", &[("", &[Check(fibre_channel)])]),
+    ("flexVolume", &[("driver", &[Required]), ("", &[Check(flex_options)])]),
+    (
+        "configMap",
+        &[("name", &[Required]), ("defaultMode", &[Check(FILE_MODE)]), ("items[]", &[Struct(KEY_TO_PATH)])],
+    ),
+    ("azureFile", &[("secretName", &[Required]), ("shareName", &[Required])]),
+    ("vsphereVolume", &[("volumePath", &[Required])]),
+    ("photonPersistentDisk", &[("pdID", &[Required])]),
+    ("portworxVolume", &[("volumeID", &[Required])]),
+    (
+        "azureDisk",
+        &[
+            ("diskName", &[Required]),
+            ("diskURI", &[Required]),
+            ("cachingMode", &[EnumIfSet(&["None", "ReadOnly", "ReadWrite"])]),
+            ("kind", &[EnumIfSet(&["Dedicated", "Managed", "Shared"])]),
+            ("", &[Check(azure_uri)]),
+        ],
+    ),
+    (
+        "storageos",
+        &[
+            ("volumeName", &[Required, Format(names::dns_label)]),
+            ("volumeNamespace", &[Format(names::dns_label)]),
+            ("secretRef", &[Pointer(&[("name", &[Required])])]),
+        ],
+    ),
+    ("projected", &[("defaultMode", &[Check(FILE_MODE)]), ("", &[Check(projected::sources)])]),
+    ("scaleIO", &[("gateway", &[Required]), ("system", &[Required]), ("volumeName", &[Required])]),
+    (
+        "csi",
+        &[
+            ("driver", &[Required, MaxLength(63), Format(names::caseless_subdomain)]),
+            ("nodePublishSecretRef", &[Pointer(&[("name", &[Required])])]),
+            ("", &[Check(publish_secret)]),
+        ],
+    ),
+    (
+        "ephemeral",
+        &[(
+            "volumeClaimTemplate",
+            &[
+                Present(""),
+                Struct(&[("metadata", &[Check(template_metadata)]), ("spec", &[Check(claim::claim_spec)])]),
             ],
-            errors,
+        )],
+    ),
+    (
+        "image",
+        &[
+            ("reference", &[Required]),
+            ("pullPolicy", &[Required, OneOf(&["Always", "IfNotPresent", "Never"])]),
+        ],
+    ),
+];
+
+const CHAP_SECRET: Table = &[("secretRef", &[Present("")])];
+
+/// Checks the volumes of a pod named `pod` (empty for templates), and returns those that are right.
+pub(super) fn volumes(volumes: &At<'_>, pod: &str, errors: &mut Errors) -> BTreeMap<String, Volume> {
+    let made: BTreeSet<String> = volumes
+        .items()
+        .filter(|volume| !pod.is_empty() && volume.at("ephemeral").is_set())
+        .map(|volume| format!("{pod}-{}", volume.at("name").text()))
+        .collect();
+    let mut known = BTreeMap::new();
+    for volume in volumes.items() {
+        let before = errors.len();
+        source(&volume, pod, errors);
+        let name = volume.at("name");
+        name.required_format(names::dns_label, errors);
+        if known.contains_key(name.text()) {
+            errors.push(name.duplicate());
+        }
+        if errors.len() == before {
+            let is_claim = volume.at("persistentVolumeClaim").is_set() || volume.at("ephemeral").is_set();
+            known.insert(name.text().to_owned(), Volume { is_claim, is_image: volume.at("image").is_set() });
+        }
+        let claim = volume.at("persistentVolumeClaim");
+        let claim_name = claim.at("claimName");
+        if claim.is_set() && made.contains(claim_name.text()) {
+            errors.push(
+                claim_name.invalid("must not reference a PVC that gets created for an ephemeral volume"),
+            );
+        }
+    }
+    known
+}
+
+fn source(volume: &At<'_>, pod: &str, errors: &mut Errors) {
+    let mut given = SOURCES.iter().filter(|(name, _)| volume.at(name).is_set());
+    let Some((name, rules)) = given.next() else {
+        errors.push(volume.missing("must specify a volume type"));
+        return;
+    };
+    let of = volume.at(name);
+    if *name == "gcePersistentDisk" {
+        // Upstream calls this source by another name in paths.
+        table::check(rules, &volume.named("persistentDisk", of.value), errors);
+    } else {
+        table::check(rules, &of, errors);
+    }
+    if *name == "ephemeral" && !pod.is_empty() && !volume.at("name").is_empty() {
+        let name = volume.at("name");
+        let claim = format!("{pod}-{}", name.text());
+        errors.extend(
+            names::dns_subdomain(&claim)
+                .into_iter()
+                .map(|detail| name.invalid(format!("PVC name {claim:?}: {detail}"))),
         );
     }
-    for item in source.at("items").items() {
-        if matches!(name.as_str(), "configMap" | "secret") {
-            item.at("key").required(errors);
+    for (other, _) in given {
+        errors.push(volume.at(other).forbidden("may not specify more than 1 volume type"));
+    }
+}
+
+fn size_limit(limit: &At<'_>, errors: &mut Errors) {
+    if Quantity::from_value(limit.value).is_some_and(Quantity::is_negative) {
+        errors.push(limit.forbidden("SizeLimit field must be a valid resource quantity"));
+    }
+}
+
+fn directory_mode(mode: &At<'_>, errors: &mut Errors) {
+    if mode.int().is_some_and(|mode| !(0..=0o1777).contains(&mode)) {
+        errors.push(mode.invalid("must be a number between 0 and 01777 (octal), both inclusive"));
+    }
+}
+
+fn host_path_type(source: &At<'_>, errors: &mut Errors) {
+    const TYPES: [&str; 8] =
+        ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
+    let kind = source.at("type");
+    if !source.at("path").is_empty() && kind.is_set() && !TYPES.contains(&kind.text()) {
+        errors.push(kind.unsupported(&TYPES));
+    }
+}
+
+fn gce_disk(disk: &At<'_>, errors: &mut Errors) {
+    disk.at("pdName").required(errors);
+    partition(&disk.at("partition"), errors);
+}
+
+fn partition(number: &At<'_>, errors: &mut Errors) {
+    number.between(0, 255, errors);
+}
+
+fn absolute(path: &At<'_>, errors: &mut Errors) {
+    errors.extend(formats::absolute_path(path.text()).into_iter().map(|detail| path.invalid(detail)));
+}
+
+/// Checks the name of an iSCSI initiator or target: `iqn.`, `eui.` or `naa.` and more.
+fn initiator(name: &At<'_>, errors: &mut Errors) {
+    let text = name.text();
+    let is_hex = |digits: &str, lengths: &[usize]| {
+        lengths.contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    let is_right = if text.starts_with("iqn") {
+        is_iqn(text)
+    } else if text.starts_with("eui") {
+        text.strip_prefix("eui.").is_some_and(|digits| is_hex(digits, &[16]))
+    } else if text.starts_with("naa") {
+        text.strip_prefix("naa.").is_some_and(|digits| is_hex(digits, &[16, 32]))
+    } else {
+        errors.push(name.invalid("must be valid format starting with iqn, eui, or naa"));
+        return;
+    };
+    if !is_right {
+        errors.push(name.invalid("must be valid format"));
+    }
+}
+
+/// `iqn.2001-04.com.example:storage`: a month, a reversed domain, and anything without spaces after a colon.
+fn is_iqn(text: &str) -> bool {
+    let Some(rest) = text.strip_prefix("iqn.") else { return false };
+    let (front, suffix) = rest.split_once(':').map_or((rest, None), |(front, suffix)| (front, Some(suffix)));
+    let Some((month, domain)) = front.split_once('.') else { return false };
+    let is_month = month.len() == 7
+        && month
+            .bytes()
+            .enumerate()
+            .all(|(place, byte)| if place == 4 { byte == b'-' } else { byte.is_ascii_digit() });
+    let is_word = |label: &str| {
+        !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    is_month
+        && domain.split('.').all(is_word)
+        && suffix.is_none_or(|suffix| {
+            !suffix.is_empty() && suffix.is_ascii() && !suffix.contains([' ', ',', ';', '*', '\\', '&', '%'])
+        })
+}
+
+/// Upstream spells the field in lower case in paths.
+fn initiator_name(source: &At<'_>, errors: &mut Errors) {
+    let name = source.at("initiatorName");
+    if name.is_set() {
+        initiator(&source.named("initiatorname", name.value), errors);
+    }
+}
+
+fn flocker(source: &At<'_>, errors: &mut Errors) {
+    let (name, uuid) = (source.at("datasetName"), source.at("datasetUUID"));
+    match (name.is_empty(), uuid.is_empty()) {
+        (true, true) => errors.push(source.missing("one of datasetName and datasetUUID is required")),
+        (false, false) => {
+            errors.push(source.invalid("datasetName and datasetUUID can not be specified simultaneously"));
         }
-        let path = item.at("path");
-        if path.required(errors) {
-            if path.text().starts_with('/') {
-                errors.push(path.invalid("must be a relative path"));
+        _ => {}
+    }
+    if name.text().contains('/') {
+        errors.push(name.invalid("must not contain '/'"));
+    }
+}
+
+fn quobyte(source: &At<'_>, errors: &mut Errors) {
+    let detail = "must be a host:port pair or multiple pairs separated by commas";
+    let (registry, tenant) = (source.at("registry"), source.at("tenant"));
+    if registry.is_empty() {
+        errors.push(registry.missing(detail));
+    } else if tenant.text().len() >= 65 {
+        errors.push(tenant.missing("must be a UUID and may not exceed a length of 64 characters"));
+    } else {
+        for pair in registry.text().split(',') {
+            let is_pair =
+                pair.rsplit_once(':').is_some_and(|(host, _)| !host.contains(':') || host.ends_with(']'));
+            if !is_pair {
+                errors.push(registry.invalid(detail));
             }
-            if path.text().split('/').any(|part| part == "..") {
-                errors.push(path.invalid("must not contain '..'"));
-            }
+        }
+    }
+}
+
+fn fibre_channel(source: &At<'_>, errors: &mut Errors) {
+    let (names, ids, lun) = (source.at("targetWWNs"), source.at("wwids"), source.at("lun"));
+    match (names.is_empty(), ids.is_empty()) {
+        (true, true) => {
+            errors.push(names.missing("must specify either targetWWNs or wwids, but not both"));
+        }
+        (false, false) => {
+            errors.push(names.invalid("targetWWNs and wwids can not be specified simultaneously"));
+        }
+        _ => {}
+    }
+    if !names.is_empty() {
+        if lun.is_set() {
+            lun.between(0, 255, errors);
+        } else {
+            errors.push(lun.missing("lun is required if targetWWNs is specified"));
+        }
+    }
+}
+
+fn flex_options(source: &At<'_>, errors: &mut Errors) {
+    let options = source.at("options");
+    for (name, option) in options.entries() {
+        let domain = format!(".{}", name.split('/').next().unwrap_or_default().to_lowercase());
+        if domain.ends_with(".kubernetes.io") || domain.ends_with(".k8s.io") {
+            let mut error = option.invalid("kubernetes.io and k8s.io namespaces are reserved");
+            error.bad_value = Some(name.into());
+            errors.push(error);
+        }
+    }
+}
+
+fn azure_uri(source: &At<'_>, errors: &mut Errors) {
+    let (kind, uri) = (source.at("kind"), source.at("diskURI"));
+    if !kind.is_set() {
+        return;
+    }
+    if kind.text() == "Managed" {
+        if !uri.text().starts_with("/subscriptions/") {
+            errors.push(uri.unsupported(&["/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}"]));
+        }
+    } else if !uri.text().starts_with("https://") {
+        errors.push(
+            uri.unsupported(&[
+                "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd",
+            ]),
+        );
+    }
+}
+
+/// Upstream reports a bad name of the secret at `name` of the source.
+fn publish_secret(source: &At<'_>, errors: &mut Errors) {
+    let reference = source.at("nodePublishSecretRef");
+    let name = reference.at("name");
+    let shown = source.named("name", name.value);
+    shown.format(names::dns_subdomain, errors);
+}
+
+/// Checks the metadata of a claim template, which has labels and annotations only.
+fn template_metadata(metadata: &At<'_>, errors: &mut Errors) {
+    crate::strategy::metadata::annotations(&metadata.at("annotations"), errors);
+    crate::strategy::metadata::labels(&metadata.at("labels"), errors);
+    let members = metadata.value.as_object().into_iter().flatten();
+    for (name, _) in members.filter(|(name, _)| !matches!(name.as_str(), "labels" | "annotations")) {
+        if !metadata.at(name).is_empty() {
+            errors.push(metadata.at(name).forbidden("cannot be set"));
         }
     }
 }

@@ -4,24 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::super::node_selector::deprecation;
 use crate::strategy::{at::At, names, quantity::Quantity};
-
-const DEPRECATED_LABELS: [(&str, &str); 5] = [
-    ("beta.kubernetes.io/arch", "deprecated since v1.14; use \"kubernetes.io/arch\" instead"),
-    ("beta.kubernetes.io/os", "deprecated since v1.14; use \"kubernetes.io/os\" instead"),
-    (
-        "failure-domain.beta.kubernetes.io/region",
-        "deprecated since v1.17; use \"topology.kubernetes.io/region\" instead",
-    ),
-    (
-        "failure-domain.beta.kubernetes.io/zone",
-        "deprecated since v1.17; use \"topology.kubernetes.io/zone\" instead",
-    ),
-    (
-        "beta.kubernetes.io/instance-type",
-        "deprecated since v1.17; use \"node.kubernetes.io/instance-type\" instead",
-    ),
-];
 
 const DEPRECATED_VOLUMES: [(&str, &str); 9] = [
     ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
@@ -81,8 +65,6 @@ fn spec_warnings(of: &At<'_>, warnings: &mut Vec<String>) {
     let (metadata, spec) = (of.at("metadata"), of.at("spec"));
     let annotations = metadata.at("annotations");
     let mut warn = |at: &At<'_>, text: &str| warnings.push(format!("{}: {text}", at.path()));
-    let deprecation =
-        |label: &str| DEPRECATED_LABELS.iter().find(|(name, _)| *name == label).map(|(_, text)| *text);
     for (name, value) in spec.at("nodeSelector").entries() {
         if let Some(text) = deprecation(name) {
             warn(&value, text);

@@ -4,10 +4,11 @@ use serde_json::{Value, json};
 
 use super::{
     super::{
+        claim::claim_spec,
         resource_name,
         row::{PLAIN, Row},
     },
-    add_finalizer, volume,
+    add_finalizer,
 };
 use crate::strategy::{
     at::{At, Errors, moved},
@@ -18,7 +19,7 @@ use crate::strategy::{
     },
     names,
     quantity::{self, Quantity},
-    table::{self, Rule, Table},
+    table::{Rule, Table},
 };
 
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
@@ -53,7 +54,7 @@ pub(in super::super) const PERSISTENT_VOLUME_CLAIM: Row = Row {
             data_sources(spec, old.get("spec"));
         }
     },
-    table: &[("spec", &[Rule::Check(check)])],
+    table: &[("spec", &[Rule::Check(claim_spec)])],
     validate_update: update,
     status_table: STATUS,
     warnings: |object, _| warnings(&At::root(object)),
@@ -92,67 +93,6 @@ fn data_sources(spec: &mut Members, old: Option<&Value>) {
             spec.insert("dataSource".to_owned(), reference);
         }
         _ => {}
-    }
-}
-
-const SOURCE: Table = &[
-    ("name", &[Rule::Required]),
-    ("kind", &[Rule::Required]),
-    (
-        "",
-        &[Rule::Check(|source, errors| {
-            if source.at("apiGroup").is_empty() && source.at("kind").text() != "PersistentVolumeClaim" {
-                let mut error =
-                    source.invalid("must be 'PersistentVolumeClaim' when referencing the default apiGroup");
-                error.bad_value = Some(source.at("kind").text().into());
-                errors.push(error);
-            }
-        })],
-    ),
-    ("apiGroup", &[Rule::Format(names::dns_subdomain)]),
-    ("namespace", &[Rule::Format(names::dns_label)]),
-];
-
-const SPEC: Table = &[
-    ("storageClassName", &[Rule::Format(names::dns_subdomain)]),
-    ("volumeMode", &[Rule::Enum(&["Block", "Filesystem"])]),
-    ("dataSource", &[Rule::Pointer(SOURCE)]),
-    ("dataSourceRef", &[Rule::Pointer(SOURCE)]),
-    ("", &[Rule::Check(same_source)]),
-    ("volumeAttributesClassName", &[Rule::Format(names::dns_subdomain)]),
-];
-
-fn check(spec: &At<'_>, errors: &mut Errors) {
-    table::check(&[("selector", &[Rule::LabelSelector])], spec, errors);
-    volume::access_modes(spec, "at least 1 access mode is required", errors);
-    // Errors about the amount name the list of resources, not the requests.
-    moved("spec.resources.requests", "spec.resources", errors, |errors| {
-        let resources = spec.at("resources");
-        let requests = resources.at("requests");
-        let storage = requests.key("storage");
-        match Quantity::from_value(storage.value) {
-            None => errors.push(storage.missing("")),
-            Some(amount) if amount.is_negative() || amount.is_zero() => {
-                errors.push(storage.invalid("must be greater than zero"));
-            }
-            Some(_) => {}
-        }
-    });
-    table::check(SPEC, spec, errors);
-}
-
-fn same_source(spec: &At<'_>, errors: &mut Errors) {
-    let (source, reference) = (spec.at("dataSource"), spec.at("dataSourceRef"));
-    if !source.is_set() || !reference.is_set() {
-        return;
-    }
-    let is_same = ["apiGroup", "kind", "name"]
-        .iter()
-        .all(|member| source.at(member).text() == reference.at(member).text());
-    if !reference.at("namespace").is_empty() {
-        errors.push(spec.invalid("may not be specified when dataSourceRef.namespace is specified"));
-    } else if !is_same {
-        errors.push(spec.invalid("must match dataSourceRef"));
     }
 }
 

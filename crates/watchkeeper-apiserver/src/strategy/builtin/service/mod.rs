@@ -1,29 +1,23 @@
 //! Services. Addresses and ports of services are given out by
 //! [`ServiceAllocator`](crate::strategy::ServiceAllocator).
 
+#[cfg(test)]
+mod rule_tests;
+mod validate;
+
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{
-    pod,
-    row::{PLAIN, Row},
-};
-use crate::{
-    field::{FieldError, FieldErrorKind},
-    strategy::{
-        at::{At, Errors},
-        edit::{
-            self,
-            Lit::{B, O, S},
-        },
-        metadata,
-        names::{self, NameRule},
+use super::row::{PLAIN, Row};
+use crate::strategy::{
+    at::At,
+    edit::{
+        self,
+        Lit::{B, O, S},
     },
+    names::NameRule,
 };
-
-const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
-const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];
 
 pub(super) const SERVICE: Row = Row {
     names: NameRule::Label,
@@ -37,8 +31,8 @@ pub(super) const SERVICE: Row = Row {
         families(object, None);
     },
     prepare_update,
-    validate: validate_service,
-    validate_update: update_service,
+    table: validate::SERVICE,
+    status_table: validate::STATUS,
     ..PLAIN
 };
 
@@ -54,8 +48,10 @@ fn has_node_ports(service: &Value) -> bool {
     matches!(kind_of(service), "NodePort" | "LoadBalancer")
 }
 
+/// Returns whether a service has no address of its own: its only cluster IP is `None`.
 fn is_headless(spec: &At<'_>) -> bool {
-    spec.at("clusterIP").text() == "None"
+    let ips = spec.at("clusterIPs");
+    ips.items().count() == 1 && ips.items().all(|ip| ip.text() == "None")
 }
 
 /// Reached from outside: by a port of nodes, a balancer, or an address of its own.
@@ -259,194 +255,6 @@ fn drop_type_dependent(object: &mut Value, old: &Value) {
         && let Some(status) = edit::object(object, "status")
     {
         status.insert("loadBalancer".to_owned(), json!({}));
-    }
-}
-
-fn validate_service(object: &At<'_>, errors: &mut Errors) {
-    let spec = object.at("spec");
-    let kind = spec.at("type");
-    let (ports, ips) = (spec.at("ports"), spec.at("clusterIPs"));
-    let is_headless = is_headless(&spec);
-    if ports.is_empty() && !is_headless && kind.text() != "ExternalName" {
-        errors.push(ports.missing(""));
-    }
-    match kind.text() {
-        "LoadBalancer" | "NodePort" if is_headless => {
-            if let Some(first) = ips.items().next() {
-                errors.push(first.invalid(format!("may not be set to 'None' for {} services", kind.text())));
-            }
-        }
-        "ExternalName" => {
-            for member in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
-                let member = spec.at(member);
-                if !member.is_empty() {
-                    errors.push(member.forbidden("may not be set for ExternalName services"));
-                }
-            }
-            let name = spec.at("externalName");
-            let host = name.text().trim_end_matches('.');
-            if host.is_empty() {
-                errors.push(name.missing(""));
-            } else {
-                errors.extend(names::dns_subdomain(host).into_iter().map(|detail| name.invalid(detail)));
-            }
-        }
-        "ClusterIP" => {
-            for port in
-                ports.items().filter(|port| port.at("nodePort").int().is_some_and(|number| number != 0))
-            {
-                errors.push(port.at("nodePort").forbidden("may not be used when `type` is 'ClusterIP'"));
-            }
-        }
-        _ => {}
-    }
-    service_ports(&ports, errors);
-    metadata::labels(&spec.at("selector"), errors);
-    let affinity = spec.at("sessionAffinity");
-    affinity.required_one_of(&["ClientIP", "None"], errors);
-    if affinity.text() == "ClientIP" {
-        let config = spec.at("sessionAffinityConfig");
-        config.at("clientIP").at("timeoutSeconds").between(1, 86400, errors);
-    }
-    kind.required_one_of(&["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"], errors);
-    addresses(&spec, errors);
-    for ip in spec.at("externalIPs").items() {
-        ip.format(names::ip, errors);
-    }
-    let policy = spec.at("externalTrafficPolicy");
-    if is_external(object.value) {
-        policy.required_one_of(&["Cluster", "Local"], errors);
-    } else if !policy.is_empty() {
-        errors.push(policy.invalid("may only be set for externally-accessible services"));
-    }
-    spec.at("internalTrafficPolicy").one_of(&["Cluster", "Local"], errors);
-    spec.at("trafficDistribution").one_of(&["PreferClose", "PreferSameZone", "PreferSameNode"], errors);
-    for range in spec.at("loadBalancerSourceRanges").items() {
-        range.format(names::cidr, errors);
-    }
-    let health = spec.at("healthCheckNodePort");
-    if health.int().is_some_and(|port| port != 0) && !needs_health_check(object.value) {
-        errors.push(
-            health.invalid(
-                "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'",
-            ),
-        );
-    }
-    for member in ["allocateLoadBalancerNodePorts", "loadBalancerClass"] {
-        let member = spec.at(member);
-        if member.is_set() && kind.text() != "LoadBalancer" {
-            errors.push(member.forbidden("may only be used when `type` is 'LoadBalancer'"));
-        }
-    }
-}
-
-fn service_ports(ports: &At<'_>, errors: &mut Errors) {
-    let (mut seen, mut numbers, mut node_ports) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-    let needs_name = ports.items().count() > 1;
-    for port in ports.items() {
-        let name = port.at("name");
-        if name.is_empty() {
-            if needs_name {
-                errors.push(name.missing(""));
-            }
-        } else {
-            name.format(names::dns_label, errors);
-            if !seen.insert(name.text().to_owned()) {
-                errors.push(name.duplicate());
-            }
-        }
-        let number = port.at("port");
-        if number.int().is_none_or(|number| !(1..=65535).contains(&number)) {
-            let mut error = number.invalid("must be between 1 and 65535, inclusive");
-            error.bad_value = Some(number.int().unwrap_or(0).into());
-            errors.push(error);
-        }
-        let protocol = port.at("protocol");
-        protocol.required_one_of(&PROTOCOLS, errors);
-        pod::port(&port.at("targetPort"), errors);
-        port.at("appProtocol").format(names::qualified, errors);
-        // The same number twice is fine for ports without names only in error already told.
-        if !numbers.insert((number.int(), protocol.text().to_owned())) && !name.is_empty() {
-            let shown = json!({"protocol": protocol.text(), "port": number.value});
-            errors.push(FieldError::new(FieldErrorKind::Duplicate, port.path(), Some(shown), ""));
-        }
-        let node = port.at("nodePort");
-        if node.int().is_some_and(|port| port != 0)
-            && !node_ports.insert((node.int(), protocol.text().to_owned()))
-        {
-            errors.push(node.duplicate());
-        }
-    }
-}
-
-fn addresses(spec: &At<'_>, errors: &mut Errors) {
-    if spec.at("type").text() == "ExternalName" {
-        return;
-    }
-    let (ip, ips) = (spec.at("clusterIP"), spec.at("clusterIPs"));
-    let first = ips.items().next().map(|first| first.text().to_owned());
-    match (ip.is_empty(), first) {
-        (false, None) => errors.push(ips.missing("")),
-        (false, Some(first)) if first != ip.text() => {
-            errors.push(ips.invalid("first value must match `clusterIP`"));
-        }
-        (true, Some(_)) => errors.push(ips.invalid("must be empty when `clusterIP` is not specified")),
-        _ => {}
-    }
-    let mut seen = BTreeSet::new();
-    let families = spec.at("ipFamilies");
-    for family in families.items() {
-        family.one_of(&FAMILIES, errors);
-        if !seen.insert(family.text().to_owned()) {
-            errors.push(family.duplicate());
-        }
-    }
-    spec.at("ipFamilyPolicy").one_of(&["PreferDualStack", "RequireDualStack", "SingleStack"], errors);
-    for (place, ip) in ips.items().enumerate() {
-        if place == 0 && ip.text() == "None" {
-            if ips.items().count() > 1 {
-                errors.push(ips.invalid("'None' must be the first and only value"));
-            }
-            continue;
-        }
-        ip.format(names::ip, errors);
-    }
-    if ips.items().count() > 2 {
-        errors.push(ips.invalid("may only hold up to 2 values"));
-    }
-}
-
-fn update_service(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
-    let (spec, old) = (object.at("spec"), old.at("spec"));
-    let is_named = |spec: &At<'_>| spec.at("type").text() == "ExternalName";
-    let both_headless = is_headless(&spec) && is_headless(&old);
-    if !is_named(&spec) && !is_named(&old) && !both_headless {
-        let (ips, old_ips) = (spec.at("clusterIPs"), old.at("clusterIPs"));
-        for (place, before) in old_ips.items().enumerate() {
-            let path = format!("{}[{place}]", ips.path());
-            let shown = Some(ips.value.clone());
-            match ips.value.get(place) {
-                Some(now) if now == before.value => {}
-                Some(_) => errors.push(FieldError::new(
-                    FieldErrorKind::Invalid,
-                    path,
-                    shown,
-                    "may not change once set",
-                )),
-                None if place == 0 => errors.push(FieldError::new(
-                    FieldErrorKind::Invalid,
-                    path,
-                    shown,
-                    "primary clusterIP can not be unset",
-                )),
-                None => {}
-            }
-        }
-    }
-    let class = (spec.at("loadBalancerClass"), old.at("loadBalancerClass"));
-    let both_balance = [&spec, &old].iter().all(|spec| spec.at("type").text() == "LoadBalancer");
-    if both_balance && class.0.value != class.1.value {
-        errors.push(class.0.invalid("may not change once set"));
     }
 }
 

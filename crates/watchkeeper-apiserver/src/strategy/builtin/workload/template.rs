@@ -1,0 +1,92 @@
+//! The template of pods of a workload, and the selector that must select its pods.
+
+use super::super::pod;
+use crate::strategy::{
+    at::{At, Errors},
+    metadata,
+};
+
+/// The outcome of reading a label selector.
+pub(in super::super) enum Selector {
+    /// The selector is malformed.
+    Wrong,
+    /// The selector selects the pods of the template, or everything.
+    Selects,
+    /// The selector does not select the pods of the template. An absent selector selects nothing.
+    Misses,
+}
+
+/// Checks a selector and whether it selects `labels`.
+pub(in super::super) fn selector(selector: &At<'_>, labels: &At<'_>, errors: &mut Errors) -> Selector {
+    let before = errors.len();
+    metadata::label_selector(selector, errors);
+    if errors.len() > before {
+        Selector::Wrong
+    } else if selector.is_set() && metadata::selects(selector, labels) {
+        Selector::Selects
+    } else {
+        Selector::Misses
+    }
+}
+
+pub(super) fn is_empty(selector: &At<'_>) -> bool {
+    selector.is_set() && selector.at("matchLabels").is_empty() && selector.at("matchExpressions").is_empty()
+}
+
+/// Reports a template whose labels its selector does not select.
+pub(in super::super) fn report_mismatch(labels: &At<'_>, errors: &mut Errors) {
+    errors.push(labels.invalid("`selector` does not match template `labels`"));
+}
+
+/// Checks a required selector and the template it selects. `kind` and `title` name the kind in details.
+pub(super) fn selected(spec: &At<'_>, kind: &str, title: &str, errors: &mut Errors) {
+    let (selector, template) = (spec.at("selector"), spec.at("template"));
+    if !selector.is_set() {
+        errors.push(selector.missing(""));
+    }
+    let own = template.at("metadata");
+    let labels = own.at("labels");
+    let outcome = self::selector(&selector, &labels, errors);
+    if is_empty(&selector) {
+        errors.push(selector.invalid(format!("empty selector is invalid for {kind}")));
+    }
+    match outcome {
+        Selector::Wrong => {
+            errors.push(selector.invalid("invalid label selector"));
+            return;
+        }
+        Selector::Misses => report_mismatch(&labels, errors),
+        Selector::Selects => {}
+    }
+    pod::template(&template, errors);
+    always_running(&template, title, errors);
+}
+
+/// Rejects pods that end.
+pub(super) fn always_running(template: &At<'_>, title: &str, errors: &mut Errors) {
+    let spec = template.at("spec");
+    let policy = spec.at("restartPolicy");
+    if policy.text() != "Always" {
+        errors.push(policy.unsupported(&["Always"]));
+    }
+    let deadline = spec.at("activeDeadlineSeconds");
+    if deadline.is_set() {
+        errors.push(deadline.forbidden(format!("activeDeadlineSeconds in {title} is not Supported")));
+    }
+}
+
+/// Checks the template of a replication controller, whose selector is a plain map of labels.
+pub(super) fn of_replication_controller(spec: &At<'_>, errors: &mut Errors) {
+    let (selector, template) = (spec.at("selector"), spec.at("template"));
+    if !template.is_set() {
+        errors.push(template.missing(""));
+        return;
+    }
+    let own = template.at("metadata");
+    let labels = own.at("labels");
+    if !selector.entries().all(|(name, value)| labels.key(name).value == value.value) {
+        report_mismatch(&labels, errors);
+    }
+    pod::template(&template, errors);
+    always_running(&template, "ReplicationController", errors);
+}
