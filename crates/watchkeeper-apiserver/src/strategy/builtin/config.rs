@@ -29,7 +29,7 @@ pub(super) const SECRET: Row = Row {
     ..PLAIN
 };
 
-/// Returns the warning about a TLS secret whose data is not PEM. Such a secret is stored all the same.
+/// Returns the warning about a TLS secret whose data is not PEM. The secret is stored anyway.
 fn key_pair_warnings(object: &Value) -> Vec<String> {
     if object.get("type").and_then(Value::as_str) != Some("kubernetes.io/tls") {
         return Vec::new();
