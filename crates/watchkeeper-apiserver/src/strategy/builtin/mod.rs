@@ -22,6 +22,7 @@ mod network;
 mod node;
 mod node_selector;
 mod pod;
+mod pod_certificate;
 mod policy;
 mod quota;
 mod rbac;

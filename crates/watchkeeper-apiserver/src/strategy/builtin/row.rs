@@ -12,7 +12,8 @@ use super::super::{
 };
 use crate::strategy::builtin::{
     admission, batch, certificate, cluster, config, definition, device, endpoint, flow, lease, namespace,
-    network, node, pod, policy, quota, rbac, registration, runtime_class, service, storage, workload,
+    network, node, pod, pod_certificate, policy, quota, rbac, registration, runtime_class, service, storage,
+    workload,
 };
 
 /// The status of a new object; none for kinds that start without one.
@@ -185,7 +186,7 @@ pub(super) fn find(group: &str, version: &str, kind: &str) -> Row {
             "PriorityLevelConfiguration" => Some(flow::PRIORITY_LEVEL),
             "CertificateSigningRequest" => Some(certificate::SIGNING_REQUEST),
             "ClusterTrustBundle" => Some(certificate::TRUST_BUNDLE),
-            "PodCertificateRequest" => Some(certificate::POD_REQUEST),
+            "PodCertificateRequest" => Some(pod_certificate::POD_REQUEST),
             _ => None,
         },
     };

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{
     super::row::{CLUSTER, Row, StatusMeta},
-    DRIVER_NAME, volume,
+    DRIVER_NAME, source, volume,
 };
 use crate::strategy::{
     at::{At, Errors},
@@ -18,7 +18,7 @@ pub(super) const VOLUME_ATTACHMENT: Row = Row {
     status: Some(|| Some(json!({"attached": false}))),
     status_meta: StatusMeta::Old,
     defaults: |object| {
-        volume::source_defaults(object, "spec.source.inlineVolumeSpec");
+        source::defaults(object, "spec.source.inlineVolumeSpec");
         edit::each(object, "spec.source.inlineVolumeSpec.capacity", &mut quantity::canonicalize);
     },
     table: &[

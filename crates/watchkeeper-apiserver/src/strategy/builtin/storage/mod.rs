@@ -3,6 +3,7 @@
 mod attachment;
 mod claim;
 mod csi;
+mod source;
 mod volume;
 
 use serde_json::{Value, json};

@@ -1,0 +1,346 @@
+//! Sources of volumes: where the storage is.
+
+use serde_json::Value;
+
+use super::DRIVER_NAME;
+use crate::strategy::{
+    at::{At, Errors, moved},
+    edit::{
+        self,
+        Lit::{B, S},
+    },
+    names,
+    table::{self, Rule, Table},
+};
+
+/// Fills in defaults of the sources of the volume at `path`.
+pub(super) fn defaults(object: &mut Value, path: &str) {
+    const DEFAULTS: &[(&str, &[edit::Fill])] = &[
+        ("hostPath", &[("", "type", S(""))]),
+        ("rbd", &[("", "pool", S("rbd")), ("", "user", S("admin")), ("", "keyring", S("/etc/ceph/keyring"))]),
+        ("iscsi", &[("", "iscsiInterface", S("default"))]),
+        (
+            "azureDisk",
+            &[
+                ("", "cachingMode", S("ReadWrite")),
+                ("", "fsType", S("ext4")),
+                ("", "readOnly", B(false)),
+                ("", "kind", S("Shared")),
+            ],
+        ),
+        ("scaleIO", &[("", "storageMode", S("ThinProvisioned")), ("", "fsType", S("xfs"))]),
+    ];
+    for (source, fills) in DEFAULTS {
+        edit::each(object, &format!("{path}.{source}"), &mut |members| {
+            for &(_, member, literal) in *fills {
+                edit::fill(members, member, literal);
+            }
+        });
+    }
+}
+
+/// A source of volumes: its member, where a second source is reported, where errors in it are reported, its rules.
+pub(super) struct Source {
+    pub(super) member: &'static str,
+    second: &'static str,
+    inside: &'static str,
+    rules: Table,
+}
+
+const fn source(member: &'static str, rules: Table) -> Source {
+    Source { member, second: member, inside: member, rules }
+}
+
+const SECRET: Table = &[("name", &[Rule::Required]), ("namespace", &[Rule::Required])];
+const CSI_SECRET: Table = &[
+    ("name", &[Rule::Required, Rule::Format(names::dns_subdomain)]),
+    ("namespace", &[Rule::Required, Rule::Format(names::dns_label)]),
+];
+const PATH: Table = &[("path", &[Rule::Required, Rule::Check(no_backsteps)])];
+const HOST_PATH_TYPES: [&str; 8] =
+    ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
+
+/// Sources in the order in which they are checked.
+pub(super) const SOURCES: [Source; 22] = [
+    source(
+        "hostPath",
+        &[("path", &[Rule::Required, Rule::Check(no_backsteps)]), ("type", &[Rule::OneOf(&HOST_PATH_TYPES)])],
+    ),
+    Source {
+        member: "gcePersistentDisk",
+        second: "gcePersistentDisk",
+        inside: "persistentDisk",
+        rules: &[("pdName", &[Rule::Required]), ("partition", &[Rule::Between(0, 255)])],
+    },
+    source(
+        "awsElasticBlockStore",
+        &[("volumeID", &[Rule::Required]), ("partition", &[Rule::Between(0, 255)])],
+    ),
+    source(
+        "glusterfs",
+        &[
+            ("endpoints", &[Rule::Required]),
+            ("path", &[Rule::Required]),
+            ("endpointsNamespace", &[Rule::Check(set_namespace)]),
+        ],
+    ),
+    source("flocker", &[("", &[Rule::Check(flocker)])]),
+    source(
+        "nfs",
+        &[
+            ("server", &[Rule::Required]),
+            (
+                "path",
+                &[Rule::Check(|path, errors| {
+                    path.required(errors);
+                    if !path.text().starts_with('/') {
+                        errors.push(path.invalid("must be an absolute path"));
+                    }
+                })],
+            ),
+        ],
+    ),
+    source("rbd", &[("monitors", &[Rule::Required]), ("image", &[Rule::Required])]),
+    source(
+        "quobyte",
+        &[("registry", &[Rule::Required, Rule::Check(host_ports)]), ("volume", &[Rule::Required])],
+    ),
+    Source {
+        member: "cephfs",
+        second: "cephFS",
+        inside: "cephfs",
+        rules: &[("monitors", &[Rule::Required])],
+    },
+    source("iscsi", ISCSI),
+    source("cinder", &[("volumeID", &[Rule::Required]), ("secretRef", &[Rule::Pointer(SECRET)])]),
+    source("fc", &[("", &[Rule::Check(fibre_channel)])]),
+    source("flexVolume", &[("driver", &[Rule::Required]), ("options", &[Rule::Check(flex_options)])]),
+    source(
+        "azureFile",
+        &[
+            ("secretName", &[Rule::Required]),
+            ("shareName", &[Rule::Required]),
+            (
+                "secretNamespace",
+                &[Rule::Check(|namespace, errors| {
+                    if namespace.is_set() {
+                        namespace.required(errors);
+                    }
+                })],
+            ),
+        ],
+    ),
+    source("vsphereVolume", &[("volumePath", &[Rule::Required])]),
+    source("photonPersistentDisk", &[("pdID", &[Rule::Required])]),
+    source("portworxVolume", &[("volumeID", &[Rule::Required])]),
+    source(
+        "azureDisk",
+        &[
+            ("diskName", &[Rule::Required]),
+            ("diskURI", &[Rule::Required]),
+            ("cachingMode", &[Rule::OneOf(&["None", "ReadOnly", "ReadWrite"])]),
+            ("kind", &[Rule::OneOf(&["Dedicated", "Managed", "Shared"])]),
+            ("", &[Rule::Check(azure_uri)]),
+        ],
+    ),
+    source(
+        "scaleIO",
+        &[("gateway", &[Rule::Required]), ("system", &[Rule::Required]), ("volumeName", &[Rule::Required])],
+    ),
+    source("local", PATH),
+    source(
+        "storageos",
+        &[
+            ("volumeName", &[Rule::Required, Rule::Format(names::dns_label)]),
+            ("volumeNamespace", &[Rule::Format(names::dns_label)]),
+            ("secretRef", &[Rule::Pointer(SECRET)]),
+        ],
+    ),
+    source(
+        "csi",
+        &[
+            ("driver", DRIVER_NAME),
+            ("volumeHandle", &[Rule::Required]),
+            (
+                "controllerPublishSecretRef|controllerExpandSecretRef|nodePublishSecretRef|nodeExpandSecretRef",
+                &[Rule::Pointer(CSI_SECRET)],
+            ),
+        ],
+    ),
+];
+
+const ISCSI: Table = &[
+    ("targetPortal", &[Rule::Required]),
+    ("iqn", &[Rule::Required, Rule::Check(iscsi_name)]),
+    ("lun", &[Rule::Between(0, 255)]),
+    (
+        "",
+        &[Rule::Check(|iscsi, errors| {
+            let needs_secret =
+                iscsi.at("chapAuthDiscovery").is_true() || iscsi.at("chapAuthSession").is_true();
+            if needs_secret && !iscsi.at("secretRef").is_set() {
+                errors.push(iscsi.at("secretRef").missing(""));
+            }
+        })],
+    ),
+    ("secretRef", &[Rule::Pointer(&[("name", &[Rule::Required])])]),
+    (
+        "initiatorName",
+        &[Rule::Check(|name, errors| {
+            if name.is_set() {
+                let path = name.path();
+                moved(&path, &path.to_lowercase(), errors, |errors| iscsi_name(name, errors));
+            }
+        })],
+    ),
+];
+
+fn no_backsteps(path: &At<'_>, errors: &mut Errors) {
+    if path.text().split('/').any(|part| part == "..") {
+        errors.push(path.invalid("must not contain '..'"));
+    }
+}
+
+fn set_namespace(namespace: &At<'_>, errors: &mut Errors) {
+    if namespace.is_set() && namespace.is_empty() {
+        errors.push(namespace.invalid("if the endpointnamespace is set, it must be a valid namespace name"));
+    }
+    namespace.format(names::dns_label, errors);
+}
+
+fn flocker(flocker: &At<'_>, errors: &mut Errors) {
+    let (name, uuid) = (flocker.at("datasetName"), flocker.at("datasetUUID"));
+    match (name.is_empty(), uuid.is_empty()) {
+        (true, true) => errors.push(flocker.missing("one of datasetName and datasetUUID is required")),
+        (false, false) => {
+            errors.push(flocker.invalid("datasetName and datasetUUID can not be specified simultaneously"));
+        }
+        _ => {}
+    }
+    if name.text().contains('/') {
+        errors.push(name.invalid("must not contain '/'"));
+    }
+}
+
+fn host_ports(registry: &At<'_>, errors: &mut Errors) {
+    for pair in registry.text().split(',') {
+        if pair.rsplit_once(':').is_none_or(|(host, _)| host.contains(':') && !host.ends_with(']')) {
+            errors.push(registry.invalid("must be a host:port pair or multiple pairs separated by commas"));
+        }
+    }
+}
+
+/// An iSCSI name: `iqn.2001-04.com.example:x`, `eui.` with 16 or `naa.` with 32 hexadecimal digits.
+fn iscsi_name(name: &At<'_>, errors: &mut Errors) {
+    let text = name.text();
+    let is_hex = |digits: &str, length: usize| {
+        digits.len() == length
+            && digits.bytes().all(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_lowercase())
+    };
+    let is_dated = |rest: &str| {
+        let (date, domain) = (rest.get(..7).unwrap_or_default(), rest.get(7..).unwrap_or_default());
+        let is_date = date.bytes().enumerate().all(|(place, byte)| match place {
+            4 => byte == b'-',
+            _ => byte.is_ascii_digit(),
+        });
+        is_date
+            && !date.is_empty()
+            && domain.starts_with('.')
+            && domain.contains(':')
+            && domain.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    let fits = if let Some(rest) = text.strip_prefix("iqn.") {
+        is_dated(rest)
+    } else if let Some(digits) = text.strip_prefix("eui.") {
+        is_hex(digits, 16)
+    } else if let Some(digits) = text.strip_prefix("naa.") {
+        is_hex(digits, 32)
+    } else {
+        false
+    };
+    if !fits {
+        errors.push(name.invalid("must be valid format"));
+    }
+}
+
+fn fibre_channel(channel: &At<'_>, errors: &mut Errors) {
+    let (targets, ids, lun) = (channel.at("targetWWNs"), channel.at("wwids"), channel.at("lun"));
+    match (targets.is_empty(), ids.is_empty()) {
+        (true, true) => {
+            errors.push(targets.missing("must specify either targetWWNs or wwids, but not both"));
+        }
+        (false, false) => {
+            errors.push(targets.invalid("targetWWNs and wwids can not be specified simultaneously"));
+        }
+        _ => {}
+    }
+    if !targets.is_empty() {
+        if lun.is_set() {
+            lun.between(0, 255, errors);
+        } else {
+            errors.push(lun.missing("lun is required if targetWWNs is specified"));
+        }
+    }
+}
+
+fn flex_options(options: &At<'_>, errors: &mut Errors) {
+    for (name, option) in options.entries() {
+        let domain = format!(".{}", name.split('/').next().unwrap_or_default().to_lowercase());
+        if domain.ends_with(".kubernetes.io") || domain.ends_with(".k8s.io") {
+            let mut error = option.invalid("kubernetes.io and k8s.io namespaces are reserved");
+            error.bad_value = Some(name.into());
+            errors.push(error);
+        }
+    }
+}
+
+fn azure_uri(disk: &At<'_>, errors: &mut Errors) {
+    let uri = disk.at("diskURI");
+    if disk.at("kind").text() == "Managed" {
+        if !uri.text().starts_with("/subscriptions/") {
+            errors.push(uri.unsupported(&["/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}"]));
+        }
+    } else if !uri.text().starts_with("https://") {
+        errors.push(
+            uri.unsupported(&[
+                "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd",
+            ]),
+        );
+    }
+}
+
+/// Checks the one source a volume has. Rules of further sources are not checked: each is one too many.
+pub(super) fn check(spec: &At<'_>, name: &str, errors: &mut Errors) {
+    let mut has_source = false;
+    for source in &SOURCES {
+        let at = spec.at(source.member);
+        if !at.is_set() {
+            continue;
+        }
+        if has_source && source.member != "flexVolume" {
+            errors.push(spec.at(source.second).forbidden("may not specify more than 1 volume type"));
+            continue;
+        }
+        has_source = true;
+        moved(&at.path(), &spec.at(source.inside).path(), errors, |errors| {
+            table::check(source.rules, &at, errors);
+        });
+        match source.member {
+            "local" if !spec.at("nodeAffinity").is_set() => {
+                errors.push(spec.at("nodeAffinity").missing("Local volume requires node affinity"));
+            }
+            "iscsi" => {
+                let portal = at.at("targetPortal");
+                if at.at("initiatorName").is_set() && name.len() + 1 + portal.text().len() > 64 {
+                    let mut error = portal.invalid("Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.");
+                    error.path = at.at("targetportal").path();
+                    errors.push(error);
+                }
+            }
+            _ => {}
+        }
+    }
+    if !has_source {
+        errors.push(spec.missing("must specify a volume type"));
+    }
+}
