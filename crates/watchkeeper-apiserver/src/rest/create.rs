@@ -38,7 +38,7 @@ impl Rest {
         if request.kind.gvk.kind == "Binding" && request.kind.gvk.group.is_empty() {
             return Ok(self.create_binding(request, &options, &decoded.object)?.with_warnings(warnings));
         }
-        let created = self.create_object(request, &options, Source::Put, decoded.object, &mut warnings)?;
+        let created = self.create_object(request, &options, Source::Post, decoded.object, &mut warnings)?;
         Ok(self.show_written(request, created)?.with_warnings(warnings))
     }
 
@@ -53,9 +53,7 @@ impl Rest {
     ) -> Result<Written, ApiError> {
         let kind = &request.kind;
         fit_namespace(&mut object, kind, &request.namespace)?;
-        if meta::sent_version(&object)? != 0 {
-            return Err(ApiError::new(500, "", "resourceVersion should not be set on objects to be created"));
-        }
+        let sent_version = meta::text(&object, "resourceVersion").to_owned();
         let metadata = meta::metadata(&mut object)?;
         for member in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
             metadata.remove(member);
@@ -71,6 +69,10 @@ impl Rest {
         let given_name = meta::text(&object, "name").to_owned();
         self.check_definition(request)?;
         self.check_namespace(request, &given_name)?;
+        // PUT and apply compare the version with the one stored, so it has to be a number; POST never reads it as one.
+        if source != Source::Post && !sent_version.is_empty() && sent_version.parse::<u64>().is_err() {
+            return Err(errors::unreadable_version(&sent_version));
+        }
 
         let mut template = object;
         for attempt in 1.. {
@@ -97,7 +99,16 @@ impl Rest {
                     return Err(errors::already_exists(kind, &name, meta::is_being_deleted(&current)));
                 }
                 warnings.extend(strategy.warnings(&object, None));
+                // Only storing an object replaces the version that was sent with it.
+                if !sent_version.is_empty() {
+                    meta::metadata(&mut object)?.insert("resourceVersion".into(), sent_version.into());
+                }
                 return Ok(Written { object, is_new: true, stored: None });
+            }
+            // The storage layer rejects versions, so everything else that is wrong is reported first.
+            if source == Source::Post && sent_version.parse::<u64>().is_ok_and(|version| version != 0) {
+                let message = "resourceVersion should not be set on objects to be created";
+                return Err(ApiError::new(500, "", message));
             }
             let content = request.served().content(&object)?;
             match self.store.put(&table_of(kind), content, Expected::Absent, self.now()) {

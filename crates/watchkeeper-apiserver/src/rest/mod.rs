@@ -9,6 +9,7 @@ mod definitions;
 mod delete;
 pub(crate) mod errors;
 mod event_expiry;
+mod eviction;
 mod list_body;
 mod meta;
 pub(crate) mod options;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     Answer, Request, Rest,
     create::fit_namespace,
-    errors,
+    errors, meta,
     options::{WriteKind, WriteOptions},
     update::{Source, check_name},
     versions::ServedVersions,
@@ -74,6 +74,13 @@ impl Rest {
                 }
                 let applied = apply::apply(current, &config.object, &subject, &manager, options.force)?;
                 let mut applied = check_patched(request, &options, applied, &[], &mut told)?;
+                let uid = meta::text(&applied, "uid");
+                if current.is_none() && !uid.is_empty() {
+                    let why = format!(
+                        "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                    );
+                    return Err(errors::conflict(&request.kind, &request.name, &why));
+                }
                 fit_namespace(&mut applied, &request.kind, &request.namespace)?;
                 check_name(&applied, &request.name)?;
                 Ok(applied)

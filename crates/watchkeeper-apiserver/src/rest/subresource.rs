@@ -1,4 +1,4 @@
-//! What lies below a pod or a service account and is not the object itself: binding, eviction, token.
+//! Subresources of pods and service accounts that are not the object itself: binding and token.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,9 +6,7 @@ use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
 use super::{
-    ATTEMPTS, Answer, Request, Rest,
-    delete::DeleteOptions,
-    errors, meta,
+    ATTEMPTS, Answer, Request, Rest, errors, meta,
     options::{WriteKind, WriteOptions},
     update::check_name,
 };
@@ -18,9 +16,8 @@ use crate::{
     field::{FieldError, FieldErrorKind},
     kinds::{GroupVersionKind, Subresource},
     schema::{TypeRef, builtin, write_empty},
-    selector,
-    status::{ApiError, Cause, Details},
-    storage::{Expected, Object, Query},
+    status::{ApiError, Details},
+    storage::Expected,
 };
 
 /// Seconds a token is good for whose request does not say.
@@ -129,81 +126,6 @@ impl Rest {
         }
     }
 
-    /// Deletes a pod, unless a disruption budget holds it.
-    fn evict(&self, request: &Request, options: &WriteOptions, eviction: &Value) -> Result<Answer, ApiError> {
-        check_name(eviction, &request.name)?;
-        let given = eviction.get("deleteOptions").cloned().unwrap_or_default();
-        let delete = DeleteOptions::of_eviction(&given, options.is_dry_run)?;
-        let current = self.current(request)?;
-        let pod = current.to_value("v1", "Pod");
-        let phase = pod.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default();
-        let is_free = meta::is_being_deleted(&pod) || matches!(phase, "Pending" | "Succeeded" | "Failed");
-        if !is_free {
-            self.ask_budget(request, &current, &pod, delete.is_dry_run())?;
-        }
-        self.delete_object(request, &delete)?;
-        Ok(Answer::value(201, created()))
-    }
-
-    fn ask_budget(
-        &self,
-        request: &Request,
-        current: &Object,
-        pod: &Value,
-        is_dry_run: bool,
-    ) -> Result<(), ApiError> {
-        let Some(kind) = request.kinds.by_path("policy", "v1", "poddisruptionbudgets") else { return Ok(()) };
-        let prefix = request.prefix();
-        let query = Query { prefix: &prefix, start: &prefix, at: None, limit: None, filter: None };
-        let table = super::table_of(kind);
-        let budgets = self.store.list(&table, query, self.now()).map(|page| page.objects).unwrap_or_default();
-        let mut holding = budgets.iter().filter(|budget| {
-            let budget = budget.to_value("policy/v1", "PodDisruptionBudget");
-            selector::of_object(budget.pointer("/spec/selector"))
-                .is_some_and(|selector| selector.matches(&current.content))
-        });
-        let Some(budget) = holding.next() else { return Ok(()) };
-        if holding.next().is_some() {
-            return Err(ApiError::internal(
-                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
-            ));
-        }
-        let mut one = request.about(&budget.content.namespace, &budget.content.name);
-        one.kind = Arc::clone(kind);
-        let is_ready =
-            pod.pointer("/status/conditions").and_then(Value::as_array).is_some_and(|conditions| {
-                conditions.iter().any(|known| known["type"] == "Ready" && known["status"] == "True")
-            });
-        self.edit(&one, is_dry_run, |budget| {
-            let number =
-                |budget: &Value, path: &str| budget.pointer(path).and_then(Value::as_i64).unwrap_or(0);
-            let (healthy, needed) =
-                (number(budget, "/status/currentHealthy"), number(budget, "/status/desiredHealthy"));
-            let always = budget
-                .pointer("/spec/unhealthyPodEvictionPolicy")
-                .is_some_and(|policy| policy == "AlwaysAllow");
-            if !is_ready && (always || (needed > 0 && healthy >= needed)) {
-                return Ok(());
-            }
-            if number(budget, "/status/observedGeneration") < number(budget, "/metadata/generation") {
-                let name = meta::text(budget, "name");
-                let cause = format!("The disruption budget {name} is still being processed by the server.");
-                return Err(held(cause, Some(10)));
-            }
-            let allowed = number(budget, "/status/disruptionsAllowed");
-            if allowed <= 0 {
-                let name = meta::text(budget, "name");
-                let cause = format!(
-                    "The disruption budget {name} needs {needed} healthy pods and has {healthy} currently"
-                );
-                return Err(held(cause, None));
-            }
-            budget["status"]["disruptionsAllowed"] = (allowed - 1).into();
-            budget["status"]["disruptedPods"][&request.name] = meta::timestamp(self.now()).into();
-            Ok(())
-        })
-    }
-
     /// A token for a service account.
     fn token(
         &self,
@@ -279,26 +201,26 @@ impl Rest {
             .join(".")
     }
 
-    /// Changes an object in place, without the rules of an update.
+    /// Changes an object in place, without the rules of an update. Returns the version it has then.
     pub(super) fn edit(
         &self,
         request: &Request,
         is_dry_run: bool,
         mut change: impl FnMut(&mut Value) -> Result<(), ApiError>,
-    ) -> Result<(), ApiError> {
+    ) -> Result<u64, ApiError> {
         for _ in 0..ATTEMPTS {
             let current = self.current(request)?;
             let mut object = request.served().object(&current);
             let old = object.clone();
             change(&mut object)?;
             if is_dry_run || object == old {
-                return Ok(());
+                return Ok(current.version);
             }
             write_empty(&mut object, &request.kind.ty);
             let content = request.served().content(&object)?;
             let expected = Expected::Version(current.version);
-            if self.store.put(&request.table(), content, expected, self.now()).is_ok() {
-                return Ok(());
+            if let Ok(stored) = self.store.put(&request.table(), content, expected, self.now()) {
+                return Ok(stored.version);
             }
         }
         Err(errors::modified(&request.kind, &request.name))
@@ -350,16 +272,6 @@ fn wrong_binding(binding: &Value) -> Vec<FieldError> {
     wrong
 }
 
-/// 429: a disruption budget holds the pod.
-fn held(cause: String, retry_after_seconds: Option<u32>) -> ApiError {
-    let message = "Cannot evict pod as it would violate the pod's disruption budget.";
-    ApiError::new(429, "TooManyRequests", message).with_details(Details {
-        causes: vec![Cause { reason: "DisruptionBudget".into(), message: cause, field: None }],
-        retry_after_seconds,
-        ..Details::default()
-    })
-}
-
-fn created() -> Value {
+pub(super) fn created() -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
 }

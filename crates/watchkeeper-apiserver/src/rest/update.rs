@@ -25,6 +25,8 @@ use crate::{
 /// How a new object came about; the API treats a few things differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
+    /// A new object was sent: it must not exist.
+    Post,
     /// A whole object was sent: its uid is a precondition.
     Put,
     /// The current object was changed.
@@ -72,9 +74,11 @@ impl Rest {
                 return Err(errors::not_found(&request.kind, &request.name));
             }
             // Something else came in between once in a while; reading the body again then is cheaper than a copy always.
-            let mut object = object.take().map_or_else(|| read().map(|decoded| decoded.object), Ok)?;
-            if current.is_none() {
-                meta::metadata(&mut object)?.remove("resourceVersion");
+            let object = object.take().map_or_else(|| read().map(|decoded| decoded.object), Ok)?;
+            if let Some(current) = current {
+                check_uid(request, &object, meta::text(current, "uid"))?;
+            } else {
+                check_uid(request, &object, "")?;
             }
             Ok(object)
         })?;
@@ -150,9 +154,6 @@ impl Rest {
         let kind = &request.kind;
         let strategy = &kind.strategy;
         check_version(request, &new, current.version)?;
-        if source == Source::Put {
-            check_uid(request, &new, old)?;
-        }
         strategy.set_defaults(&mut new);
         take_system_fields(&mut new, old)?;
         write_empty(&mut new, &kind.ty);
@@ -176,7 +177,7 @@ impl Rest {
         let table = request.table();
         let now = self.now();
         if is_done(&new) {
-            if options.is_dry_run || self.remove(request, old, current.version) {
+            if options.is_dry_run || self.remove(request, old, current.version).is_some() {
                 return Ok(not_written(new));
             }
             return Ok(None);
@@ -231,8 +232,9 @@ fn check_version(request: &Request, new: &Value, current: u64) -> Result<(), Api
     }
 }
 
-fn check_uid(request: &Request, new: &Value, old: &Value) -> Result<(), ApiError> {
-    let (given, current) = (meta::text(new, "uid"), meta::text(old, "uid"));
+/// Rejects an object whose uid is not `current`, the uid of the stored object (empty: nothing is stored).
+fn check_uid(request: &Request, new: &Value, current: &str) -> Result<(), ApiError> {
+    let given = meta::text(new, "uid");
     if given.is_empty() || given == current {
         return Ok(());
     }

@@ -4,7 +4,9 @@
 
 mod answer;
 mod clients;
+mod deletion;
 mod lifecycle;
 mod nonsense;
 mod rest;
 mod support;
+mod versions_on_create;
