@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod answer;
+mod apply_versions;
 mod clients;
 mod deletion;
 mod lifecycle;
