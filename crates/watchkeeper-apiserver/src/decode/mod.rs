@@ -155,8 +155,8 @@ pub(crate) fn patch(body: &[u8]) -> Result<(Value, Vec<String>), ApiError> {
 ///
 /// # Errors
 /// The sentence about a value of the wrong type.
-pub(crate) fn check(mut object: Value, kind: &Kind) -> Result<Checked, String> {
-    let findings = conform::conform(&mut object, &kind.ty, mode(kind.custom.is_some()))?;
+pub(crate) fn check(mut object: Value, ty: &TypeRef, is_custom: bool) -> Result<Checked, String> {
+    let findings = conform::conform(&mut object, ty, mode(is_custom))?;
     Ok(Checked {
         object,
         problems: findings.unknown.iter().map(|path| format!("unknown field {path:?}")).collect(),

@@ -8,7 +8,7 @@ use super::{body::ResponseBody, negotiate::Media, yaml};
 use crate::{
     kinds::{GroupVersionKind, Kind},
     protobuf::{self, Envelope},
-    rest::{Answer, ListBody, Payload},
+    rest::{Answer, ListBody, Payload, represent},
     schema::{self, TypeRef},
     status::ApiError,
 };
@@ -118,6 +118,11 @@ fn protobuf_of(value: &Value, kind: Option<&Kind>) -> Vec<u8> {
             protobuf::list(&value["metadata"], items, &kind.ty)
         }
         (Some(kind), None) if name == kind.gvk.kind => protobuf::write(value, &kind.ty),
+        (_, items) if name == "PartialObjectMetadataList" => {
+            let items = items.map(Vec::as_slice).unwrap_or_default();
+            protobuf::list(&value["metadata"], items, &represent::metadata_type())
+        }
+        _ if name == "PartialObjectMetadata" => protobuf::write(value, &represent::metadata_type()),
         _ if name == "Status" => {
             let ty = TypeRef::builtin_named("io.k8s.apimachinery.pkg.apis.meta.v1.Status");
             protobuf::write(value, &ty)

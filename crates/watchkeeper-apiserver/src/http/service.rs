@@ -15,7 +15,7 @@ use super::{
     health,
     metrics::{self, About, Metrics},
     negotiate,
-    negotiate::{Media, Representation},
+    negotiate::{Media, Offer, Representation},
     path::{self, ResourcePath},
     respond,
 };
@@ -214,18 +214,21 @@ impl Api {
                 respond::error(&errors::no_such_resource(), Media::Json)
             };
         }
-        let Representation { mut media, form } = match negotiate::negotiate(
+        let has_table = match resource.subresource.as_str() {
+            "" => kind.allows("list"),
+            name => matches!(name, "status" | "scale"),
+        };
+        // Protobuf has no place for what a custom resource is made of.
+        let offer = Offer { protobuf: kind.custom.is_none(), metadata: true, table: has_table };
+        let Representation { media, form } = match negotiate::negotiate(
             text(&parts.headers, header::ACCEPT.as_str()),
             parameters.text("includeObject"),
             verb == Some(Verb::Watch),
+            offer,
         ) {
             Ok(chosen) => chosen,
             Err((error, media)) => return respond::error(&error, media),
         };
-        // Protobuf has no place for what a custom resource is made of.
-        if media == Media::Protobuf && kind.custom.is_some() {
-            media = Media::Json;
-        }
         let is_pretty = parameters.flag("pretty").unwrap_or(false);
         let content_type = text(&parts.headers, header::CONTENT_TYPE.as_str());
         let is_apply = content_type.is_some_and(|ty| ty.starts_with("application/apply-patch"));

@@ -14,7 +14,9 @@ use crate::{
     apply::{self, Manager, Subject},
     decode::{self, FieldValidation},
     field::{FieldError, FieldErrorKind},
+    kinds::{GroupVersionKind, Kind},
     patch::{Form, Patch},
+    schema::TypeRef,
     status::{ApiError, Details},
     strategy::Part,
 };
@@ -60,6 +62,7 @@ impl Rest {
         let ty = PatchType::read(request)?;
         let write = if ty == PatchType::Apply { WriteKind::Apply } else { WriteKind::Patch };
         let options = WriteOptions::read(&request.parameters, write, request.user_agent.as_deref())?;
+        let patched_kind = PatchedKind::of(&request.kind);
         let mut warnings = Vec::new();
         let mut told = Vec::new();
         let updated = if ty == PatchType::Apply {
@@ -73,7 +76,7 @@ impl Rest {
                     return Err(errors::not_found(&request.kind, &request.name));
                 }
                 let applied = apply::apply(current, &config.object, &subject, &manager, options.force)?;
-                let mut applied = check_patched(request, &options, applied, &[], &mut told)?;
+                let mut applied = check_patched(patched_kind, &options, applied, &[], &mut told)?;
                 let uid = meta::text(&applied, "uid");
                 if current.is_none() && !uid.is_empty() {
                     let why = format!(
@@ -92,7 +95,7 @@ impl Rest {
                     return Err(errors::not_found(&request.kind, &request.name));
                 };
                 let patched = patch.apply(current, &request.kind.ty)?;
-                let mut patched = check_patched(request, &options, patched, &problems, &mut told)?;
+                let mut patched = check_patched(patched_kind, &options, patched, &problems, &mut told)?;
                 fit_namespace(&mut patched, &request.kind, &request.namespace)?;
                 check_name(&patched, &request.name)?;
                 Ok(patched)
@@ -117,10 +120,24 @@ pub(super) fn read_patch(ty: PatchType, body: &[u8]) -> Result<(Patch, Vec<Strin
     Ok((patch, problems))
 }
 
-/// A patched object must still be one of its kind, and its members must be known ones; so must those of the patch, with
-/// which there are `problems` already.
-fn check_patched(
-    request: &Request,
+/// The kind a patched object must still be of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PatchedKind<'a> {
+    pub(super) gvk: &'a GroupVersionKind,
+    pub(super) ty: &'a TypeRef,
+    pub(super) is_custom: bool,
+}
+
+impl<'a> PatchedKind<'a> {
+    fn of(kind: &'a Kind) -> Self {
+        Self { gvk: &kind.gvk, ty: &kind.ty, is_custom: kind.custom.is_some() }
+    }
+}
+
+/// Checks that a patched object is still of its kind and has no unknown members. `problems` are those found in the patch
+/// itself.
+pub(super) fn check_patched(
+    kind: PatchedKind<'_>,
     options: &WriteOptions,
     mut patched: Value,
     problems: &[String],
@@ -130,26 +147,24 @@ fn check_patched(
         let wrong = FieldError::new(FieldErrorKind::Invalid, "patch", Some(shown.into()), why);
         errors::invalid_as("", "", "", &[wrong])
     };
-    let kind = &request.kind;
+    let PatchedKind { gvk, ty, is_custom } = kind;
     // A patch that replaces the whole object may leave out what kind it is.
-    for (member, value) in [("apiVersion", kind.api_version()), ("kind", kind.gvk.kind.clone())] {
+    for (member, value) in [("apiVersion", gvk.api_version()), ("kind", gvk.kind.clone())] {
         if let Some(members) = patched.as_object_mut() {
             members.entry(member).or_insert_with(|| value.into());
         }
     }
-    let is_kind = patched.get("kind").is_some_and(|name| *name == kind.gvk.kind)
-        && patched.get("apiVersion").is_some_and(|version| *version == kind.api_version());
-    if !is_kind && kind.custom.is_some() && patched["apiVersion"] == kind.api_version() {
-        return Err(decode::wrong_kind(&patched, &kind.gvk));
+    let is_version = patched.get("apiVersion").is_some_and(|version| *version == gvk.api_version());
+    let is_kind = is_version && patched.get("kind").is_some_and(|name| *name == gvk.kind);
+    if !is_kind && is_custom && is_version {
+        return Err(decode::wrong_kind(&patched, gvk));
     }
     if !is_kind {
-        return Err(refuse(
-            patched.to_string(),
-            format!("the patched object is no longer a {}", kind.gvk.kind),
-        ));
+        let why = format!("the patched object is no longer a {}", gvk.kind);
+        return Err(refuse(patched.to_string(), why));
     }
     let shown = patched.to_string();
-    let mut checked = decode::check(patched, kind).map_err(|why| refuse(shown.clone(), why))?;
+    let mut checked = decode::check(patched, ty, is_custom).map_err(|why| refuse(shown.clone(), why))?;
     checked.problems.splice(..0, problems.iter().cloned());
     warnings.clear();
     match options.field_validation {

@@ -177,7 +177,7 @@ impl Rest {
             "token": self.make_token(request, &account.content.uid, &body["spec"]["audiences"], seconds),
             "expirationTimestamp": meta::timestamp(ends),
         });
-        Ok(Answer::value(201, body))
+        self.show(request, 201, body)
     }
 
     /// A token in the form of a service account's. Its signature is random: nothing checks it but this server, by name.

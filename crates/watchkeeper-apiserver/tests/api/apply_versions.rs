@@ -34,7 +34,8 @@ fn new(resource: &str, percent: i64) -> Value {
 #[tokio::test(start_paused = true)]
 async fn one_manager_applies_an_autoscaler_in_both_versions() {
     let cluster = Cluster::new();
-    let path = |version: &str| format!("/apis/autoscaling/{version}/namespaces/default/horizontalpodautoscalers/a");
+    let path =
+        |version: &str| format!("/apis/autoscaling/{version}/namespaces/default/horizontalpodautoscalers/a");
     let (code, answer) = apply(&cluster, &path("v1"), &old(50)).await;
     assert_eq!(code, 201, "{answer}");
     let (code, answer) = apply(&cluster, &path("v2"), &new("cpu", 60)).await;
@@ -83,13 +84,13 @@ async fn one_manager_applies_a_custom_resource_in_several_versions() {
     let cluster = Cluster::new();
     cluster.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition()).await;
     let path = |version: &str| format!("/apis/example.com/{version}/namespaces/default/foos/x");
-    let foo = |version: &str, spec: Value| {
-        json!({"apiVersion": format!("example.com/{version}"), "kind": "Foo", "metadata": {"name": "x"}, "spec": spec})
-    };
+    let foo = |version: &str, spec: Value| json!({"apiVersion": format!("example.com/{version}"), "kind": "Foo", "metadata": {"name": "x"}, "spec": spec});
     let (code, answer) =
-        apply(&cluster, &path("v1"), &foo("v1", json!({"a": "1", "b": "1", "list": [{"k": "x", "v": "1"}]}))).await;
+        apply(&cluster, &path("v1"), &foo("v1", json!({"a": "1", "b": "1", "list": [{"k": "x", "v": "1"}]})))
+            .await;
     assert_eq!(code, 201, "{answer}");
-    let (code, answer) = apply(&cluster, &path("v2"), &foo("v2", json!({"a": "2", "list": [{"k": "y"}]}))).await;
+    let (code, answer) =
+        apply(&cluster, &path("v2"), &foo("v2", json!({"a": "2", "list": [{"k": "y"}]}))).await;
     assert_eq!(code, 200, "{answer}");
     assert_eq!(answer["spec"], json!({"a": "2", "list": [{"k": "y"}]}), "{answer}");
     let managed = answer["metadata"]["managedFields"].as_array().unwrap();

@@ -37,6 +37,11 @@ impl Cluster {
             .header("user-agent", "test/1")
             .body(body)
             .unwrap();
+        self.send_raw(request).await
+    }
+
+    /// Sends a request as it is.
+    pub(crate) async fn send_raw(&self, request: Request<String>) -> Response<ResponseBody> {
         self.server.service().oneshot(request).await.unwrap()
     }
 
@@ -79,6 +84,12 @@ impl Watch {
         let mut frame: Value = serde_json::from_slice(&frame).unwrap();
         Some((frame["type"].as_str().unwrap().to_owned(), frame["object"].take()))
     }
+}
+
+/// A GET with an `Accept` header.
+pub(crate) async fn get_as(cluster: &Cluster, path: &str, accept: &str) -> Response<ResponseBody> {
+    let request = Request::get(path).header("accept", accept).body(String::new()).unwrap();
+    cluster.send_raw(request).await
 }
 
 pub(crate) async fn read(response: Response<ResponseBody>) -> (u16, Value) {
