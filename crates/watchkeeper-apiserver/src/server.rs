@@ -151,6 +151,7 @@ impl ApiServerBuilder {
             clock,
             random: Mutex::new(self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed)),
             services: Arc::default(),
+            advertised: Mutex::default(),
             events: EventExpiry::default(),
             definitions: Mutex::default(),
             shutdown: is_down,
@@ -162,6 +163,7 @@ impl ApiServerBuilder {
         if self.is_rbac {
             rest.make_roles();
         }
+        rest.publish();
         let api = Arc::new(Api::new(rest, self.tokens, Authorization::new(self.is_rbac), self.has_control));
         ApiServer { inner: Arc::new(Inner { api, background, shutdown, listeners: Mutex::new(Vec::new()) }) }
     }
@@ -212,6 +214,7 @@ impl ApiServer {
             self.inner.background.trust(authority);
         }
         let listener = Listener::start(Arc::clone(&self.inner.api), address, acceptor, is_down).await?;
+        self.inner.api.rest.advertise(listener.address());
         let endpoint = Endpoint::new(listener.address(), authority);
         self.inner.listeners.lock().push(listener);
         Ok(endpoint)

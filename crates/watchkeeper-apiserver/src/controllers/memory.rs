@@ -266,6 +266,10 @@ impl Objects for World {
         Ok(())
     }
 
+    fn publish(&self) -> bool {
+        true
+    }
+
     fn now(&self) -> SystemTime {
         self.date.get()
     }

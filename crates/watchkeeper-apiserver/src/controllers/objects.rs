@@ -51,6 +51,8 @@ pub(crate) trait Objects: Live {
     fn replace(&self, place: &Place, part: Part<'_>, object: Value) -> Result<(), ApiError>;
     /// Deletes an object.
     fn delete(&self, place: &Place, deletion: &Deletion) -> Result<(), ApiError>;
+    /// Restores the objects the server makes about itself; false if that has to be tried again.
+    fn publish(&self) -> bool;
     /// The date.
     fn now(&self) -> SystemTime;
 }

@@ -147,6 +147,10 @@ impl Objects for Rest {
         self.delete(&self.request(place, &options)?).map(|_| ())
     }
 
+    fn publish(&self) -> bool {
+        Self::publish(self)
+    }
+
     fn now(&self) -> SystemTime {
         self.clock.now()
     }

@@ -114,6 +114,7 @@ impl Rest {
             match self.store.put(&table_of(kind), content, Expected::Absent, self.now()) {
                 Ok(stored) => {
                     claim.keep();
+                    self.record(kind, &object, None);
                     self.after_write(kind, &stored);
                     warnings.extend(strategy.warnings(&object, None));
                     meta::metadata(&mut object)?

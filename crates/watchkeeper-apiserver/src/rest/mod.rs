@@ -13,6 +13,7 @@ mod eviction;
 mod list_body;
 mod meta;
 pub(crate) mod options;
+pub(crate) mod own_service;
 mod paging;
 mod patch;
 mod read;
@@ -62,6 +63,8 @@ pub(crate) struct Rest {
     pub(crate) random: Mutex<fastrand::Rng>,
     /// Addresses and ports of services.
     pub(crate) services: Arc<ServiceAllocator>,
+    /// The address the server publishes in its own endpoints.
+    pub(crate) advertised: Mutex<own_service::Advertised>,
     /// Events that will be forgotten.
     pub(crate) events: EventExpiry,
     /// Held while what is served follows the definitions of custom kinds.

@@ -191,6 +191,7 @@ impl Rest {
             return Ok(None);
         };
         claim.keep();
+        self.record(kind, &new, Some(old));
         self.after_write(kind, &stored);
         warnings.extend(strategy.warnings(&new, Some(old)));
         meta::metadata(&mut new)?.insert("resourceVersion".into(), stored.version.to_string().into());

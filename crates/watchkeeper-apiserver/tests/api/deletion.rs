@@ -86,7 +86,7 @@ async fn objects_without_graceful_deletion_go_unmarked_and_the_reply_has_the_ver
         let dry = cluster.ok("DELETE", &format!("{path}?dryRun=All"), Value::Null).await;
         assert_eq!(dry, before, "a dry run changes nothing");
         let mut reply = cluster.ok("DELETE", &path, Value::Null).await;
-        assert_eq!(version(&reply), version(&before) + 1, "{path}");
+        assert!(version(&reply) > version(&before), "{path}");
         reply["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"].clone();
         assert_eq!(reply, before, "{path}");
     }
