@@ -39,6 +39,7 @@ pub(super) const PATHS: &[&str] = &[
     "/livez",
     "/livez/ping",
     "/metrics",
+    "/openapi/v2",
     "/openapi/v3",
     "/openapi/v3/",
     "/readyz",

@@ -148,14 +148,33 @@ pub(crate) fn aggregated(accept: Option<&str>) -> Option<discovery::Form> {
             ("application/json", Some("APIGroupDiscoveryList"), Some("v2")) => {
                 return Some(discovery::Form::V2);
             }
-            ("application/json", Some("APIGroupDiscoveryList"), Some("v2beta1")) => {
-                return Some(discovery::Form::V2Beta1);
-            }
             ("application/json" | "*/*", None, _) => return None,
             _ => {}
         }
     }
     None
+}
+
+/// The media type of the document of OpenAPI v2 that an `Accept` header asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OpenApiMedia {
+    /// JSON.
+    Json,
+    /// The messages of `gnostic`.
+    Protobuf,
+}
+
+/// Chooses the media type of the document of OpenAPI v2; none if the client takes neither.
+pub(crate) fn openapi_v2(accept: Option<&str>) -> Option<OpenApiMedia> {
+    let accept = accept.filter(|accept| !accept.trim().is_empty()).unwrap_or("*/*");
+    let mut ranges: Vec<Range<'_>> = accept.split(',').map(|text| Range::read(text.trim())).collect();
+    ranges.sort_by(|one, other| other.quality.total_cmp(&one.quality));
+    ranges.iter().find_map(|range| match range.media_type {
+        "application/json" | "application/*" | "*/*" => Some(OpenApiMedia::Json),
+        "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+        | "application/com.github.proto-openapi.spec.v2.v1.0+protobuf" => Some(OpenApiMedia::Protobuf),
+        _ => None,
+    })
 }
 
 /// The form a range asks for; none if there is no such form.

@@ -379,7 +379,7 @@ impl Api {
             words => {
                 let kinds = self.rest.registry.kinds();
                 let found = discovery::respond(&self.documents, &kinds, words, &parts.headers)
-                    .or_else(|| discovery::openapi(&self.documents, &kinds, words));
+                    .or_else(|| discovery::openapi(&self.documents, &kinds, words, &parts.headers));
                 return match found {
                     Some(_) if !is_get => respond::error(&errors::method_not_allowed(), Media::Json),
                     Some(response) => response,

@@ -9,6 +9,7 @@ mod deletion;
 mod forms;
 mod lifecycle;
 mod nonsense;
+mod openapi;
 mod own_service;
 mod rest;
 mod scale;
