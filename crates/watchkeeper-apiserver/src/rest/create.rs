@@ -58,7 +58,11 @@ impl Rest {
         for member in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
             metadata.remove(member);
         }
-        kind.strategy.set_defaults(&mut object);
+        if source == Source::Apply {
+            kind.strategy.set_defaults_of_applied(&mut object);
+        } else {
+            kind.strategy.set_defaults(&mut object);
+        }
         write_empty(&mut object, &kind.ty);
         if source != Source::Apply {
             self.track(request, options, Part::Main, None, &mut object);
@@ -92,6 +96,7 @@ impl Rest {
             }
             let claim = self.claim(request, &mut object, None)?;
             escalation::check(&request.asker.authorizer, &request.asker.user, &object, None)?;
+            let mut object = request.served().as_stored(object);
             let key = key_of(&request.namespace, &name);
             if options.is_dry_run {
                 if let Some(current) = self.store.get(&table_of(kind), &key) {

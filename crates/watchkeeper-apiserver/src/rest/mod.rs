@@ -24,6 +24,7 @@ pub(crate) mod stored;
 mod subresource;
 mod update;
 mod versions;
+mod wrap;
 
 use std::{
     sync::Arc,

@@ -9,6 +9,7 @@ use super::{
     options::{WriteKind, WriteOptions},
     update::{Source, check_name},
     versions::ServedVersions,
+    wrap,
 };
 use crate::{
     apply::{self, Manager, Subject},
@@ -75,8 +76,11 @@ impl Rest {
                 if current.is_none() && part != Part::Main {
                     return Err(errors::not_found(&request.kind, &request.name));
                 }
-                let applied = apply::apply(current, &config.object, &subject, &manager, options.force)?;
-                let mut applied = check_patched(patched_kind, &options, applied, &[], &mut told)?;
+                let mut applied = apply::apply(current, &config.object, &subject, &manager, options.force)?;
+                if request.kind.custom.is_none() {
+                    wrap::integers(&mut applied, &request.kind.ty);
+                }
+                let mut applied = check_applied(patched_kind, applied, &mut told)?;
                 let uid = meta::text(&applied, "uid");
                 if current.is_none() && !uid.is_empty() {
                     let why = format!(
@@ -94,7 +98,10 @@ impl Rest {
                 let Some(current) = current else {
                     return Err(errors::not_found(&request.kind, &request.name));
                 };
-                let patched = patch.apply(current, &request.kind.ty)?;
+                let mut patched = patch.apply(current, &request.kind.ty)?;
+                if ty == PatchType::Strategic {
+                    wrap::integers(&mut patched, &request.kind.ty);
+                }
                 let mut patched = check_patched(patched_kind, &options, patched, &problems, &mut told)?;
                 fit_namespace(&mut patched, &request.kind, &request.namespace)?;
                 check_name(&patched, &request.name)?;
@@ -132,6 +139,19 @@ impl<'a> PatchedKind<'a> {
     fn of(kind: &'a Kind) -> Self {
         Self { gvk: &kind.gvk, ty: &kind.ty, is_custom: kind.custom.is_some() }
     }
+}
+
+/// Checks the values of an object that an apply made. Apply has checked the members already; a value that cannot be read,
+/// such as a text that is not base64, is an error of the conversion back, which upstream answers with 500.
+fn check_applied(
+    kind: PatchedKind<'_>,
+    applied: Value,
+    warnings: &mut Vec<String>,
+) -> Result<Value, ApiError> {
+    let checked = decode::check(applied, kind.ty, kind.is_custom)
+        .map_err(|why| ApiError::new(500, "", format!("failed to convert the applied object: {why}")))?;
+    warnings.extend(checked.problems);
+    Ok(checked.object)
 }
 
 /// Checks that a patched object is still of its kind and has no unknown members. `problems` are those found in the patch

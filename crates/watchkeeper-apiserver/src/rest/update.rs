@@ -154,7 +154,11 @@ impl Rest {
         let kind = &request.kind;
         let strategy = &kind.strategy;
         check_version(request, &new, current.version)?;
-        strategy.set_defaults(&mut new);
+        if source == Source::Apply {
+            strategy.set_defaults_of_applied(&mut new);
+        } else {
+            strategy.set_defaults(&mut new);
+        }
         take_system_fields(&mut new, old)?;
         write_empty(&mut new, &kind.ty);
         if source != Source::Apply {
@@ -169,6 +173,7 @@ impl Rest {
         }
         let claim = self.claim(request, &mut new, Some(old))?;
         escalation::check(&request.asker.authorizer, &request.asker.user, &new, Some(old))?;
+        let mut new = request.served().as_stored(new);
         meta::metadata(&mut new)?.insert("resourceVersion".into(), current.version.to_string().into());
         apply::keep_times(old, &mut new);
         if new == *old {

@@ -5,6 +5,8 @@
 mod answer;
 mod apply_versions;
 mod clients;
+mod conversion;
+mod custom;
 mod deletion;
 mod forms;
 mod lifecycle;
