@@ -15,5 +15,6 @@ mod openapi;
 mod own_service;
 mod rest;
 mod scale;
+mod strict;
 mod support;
 mod versions_on_create;
