@@ -322,7 +322,7 @@ mod tests {
         let body = format!("{{{}}}", keys.join(","));
         let problems = Problems::find(MediaType::Json, body.as_bytes(), &paths(&["k0"]), &[], false);
         assert_eq!(problems.into_warnings().len(), MAX_PROBLEMS);
-        let body: String = (0..500).map(|number| format!("k{number}: 1\nk{number}: 2\n")).collect();
-        assert_eq!(Problems::of_yaml(body.as_bytes()).into_warnings().len(), MAX_PROBLEMS);
+        let lines: Vec<String> = (0..500).map(|number| format!("k{number}: 1\nk{number}: 2")).collect();
+        assert_eq!(Problems::of_yaml(lines.join("\n").as_bytes()).into_warnings().len(), MAX_PROBLEMS);
     }
 }

@@ -14,7 +14,7 @@ impl Message {
         for (name, number) in members {
             match of.get(*name) {
                 Some(Value::String(text)) if !text.is_empty() => {
-                    put_bytes(&mut self.0, *number, text.as_bytes())
+                    put_bytes(&mut self.0, *number, text.as_bytes());
                 }
                 Some(Value::Bool(true)) => put_number(&mut self.0, *number, 1),
                 _ => {}

@@ -19,7 +19,9 @@ pub(super) fn integers(value: &mut Value, ty: &TypeRef) {
         }
         (Value::Array(items), Shape::List { .. }) => {
             if let Some(of) = ty.item() {
-                items.iter_mut().for_each(|item| integers(item, &of));
+                for item in items {
+                    integers(item, &of);
+                }
             }
         }
         (value @ Value::Number(_), Shape::Scalar(Scalar::Int32)) => {
