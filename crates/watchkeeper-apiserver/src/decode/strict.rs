@@ -2,7 +2,7 @@
 //!
 //! | body | order |
 //! |---|---|
-//! | JSON of a built-in kind | as the keys come in the body; what lies below an unknown key is not looked at |
+//! | JSON of a built-in kind | the order of the keys in the body; members of unknown keys are skipped |
 //! | JSON of a custom kind | repeated keys, then unknown ones |
 //! | YAML | repeated keys by their lines, in one error; then unknown ones in the order of their names |
 
@@ -23,7 +23,7 @@ const MAX_PROBLEMS: usize = 100;
 pub(super) struct Problems {
     /// Repeated keys of YAML, each with its line.
     lines: Vec<String>,
-    /// All others.
+    /// Unknown fields, and repeated ones of JSON.
     fields: Vec<String>,
 }
 

@@ -132,7 +132,7 @@ fn openapi_v2(documents: &Documents, kinds: &Kinds, headers: &HeaderMap) -> Opti
     let protobuf = documents.get(kinds, "openapi/v2/protobuf", || {
         serde_json::from_slice(&json.bytes).ok().map(|document| openapi::encode(&document))
     })?;
-    // Both forms have one tag: `Vary` tells them apart.
+    // Both forms share one tag; `Vary` separates them.
     let content_type = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
     Some(cached(&protobuf.bytes, &json.etag, content_type, headers))
 }

@@ -158,7 +158,7 @@ pub(crate) fn aggregated(accept: Option<&str>) -> Option<discovery::Form> {
 /// The media type of the document of OpenAPI v2 that an `Accept` header asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OpenApiMedia {
-    /// JSON.
+    /// The JSON form of the document.
     Json,
     /// The messages of `gnostic`.
     Protobuf,

@@ -172,8 +172,7 @@ fn allows_unready(budget: &Value) -> bool {
     policy.is_some_and(|policy| policy == "AlwaysAllow") || (needed > 0 && healthy >= needed)
 }
 
-/// Sets a condition, at its place if the object has it and at the end otherwise. Its time of transition changes with its
-/// status only.
+/// Replaces the condition of the same type, or appends the condition. The time of transition changes with the status only.
 fn set_condition(object: &mut Value, mut condition: Value) {
     let conditions = &mut object["status"]["conditions"];
     if !conditions.is_array() {

@@ -38,7 +38,7 @@ const SLICES: Resource = ("discovery.k8s.io", "v1", "endpointslices");
 const RANGES: Resource = ("networking.k8s.io", "v1", "servicecidrs");
 const ADDRESSES: Resource = ("networking.k8s.io", "v1", "ipaddresses");
 
-/// Where clients of other hosts reach the server.
+/// The address and port in the server's own endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Advertised {
     address: IpAddr,

@@ -133,7 +133,7 @@ pub(crate) enum Empty {
     Zero,
     /// An absent value is written as null, and so is an empty list or map.
     Null,
-    /// As given, and null is a value, too: custom resources are not Go structs.
+    /// A value is kept as given, null included: custom resources are not Go structs.
     Kept,
 }
 

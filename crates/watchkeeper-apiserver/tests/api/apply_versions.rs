@@ -2,12 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Cluster, read};
-
-async fn apply(cluster: &Cluster, path: &str, body: &Value) -> (u16, Value) {
-    let path = format!("{path}?fieldManager=m");
-    read(cluster.send_as("PATCH", &path, "application/apply-patch+yaml", body).await).await
-}
+use crate::support::{Cluster, DEFINITIONS, apply, foo_definition, served_version};
 
 fn target() -> Value {
     json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"})
@@ -53,36 +48,22 @@ async fn one_manager_applies_an_autoscaler_in_both_versions() {
 }
 
 fn definition() -> Value {
-    let version = |name: &str, is_storage: bool| {
-        json!({
-            "name": name, "served": true, "storage": is_storage,
-            "schema": {"openAPIV3Schema": {"type": "object", "properties": {
-                "spec": {"type": "object", "properties": {
-                    "a": {"type": "string"}, "b": {"type": "string"},
-                    "list": {
-                        "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
-                        "items": {"type": "object", "required": ["k"], "properties": {
-                            "k": {"type": "string"}, "v": {"type": "string"},
-                        }},
-                    },
-                }},
-            }}},
-        })
-    };
-    json!({
-        "metadata": {"name": "foos.example.com"},
-        "spec": {
-            "group": "example.com", "scope": "Namespaced",
-            "names": {"plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList"},
-            "versions": [version("v1", true), version("v2", false)],
-        },
-    })
+    let list = json!({
+        "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
+        "items": {"type": "object", "required": ["k"], "properties": {
+            "k": {"type": "string"}, "v": {"type": "string"},
+        }},
+    });
+    let properties = json!({"a": {"type": "string"}, "b": {"type": "string"}, "list": list});
+    let spec = json!({"type": "object", "properties": properties});
+    let schema = json!({"type": "object", "properties": {"spec": spec}});
+    foo_definition(json!([served_version("v1", true, schema.clone()), served_version("v2", false, schema)]))
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_manager_applies_a_custom_resource_in_several_versions() {
     let cluster = Cluster::new();
-    cluster.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition()).await;
+    cluster.ok("POST", DEFINITIONS, definition()).await;
     let path = |version: &str| format!("/apis/example.com/{version}/namespaces/default/foos/x");
     let foo = |version: &str, spec: Value| json!({"apiVersion": format!("example.com/{version}"), "kind": "Foo", "metadata": {"name": "x"}, "spec": spec});
     let (code, answer) =

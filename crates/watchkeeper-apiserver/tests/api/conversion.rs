@@ -2,17 +2,13 @@
 
 use serde_json::json;
 
-use crate::support::{Cluster, read};
+use crate::support::{Cluster, apply, read, small_deployment};
 
 #[tokio::test(start_paused = true)]
 async fn a_strategic_merge_keeps_the_lower_bits_of_an_integer() {
     let cluster = Cluster::new();
-    let template = json!({
-        "metadata": {"labels": {"app": "d"}}, "spec": {"containers": [{"name": "c", "image": "i:1"}]},
-    });
-    let spec = json!({"replicas": 1, "selector": {"matchLabels": {"app": "d"}}, "template": template});
     let deployments = "/apis/apps/v1/namespaces/default/deployments";
-    cluster.ok("POST", deployments, json!({"metadata": {"name": "d"}, "spec": spec})).await;
+    cluster.ok("POST", deployments, small_deployment("d")).await;
     let path = format!("{deployments}/d");
     let patch = json!({"spec": {"replicas": 99_999_999_999_i64}});
     let strategic = "application/strategic-merge-patch+json";
@@ -26,9 +22,7 @@ async fn a_strategic_merge_keeps_the_lower_bits_of_an_integer() {
 async fn an_applied_value_that_cannot_be_read_is_an_error_of_the_server() {
     let cluster = Cluster::new();
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "data": {"k": "not base64!"}});
-    let path = "/api/v1/namespaces/default/secrets/a?fieldManager=m";
-    let (code, answer) =
-        read(cluster.send_as("PATCH", path, "application/apply-patch+yaml", &secret).await).await;
+    let (code, answer) = apply(&cluster, "/api/v1/namespaces/default/secrets/a", &secret).await;
     assert_eq!((code, answer.get("reason")), (500, None), "{answer}");
     let (code, _) = cluster.call("POST", "/api/v1/namespaces/default/secrets", secret).await;
     assert_eq!(code, 400);

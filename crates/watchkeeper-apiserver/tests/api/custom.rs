@@ -2,30 +2,17 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Cluster, read};
-
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+use crate::support::{Cluster, DEFINITIONS, apply, foo_definition, served_version};
 
 async fn cluster(versions: Value) -> Cluster {
     let cluster = Cluster::new();
-    let definition = json!({
-        "metadata": {"name": "foos.example.com"},
-        "spec": {
-            "group": "example.com", "scope": "Namespaced",
-            "names": {"plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList"},
-            "versions": versions,
-        },
-    });
-    cluster.ok("POST", DEFINITIONS, definition).await;
+    cluster.ok("POST", DEFINITIONS, foo_definition(versions)).await;
     cluster
 }
 
 fn one(name: &str, is_storage: bool, properties: Value) -> Value {
     let spec = json!({"type": "object", "properties": properties});
-    json!({
-        "name": name, "served": true, "storage": is_storage,
-        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
-    })
+    served_version(name, is_storage, json!({"type": "object", "properties": {"spec": spec}}))
 }
 
 fn foo(version: &str, name: &str, spec: Value) -> Value {
@@ -36,10 +23,9 @@ fn path(version: &str) -> String {
     format!("/apis/example.com/{version}/namespaces/default/foos")
 }
 
-async fn apply(cluster: &Cluster, body: Value) -> (u16, Value) {
+async fn apply_foo(cluster: &Cluster, body: &Value) -> (u16, Value) {
     let name = body["metadata"]["name"].as_str().unwrap();
-    let path = format!("{}/{name}?fieldManager=m", path("v1"));
-    read(cluster.send_as("PATCH", &path, "application/apply-patch+yaml", &body).await).await
+    apply(cluster, &format!("{}/{name}", path("v1")), body).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -52,10 +38,10 @@ async fn nulls_that_are_not_allowed_are_dropped_everywhere_but_from_applies() {
     assert_eq!((code, &created["spec"]), (201, &json!({"d": "x", "map": {"l": "1"}})), "{created}");
 
     for spec in [json!({"a": null}), json!({"map": {"k": null}})] {
-        let (code, answer) = apply(&cluster, foo("v1", "b", spec)).await;
+        let (code, answer) = apply_foo(&cluster, &foo("v1", "b", spec)).await;
         assert_eq!((code, &answer["reason"]), (422, &json!("Invalid")), "{answer}");
     }
-    let (code, applied) = apply(&cluster, foo("v1", "b", json!({"d": null}))).await;
+    let (code, applied) = apply_foo(&cluster, &foo("v1", "b", json!({"d": null}))).await;
     assert_eq!((code, &applied["spec"]), (201, &json!({"d": "x"})), "{applied}");
 }
 
@@ -67,7 +53,7 @@ async fn nulls_that_are_allowed_are_kept_and_managed() {
     assert_eq!(created["spec"], json!({"a": null, "b": "x"}));
     let fields = &created["metadata"]["managedFields"][0]["fieldsV1"];
     assert_eq!(*fields, json!({"f:spec": {".": {}, "f:a": {}, "f:b": {}}}));
-    let (code, applied) = apply(&cluster, foo("v1", "b", json!({"a": null}))).await;
+    let (code, applied) = apply_foo(&cluster, &foo("v1", "b", json!({"a": null}))).await;
     assert_eq!((code, &applied["spec"]), (201, &json!({"a": null})), "{applied}");
     assert_eq!(
         applied["metadata"]["managedFields"][0]["fieldsV1"],

@@ -3,7 +3,7 @@
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
-use crate::support::{Cluster, get_as, read};
+use crate::support::{Cluster, DEFINITIONS, foo_definition, get_as, read, served_version};
 
 const METADATA: &str = "as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
 const METADATA_LIST: &str = "as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
@@ -13,18 +13,8 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 async fn cluster() -> Cluster {
     let cluster = Cluster::new();
-    let definition = json!({
-        "metadata": {"name": "foos.example.com"},
-        "spec": {
-            "group": "example.com", "scope": "Namespaced",
-            "names": {"plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList"},
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object"}},
-            }],
-        },
-    });
-    cluster.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).await;
+    let version = served_version("v1", true, json!({"type": "object"}));
+    cluster.ok("POST", DEFINITIONS, foo_definition(json!([version]))).await;
     let foo = json!({"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "a", "labels": {"x": "findme"}}});
     cluster.ok("POST", FOOS, foo).await;
     let map = json!({"metadata": {"name": "a", "labels": {"x": "findme"}}, "data": {"k": "hidden"}});

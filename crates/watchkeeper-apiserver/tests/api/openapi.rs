@@ -4,7 +4,7 @@ use http::Request;
 use http_body_util::BodyExt;
 use serde_json::json;
 
-use crate::support::{Cluster, get_as, read};
+use crate::support::{Cluster, DEFINITIONS, foo_definition, get_as, read, served_version};
 
 #[tokio::test(start_paused = true)]
 async fn openapi_version_two_is_served_in_the_media_types_clients_ask_for() {
@@ -33,18 +33,8 @@ async fn documents_a_client_has_are_not_sent_again() {
         assert_eq!(cluster.send_raw(again()).await.status(), 304, "{path}");
     }
     let etag = get_as(&cluster, "/openapi/v2", "*/*").await.headers()["etag"].clone();
-    let definition = json!({
-        "metadata": {"name": "foos.example.com"},
-        "spec": {
-            "group": "example.com", "scope": "Namespaced",
-            "names": {"plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList"},
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object"}},
-            }],
-        },
-    });
-    cluster.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).await;
+    let version = served_version("v1", true, json!({"type": "object"}));
+    cluster.ok("POST", DEFINITIONS, foo_definition(json!([version]))).await;
     let again = Request::get("/openapi/v2").header("if-none-match", etag).body(String::new()).unwrap();
     let (code, document) = read(cluster.send_raw(again).await).await;
     assert_eq!(code, 200);

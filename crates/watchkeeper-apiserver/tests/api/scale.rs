@@ -2,35 +2,20 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Cluster, get_as, read};
+use crate::support::{Cluster, DEFINITIONS, foo_definition, get_as, read, served_version, small_deployment};
 
 const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/default/deployments/d";
 const FOO: &str = "/apis/example.com/v1/namespaces/default/foos/f";
 
 async fn cluster() -> Cluster {
     let cluster = Cluster::new();
-    let template = json!({
-        "metadata": {"labels": {"app": "d"}}, "spec": {"containers": [{"name": "c", "image": "i:1"}]},
-    });
-    let spec = json!({"replicas": 1, "selector": {"matchLabels": {"app": "d"}}, "template": template});
-    let deployments = "/apis/apps/v1/namespaces/default/deployments";
-    cluster.ok("POST", deployments, json!({"metadata": {"name": "d"}, "spec": spec})).await;
-    let definition = json!({
-        "metadata": {"name": "foos.example.com"},
-        "spec": {
-            "group": "example.com", "scope": "Namespaced",
-            "names": {"plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList"},
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "subresources": {"scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}},
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {
-                    "spec": {"type": "object", "properties": {"replicas": {"type": "integer"}}},
-                    "status": {"type": "object", "properties": {"replicas": {"type": "integer"}}},
-                }}},
-            }],
-        },
-    });
-    cluster.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).await;
+    cluster.ok("POST", "/apis/apps/v1/namespaces/default/deployments", small_deployment("d")).await;
+    let replicas = json!({"type": "object", "properties": {"replicas": {"type": "integer"}}});
+    let schema = json!({"type": "object", "properties": {"spec": replicas, "status": replicas}});
+    let mut version = served_version("v1", true, schema);
+    version["subresources"]["scale"] =
+        json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"});
+    cluster.ok("POST", DEFINITIONS, foo_definition(json!([version]))).await;
     let foo = |name: &str, spec: Value| json!({"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": name}, "spec": spec});
     let foos = "/apis/example.com/v1/namespaces/default/foos";
     cluster.ok("POST", foos, foo("f", json!({"replicas": 1}))).await;

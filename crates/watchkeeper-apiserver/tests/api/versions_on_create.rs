@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Cluster, read};
+use crate::support::{Cluster, apply};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
@@ -11,23 +11,18 @@ fn map(metadata: Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
 }
 
-async fn apply(cluster: &Cluster, path: &str, body: Value) -> (u16, Value) {
-    let path = format!("{path}?fieldManager=m");
-    read(cluster.send_as("PATCH", &path, "application/apply-patch+yaml", &body).await).await
-}
-
 #[tokio::test(start_paused = true)]
 async fn apply_creates_an_object_whose_body_has_a_version() {
     let cluster = Cluster::new();
     let body = map(json!({"name": "a", "resourceVersion": "5"}));
-    let (code, created) = apply(&cluster, &format!("{MAPS}/a"), body.clone()).await;
+    let (code, created) = apply(&cluster, &format!("{MAPS}/a"), &body).await;
     assert_eq!(code, 201, "{created}");
     assert_ne!(created["metadata"]["resourceVersion"], "5");
-    let (code, answer) = apply(&cluster, &format!("{MAPS}/a"), body).await;
+    let (code, answer) = apply(&cluster, &format!("{MAPS}/a"), &body).await;
     assert_eq!((code, &answer["reason"]), (409, &json!("Conflict")), "it is a precondition of the next one");
 
     let bad = map(json!({"name": "b", "resourceVersion": "bad"}));
-    let (code, answer) = apply(&cluster, &format!("{MAPS}/b"), bad).await;
+    let (code, answer) = apply(&cluster, &format!("{MAPS}/b"), &bad).await;
     assert_eq!(code, 500, "{answer}");
 }
 
@@ -74,7 +69,7 @@ async fn a_put_that_creates_takes_a_version_but_none_that_is_not_a_number() {
 async fn a_uid_of_an_object_that_does_not_exist_is_a_conflict() {
     let cluster = Cluster::new();
     let (code, answer) =
-        apply(&cluster, &format!("{MAPS}/a"), map(json!({"name": "a", "uid": "other"}))).await;
+        apply(&cluster, &format!("{MAPS}/a"), &map(json!({"name": "a", "uid": "other"}))).await;
     assert_eq!((code, &answer["reason"]), (409, &json!("Conflict")), "{answer}");
     let lease = json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "a", "uid": "other"},
