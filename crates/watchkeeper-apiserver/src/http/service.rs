@@ -265,7 +265,11 @@ impl Api {
                     response
                 }
             }
-            Err(error) => respond::error(&error, media),
+            Err(mut error) => {
+                let deprecation = shown_kind.strategy.deprecation();
+                error.warnings.extend(deprecation.filter(|text| !error.warnings.contains(text)));
+                respond::error(&error, media)
+            }
         };
         response.extensions_mut().insert(about);
         response

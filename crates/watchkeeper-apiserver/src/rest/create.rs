@@ -3,10 +3,11 @@
 use serde_json::Value;
 
 use super::{
-    Answer, Request, Rest, errors, key_of, meta,
+    Answer, Request, Rest, add_warnings, errors, key_of, meta,
     options::{WriteKind, WriteOptions},
     table_of,
     update::{Source, Written},
+    warned,
 };
 use crate::{
     auth::escalation,
@@ -36,9 +37,11 @@ impl Rest {
         let mut warnings = decoded.warnings;
         // A binding is not kept: it is what it does to its pod.
         if request.kind.gvk.kind == "Binding" && request.kind.gvk.group.is_empty() {
-            return Ok(self.create_binding(request, &options, &decoded.object)?.with_warnings(warnings));
+            let bound = self.create_binding(request, &options, &decoded.object);
+            return Ok(warned(bound, &warnings)?.with_warnings(warnings));
         }
-        let created = self.create_object(request, &options, Source::Post, decoded.object, &mut warnings)?;
+        let created = self.create_object(request, &options, Source::Post, decoded.object, &mut warnings);
+        let created = warned(created, &warnings)?;
         Ok(self.show_written(request, created)?.with_warnings(warnings))
     }
 
@@ -97,13 +100,13 @@ impl Rest {
             let claim = self.claim(request, &mut object, None)?;
             escalation::check(&request.asker.authorizer, &request.asker.user, &object, None)?;
             let mut object = request.served().as_stored(object);
+            add_warnings(warnings, strategy.warnings(&object, None));
             let key = key_of(&request.namespace, &name);
             if options.is_dry_run {
                 if let Some(current) = self.store.get(&table_of(kind), &key) {
                     let current = request.served().object(&current);
                     return Err(errors::already_exists(kind, &name, meta::is_being_deleted(&current)));
                 }
-                warnings.extend(strategy.warnings(&object, None));
                 // Only storing an object replaces the version that was sent with it.
                 if !sent_version.is_empty() {
                     meta::metadata(&mut object)?.insert("resourceVersion".into(), sent_version.into());
@@ -121,7 +124,6 @@ impl Rest {
                     claim.keep();
                     self.record(kind, &object, None);
                     self.after_write(kind, &stored);
-                    warnings.extend(strategy.warnings(&object, None));
                     meta::metadata(&mut object)?
                         .insert("resourceVersion".into(), stored.version.to_string().into());
                     return Ok(Written { object, is_new: true, stored: Some(stored) });

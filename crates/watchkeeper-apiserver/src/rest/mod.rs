@@ -144,6 +144,23 @@ impl Answer {
     }
 }
 
+/// Adds `warnings` to an error: clients get them whatever becomes of the request.
+fn warned<T>(result: Result<T, ApiError>, warnings: &[String]) -> Result<T, ApiError> {
+    result.map_err(|mut error| {
+        add_warnings(&mut error.warnings, warnings.to_vec());
+        error
+    })
+}
+
+/// Adds warnings that are not there yet: a write that is tried again repeats its warnings.
+fn add_warnings(known: &mut Vec<String>, new: Vec<String>) {
+    for warning in new {
+        if !known.contains(&warning) {
+            known.push(warning);
+        }
+    }
+}
+
 impl Request {
     /// The kind, and the kind its objects are stored as.
     fn served(&self) -> Served {

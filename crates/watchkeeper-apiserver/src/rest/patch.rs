@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use super::{
-    Answer, Request, Rest,
+    Answer, Request, Rest, add_warnings,
     create::fit_namespace,
     errors, meta,
     options::{WriteKind, WriteOptions},
     update::{Source, check_name},
     versions::ServedVersions,
-    wrap,
+    warned, wrap,
 };
 use crate::{
     apply::{self, Manager, Subject},
@@ -91,7 +91,7 @@ impl Rest {
                 fit_namespace(&mut applied, &request.kind, &request.namespace)?;
                 check_name(&applied, &request.name)?;
                 Ok(applied)
-            })?
+            })
         } else {
             let (patch, problems) = read_patch(ty, &request.body)?;
             self.change(request, &options, part, Source::Patch, &mut warnings, |current| {
@@ -106,9 +106,10 @@ impl Rest {
                 fit_namespace(&mut patched, &request.kind, &request.namespace)?;
                 check_name(&patched, &request.name)?;
                 Ok(patched)
-            })?
+            })
         };
-        told.extend(warnings);
+        add_warnings(&mut told, warnings);
+        let updated = warned(updated, &told)?;
         Ok(self.show_written(request, updated)?.with_warnings(told))
     }
 }
@@ -150,7 +151,7 @@ fn check_applied(
 ) -> Result<Value, ApiError> {
     let checked = decode::check(applied, kind.ty, kind.is_custom)
         .map_err(|why| ApiError::new(500, "", format!("failed to convert the applied object: {why}")))?;
-    warnings.extend(checked.problems);
+    add_warnings(warnings, checked.problems);
     Ok(checked.object)
 }
 

@@ -3,6 +3,7 @@
 use super::{
     Answer, Request, Rest, meta,
     options::{WriteKind, WriteOptions},
+    warned,
 };
 use crate::{auth::reviews::Reviewer, auth::tokens::Tokens, decode, status::ApiError, strategy::Part};
 
@@ -29,7 +30,8 @@ impl Rest {
             Reviewer { user: &request.asker.user, authorizer: &request.asker.authorizer, tokens, now: &now };
         let answered = reviewer.answer(review, &request.namespace).unwrap_or_else(|| {
             Err(ApiError::internal(format!("no {} is answered here", request.kind.gvk.kind)))
-        })?;
+        });
+        let answered = warned(answered, &decoded.warnings)?;
         Ok(self.show(request, 201, answered)?.with_warnings(decoded.warnings))
     }
 }

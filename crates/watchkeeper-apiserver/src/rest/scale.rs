@@ -7,6 +7,7 @@ use super::{
     options::{WriteKind, WriteOptions},
     patch::{PatchType, PatchedKind, check_patched, read_patch},
     update::{Source, check_name},
+    warned,
 };
 use crate::{
     apply::{self, Manager, OneVersion, Subject, mask::Mask, scale::ReplicasPaths},
@@ -93,8 +94,8 @@ impl Rest {
         let decoded = decode::subresource(content_type, &request.body, &gvk(), options.field_validation)?;
         check_name(&decoded.object, &request.name)?;
         let scale = decoded.object;
-        let answer = self.change_scale(request, &options, Source::Put, |_| Ok(scale.clone()))?;
-        Ok(answer.with_warnings(decoded.warnings))
+        let answer = self.change_scale(request, &options, Source::Put, |_| Ok(scale.clone()));
+        Ok(warned(answer, &decoded.warnings)?.with_warnings(decoded.warnings))
     }
 
     /// PATCH of a scale.
@@ -120,7 +121,8 @@ impl Rest {
             let scale = check_patched(kind, &options, scale, &problems, &mut warnings)?;
             check_name(&scale, &request.name)?;
             Ok(scale)
-        })?;
+        });
+        let answer = warned(answer, &warnings)?;
         warnings.extend(answer.warnings.iter().cloned());
         Ok(answer.with_warnings(warnings))
     }

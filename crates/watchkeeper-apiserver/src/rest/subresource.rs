@@ -9,6 +9,7 @@ use super::{
     ATTEMPTS, Answer, Request, Rest, errors, meta,
     options::{WriteKind, WriteOptions},
     update::check_name,
+    warned,
 };
 use crate::{
     apply::{self, Manager, OneVersion, Subject, mask::Mask},
@@ -47,7 +48,7 @@ impl Rest {
             "token" => self.token(request, &options, &subresource.gvk, body),
             _ => Err(errors::method_not_allowed()),
         };
-        Ok(answer?.with_warnings(decoded.warnings))
+        Ok(warned(answer, &decoded.warnings)?.with_warnings(decoded.warnings))
     }
 
     /// Puts the pod a binding names on a node.

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{
-    ATTEMPTS, Answer, Request, Rest,
+    ATTEMPTS, Answer, Request, Rest, add_warnings,
     create::fit_namespace,
     errors, meta,
     options::{WriteKind, WriteOptions},
     versions::ServedVersions,
+    warned,
 };
 use crate::{
     apply::{self, Manager, Subject},
@@ -81,7 +82,8 @@ impl Rest {
                 check_uid(request, &object, "")?;
             }
             Ok(object)
-        })?;
+        });
+        let updated = warned(updated, &warnings)?;
         Ok(self.show_written(request, updated)?.with_warnings(warnings))
     }
 
@@ -174,6 +176,7 @@ impl Rest {
         let claim = self.claim(request, &mut new, Some(old))?;
         escalation::check(&request.asker.authorizer, &request.asker.user, &new, Some(old))?;
         let mut new = request.served().as_stored(new);
+        add_warnings(warnings, strategy.warnings(&new, Some(old)));
         meta::metadata(&mut new)?.insert("resourceVersion".into(), current.version.to_string().into());
         apply::keep_times(old, &mut new);
         if new == *old {
@@ -188,7 +191,6 @@ impl Rest {
             return Ok(None);
         }
         if options.is_dry_run {
-            warnings.extend(strategy.warnings(&new, Some(old)));
             return Ok(not_written(new));
         }
         let content = request.served().content(&new)?;
@@ -198,7 +200,6 @@ impl Rest {
         claim.keep();
         self.record(kind, &new, Some(old));
         self.after_write(kind, &stored);
-        warnings.extend(strategy.warnings(&new, Some(old)));
         meta::metadata(&mut new)?.insert("resourceVersion".into(), stored.version.to_string().into());
         Ok(Some(Written { object: new, is_new: false, stored: Some(stored) }))
     }

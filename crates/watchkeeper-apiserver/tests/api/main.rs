@@ -18,3 +18,4 @@ mod scale;
 mod strict;
 mod support;
 mod versions_on_create;
+mod warnings;
