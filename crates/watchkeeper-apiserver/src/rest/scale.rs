@@ -7,7 +7,7 @@ use super::{
     options::{WriteKind, WriteOptions},
     patch::{PatchType, PatchedKind, check_patched, read_patch},
     update::{Source, check_name},
-    warned,
+    warned, wrap,
 };
 use crate::{
     apply::{self, Manager, OneVersion, Subject, mask::Mask, scale::ReplicasPaths},
@@ -112,12 +112,16 @@ impl Rest {
                 apply::apply(Some(scale), &config.object, &subject, &manager, options.force)
             });
         }
+        let is_strategic = patch == PatchType::Strategic;
         let (patch, problems) = read_patch(patch, &request.body)?;
         let (gvk, ty) = (gvk(), ty());
         let kind = PatchedKind { gvk: &gvk, ty: &ty, is_custom: false };
         let mut warnings = Vec::new();
         let answer = self.change_scale(request, &options, Source::Patch, |scale| {
-            let scale = patch.apply(scale, &ty)?;
+            let mut scale = patch.apply(scale, &ty)?;
+            if is_strategic {
+                wrap::integers(&mut scale, &ty);
+            }
             let scale = check_patched(kind, &options, scale, &problems, &mut warnings)?;
             check_name(&scale, &request.name)?;
             Ok(scale)

@@ -57,7 +57,7 @@ fn definition() -> Value {
     let properties = json!({"a": {"type": "string"}, "b": {"type": "string"}, "list": list});
     let spec = json!({"type": "object", "properties": properties});
     let schema = json!({"type": "object", "properties": {"spec": spec}});
-    foo_definition(json!([served_version("v1", true, schema.clone()), served_version("v2", false, schema)]))
+    foo_definition(&json!([served_version("v1", true, &schema), served_version("v2", false, &schema)]))
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,8 +13,8 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 async fn cluster() -> Cluster {
     let cluster = Cluster::new();
-    let version = served_version("v1", true, json!({"type": "object"}));
-    cluster.ok("POST", DEFINITIONS, foo_definition(json!([version]))).await;
+    let version = served_version("v1", true, &json!({"type": "object"}));
+    cluster.ok("POST", DEFINITIONS, foo_definition(&json!([version]))).await;
     let foo = json!({"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "a", "labels": {"x": "findme"}}});
     cluster.ok("POST", FOOS, foo).await;
     let map = json!({"metadata": {"name": "a", "labels": {"x": "findme"}}, "data": {"k": "hidden"}});

@@ -33,8 +33,8 @@ async fn documents_a_client_has_are_not_sent_again() {
         assert_eq!(cluster.send_raw(again()).await.status(), 304, "{path}");
     }
     let etag = get_as(&cluster, "/openapi/v2", "*/*").await.headers()["etag"].clone();
-    let version = served_version("v1", true, json!({"type": "object"}));
-    cluster.ok("POST", DEFINITIONS, foo_definition(json!([version]))).await;
+    let version = served_version("v1", true, &json!({"type": "object"}));
+    cluster.ok("POST", DEFINITIONS, foo_definition(&json!([version]))).await;
     let again = Request::get("/openapi/v2").header("if-none-match", etag).body(String::new()).unwrap();
     let (code, document) = read(cluster.send_raw(again).await).await;
     assert_eq!(code, 200);

@@ -12,10 +12,10 @@ async fn cluster() -> Cluster {
     cluster.ok("POST", "/apis/apps/v1/namespaces/default/deployments", small_deployment("d")).await;
     let replicas = json!({"type": "object", "properties": {"replicas": {"type": "integer"}}});
     let schema = json!({"type": "object", "properties": {"spec": replicas, "status": replicas}});
-    let mut version = served_version("v1", true, schema);
+    let mut version = served_version("v1", true, &schema);
     version["subresources"]["scale"] =
         json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"});
-    cluster.ok("POST", DEFINITIONS, foo_definition(json!([version]))).await;
+    cluster.ok("POST", DEFINITIONS, foo_definition(&json!([version]))).await;
     let foo = |name: &str, spec: Value| json!({"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": name}, "spec": spec});
     let foos = "/apis/example.com/v1/namespaces/default/foos";
     cluster.ok("POST", foos, foo("f", json!({"replicas": 1}))).await;

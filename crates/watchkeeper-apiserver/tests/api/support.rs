@@ -90,7 +90,7 @@ impl Watch {
 }
 
 /// A definition of the kind `Foo` of `example.com` with these versions.
-pub(crate) fn foo_definition(versions: Value) -> Value {
+pub(crate) fn foo_definition(versions: &Value) -> Value {
     json!({
         "metadata": {"name": "foos.example.com"},
         "spec": {
@@ -102,7 +102,7 @@ pub(crate) fn foo_definition(versions: Value) -> Value {
 }
 
 /// A version of a definition that is served, with a schema.
-pub(crate) fn served_version(name: &str, is_storage: bool, schema: Value) -> Value {
+pub(crate) fn served_version(name: &str, is_storage: bool, schema: &Value) -> Value {
     json!({"name": name, "served": true, "storage": is_storage, "schema": {"openAPIV3Schema": schema}})
 }
 

@@ -7,21 +7,21 @@ use crate::support::{Cluster, apply};
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
 
-fn map(metadata: Value) -> Value {
+fn map(metadata: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
 }
 
 #[tokio::test(start_paused = true)]
 async fn apply_creates_an_object_whose_body_has_a_version() {
     let cluster = Cluster::new();
-    let body = map(json!({"name": "a", "resourceVersion": "5"}));
+    let body = map(&json!({"name": "a", "resourceVersion": "5"}));
     let (code, created) = apply(&cluster, &format!("{MAPS}/a"), &body).await;
     assert_eq!(code, 201, "{created}");
     assert_ne!(created["metadata"]["resourceVersion"], "5");
     let (code, answer) = apply(&cluster, &format!("{MAPS}/a"), &body).await;
     assert_eq!((code, &answer["reason"]), (409, &json!("Conflict")), "it is a precondition of the next one");
 
-    let bad = map(json!({"name": "b", "resourceVersion": "bad"}));
+    let bad = map(&json!({"name": "b", "resourceVersion": "bad"}));
     let (code, answer) = apply(&cluster, &format!("{MAPS}/b"), &bad).await;
     assert_eq!(code, 500, "{answer}");
 }
@@ -29,7 +29,7 @@ async fn apply_creates_an_object_whose_body_has_a_version() {
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_creates_an_object_with_a_version_and_shows_it() {
     let cluster = Cluster::new();
-    let body = map(json!({"name": "a", "resourceVersion": "5"}));
+    let body = map(&json!({"name": "a", "resourceVersion": "5"}));
     let (code, shown) = cluster.call("POST", &format!("{MAPS}?dryRun=All"), body.clone()).await;
     assert_eq!((code, &shown["metadata"]["resourceVersion"]), (201, &json!("5")), "{shown}");
     let (code, answer) = cluster.call("POST", MAPS, body).await;
@@ -39,12 +39,12 @@ async fn a_dry_run_creates_an_object_with_a_version_and_shows_it() {
 #[tokio::test(start_paused = true)]
 async fn an_invalid_object_with_a_version_is_told_that_it_is_invalid() {
     let cluster = Cluster::new();
-    let invalid = map(json!({"name": "Not_A_Name", "resourceVersion": "5"}));
+    let invalid = map(&json!({"name": "Not_A_Name", "resourceVersion": "5"}));
     let (code, answer) = cluster.call("POST", MAPS, invalid).await;
     assert_eq!((code, &answer["reason"]), (422, &json!("Invalid")), "{answer}");
     // POST does not read versions that are not numbers.
     let (code, answer) =
-        cluster.call("POST", MAPS, map(json!({"name": "a", "resourceVersion": "bad"}))).await;
+        cluster.call("POST", MAPS, map(&json!({"name": "a", "resourceVersion": "bad"}))).await;
     assert_eq!(code, 201, "{answer}");
 }
 
@@ -69,7 +69,7 @@ async fn a_put_that_creates_takes_a_version_but_none_that_is_not_a_number() {
 async fn a_uid_of_an_object_that_does_not_exist_is_a_conflict() {
     let cluster = Cluster::new();
     let (code, answer) =
-        apply(&cluster, &format!("{MAPS}/a"), &map(json!({"name": "a", "uid": "other"}))).await;
+        apply(&cluster, &format!("{MAPS}/a"), &map(&json!({"name": "a", "uid": "other"}))).await;
     assert_eq!((code, &answer["reason"]), (409, &json!("Conflict")), "{answer}");
     let lease = json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "a", "uid": "other"},
