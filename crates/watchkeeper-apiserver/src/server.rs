@@ -20,6 +20,7 @@ use tower::Service;
 
 use crate::{
     auth::{
+        service_account::TokenIssuer,
         stored::Authorization,
         tokens::{TokenFileError, Tokens},
     },
@@ -154,6 +155,7 @@ impl ApiServerBuilder {
             advertised: Mutex::default(),
             events: EventExpiry::default(),
             definitions: Mutex::default(),
+            issuer: TokenIssuer::default(),
             shutdown: is_down,
             bookmark_interval: self.bookmark_interval,
         };
@@ -216,6 +218,7 @@ impl ApiServer {
         let listener = Listener::start(Arc::clone(&self.inner.api), address, acceptor, is_down).await?;
         self.inner.api.rest.advertise(listener.address());
         let endpoint = Endpoint::new(listener.address(), authority);
+        self.inner.api.rest.issuer.publish_at(&endpoint.url());
         self.inner.listeners.lock().push(listener);
         Ok(endpoint)
     }

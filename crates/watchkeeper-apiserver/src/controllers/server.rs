@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     kinds::{GroupVersionKind, Kind, Kinds},
-    rest::{Request, Rest, key_of, stored, table_of},
+    rest::{Request, Rest, key_of, options::Parameters, stored, table_of},
     status::ApiError,
     storage::{Object, Query},
     strategy::Part,
@@ -124,6 +124,15 @@ impl Objects for Rest {
 
     fn replace(&self, place: &Place, part: Part<'_>, object: Value) -> Result<(), ApiError> {
         self.update(&self.request(place, &object)?, part).map(|_| ())
+    }
+
+    fn apply(&self, place: &Place, manager: &str, configuration: Value) -> Result<(), ApiError> {
+        let request = Request {
+            content_type: Some("application/apply-patch+yaml".to_owned()),
+            parameters: Parameters::parse(Some(&format!("fieldManager={manager}&force=true"))),
+            ..self.request(place, &configuration)?
+        };
+        self.patch(&request, Part::Main).map(|_| ())
     }
 
     fn delete(&self, place: &Place, deletion: &Deletion) -> Result<(), ApiError> {

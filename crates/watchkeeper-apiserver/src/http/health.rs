@@ -42,6 +42,7 @@ pub(super) const PATHS: &[&str] = &[
     "/openapi/v2",
     "/openapi/v3",
     "/openapi/v3/",
+    "/openid/v1/jwks",
     "/readyz",
     "/readyz/ping",
     "/version",

@@ -78,6 +78,14 @@ pub(super) fn value(code: u16, value: &Value, media: Media) -> Response<Response
     with_type(code, media.content_type(), ResponseBody::whole(encode(value, media, false, None)))
 }
 
+/// Returns a document that anyone may cache for an hour.
+pub(super) fn published(content_type: &'static str, document: &Value) -> Response<ResponseBody> {
+    let mut response = with_type(200, content_type, ResponseBody::whole(document.to_string()));
+    let age = HeaderValue::from_static("public, max-age=3600");
+    response.headers_mut().insert(header::CACHE_CONTROL, age);
+    response
+}
+
 /// Plain text.
 pub(super) fn text(code: u16, text: &'static str) -> Response<ResponseBody> {
     let mut response = with_type(code, "text/plain; charset=utf-8", ResponseBody::whole(text));

@@ -23,14 +23,16 @@ use crate::{
     auth::{
         Asker,
         attributes::{Attributes, ResourceAttributes},
+        impersonation,
         stored::Authorization,
         tokens::Tokens,
         user::User,
     },
     kinds::Kind,
     rest::{self, Answer, Payload, Rest, errors, options::Parameters},
+    selector::FieldSelector,
     status::{ApiError, Details},
-    strategy::Part,
+    strategy::{Part, names},
 };
 
 /// The largest body of a request.
@@ -136,7 +138,8 @@ impl Api {
                 Err(error) => respond::error(&error, Media::Json),
             };
         }
-        let user = match self.tokens.authenticate(text(&parts.headers, header::AUTHORIZATION.as_str())) {
+        let authenticator = self.rest.authenticator(&self.tokens);
+        let user = match authenticator.request(parts.headers.get(header::AUTHORIZATION)) {
             Ok(user) => user,
             Err(error) => return respond::error(&error, Media::Json),
         };
@@ -151,15 +154,16 @@ impl Api {
             return self.resource(&parts, user, resource, body).await;
         }
         let (verb, path) = (parts.method.as_str().to_ascii_lowercase(), parts.uri.path().to_owned());
-        if let Err(error) = self.authorize(user, &Attributes::Path { verb, path }) {
+        if let Err(error) = self.authorize(user, &parts.headers, &Attributes::Path { verb, path }) {
             return respond::error(&error, Media::Json);
         }
         self.other(&parts, &segments)
     }
 
-    /// Lets `user` through, or says why not.
-    fn authorize(&self, user: User, attributes: &Attributes) -> Result<Asker, ApiError> {
+    /// Authorizes a request of `user`, or of the user that it impersonates.
+    fn authorize(&self, user: User, headers: &HeaderMap, attributes: &Attributes) -> Result<Asker, ApiError> {
         let authorizer = self.authorization.authorizer(&*self.rest.store);
+        let user = impersonation::impersonate(&authorizer, user, headers, attributes)?;
         let decision = authorizer.decide(&user, attributes);
         if !decision.is_allowed {
             return Err(attributes.forbidden(&user, &decision.reason));
@@ -187,9 +191,9 @@ impl Api {
             } else {
                 resource.namespace.clone()
             },
-            name: resource.name.clone(),
+            name: asked_name(verb, &resource, &parameters),
         });
-        let asker = match self.authorize(user, &attributes) {
+        let asker = match self.authorize(user, &parts.headers, &attributes) {
             Ok(asker) => asker,
             Err(error) => return respond::error(&error, Media::Json),
         };
@@ -376,6 +380,12 @@ impl Api {
                 return respond::with_type(200, metrics::CONTENT_TYPE, ResponseBody::whole(text));
             }
             ["metrics"] => return respond::error(&errors::method_not_allowed(), Media::Json),
+            [".well-known", "openid-configuration"] if is_get => {
+                return respond::published("application/json", &self.rest.issuer.to_configuration());
+            }
+            ["openid", "v1", "jwks"] if is_get => {
+                return respond::published("application/jwk-set+json", &self.rest.issuer.to_key_set());
+            }
             ["healthz" | "readyz" | "livez"] => return respond::text(200, "ok"),
             ["healthz" | "readyz" | "livez", check] if health::is_check(check) => {
                 return respond::text(200, "ok");
@@ -432,6 +442,16 @@ impl Api {
 /// Built-in kinds have no such path; custom ones look for the object first.
 fn no_such_subresource(kind: &Kind, name: &str) -> ApiError {
     if kind.custom.is_some() { errors::not_found(kind, name) } else { errors::no_such_resource() }
+}
+
+/// Returns the name that a request is authorized for: that of its path, or the only one that its field selector selects.
+fn asked_name(verb: Option<Verb>, resource: &ResourcePath, parameters: &Parameters) -> String {
+    if !resource.name.is_empty() || !matches!(verb, Some(Verb::List | Verb::Watch)) {
+        return resource.name.clone();
+    }
+    let selector = parameters.text("fieldSelector").and_then(|text| FieldSelector::parse(text).ok());
+    let name = selector.as_ref().and_then(|selector| selector.required("metadata.name"));
+    name.filter(|name| names::path_segment(name).is_empty()).unwrap_or_default().to_owned()
 }
 
 fn verb_of(method: &Method, path: &ResourcePath, parameters: &Parameters) -> Option<Verb> {

@@ -10,7 +10,7 @@ use super::{
     warned,
 };
 use crate::{
-    auth::escalation,
+    auth::content::{self, ContentWrite},
     decode,
     kinds::Kind,
     schema::write_empty,
@@ -98,7 +98,11 @@ impl Rest {
                 return Err(errors::invalid(kind, &name, &wrong));
             }
             let claim = self.claim(request, &mut object, None)?;
-            escalation::check(&request.asker.authorizer, &request.asker.user, &object, None)?;
+            if source != Source::Post {
+                content::check_create(&request.asker, &request.create_attributes())?;
+            }
+            let write = ContentWrite { subresource: "", object: &object, old: None };
+            content::check(&request.asker, &write)?;
             let mut object = request.served().as_stored(object);
             add_warnings(warnings, strategy.warnings(&object, None));
             let key = key_of(&request.namespace, &name);

@@ -1,8 +1,7 @@
-//! Subresources of pods and service accounts that are not the object itself: binding and token.
+//! Subresources of a pod that are not the pod itself: binding, and what needs a kubelet.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
 use super::{
@@ -12,19 +11,13 @@ use super::{
     warned,
 };
 use crate::{
-    apply::{self, Manager, OneVersion, Subject, mask::Mask},
     decode,
     field::{FieldError, FieldErrorKind},
-    kinds::{GroupVersionKind, Subresource},
-    schema::{TypeRef, builtin, write_empty},
+    kinds::Subresource,
+    schema::write_empty,
     status::{ApiError, Details},
     storage::Expected,
 };
-
-/// Seconds a token is good for whose request does not say.
-const TOKEN_SECONDS: i64 = 3600;
-const TOKEN_SECONDS_MIN: i64 = 600;
-const TOKEN_SECONDS_MAX: i64 = 1 << 32;
 
 impl Rest {
     /// POST to a subresource.
@@ -45,7 +38,7 @@ impl Rest {
         let answer = match subresource.name.as_str() {
             "binding" => self.bind(request, &options, &body),
             "eviction" => self.evict(request, &options, &body),
-            "token" => self.token(request, &options, &subresource.gvk, body),
+            "token" => self.token_request(request, &options, &subresource.gvk, body),
             _ => Err(errors::method_not_allowed()),
         };
         Ok(warned(answer, &decoded.warnings)?.with_warnings(decoded.warnings))
@@ -125,81 +118,6 @@ impl Rest {
             conditions.retain(|known| known["type"] != "PodScheduled");
             conditions.push(condition);
         }
-    }
-
-    /// A token for a service account.
-    fn token(
-        &self,
-        request: &Request,
-        options: &WriteOptions,
-        gvk: &GroupVersionKind,
-        mut body: Value,
-    ) -> Result<Answer, ApiError> {
-        let account = self.current(request)?;
-        let given = meta::text(&body, "name");
-        if !given.is_empty() && given != request.name {
-            return Err(ApiError::bad_request(format!(
-                "the name of the object ({given}) does not match the name on the URL ({})",
-                request.name
-            )));
-        }
-        let ty = TypeRef::builtin(builtin().find_kind(gvk));
-        let spec = &mut body["spec"];
-        if spec["audiences"].as_array().is_none_or(Vec::is_empty) {
-            spec["audiences"] = json!(["https://kubernetes.default.svc.cluster.local"]);
-        }
-        let seconds = spec["expirationSeconds"].as_i64().unwrap_or(TOKEN_SECONDS);
-        spec["expirationSeconds"] = seconds.into();
-        let wrong = match seconds {
-            ..TOKEN_SECONDS_MIN => Some("may not specify a duration less than 10 minutes"),
-            TOKEN_SECONDS_MIN..=TOKEN_SECONDS_MAX => None,
-            _ => Some("may not specify a duration larger than 2^32 seconds"),
-        };
-        if let Some(detail) = wrong {
-            let field = "spec.expirationSeconds";
-            let wrong = FieldError::new(FieldErrorKind::Invalid, field, Some(seconds.into()), detail);
-            return Err(errors::invalid_as("TokenRequest", &gvk.group, &request.name, &[wrong]));
-        }
-        let metadata = meta::metadata(&mut body)?;
-        metadata.insert("name".into(), request.name.clone().into());
-        metadata.insert("namespace".into(), request.namespace.clone().into());
-        let subject = Subject::new(gvk, &ty, &OneVersion).through("token", Mask::All);
-        let manager = Manager { name: &options.manager, now: self.timestamp() };
-        if let Some(members) = body.as_object_mut() {
-            members.remove("status");
-        }
-        apply::track_update(None, &mut body, &subject, &manager);
-        write_empty(&mut body, &ty);
-        let metadata = meta::metadata(&mut body)?;
-        metadata.insert("uid".into(), (*account.content.uid).into());
-        metadata.insert("creationTimestamp".into(), meta::timestamp(self.now()).into());
-        let ends = self.now() + Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
-        body["status"] = json!({
-            "token": self.make_token(request, &account.content.uid, &body["spec"]["audiences"], seconds),
-            "expirationTimestamp": meta::timestamp(ends),
-        });
-        self.show(request, 201, body)
-    }
-
-    /// A token in the form of a service account's. Its signature is random: nothing checks it but this server, by name.
-    fn make_token(&self, request: &Request, uid: &str, audiences: &Value, seconds: i64) -> String {
-        let now = self.timestamp().as_second();
-        let head = json!({"alg": "RS256", "typ": "JWT"});
-        let claims = json!({
-            "aud": audiences,
-            "exp": now + seconds,
-            "iat": now,
-            "iss": "https://kubernetes.default.svc.cluster.local",
-            "kubernetes.io": {
-                "namespace": request.namespace,
-                "serviceaccount": {"name": request.name, "uid": uid},
-            },
-            "sub": format!("system:serviceaccount:{}:{}", request.namespace, request.name),
-        });
-        let signature: Vec<u8> = (0..32).map(|_| self.random.lock().u8(..)).collect();
-        [head.to_string().into_bytes(), claims.to_string().into_bytes(), signature]
-            .map(|part| BASE64_URL_SAFE_NO_PAD.encode(part))
-            .join(".")
     }
 
     /// Changes an object in place, without the rules of an update. Returns the version it has then.

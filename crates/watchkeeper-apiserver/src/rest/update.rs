@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     apply::{self, Manager, Subject},
-    auth::escalation,
+    auth::content::{self, ContentWrite},
     decode,
     field::{FieldError, FieldErrorKind},
     schema::write_empty,
@@ -174,7 +174,11 @@ impl Rest {
             return Err(errors::invalid(kind, &request.name, &wrong));
         }
         let claim = self.claim(request, &mut new, Some(old))?;
-        escalation::check(&request.asker.authorizer, &request.asker.user, &new, Some(old))?;
+        let subresource = match part {
+            Part::Main => "",
+            Part::Subresource(name) => name,
+        };
+        content::check(&request.asker, &ContentWrite { subresource, object: &new, old: Some(old) })?;
         let mut new = request.served().as_stored(new);
         add_warnings(warnings, strategy.warnings(&new, Some(old)));
         meta::metadata(&mut new)?.insert("resourceVersion".into(), current.version.to_string().into());

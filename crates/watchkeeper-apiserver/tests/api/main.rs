@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod access;
 mod answer;
 mod apply_versions;
 mod clients;

@@ -77,7 +77,7 @@ impl Cluster {
 }
 
 pub(crate) struct Watch {
-    body: ResponseBody,
+    pub(crate) body: ResponseBody,
 }
 
 impl Watch {
