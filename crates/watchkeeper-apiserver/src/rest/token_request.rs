@@ -1,4 +1,4 @@
-//! `serviceaccounts/<name>/token`: a TokenRequest is answered with a signed token.
+//! `serviceaccounts/<name>/token`: a `TokenRequest` is answered with a signed token.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Answer, Request, Rest, errors, key_of, meta, options::WriteOptions};
 use crate::{
     apply::{self, Manager, OneVersion, Subject, mask::Mask},
-    auth::service_account::{API_AUDIENCE, AccountName, Claims, KubernetesClaims, Reference},
+    auth::service_account::{API_AUDIENCE, AccountName, Claims, ISSUER, KubernetesClaims, Reference},
     field::{FieldError, FieldErrorKind},
     kinds::GroupVersionKind,
     schema::{TypeRef, builtin, write_empty},
@@ -175,7 +175,7 @@ impl Rest {
             aud,
             exp: now + if is_extended { EXTENSION_SECONDS } else { seconds },
             iat: now,
-            iss: self.issuer.name().to_owned(),
+            iss: ISSUER.to_owned(),
             jti: meta::uid(&mut self.random.lock()),
             nbf: now,
             sub: account.user_name(),

@@ -41,7 +41,7 @@ fn paths(paths: &[&str]) -> Value {
     json!({"nonResourceURLs": paths, "verbs": ["get"]})
 }
 
-fn cluster_role(name: &str, rules: Vec<Value>) -> Value {
+fn cluster_role(name: &str, rules: &[Value]) -> Value {
     json!({"kind": "ClusterRole", "apiVersion": API_VERSION, "metadata": metadata(name), "rules": rules})
 }
 

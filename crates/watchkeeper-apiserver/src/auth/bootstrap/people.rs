@@ -12,9 +12,9 @@ pub(super) fn roles() -> Vec<Value> {
         gathering("admin", None),
         gathering("edit", Some("admin")),
         gathering("view", Some("edit")),
-        gathered("admin", admin_rules()),
-        gathered("edit", edit_rules()),
-        gathered("view", view_rules()),
+        gathered("admin", &admin_rules()),
+        gathered("edit", &edit_rules()),
+        gathered("view", &view_rules()),
     ]
 }
 
@@ -24,7 +24,7 @@ fn label(name: &str) -> String {
 
 /// Returns the role `name`, whose rules are also those of the role `included_in`.
 fn gathering(name: &str, included_in: Option<&str>) -> Value {
-    let mut role = cluster_role(name, Vec::new());
+    let mut role = cluster_role(name, &[]);
     role["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {label(name): "true"}}]});
     if let Some(other) = included_in {
         role["metadata"]["labels"][label(other)] = "true".into();
@@ -33,7 +33,7 @@ fn gathering(name: &str, included_in: Option<&str>) -> Value {
 }
 
 /// Returns the role that holds the rules of the role `name`.
-fn gathered(name: &str, rules: Vec<Value>) -> Value {
+fn gathered(name: &str, rules: &[Value]) -> Value {
     let mut role = cluster_role(&format!("system:aggregate-to-{name}"), rules);
     role["metadata"]["labels"][label(name)] = "true".into();
     role

@@ -23,8 +23,8 @@ const APPROVERS: [(&str, &str); 4] = [
 pub(super) fn objects() -> Vec<Value> {
     let mut objects = cluster_roles();
     objects.extend(APPROVERS.map(|(name, signer)| {
-        let rules = vec![named_rule(&["approve"], CERTIFICATES, "signers", &[signer])];
-        cluster_role(&format!("system:certificates.k8s.io:{name}"), rules)
+        let rules = [named_rule(&["approve"], CERTIFICATES, "signers", &[signer])];
+        cluster_role(&format!("system:certificates.k8s.io:{name}"), &rules)
     }));
     objects.push(authentication_reader());
     objects.extend([
@@ -40,7 +40,7 @@ pub(super) fn objects() -> Vec<Value> {
 }
 
 fn cluster_roles() -> Vec<Value> {
-    let everything = vec![rule(&["*"], &["*"], &["*"]), json!({"nonResourceURLs": ["*"], "verbs": ["*"]})];
+    let everything = [rule(&["*"], &["*"], &["*"]), json!({"nonResourceURLs": ["*"], "verbs": ["*"]})];
     let discovery = [
         "/api",
         "/api/*",
@@ -63,34 +63,31 @@ fn cluster_roles() -> Vec<Value> {
         "/openid/v1/jwks/",
     ];
     vec![
-        cluster_role("cluster-admin", everything),
-        cluster_role("system:discovery", vec![paths(&discovery)]),
-        cluster_role(
-            "system:monitoring",
-            vec![paths(&monitoring), rule(&["get"], &[""], &["nodes/metrics"])],
-        ),
+        cluster_role("cluster-admin", &everything),
+        cluster_role("system:discovery", &[paths(&discovery)]),
+        cluster_role("system:monitoring", &[paths(&monitoring), rule(&["get"], &[""], &["nodes/metrics"])]),
         cluster_role(
             "system:basic-user",
-            vec![
+            &[
                 rule(&["create"], &[AUTHORIZATION], &["selfsubjectaccessreviews", "selfsubjectrulesreviews"]),
                 rule(&["create"], &[AUTHENTICATION], &["selfsubjectreviews"]),
             ],
         ),
         cluster_role(
             "system:public-info-viewer",
-            vec![paths(&["/healthz", "/livez", "/readyz", "/version", "/version/"])],
+            &[paths(&["/healthz", "/livez", "/readyz", "/version", "/version/"])],
         ),
         cluster_role(
             "system:auth-delegator",
-            vec![
+            &[
                 rule(&["create"], &[AUTHENTICATION], &["tokenreviews"]),
                 rule(&["create"], &[AUTHORIZATION], &["subjectaccessreviews"]),
             ],
         ),
-        cluster_role("system:kube-aggregator", vec![rule(READ, &[""], &["endpoints", "services"])]),
+        cluster_role("system:kube-aggregator", &[rule(READ, &[""], &["endpoints", "services"])]),
         cluster_role(
             "system:persistent-volume-provisioner",
-            vec![
+            &[
                 rule(&["create", "delete", "get", "list", "watch"], &[""], &["persistentvolumes"]),
                 rule(&["get", "list", "update", "watch"], &[""], &["persistentvolumeclaims"]),
                 rule(READ, &["storage.k8s.io"], &["storageclasses"]),
@@ -98,10 +95,10 @@ fn cluster_roles() -> Vec<Value> {
                 rule(&["create", "patch", "update"], &["", "events.k8s.io"], &["events"]),
             ],
         ),
-        cluster_role("system:service-account-issuer-discovery", vec![paths(&issuer)]),
+        cluster_role("system:service-account-issuer-discovery", &[paths(&issuer)]),
         cluster_role(
             "system:cluster-trust-bundle-discovery",
-            vec![rule(READ, &[CERTIFICATES], &["clustertrustbundles"])],
+            &[rule(READ, &[CERTIFICATES], &["clustertrustbundles"])],
         ),
     ]
 }

@@ -77,3 +77,38 @@ fn masters_are_bound_to_everything() {
     });
     assert!(policy("view").decide(&master, &asked).is_allowed);
 }
+
+#[test]
+fn monitors_read_metrics_and_service_accounts_read_the_keys_of_their_tokens() {
+    let in_group = |group: &str| User { name: "x".into(), groups: vec![group.into()], ..User::default() };
+    for (group, path, expected) in [
+        ("system:monitoring", "/metrics", true),
+        ("system:monitoring", "/readyz/ping", true),
+        ("system:monitoring", "/apis", false),
+        ("system:serviceaccounts", "/openid/v1/jwks", true),
+        ("system:serviceaccounts", "/.well-known/openid-configuration", true),
+        ("system:authenticated", "/openid/v1/jwks", false),
+    ] {
+        let asked = Attributes::Path { verb: "get".into(), path: path.into() };
+        assert_eq!(policy("view").decide(&in_group(group), &asked).is_allowed, expected, "{group} {path}");
+    }
+}
+
+#[test]
+fn editors_issue_tokens_and_evict_pods_and_viewers_do_neither() {
+    for resource in ["pods/eviction", "serviceaccounts/token"] {
+        let (resource, subresource) = resource.split_once('/').expect("a subresource");
+        for (role, expected) in [("view", false), ("edit", true), ("admin", true)] {
+            let ann = User { name: "ann".into(), ..User::default() };
+            let asked = ResourceAttributes {
+                verb: "create".into(),
+                resource: resource.into(),
+                subresource: subresource.into(),
+                namespace: "n".into(),
+                ..ResourceAttributes::default()
+            };
+            let decision = policy(role).decide(&ann, &Attributes::Resource(asked));
+            assert_eq!(decision.is_allowed, expected, "{role} {resource}/{subresource}");
+        }
+    }
+}

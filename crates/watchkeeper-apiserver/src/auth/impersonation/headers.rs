@@ -53,7 +53,7 @@ fn unescape(encoded: &str) -> String {
         digits.len() >= 2 && digits[..2].iter().all(u8::is_ascii_hexdigit)
     });
     let decoded = is_well_formed.then(|| percent_decode_str(encoded).decode_utf8().ok()).flatten();
-    decoded.map_or_else(|| encoded.to_owned(), |decoded| decoded.into_owned())
+    decoded.map_or_else(|| encoded.to_owned(), std::borrow::Cow::into_owned)
 }
 
 /// Describes a user in Go syntax, as the API's message does.

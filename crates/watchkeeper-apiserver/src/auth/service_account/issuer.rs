@@ -12,9 +12,10 @@ use super::{
 };
 use crate::{auth::user::User, status::ApiError, storage::Storage};
 
-/// The issuer of tokens, and the audience of this API server.
-pub(crate) const API_AUDIENCE: &str = "https://kubernetes.default.svc.cluster.local";
-const ISSUER: &str = API_AUDIENCE;
+/// The claim `iss` of tokens.
+pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+/// The audience of this API server.
+pub(crate) const API_AUDIENCE: &str = ISSUER;
 
 /// Why a token is not accepted. Reviews show it; clients that send the token get a 401 without it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,11 +50,6 @@ impl TokenIssuer {
 
     fn key(&self) -> Option<&SigningKey> {
         self.key.get_or_init(|| SigningKey::generate().ok()).as_ref()
-    }
-
-    /// Returns the name that goes into the claim `iss`.
-    pub(crate) fn name(&self) -> &'static str {
-        ISSUER
     }
 
     /// Returns a signed token of `claims`.
@@ -99,7 +95,7 @@ impl TokenIssuer {
         Ok(Some((claims.user(), common)))
     }
 
-    /// Returns the OpenID Connect discovery document.
+    /// Returns the discovery document of `OpenID` Connect.
     pub(crate) fn to_configuration(&self) -> Value {
         let url = self.url.get().map_or(ISSUER, String::as_str);
         json!({

@@ -19,7 +19,7 @@ mod name;
 
 pub(crate) use self::{
     claims::{Claims, KubernetesClaims, Reference},
-    issuer::{API_AUDIENCE, Rejection, TokenIssuer},
+    issuer::{API_AUDIENCE, ISSUER, Rejection, TokenIssuer},
     name::AccountName,
 };
 
