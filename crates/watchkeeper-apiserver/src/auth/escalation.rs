@@ -1,4 +1,4 @@
-//! Nobody grants permissions that they do not have.
+//! Privilege escalation: users grant only permissions that they have.
 //!
 //! A user that writes a role must have its rules, or the verb `escalate` on it. A user that binds a role must have the
 //! rules of the role, or the verb `bind` on it. A role that aggregates others can come to grant anything, so it takes the

@@ -22,7 +22,7 @@ pub(crate) struct Reviewer<'a> {
     pub user: &'a User,
     /// Who decides.
     pub authorizer: &'a Authorizer,
-    /// Whose tokens the server knows.
+    /// The authenticator of reviewed tokens.
     pub authenticator: Authenticator<'a>,
     /// The time, as it is written in objects.
     pub now: &'a str,

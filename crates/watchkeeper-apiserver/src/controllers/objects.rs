@@ -49,7 +49,7 @@ pub(crate) trait Objects: Live {
     fn create(&self, place: &Place, object: Value) -> Result<(), ApiError>;
     /// Replaces a part of an object; `object` carries the resourceVersion it was read with.
     fn replace(&self, place: &Place, part: Part<'_>, object: Value) -> Result<(), ApiError>;
-    /// Applies a configuration as `manager`, whoever else manages its fields.
+    /// Applies a configuration as `manager` and takes its fields over from other managers.
     fn apply(&self, place: &Place, manager: &str, configuration: Value) -> Result<(), ApiError>;
     /// Deletes an object.
     fn delete(&self, place: &Place, deletion: &Deletion) -> Result<(), ApiError>;

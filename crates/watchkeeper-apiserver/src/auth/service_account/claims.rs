@@ -17,7 +17,7 @@ pub(crate) struct Claims {
     pub(crate) exp: i64,
     /// The time of issue.
     pub(crate) iat: i64,
-    /// The issuer.
+    /// The issuer of the token.
     pub(crate) iss: String,
     /// The id of the token.
     pub(crate) jti: String,
@@ -44,7 +44,7 @@ pub(crate) struct KubernetesClaims {
     /// The secret that the token is bound to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) secret: Option<Reference>,
-    /// The account.
+    /// The account that the token stands for.
     pub(crate) serviceaccount: Reference,
     /// The time from which on use of the token is considered stale.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,9 +54,9 @@ pub(crate) struct KubernetesClaims {
 /// An object, by name and uid.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Reference {
-    /// The name.
+    /// The name of the object.
     pub(crate) name: String,
-    /// The uid; empty if it is not known.
+    /// The uid of the object; empty if it is not known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) uid: String,
 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// The algorithm, as tokens and keys name it.
 pub(super) const ALGORITHM: &str = "ES256";
 
-/// What precedes a P-256 point in the DER form of a public key (RFC 5480).
+/// The bytes that precede a P-256 point in the DER form of a public key (RFC 5480).
 const PUBLIC_KEY_PREFIX: [u8; 26] = [
     0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86,
     0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
@@ -71,7 +71,7 @@ impl SigningKey {
     /// Returns whether this key signed `token` by this algorithm.
     ///
     /// Headers that name another algorithm or another key, or that need extensions to be understood, are rejected
-    /// before the signature is looked at.
+    /// before the signature is verified.
     pub(super) fn has_signed(&self, token: &str) -> bool {
         let Some((message, signature)) = token.rsplit_once('.') else { return false };
         let header: Option<Value> = message
@@ -105,7 +105,7 @@ impl SigningKey {
     }
 }
 
-/// Returns the claims of a token in compact form, whoever signed it. None if it is not such a token.
+/// Returns the claims of a token in compact form without verifying its signature. None if it is not such a token.
 pub(super) fn unverified_claims(token: &str) -> Option<Vec<u8>> {
     let mut parts = token.split('.');
     let (_, claims, _) = (parts.next()?, parts.next()?, parts.next()?);

@@ -1,5 +1,7 @@
 //! Permissions that depend on more than the verb and the resource of a request.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::{Caller, Guarded, ann};
@@ -82,13 +84,17 @@ async fn a_put_that_creates_is_permitted_by_the_name_of_the_object() {
     }
 }
 
-async fn watched_rules(watch: &mut Watch, expected: &Value) {
-    loop {
-        let (_, role) = watch.next().await.expect("the watch goes on");
-        if role["rules"] == *expected {
-            return;
+/// Waits until a watched role has rules that `is_expected`.
+async fn watched_rules(watch: &mut Watch, is_expected: impl Fn(&Value) -> bool) {
+    let expected = async {
+        loop {
+            let (_, role) = watch.next().await.expect("the watch goes on");
+            if is_expected(&role["rules"]) {
+                return;
+            }
         }
-    }
+    };
+    tokio::time::timeout(Duration::from_secs(30), expected).await.expect("the rules are stored");
 }
 
 async fn role(caller: &Caller<'_>, name: &str, labels: Value, rules: Value) {
@@ -119,16 +125,16 @@ async fn an_aggregated_role_has_the_rules_of_the_roles_it_selects() {
 
     let path = format!("{RBAC}/clusterroles?watch=true&fieldSelector=metadata.name%3Dall");
     let mut watch = admin.watch(&path).await;
-    watched_rules(&mut watch, &json!([pods])).await;
+    watched_rules(&mut watch, |rules| *rules == json!([pods])).await;
     assert_eq!(guarded.ann().get("/api/v1/namespaces/default/pods").await.0, 200);
     assert_eq!(guarded.ann().get("/api/v1/namespaces/default/configmaps").await.0, 403);
 
     role(&admin, "maps", json!({"to-all": "yes"}), json!([maps])).await;
-    watched_rules(&mut watch, &json!([maps, pods])).await;
+    watched_rules(&mut watch, |rules| *rules == json!([maps, pods])).await;
     assert_eq!(guarded.ann().get("/api/v1/namespaces/default/configmaps").await.0, 200);
 
     admin.ok("DELETE", &format!("{RBAC}/clusterroles/pods"), Value::Null).await;
-    watched_rules(&mut watch, &json!([maps])).await;
+    watched_rules(&mut watch, |rules| *rules == json!([maps])).await;
     assert_eq!(guarded.ann().get("/api/v1/namespaces/default/pods").await.0, 403);
     let all = admin.ok("GET", &format!("{RBAC}/clusterroles/all"), Value::Null).await;
     let managers = all["metadata"]["managedFields"].as_array().unwrap();
@@ -148,12 +154,7 @@ async fn the_default_roles_gather_the_rules_that_operators_add() {
     for name in ["view", "edit", "admin"] {
         let path = format!("{RBAC}/clusterroles?watch=true&fieldSelector=metadata.name%3D{name}");
         let mut watch = admin.watch(&path).await;
-        loop {
-            let (_, role) = watch.next().await.unwrap();
-            if role["rules"].as_array().is_some_and(|rules| rules.contains(&foos)) {
-                break;
-            }
-        }
+        watched_rules(&mut watch, |rules| rules.as_array().is_some_and(|rules| rules.contains(&foos))).await;
     }
     guarded.server.shutdown().await;
 }
