@@ -2,12 +2,14 @@
 
 use serde_json::Value;
 
-use super::{Asker, Authorizer, attributes::Attributes, escalation, signers};
+use super::{Asker, Authorizer, attributes::Attributes, escalation, resource_claims, signers};
 use crate::status::ApiError;
 
 /// A write of an object, after validation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ContentWrite<'a> {
+    /// The verb of the request.
+    pub(crate) verb: &'a str,
     /// The subresource that is written; empty for the object itself.
     pub(crate) subresource: &'a str,
     /// The object as it will be stored.
@@ -19,14 +21,16 @@ pub(crate) struct ContentWrite<'a> {
 /// Checks that a user has the permissions that the content of a write needs.
 ///
 /// # Errors
-/// 403 naming the missing permission, or 404 for a binding to a role that does not exist.
+/// 403 naming the missing permission, 404 for a binding to a role that does not exist, or 422 for parts of a status that
+/// the user may not change.
 pub(crate) fn check(asker: &Asker, write: &ContentWrite<'_>) -> Result<(), ApiError> {
     match &asker.authorizer {
         Authorizer::AlwaysAllow => Ok(()),
         Authorizer::Rbac(_) if asker.user.is_master() => Ok(()),
         Authorizer::Rbac(policy) => {
             escalation::check(policy, &asker.user, write)?;
-            signers::check(policy, &asker.user, write)
+            signers::check(policy, &asker.user, write)?;
+            resource_claims::check(policy, &asker.user, write)
         }
     }
 }

@@ -118,7 +118,7 @@ mod tests {
 
     fn check_write(policy: &RbacPolicy, object: &Value, old: Option<&Value>) -> Result<(), ApiError> {
         let ann = User { name: "ann".into(), ..User::default() };
-        check(policy, &ann, &ContentWrite { subresource: "", object, old })
+        check(policy, &ann, &ContentWrite { verb: "update", subresource: "", object, old })
     }
 
     fn policy(extra: &Value) -> RbacPolicy {

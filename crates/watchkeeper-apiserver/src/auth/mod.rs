@@ -10,6 +10,7 @@
 //! | [`aggregation`] | cluster roles that gather the rules of others |
 //! | [`content`] | permissions that depend on the content of a write |
 //! | [`escalation`] | writes of roles and bindings that would grant more than the writer has |
+//! | [`resource_claims`] | allocations and devices of resource claims |
 //! | [`signers`] | approvals and certificates in the name of a signer |
 //! | [`bootstrap`] | the roles and bindings that every cluster has |
 //! | [`reviews`] | questions about users and permissions |
@@ -22,6 +23,7 @@ pub(crate) mod content;
 mod escalation;
 pub(crate) mod impersonation;
 pub(crate) mod rbac;
+mod resource_claims;
 pub(crate) mod reviews;
 pub(crate) mod rule;
 pub(crate) mod service_account;

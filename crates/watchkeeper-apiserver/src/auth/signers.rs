@@ -102,7 +102,7 @@ mod tests {
             ("", &bundle, None, "attest"),
         ];
         for (subresource, object, old, verb) in cases {
-            let write = ContentWrite { subresource, object, old };
+            let write = ContentWrite { verb: "update", subresource, object, old };
             for (signers, expected) in [
                 (["acme.io/web"], true),
                 (["acme.io/*"], true),
@@ -118,7 +118,7 @@ mod tests {
             let refused = check(&policy("get", &["acme.io/web"]), &ann, &write).expect_err("another verb");
             assert_eq!((refused.code, refused.reason), (403, "Forbidden"), "{verb}");
         }
-        let unchanged = ContentWrite { subresource: "status", object: &old, old: Some(&old) };
+        let unchanged = ContentWrite { verb: "update", subresource: "status", object: &old, old: Some(&old) };
         assert!(check(&policy("get", &[]), &ann, &unchanged).is_ok(), "nothing is signed");
     }
 }

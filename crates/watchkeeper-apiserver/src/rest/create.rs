@@ -101,7 +101,7 @@ impl Rest {
             if source != Source::Post {
                 content::check_create(&request.asker, &request.create_attributes())?;
             }
-            let write = ContentWrite { subresource: "", object: &object, old: None };
+            let write = ContentWrite { verb: "create", subresource: "", object: &object, old: None };
             content::check(&request.asker, &write)?;
             let mut object = request.served().as_stored(object);
             add_warnings(warnings, strategy.warnings(&object, None));

@@ -178,7 +178,8 @@ impl Rest {
             Part::Main => "",
             Part::Subresource(name) => name,
         };
-        content::check(&request.asker, &ContentWrite { subresource, object: &new, old: Some(old) })?;
+        let verb = if source == Source::Put { "update" } else { "patch" };
+        content::check(&request.asker, &ContentWrite { verb, subresource, object: &new, old: Some(old) })?;
         let mut new = request.served().as_stored(new);
         add_warnings(warnings, strategy.warnings(&new, Some(old)));
         meta::metadata(&mut new)?.insert("resourceVersion".into(), current.version.to_string().into());
