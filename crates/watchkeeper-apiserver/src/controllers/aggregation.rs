@@ -51,11 +51,7 @@ impl Aggregator {
     /// Does the work that is due. Returns false if there is none.
     pub(crate) fn step(&mut self, now: Duration, objects: &impl Objects) -> bool {
         let Some(task) = self.queue.pop(now) else { return false };
-        if aggregate_all(objects) {
-            self.queue.forget(&task);
-        } else {
-            self.queue.retry(task, now);
-        }
+        self.queue.finish(task, aggregate_all(objects), now);
         true
     }
 

@@ -107,11 +107,7 @@ impl Furnisher {
                 true
             }
         };
-        if is_done {
-            self.queue.forget(&task);
-        } else {
-            self.queue.retry(task, now);
-        }
+        self.queue.finish(task, is_done, now);
         true
     }
 
