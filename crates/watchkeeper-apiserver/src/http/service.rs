@@ -15,7 +15,7 @@ use super::{
     health,
     metrics::{self, About, Metrics},
     negotiate,
-    negotiate::{Media, Representation},
+    negotiate::{Media, Offer, Representation},
     path::{self, ResourcePath},
     respond,
 };
@@ -23,14 +23,16 @@ use crate::{
     auth::{
         Asker,
         attributes::{Attributes, ResourceAttributes},
+        impersonation,
         stored::Authorization,
         tokens::Tokens,
         user::User,
     },
     kinds::Kind,
     rest::{self, Answer, Payload, Rest, errors, options::Parameters},
+    selector::FieldSelector,
     status::{ApiError, Details},
-    strategy::Part,
+    strategy::{Part, names},
 };
 
 /// The largest body of a request.
@@ -136,7 +138,8 @@ impl Api {
                 Err(error) => respond::error(&error, Media::Json),
             };
         }
-        let user = match self.tokens.authenticate(text(&parts.headers, header::AUTHORIZATION.as_str())) {
+        let authenticator = self.rest.authenticator(&self.tokens);
+        let user = match authenticator.request(parts.headers.get(header::AUTHORIZATION)) {
             Ok(user) => user,
             Err(error) => return respond::error(&error, Media::Json),
         };
@@ -151,15 +154,16 @@ impl Api {
             return self.resource(&parts, user, resource, body).await;
         }
         let (verb, path) = (parts.method.as_str().to_ascii_lowercase(), parts.uri.path().to_owned());
-        if let Err(error) = self.authorize(user, &Attributes::Path { verb, path }) {
+        if let Err(error) = self.authorize(user, &parts.headers, &Attributes::Path { verb, path }) {
             return respond::error(&error, Media::Json);
         }
         self.other(&parts, &segments)
     }
 
-    /// Lets `user` through, or says why not.
-    fn authorize(&self, user: User, attributes: &Attributes) -> Result<Asker, ApiError> {
+    /// Authorizes a request of `user`, or of the user that it impersonates.
+    fn authorize(&self, user: User, headers: &HeaderMap, attributes: &Attributes) -> Result<Asker, ApiError> {
         let authorizer = self.authorization.authorizer(&*self.rest.store);
+        let user = impersonation::impersonate(&authorizer, user, headers, attributes)?;
         let decision = authorizer.decide(&user, attributes);
         if !decision.is_allowed {
             return Err(attributes.forbidden(&user, &decision.reason));
@@ -187,9 +191,9 @@ impl Api {
             } else {
                 resource.namespace.clone()
             },
-            name: resource.name.clone(),
+            name: asked_name(verb, &resource, &parameters),
         });
-        let asker = match self.authorize(user, &attributes) {
+        let asker = match self.authorize(user, &parts.headers, &attributes) {
             Ok(asker) => asker,
             Err(error) => return respond::error(&error, Media::Json),
         };
@@ -214,18 +218,21 @@ impl Api {
                 respond::error(&errors::no_such_resource(), Media::Json)
             };
         }
-        let Representation { mut media, form } = match negotiate::negotiate(
+        let has_table = match resource.subresource.as_str() {
+            "" => kind.allows("list"),
+            name => matches!(name, "status" | "scale"),
+        };
+        // Protobuf has no place for what a custom resource is made of.
+        let offer = Offer { protobuf: kind.custom.is_none(), metadata: true, table: has_table };
+        let Representation { media, form } = match negotiate::negotiate(
             text(&parts.headers, header::ACCEPT.as_str()),
             parameters.text("includeObject"),
             verb == Some(Verb::Watch),
+            offer,
         ) {
             Ok(chosen) => chosen,
             Err((error, media)) => return respond::error(&error, media),
         };
-        // Protobuf has no place for what a custom resource is made of.
-        if media == Media::Protobuf && kind.custom.is_some() {
-            media = Media::Json;
-        }
         let is_pretty = parameters.flag("pretty").unwrap_or(false);
         let content_type = text(&parts.headers, header::CONTENT_TYPE.as_str());
         let is_apply = content_type.is_some_and(|ty| ty.starts_with("application/apply-patch"));
@@ -262,7 +269,11 @@ impl Api {
                     response
                 }
             }
-            Err(error) => respond::error(&error, media),
+            Err(mut error) => {
+                let deprecation = shown_kind.strategy.deprecation();
+                error.warnings.extend(deprecation.filter(|text| !error.warnings.contains(text)));
+                respond::error(&error, media)
+            }
         };
         response.extensions_mut().insert(about);
         response
@@ -369,6 +380,12 @@ impl Api {
                 return respond::with_type(200, metrics::CONTENT_TYPE, ResponseBody::whole(text));
             }
             ["metrics"] => return respond::error(&errors::method_not_allowed(), Media::Json),
+            [".well-known", "openid-configuration"] if is_get => {
+                return respond::published("application/json", &self.rest.issuer.to_configuration());
+            }
+            ["openid", "v1", "jwks"] if is_get => {
+                return respond::published("application/jwk-set+json", &self.rest.issuer.to_key_set());
+            }
             ["healthz" | "readyz" | "livez"] => return respond::text(200, "ok"),
             ["healthz" | "readyz" | "livez", check] if health::is_check(check) => {
                 return respond::text(200, "ok");
@@ -376,7 +393,7 @@ impl Api {
             words => {
                 let kinds = self.rest.registry.kinds();
                 let found = discovery::respond(&self.documents, &kinds, words, &parts.headers)
-                    .or_else(|| discovery::openapi(&self.documents, &kinds, words));
+                    .or_else(|| discovery::openapi(&self.documents, &kinds, words, &parts.headers));
                 return match found {
                     Some(_) if !is_get => respond::error(&errors::method_not_allowed(), Media::Json),
                     Some(response) => response,
@@ -425,6 +442,16 @@ impl Api {
 /// Built-in kinds have no such path; custom ones look for the object first.
 fn no_such_subresource(kind: &Kind, name: &str) -> ApiError {
     if kind.custom.is_some() { errors::not_found(kind, name) } else { errors::no_such_resource() }
+}
+
+/// Returns the name that a request is authorized for: that of its path, or the only one that its field selector selects.
+fn asked_name(verb: Option<Verb>, resource: &ResourcePath, parameters: &Parameters) -> String {
+    if !resource.name.is_empty() || !matches!(verb, Some(Verb::List | Verb::Watch)) {
+        return resource.name.clone();
+    }
+    let selector = parameters.text("fieldSelector").and_then(|text| FieldSelector::parse(text).ok());
+    let name = selector.as_ref().and_then(|selector| selector.required("metadata.name"));
+    name.filter(|name| names::path_segment(name).is_empty()).unwrap_or_default().to_owned()
 }
 
 fn verb_of(method: &Method, path: &ResourcePath, parameters: &Parameters) -> Option<Verb> {
