@@ -26,7 +26,6 @@ pub(super) use self::{
     container::amount,
     defaults::template_defaults,
     gates::GATED_SPEC,
-    probe::port,
     resources::resource_name_field,
     validate::{template, template_metadata},
     warnings::template_warnings,
