@@ -33,13 +33,13 @@ pub(crate) type Table = &'static [(&'static str, &'static [Rule])];
 pub(crate) enum Rule {
     /// The value must be given and not be empty.
     Required,
-    /// As [`Rule::Required`], with this detail in the error.
+    /// The value must be given and not be empty; the error shows this detail.
     RequiredAs(&'static str),
-    /// A pointer must be set; the value may be empty. The error has this detail.
+    /// A pointer must be set; the value may be empty. The error shows this detail.
     Present(&'static str),
-    /// The field must be absent or empty; the error has this detail.
+    /// The field must be absent or empty; the error shows this detail.
     Forbidden(&'static str),
-    /// A pointer must not be set, not even to an empty value; the error has this detail.
+    /// A pointer must not be set, not even to an empty value; the error shows this detail.
     Absent(&'static str),
     /// A pointer must not be set, not even to an empty value; the value is invalid with this detail.
     InvalidIfSet(&'static str),
@@ -355,8 +355,8 @@ fn int_or_percent(at: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks a port given by number or by name.
-fn port_or_name(at: &At<'_>, errors: &mut Errors) {
+/// Checks a port given by number or by name. An absent port counts as the number zero.
+pub(crate) fn port_or_name(at: &At<'_>, errors: &mut Errors) {
     if at.value.is_string() {
         errors.extend(names::port_name(at.text()).into_iter().map(|detail| at.invalid(detail)));
     } else if !at.int().is_some_and(|number| (1..=65535).contains(&number)) {

@@ -11,6 +11,7 @@ use crate::strategy::{
     },
     formats, names,
     table::{
+        self,
         Rule::{Check, EnumIfSet, Format, LabelSelector, Pointer, Required, Struct},
         Table,
     },
@@ -78,7 +79,7 @@ fn port_range(of: &At<'_>, errors: &mut Errors) {
     if is_named && end.is_set() {
         errors.push(end.invalid("may not be specified when `port` is non-numeric"));
     }
-    super::super::pod::port(&port, errors);
+    table::port_or_name(&port, errors);
     if let (false, Some(last)) = (is_named, end.int()) {
         if port.int().is_some_and(|first| last < first) {
             errors.push(end.invalid("must be greater than or equal to `port`"));

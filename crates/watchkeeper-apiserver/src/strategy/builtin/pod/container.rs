@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// What containers refer to in their pod.
+/// The parts of a pod that its containers refer to.
 pub(super) struct Context {
     /// The volumes that are right, by name: whether each can be a block device, and whether it is an image.
     pub(super) volumes: BTreeMap<String, Volume>,
@@ -30,7 +30,7 @@ pub(super) struct Context {
     pub(super) has_host_users: bool,
 }
 
-/// What mounts and devices ask about a volume.
+/// The facts about a volume that mounts and devices depend on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Volume {
     /// A claim of storage, which can be a block device.

@@ -25,7 +25,6 @@ use serde_json::{Value, json};
 pub(super) use self::{
     defaults::template_defaults,
     gates::GATED_SPEC,
-    probe::port,
     resources::resource_name_field,
     validate::{template, template_metadata},
     warnings::template_warnings,

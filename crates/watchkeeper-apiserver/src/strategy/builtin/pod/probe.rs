@@ -2,7 +2,7 @@
 
 use crate::strategy::{
     at::{At, Errors},
-    formats, names,
+    formats,
     table::{
         self,
         Rule::{AtLeast, Check, Enum, EnumIfSet, InRange, PortOrName, Required},
@@ -108,14 +108,5 @@ fn headers(get: &At<'_>, errors: &mut Errors) {
             error.bad_value = Some(name.text().into());
             errors.push(error);
         }
-    }
-}
-
-/// Checks a port by number or by name.
-pub(in super::super) fn port(port: &At<'_>, errors: &mut Errors) {
-    if port.value.is_string() {
-        errors.extend(names::port_name(port.text()).into_iter().map(|detail| port.invalid(detail)));
-    } else if port.int().is_none_or(|number| !(1..=65535).contains(&number)) {
-        errors.push(port.invalid("must be between 1 and 65535, inclusive"));
     }
 }
