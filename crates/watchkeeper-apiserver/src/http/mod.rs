@@ -1,9 +1,12 @@
 //! HTTP: from a request to a verb, and from its answer to a response.
 
+mod access;
 mod body;
+mod deadline;
 mod discovery;
 mod endpoint;
 mod health;
+mod heavy;
 mod listen;
 mod metrics;
 mod negotiate;
@@ -11,11 +14,14 @@ mod path;
 mod respond;
 mod service;
 mod tls;
+mod verb;
+mod warning;
 mod yaml;
 
 pub use body::ResponseBody;
 pub use endpoint::Endpoint;
 
+pub(crate) use access::AllowedHosts;
 pub(crate) use listen::Listener;
-pub(crate) use service::Api;
+pub(crate) use service::{Api, Guards};
 pub(crate) use tls::Identity;

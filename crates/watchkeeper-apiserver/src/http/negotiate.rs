@@ -47,6 +47,17 @@ const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kube
 const ACCEPTED_IN_WATCH: &str =
     "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
+/// The values of `includeObject`.
+const INCLUDED: [&str; 4] = ["", "Object", "Metadata", "None"];
+
+/// 400: a table with an `includeObject` that does not exist.
+fn wrong_include(include: &str) -> ApiError {
+    ApiError::bad_request(format!(
+        "Unable to convert to Table as requested: includeObject: Invalid value: {include:?}: must be 'Metadata', \
+         'Object', 'None', or empty"
+    ))
+}
+
 /// One range of an Accept header.
 struct Range<'a> {
     media_type: &'a str,
@@ -110,6 +121,11 @@ pub(crate) fn negotiate(
             _ => continue,
         };
         if let Some(form) = form_of(range, include) {
+            if matches!(form, Form::Table { .. })
+                && let Some(other) = include.filter(|include| !INCLUDED.contains(include))
+            {
+                return Err((wrong_include(other), media));
+            }
             return Ok(Representation { media, form });
         }
     }
@@ -179,6 +195,17 @@ mod tests {
             negotiate(Some("application/yaml;q=0.1,application/json;q=0.9"), None, false).unwrap();
         assert_eq!(by_quality.media, Media::Json);
         assert_eq!(negotiate(None, None, false).unwrap(), Representation::default());
+    }
+
+    #[test]
+    fn an_unknown_include_object_is_400_for_tables_only() {
+        let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+        let code = |accept, include| {
+            negotiate(Some(accept), Some(include), false).map_or_else(|(error, _)| error.code, |_| 200)
+        };
+        assert_eq!(code(table, "Foo"), 400);
+        assert_eq!(code(table, ""), 200);
+        assert_eq!(code("application/json", "Foo"), 200);
     }
 
     #[test]

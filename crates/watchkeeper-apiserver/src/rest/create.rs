@@ -34,11 +34,17 @@ impl Rest {
             options.field_validation,
         )?;
         let mut warnings = decoded.warnings;
+        request.budget.check()?;
         // A binding is not kept: it is what it does to its pod.
         if request.kind.gvk.kind == "Binding" && request.kind.gvk.group.is_empty() {
-            return Ok(self.create_binding(request, &options, &decoded.object)?.with_warnings(warnings));
+            let bound = self.create_binding(request, &options, &decoded.object);
+            return match bound {
+                Ok(answer) => Ok(answer.with_warnings(warnings)),
+                Err(error) => Err(error.with_warnings(warnings)),
+            };
         }
-        let created = self.create_object(request, &options, Source::Put, decoded.object, &mut warnings)?;
+        let created = self.create_object(request, &options, Source::Put, decoded.object, &mut warnings);
+        let created = created.map_err(|error| error.with_warnings(warnings.iter().cloned()))?;
         Ok(self.show_written(request, created)?.with_warnings(warnings))
     }
 
@@ -88,6 +94,8 @@ impl Rest {
             if !wrong.is_empty() {
                 return Err(errors::invalid(kind, &name, &wrong));
             }
+            request.budget.check()?;
+            warnings.extend(strategy.warnings(&object, None));
             let claim = self.claim(request, &mut object, None)?;
             escalation::check(&request.asker.authorizer, &request.asker.user, &object, None)?;
             let key = key_of(&request.namespace, &name);
@@ -96,7 +104,6 @@ impl Rest {
                     let current = request.served().object(&current);
                     return Err(errors::already_exists(kind, &name, meta::is_being_deleted(&current)));
                 }
-                warnings.extend(strategy.warnings(&object, None));
                 return Ok(Written { object, is_new: true, stored: None });
             }
             let content = request.served().content(&object)?;
@@ -104,7 +111,6 @@ impl Rest {
                 Ok(stored) => {
                     claim.keep();
                     self.after_write(kind, &stored);
-                    warnings.extend(strategy.warnings(&object, None));
                     meta::metadata(&mut object)?
                         .insert("resourceVersion".into(), stored.version.to_string().into());
                     return Ok(Written { object, is_new: true, stored: Some(stored) });

@@ -64,11 +64,9 @@ impl Rest {
         if is_namespace && IMMORTAL_NAMESPACES.contains(&request.name.as_str()) {
             return Err(errors::forbidden(&request.kind, &request.name, "this namespace may not be deleted"));
         }
-        let deleted = self.delete_object(request, &options)?;
-        let mut warnings = Vec::new();
-        if options.propagation.is_none() && is_job(&request.kind) {
-            warnings.push(JOB_WARNING.to_owned());
-        }
+        let warnings = options.warnings(&request.kind);
+        let deleted = self.delete_object(request, &options);
+        let deleted = deleted.map_err(|error| error.with_warnings(warnings.iter().cloned()))?;
         let waits = !deleted.is_gone && options.orphans_dependents == Some(false);
         let code = if waits { 202 } else { 200 };
         if deleted.is_gone && !request.kind.strategy.rules().delete_returns_object {
@@ -85,6 +83,7 @@ impl Rest {
         read::check_form(&request.form, &request.kind, true)?;
         let (page, token) = self.page(request, &list).await?;
         for object in &page.objects {
+            request.budget.check()?;
             let one = request.about(&object.content.namespace, &object.content.name);
             match self.delete_object(&one, &options) {
                 // Someone else was faster.
@@ -96,7 +95,8 @@ impl Rest {
         }
         let representer = Representer::new(request.served(), request.form.clone(), self.now());
         let metadata = read::list_metadata(&page, token, request, list.selector.is_empty());
-        Ok(Answer::new(200, Payload::List(ListBody::new(representer, page.objects, metadata))))
+        let list = Payload::List(ListBody::new(representer, page.objects, metadata));
+        Ok(Answer::new(200, list).with_warnings(options.warnings(&request.kind)))
     }
 
     /// Takes an object out of the store; whether it was still of this version.
@@ -199,6 +199,12 @@ impl DeleteOptions {
     /// Whether nothing is to be stored.
     pub(super) fn is_dry_run(&self) -> bool {
         self.is_dry_run
+    }
+
+    /// Returns the warnings about what these options leave behind.
+    fn warnings(&self, kind: &Kind) -> Vec<String> {
+        let is_silent = self.propagation.is_none() && is_job(kind);
+        is_silent.then(|| JOB_WARNING.to_owned()).into_iter().collect()
     }
 
     /// Reads and checks the options, from the body if there is one, else from the query.
@@ -317,10 +323,10 @@ fn from_query(request: &Request) -> Result<Value, ApiError> {
     if let Some(orphans) = parameters.flag("orphanDependents") {
         given["orphanDependents"] = orphans.into();
     }
-    if let Some(policy) = parameters.given("propagationPolicy") {
+    if let Some(policy) = parameters.text("propagationPolicy") {
         given["propagationPolicy"] = policy.into();
     }
-    let dry_run: Vec<&str> = parameters.all("dryRun").filter(|value| !value.is_empty()).collect();
+    let dry_run: Vec<&str> = parameters.all("dryRun").collect();
     if !dry_run.is_empty() {
         given["dryRun"] = dry_run.into();
     }

@@ -77,7 +77,7 @@ impl Rest {
                 fit_namespace(&mut applied, &request.kind, &request.namespace)?;
                 check_name(&applied, &request.name)?;
                 Ok(applied)
-            })?
+            })
         } else {
             let (patch, problems) = read_patch(ty, &request.body)?;
             self.change(request, &options, part, Source::Patch, &mut warnings, |current| {
@@ -89,9 +89,10 @@ impl Rest {
                 fit_namespace(&mut patched, &request.kind, &request.namespace)?;
                 check_name(&patched, &request.name)?;
                 Ok(patched)
-            })?
+            })
         };
         told.extend(warnings);
+        let updated = updated.map_err(|error| error.with_warnings(told.iter().cloned()))?;
         Ok(self.show_written(request, updated)?.with_warnings(told))
     }
 }

@@ -50,7 +50,10 @@ impl Rest {
             "token" => self.token(request, &options, &subresource.gvk, body),
             _ => Err(errors::method_not_allowed()),
         };
-        Ok(answer?.with_warnings(decoded.warnings))
+        match answer {
+            Ok(answer) => Ok(answer.with_warnings(decoded.warnings)),
+            Err(error) => Err(error.with_warnings(decoded.warnings)),
+        }
     }
 
     /// Puts the pod a binding names on a node.

@@ -64,6 +64,7 @@ impl Rest {
             })
         };
         let decoded = read()?;
+        request.budget.check()?;
         let mut warnings = decoded.warnings;
         let mut object = Some(decoded.object);
         let is_creator = part == Part::Main && request.kind.strategy.rules().creates_on_update;
@@ -77,7 +78,8 @@ impl Rest {
                 meta::metadata(&mut object)?.remove("resourceVersion");
             }
             Ok(object)
-        })?;
+        });
+        let updated = updated.map_err(|error| error.with_warnings(warnings.iter().cloned()))?;
         Ok(self.show_written(request, updated)?.with_warnings(warnings))
     }
 
@@ -107,8 +109,10 @@ impl Rest {
                     Err(error) => return Err(error),
                 }
             };
+            request.budget.check()?;
             let old = request.served().object(&current);
             let new = produce(Some(&old))?;
+            request.budget.check()?;
             if let Some(written) =
                 self.replace(request, options, part, source, &current, &old, new, warnings)?
             {
@@ -166,6 +170,8 @@ impl Rest {
         if !wrong.is_empty() {
             return Err(errors::invalid(kind, &request.name, &wrong));
         }
+        request.budget.check()?;
+        warnings.extend(strategy.warnings(&new, Some(old)));
         let claim = self.claim(request, &mut new, Some(old))?;
         escalation::check(&request.asker.authorizer, &request.asker.user, &new, Some(old))?;
         meta::metadata(&mut new)?.insert("resourceVersion".into(), current.version.to_string().into());
@@ -182,7 +188,6 @@ impl Rest {
             return Ok(None);
         }
         if options.is_dry_run {
-            warnings.extend(strategy.warnings(&new, Some(old)));
             return Ok(not_written(new));
         }
         let content = request.served().content(&new)?;
@@ -191,7 +196,6 @@ impl Rest {
         };
         claim.keep();
         self.after_write(kind, &stored);
-        warnings.extend(strategy.warnings(&new, Some(old)));
         meta::metadata(&mut new)?.insert("resourceVersion".into(), stored.version.to_string().into());
         Ok(Some(Written { object: new, is_new: false, stored: Some(stored) }))
     }
