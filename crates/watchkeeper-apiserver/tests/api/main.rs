@@ -6,5 +6,6 @@ mod answer;
 mod clients;
 mod lifecycle;
 mod nonsense;
+mod pipeline;
 mod rest;
 mod support;
