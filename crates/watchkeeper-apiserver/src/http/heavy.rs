@@ -65,11 +65,11 @@ impl HeavyQueue {
     /// heavy requests inline.
     pub(super) fn new(is_deterministic: bool) -> Self {
         let cores = available_parallelism().map_or(1, std::num::NonZero::get);
-        Self {
-            slots: Arc::new(Semaphore::new(cores.saturating_sub(1).max(1))),
-            admitted: Arc::default(),
-            is_deterministic,
-        }
+        Self::with_slots(cores.saturating_sub(1).max(1), is_deterministic)
+    }
+
+    fn with_slots(slots: usize, is_deterministic: bool) -> Self {
+        Self { slots: Arc::new(Semaphore::new(slots)), admitted: Arc::default(), is_deterministic }
     }
 
     /// Returns the runtime on whose blocking threads heavy requests run; `None` if they run inline.
@@ -165,7 +165,8 @@ pub(super) fn is_heavy(
 mod tests {
     use std::sync::mpsc;
 
-    use super::*;
+    use super::{super::deadline, *};
+    use crate::clock::TokioClock;
 
     #[tokio::test]
     async fn a_full_queue_answers_429_with_a_time_to_retry_and_empties_again() {
@@ -193,6 +194,23 @@ mod tests {
         };
         // On a current-thread runtime this would never end if the work ran on the task.
         assert_eq!(tokio::join!(heavy, other).0, Ok(true));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_waits_for_a_slot_ends_at_its_deadline() {
+        let (queue, clock) = (HeavyQueue::with_slots(1, false), TokioClock::new());
+        let (release, held) = mpsc::channel::<()>();
+        let running = queue.run(1, move || held.recv().is_ok());
+        let waiting = deadline::within(&clock, deadline::REQUEST_TIMEOUT, queue.run(1, || ()));
+        let time = async {
+            // Time moves by itself only while no blocking thread works.
+            tokio::time::advance(deadline::REQUEST_TIMEOUT).await;
+            tokio::task::yield_now().await;
+            release.send(()).expect("the first request runs");
+        };
+        let (running, waiting, ()) = tokio::join!(running, waiting, time);
+        assert_eq!((running, waiting), (Ok(true), None));
+        assert_eq!(queue.admitted.lock().requests, 0);
     }
 
     #[tokio::test]

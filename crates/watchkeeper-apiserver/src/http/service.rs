@@ -33,6 +33,7 @@ use crate::{
     },
     kinds::Kind,
     rest::{self, Answer, Budget, Payload, Rest, errors, options::Parameters},
+    selector::FieldSelector,
     status::{ApiError, Details},
     strategy::Part,
 };
@@ -43,7 +44,7 @@ const BODY_LIMIT: usize = 3 * 1024 * 1024;
 /// Where tests control the server.
 const CONTROL_PATH: &str = "/-/control";
 
-/// The subresources that are connections: they take as long as the client likes, and have no body that is read first.
+/// The subresources that are connections: they take as long as the client likes.
 const LONG_RUNNING: [&str; 5] = ["log", "exec", "attach", "portforward", "proxy"];
 
 /// The scheme of credentials that are a token, with the space after it.
@@ -268,6 +269,7 @@ impl Api {
         verb: Option<Verb>,
     ) -> Result<Call, Box<Response<ResponseBody>>> {
         let refuse = |error: &ApiError| Box::new(respond::error(error, Media::Json));
+        let name = if resource.name.is_empty() { selected_name(verb, &parameters) } else { None };
         let attributes = Attributes::Resource(ResourceAttributes {
             verb: verb
                 .map_or_else(|| parts.method.as_str().to_ascii_lowercase(), |verb| verb.text().to_owned()),
@@ -279,7 +281,7 @@ impl Api {
             } else {
                 resource.namespace.clone()
             },
-            name: resource.name.clone(),
+            name: name.unwrap_or_else(|| resource.name.clone()),
         });
         let asker = self.authorize(user, &attributes).map_err(|error| refuse(&error))?;
         // Every web service of the API begins with one slash.
@@ -344,7 +346,8 @@ impl Api {
         B::Error: Display + Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (media, about) = (call.media, call.about.clone());
-        if call.verb.writes() {
+        // A connection has no deadline, and no body that comes before it.
+        if call.verb.writes() && !LONG_RUNNING.contains(&call.path.subresource.as_str()) {
             match read_body(body).await {
                 Ok(body) => call.request.body = body,
                 Err(error) => return respond::error(&error, media),
@@ -554,6 +557,17 @@ fn allowed_verb(verb: Option<Verb>, path: &ResourcePath, kind: &Kind) -> Result<
         return Err(if is_named { errors::no_such_resource() } else { errors::method_not_allowed() });
     }
     Ok(verb)
+}
+
+/// Returns the name that the field selector of a list or watch requires. Whoever may list one name may list with it.
+fn selected_name(verb: Option<Verb>, parameters: &Parameters) -> Option<String> {
+    if !matches!(verb, Some(Verb::List | Verb::Watch)) {
+        return None;
+    }
+    let selector = FieldSelector::parse(parameters.given("fieldSelector")?).ok()?;
+    let is_name =
+        |name: &&str| !name.is_empty() && !matches!(*name, "." | "..") && !name.contains(['/', '%']);
+    selector.required("metadata.name").filter(is_name).map(str::to_owned)
 }
 
 /// Returns whether JSON is indented: if the client asks for it, or is one that people read the output of.

@@ -55,6 +55,11 @@ impl FieldSelector {
         self.terms.push(Term { field: field.to_owned(), value: value.to_owned(), is_equal: true });
     }
 
+    /// Returns the value that the first equality term about `field` requires.
+    pub(crate) fn required(&self, field: &str) -> Option<&str> {
+        self.terms.iter().find(|term| term.is_equal && term.field == field).map(|term| term.value.as_str())
+    }
+
     /// Whether an object is selected.
     pub(crate) fn matches(&self, content: &Content) -> bool {
         self.terms.iter().all(|term| {

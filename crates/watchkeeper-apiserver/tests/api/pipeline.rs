@@ -246,6 +246,35 @@ async fn the_control_path_needs_credentials_and_permission() {
 }
 
 #[tokio::test]
+async fn whoever_may_list_one_name_may_list_and_watch_with_a_field_selector_of_it() {
+    let server = ApiServer::builder().tokens(TOKENS).unwrap().rbac(true).build();
+    let rules = json!([{"verbs": ["list", "watch"], "apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["a"]}]);
+    let binding = json!({
+        "metadata": {"name": "one"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "one"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ann"}],
+    });
+    let role = json!({"metadata": {"name": "one"}, "rules": rules});
+    for (plural, object) in [("roles", role), ("rolebindings", binding)] {
+        let path = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/default/{plural}");
+        let admin = [("authorization", &b"Bearer admin"[..])];
+        assert_eq!(send(&server, "POST", &path, &admin, whole(object.to_string())).await.status(), 201);
+    }
+    for (query, expected) in [
+        ("?fieldSelector=metadata.name%3Da", 200),
+        ("?fieldSelector=metadata.name%3Da&watch=true", 200),
+        ("?fieldSelector=metadata.name%3Db", 403),
+        ("?fieldSelector=metadata.name!%3Da", 403),
+        ("?fieldSelector=metadata.name%3D", 403),
+        ("", 403),
+    ] {
+        let limited = [("authorization", &b"Bearer limited"[..])];
+        let response = send(&server, "GET", &format!("{MAPS}{query}"), &limited, whole("")).await;
+        assert_eq!(response.status(), expected, "{query}");
+    }
+}
+
+#[tokio::test]
 async fn a_server_without_authentication_is_out_of_reach_of_web_pages() {
     let server = ApiServer::builder().allowed_hosts(["dev.example"]).build();
     let endpoint = listening(&server).await;
