@@ -21,8 +21,7 @@ struct Arguments {
     /// Bearer tokens: lines of token,user,uid,"group1,group2".
     #[arg(long)]
     token_auth_file: Option<PathBuf>,
-    /// Who may do what: everybody everything, or what roles and bindings say. RBAC needs --token-auth-file: without
-    /// credentials nobody could do anything.
+    /// Authorization of requests: all are allowed, or roles and bindings decide. RBAC needs --token-auth-file.
     #[arg(long, value_enum, default_value_t = AuthorizationMode::AlwaysAllow)]
     authorization_mode: AuthorizationMode,
     /// Serves /-/control, where tests compact the history. With --token-auth-file a request needs a token, and with RBAC

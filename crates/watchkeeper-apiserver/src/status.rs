@@ -66,7 +66,7 @@ impl ApiError {
         Self::new(400, "BadRequest", message)
     }
 
-    /// 401.
+    /// Returns a 401.
     pub(crate) fn unauthorized() -> Self {
         Self::new(401, "Unauthorized", "Unauthorized")
     }

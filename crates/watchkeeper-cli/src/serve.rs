@@ -22,8 +22,7 @@ pub struct ServeArguments {
     /// Bearer tokens: lines of token,user,uid,"group1,group2". The kubeconfig has the first.
     #[arg(long, value_name = "FILE")]
     token_auth_file: Option<PathBuf>,
-    /// Who may do what: everybody everything, or what roles and bindings say. RBAC needs --token-auth-file: without
-    /// credentials nobody could do anything.
+    /// Authorization of requests: all are allowed, or roles and bindings decide. RBAC needs --token-auth-file.
     #[arg(long, value_enum, default_value_t = AuthorizationMode::AlwaysAllow)]
     authorization_mode: AuthorizationMode,
     /// Serves /-/control, where tests compact the history. With --token-auth-file a request needs a token, and with RBAC

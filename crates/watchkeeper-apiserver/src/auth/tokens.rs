@@ -109,7 +109,7 @@ impl Tokens {
         self.users.is_empty()
     }
 
-    /// Who sends `authorization` (the header). Other schemes than `Bearer` count as no credentials, as upstream.
+    /// Returns the user of the `Authorization` header. Other schemes than `Bearer` count as no credentials, as upstream.
     ///
     /// # Errors
     /// 401 for a token nobody has.

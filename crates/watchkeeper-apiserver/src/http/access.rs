@@ -45,7 +45,7 @@ impl AllowedHosts {
             self.check_origin(&String::from_utf8_lossy(origin.as_bytes()))?;
         }
         if is_cross_site(&parts.headers) {
-            return Err(forbidden("requests of web pages of other sites are not accepted".to_owned()));
+            return Err(forbidden("requests of web pages of other sites are not accepted"));
         }
         Ok(())
     }
@@ -54,7 +54,7 @@ impl AllowedHosts {
         if self.allows(host) {
             return Ok(());
         }
-        Err(forbidden(format!("the host {host:?} is not accepted; configure it as an allowed host")))
+        Err(forbidden(&format!("the host {host:?} is not accepted; configure it as an allowed host")))
     }
 
     /// The origin of a page is `scheme://host`, or `null` where the browser hides it.
@@ -63,7 +63,7 @@ impl AllowedHosts {
         if host.is_some_and(|host| self.allows(host)) {
             return Ok(());
         }
-        Err(forbidden(format!("requests of web pages of {origin:?} are not accepted")))
+        Err(forbidden(&format!("requests of web pages of {origin:?} are not accepted")))
     }
 
     /// Returns whether `authority` (`host` or `host:port`) is a host of this server, with any port.
@@ -95,7 +95,7 @@ fn is_cross_site(headers: &HeaderMap) -> bool {
     headers.get_all("sec-fetch-site").iter().any(|site| site.as_bytes().eq_ignore_ascii_case(b"cross-site"))
 }
 
-fn forbidden(why: String) -> ApiError {
+fn forbidden(why: &str) -> ApiError {
     let message = format!("forbidden: this server has no authentication: {why}");
     ApiError::new(403, "Forbidden", message).with_details(Details::default())
 }

@@ -122,8 +122,8 @@ fn too_many_requests() -> ApiError {
         .with_details(details)
 }
 
-/// Returns whether a request may take so much CPU time that it must not run inline. Decided by what is known before any
-/// of it is done: the sizes of the body, of the stored object, of the selectors and of the collection.
+/// Returns whether a request may take so much CPU time that it must not run inline. The evidence is cheap and
+/// available up front: the sizes of the body, of the stored object, of the selectors and of the collection.
 pub(super) fn is_heavy(
     store: &dyn Storage,
     verb: Verb,

@@ -2,6 +2,7 @@
 
 mod access;
 mod body;
+mod credentials;
 mod deadline;
 mod discovery;
 mod endpoint;
@@ -11,6 +12,7 @@ mod listen;
 mod metrics;
 mod negotiate;
 mod path;
+mod request_body;
 mod respond;
 mod service;
 mod tls;

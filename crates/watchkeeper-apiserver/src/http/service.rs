@@ -1,18 +1,16 @@
 //! One request, from its head to its answer.
 
-use std::{fmt::Display, net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
+use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
 use http::{HeaderMap, Method, Request, Response, header, request::Parts};
-use http_body::Body;
-use http_body_util::{BodyExt, Limited};
 use serde_json::{Value, json};
 
 use super::{
     access::AllowedHosts,
     body::ResponseBody,
-    deadline,
+    credentials, deadline,
     discovery::{self, Documents},
     health,
     heavy::{self, HeavyQueue},
@@ -20,8 +18,9 @@ use super::{
     negotiate,
     negotiate::{Media, Representation},
     path::{self, ResourcePath},
+    request_body::{self, RequestBody},
     respond,
-    verb::Verb,
+    verb::{self, Verb},
 };
 use crate::{
     auth::{
@@ -31,24 +30,16 @@ use crate::{
         tokens::Tokens,
         user::User,
     },
-    kinds::Kind,
     rest::{self, Answer, Budget, Payload, Rest, errors, options::Parameters},
-    selector::FieldSelector,
-    status::{ApiError, Details},
+    status::ApiError,
     strategy::Part,
 };
 
-/// The largest body of a request.
-const BODY_LIMIT: usize = 3 * 1024 * 1024;
-
-/// Where tests control the server.
+/// The path of requests that control the server.
 const CONTROL_PATH: &str = "/-/control";
 
 /// The subresources that are connections: they take as long as the client likes.
 const LONG_RUNNING: [&str; 5] = ["log", "exec", "attach", "portforward", "proxy"];
-
-/// The scheme of credentials that are a token, with the space after it.
-const BEARER: &[u8] = b"bearer ";
 
 /// The API, as HTTP sees it.
 #[derive(Debug)]
@@ -67,16 +58,17 @@ pub(crate) struct Api {
     metrics: Metrics,
     /// The hosts a server without authentication is used under.
     hosts: AllowedHosts,
-    /// Where requests that take long are executed.
+    /// The queue of requests that take much CPU time.
     heavy: HeavyQueue,
 }
 
-/// Where a request comes from.
+/// The origin of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
-    /// This process. Without tokens its requests are the administrator's: whoever holds the server needs no credentials.
+    /// A client in this process. Without tokens its requests are the administrator's: code that holds the server needs no
+    /// credentials.
     Process,
-    /// A socket.
+    /// A client on a socket.
     Network,
 }
 
@@ -129,29 +121,27 @@ impl Api {
     }
 
     /// Responds to a request from a socket.
-    pub(crate) async fn respond<B>(self: &Arc<Self>, request: Request<B>) -> Response<ResponseBody>
-    where
-        B: Body<Data = Bytes> + Send,
-        B::Error: Display + Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+    pub(crate) async fn respond<B: RequestBody>(
+        self: &Arc<Self>,
+        request: Request<B>,
+    ) -> Response<ResponseBody> {
         self.respond_to(request, Source::Network).await
     }
 
     /// Responds to a request of this process.
-    pub(crate) async fn respond_in_process<B>(self: &Arc<Self>, request: Request<B>) -> Response<ResponseBody>
-    where
-        B: Body<Data = Bytes> + Send,
-        B::Error: Display + Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+    pub(crate) async fn respond_in_process<B: RequestBody>(
+        self: &Arc<Self>,
+        request: Request<B>,
+    ) -> Response<ResponseBody> {
         self.respond_to(request, Source::Process).await
     }
 
     /// Responds to a request. A panic is reported as an internal error, and the connection goes on.
-    async fn respond_to<B>(self: &Arc<Self>, request: Request<B>, source: Source) -> Response<ResponseBody>
-    where
-        B: Body<Data = Bytes> + Send,
-        B::Error: Display + Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+    async fn respond_to<B: RequestBody>(
+        self: &Arc<Self>,
+        request: Request<B>,
+        source: Source,
+    ) -> Response<ResponseBody> {
         let method = request.method().clone();
         let in_flight = self.metrics.begin(&method);
         let response = AssertUnwindSafe(self.route(request, source)).catch_unwind().await;
@@ -166,11 +156,11 @@ impl Api {
     }
 
     /// Handles a request before its deadline. Long-running requests have none.
-    async fn route<B>(self: &Arc<Self>, request: Request<B>, source: Source) -> Response<ResponseBody>
-    where
-        B: Body<Data = Bytes> + Send,
-        B::Error: Display + Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+    async fn route<B: RequestBody>(
+        self: &Arc<Self>,
+        request: Request<B>,
+        source: Source,
+    ) -> Response<ResponseBody> {
         let (parts, body) = request.into_parts();
         if source == Source::Network
             && !self.has_authentication()
@@ -200,11 +190,12 @@ impl Api {
     }
 
     /// Handles a request: who asks, whether they may, and only then the body.
-    async fn handle<B>(self: &Arc<Self>, head: Head, body: B, source: Source) -> Response<ResponseBody>
-    where
-        B: Body<Data = Bytes> + Send,
-        B::Error: Display + Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+    async fn handle<B: RequestBody>(
+        self: &Arc<Self>,
+        head: Head,
+        body: B,
+        source: Source,
+    ) -> Response<ResponseBody> {
         let user = match self.authenticate(&head.parts.headers, source) {
             Ok(user) => user,
             Err(error) => return respond::error(&error, Media::Json),
@@ -222,7 +213,7 @@ impl Api {
             return respond::error(&error, Media::Json);
         }
         if is_control {
-            return match read_body(body).await {
+            return match request_body::read(body).await {
                 Ok(body) => self.control(&parts.method, &body),
                 Err(error) => respond::error(&error, Media::Json),
             };
@@ -230,7 +221,7 @@ impl Api {
         self.other(&parts, &segments)
     }
 
-    /// Returns whether requests from sockets are told apart by credentials. If not, each is the administrator's.
+    /// Returns whether requests on sockets need credentials. If not, each is the administrator's.
     fn has_authentication(&self) -> bool {
         !self.tokens.is_empty() || self.authorization.is_rbac()
     }
@@ -240,7 +231,7 @@ impl Api {
         if !self.has_authentication() || source == Source::Process && self.tokens.is_empty() {
             return Ok(User::master("system:admin"));
         }
-        let user = self.tokens.authenticate(authorization_of(headers)?)?;
+        let user = self.tokens.authenticate(credentials::authorization(headers)?)?;
         // Where everybody may do everything, credentials are what keeps strangers out.
         if source == Source::Network && user.is_anonymous() && !self.authorization.is_rbac() {
             return Err(ApiError::unauthorized());
@@ -269,7 +260,7 @@ impl Api {
         verb: Option<Verb>,
     ) -> Result<Call, Box<Response<ResponseBody>>> {
         let refuse = |error: &ApiError| Box::new(respond::error(error, Media::Json));
-        let name = if resource.name.is_empty() { selected_name(verb, &parameters) } else { None };
+        let name = if resource.name.is_empty() { verb::selected_name(verb, &parameters) } else { None };
         let attributes = Attributes::Resource(ResourceAttributes {
             verb: verb
                 .map_or_else(|| parts.method.as_str().to_ascii_lowercase(), |verb| verb.text().to_owned()),
@@ -315,7 +306,7 @@ impl Api {
         if media == Media::Protobuf && kind.custom.is_some() {
             media = Media::Json;
         }
-        let verb = allowed_verb(verb, &resource, &kind).map_err(|error| respond::error(&error, media))?;
+        let verb = verb::allowed(verb, &resource, &kind).map_err(|error| respond::error(&error, media))?;
         let content_type = text(&parts.headers, header::CONTENT_TYPE.as_str());
         let is_apply = content_type.is_some_and(|ty| ty.starts_with("application/apply-patch"));
         let method = verb.method(is_apply);
@@ -340,22 +331,18 @@ impl Api {
     }
 
     /// Reads the body of a call and executes it: inline, or among the heavy requests if it is one.
-    async fn execute<B>(self: &Arc<Self>, mut call: Call, body: B) -> Response<ResponseBody>
-    where
-        B: Body<Data = Bytes> + Send,
-        B::Error: Display + Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+    async fn execute<B: RequestBody>(self: &Arc<Self>, mut call: Call, body: B) -> Response<ResponseBody> {
         let (media, about) = (call.media, call.about.clone());
         // A connection has no deadline, and no body that comes before it.
         if call.verb.writes() && !LONG_RUNNING.contains(&call.path.subresource.as_str()) {
-            match read_body(body).await {
+            match request_body::read(body).await {
                 Ok(body) => call.request.body = body,
                 Err(error) => return respond::error(&error, media),
             }
         }
         let is_heavy =
             heavy::is_heavy(&*self.rest.store, call.verb, &call.request, call.media, call.is_pretty);
-        let mut response = match self.heavy.runtime().filter(|_| is_heavy) {
+        let mut response = match is_heavy.then(|| self.heavy.runtime()).flatten() {
             // A version that does not come is reported by the read itself, which then has done nothing heavy.
             Some(runtime) if self.rest.wait_for_read(&call.request).await.is_ok() => {
                 let (budget, _guard) = Budget::with_guard();
@@ -420,7 +407,7 @@ impl Api {
     ) -> Result<Answer, ApiError> {
         let kind = Arc::clone(&request.kind);
         let Some(subresource) = kind.subresource(&path.subresource) else {
-            return Err(no_such_subresource(&kind, &path.name));
+            return Err(verb::no_such_subresource(&kind, &path.name));
         };
         let part = Part::Subresource(&path.subresource);
         match path.subresource.as_str() {
@@ -526,50 +513,6 @@ impl Api {
     }
 }
 
-/// Built-in kinds have no such path; custom ones look for the object first.
-fn no_such_subresource(kind: &Kind, name: &str) -> ApiError {
-    if kind.custom.is_some() { errors::not_found(kind, name) } else { errors::no_such_resource() }
-}
-
-/// Returns the verb if it can be used at this path.
-fn allowed_verb(verb: Option<Verb>, path: &ResourcePath, kind: &Kind) -> Result<Verb, ApiError> {
-    if !path.subresource.is_empty() {
-        let Some(subresource) = kind.subresource(&path.subresource) else {
-            return Err(no_such_subresource(kind, &path.name));
-        };
-        let is_allowed = |verb: &Verb| subresource.verbs.iter().any(|known| known == verb.text());
-        return verb.filter(is_allowed).ok_or_else(errors::method_not_allowed);
-    }
-    let is_named = !path.name.is_empty();
-    let verbs: [&str; 4] = if is_named {
-        ["get", "update", "patch", "delete"]
-    } else {
-        ["list", "create", "deletecollection", "watch"]
-    };
-    if !verbs.iter().any(|verb| kind.allows(verb)) {
-        return Err(errors::no_such_resource());
-    }
-    let Some(verb) = verb.filter(|verb| kind.allows(verb.text())) else {
-        return Err(errors::method_not_allowed());
-    };
-    let is_across = kind.is_namespaced && path.namespace.is_empty();
-    if is_across && (is_named || !matches!(verb, Verb::List | Verb::Watch)) {
-        return Err(if is_named { errors::no_such_resource() } else { errors::method_not_allowed() });
-    }
-    Ok(verb)
-}
-
-/// Returns the name that the field selector of a list or watch requires. Whoever may list one name may list with it.
-fn selected_name(verb: Option<Verb>, parameters: &Parameters) -> Option<String> {
-    if !matches!(verb, Some(Verb::List | Verb::Watch)) {
-        return None;
-    }
-    let selector = FieldSelector::parse(parameters.given("fieldSelector")?).ok()?;
-    let is_name =
-        |name: &&str| !name.is_empty() && !matches!(*name, "." | "..") && !name.contains(['/', '%']);
-    selector.required("metadata.name").filter(is_name).map(str::to_owned)
-}
-
 /// Returns whether JSON is indented: if the client asks for it, or is one that people read the output of.
 fn is_pretty(parameters: &Parameters, user_agent: Option<&str>) -> bool {
     match parameters.given("pretty") {
@@ -577,39 +520,6 @@ fn is_pretty(parameters: &Parameters, user_agent: Option<&str>) -> bool {
         None => user_agent.is_some_and(|agent| {
             ["curl", "Wget", "Mozilla/5.0"].iter().any(|human| agent.starts_with(human))
         }),
-    }
-}
-
-/// Returns the credentials of a request.
-///
-/// # Errors
-/// 401 for a bearer token with characters that no token has.
-fn authorization_of(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
-    let Some(value) = headers.get(header::AUTHORIZATION) else { return Ok(None) };
-    let scheme = value.as_bytes().trim_ascii_start().get(..BEARER.len());
-    match value.to_str() {
-        Ok(text) => Ok(Some(text)),
-        Err(_) if scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(BEARER)) => {
-            Err(ApiError::unauthorized())
-        }
-        Err(_) => Ok(None),
-    }
-}
-
-async fn read_body<B>(body: B) -> Result<Bytes, ApiError>
-where
-    B: Body<Data = Bytes> + Send,
-    B::Error: Display + Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    match Limited::new(body, BODY_LIMIT).collect().await {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(ApiError::new(
-            413,
-            "RequestEntityTooLarge",
-            format!("Request entity too large: limit is {BODY_LIMIT}"),
-        )
-        .with_details(Details::default())),
-        Err(error) => Err(ApiError::bad_request(format!("the body could not be read: {error}"))),
     }
 }
 

@@ -3,7 +3,12 @@
 use http::Method;
 
 use super::path::ResourcePath;
-use crate::rest::options::Parameters;
+use crate::{
+    kinds::Kind,
+    rest::{errors, options::Parameters},
+    selector::FieldSelector,
+    status::ApiError,
+};
 
 /// The operation that a request about a resource asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,4 +74,49 @@ impl Verb {
     pub(super) fn writes(self) -> bool {
         !matches!(self, Self::Get | Self::List | Self::Watch)
     }
+}
+
+/// Returns the 404 for a subresource that a kind does not have. Custom kinds look for the object first.
+pub(super) fn no_such_subresource(kind: &Kind, name: &str) -> ApiError {
+    if kind.custom.is_some() { errors::not_found(kind, name) } else { errors::no_such_resource() }
+}
+
+/// Returns the verb if it can be used at this path.
+pub(super) fn allowed(verb: Option<Verb>, path: &ResourcePath, kind: &Kind) -> Result<Verb, ApiError> {
+    if !path.subresource.is_empty() {
+        let Some(subresource) = kind.subresource(&path.subresource) else {
+            return Err(no_such_subresource(kind, &path.name));
+        };
+        let is_allowed = |verb: &Verb| subresource.verbs.iter().any(|known| known == verb.text());
+        return verb.filter(is_allowed).ok_or_else(errors::method_not_allowed);
+    }
+    let is_named = !path.name.is_empty();
+    let verbs: [&str; 4] = if is_named {
+        ["get", "update", "patch", "delete"]
+    } else {
+        ["list", "create", "deletecollection", "watch"]
+    };
+    if !verbs.iter().any(|verb| kind.allows(verb)) {
+        return Err(errors::no_such_resource());
+    }
+    let Some(verb) = verb.filter(|verb| kind.allows(verb.text())) else {
+        return Err(errors::method_not_allowed());
+    };
+    let is_across = kind.is_namespaced && path.namespace.is_empty();
+    if is_across && (is_named || !matches!(verb, Verb::List | Verb::Watch)) {
+        return Err(if is_named { errors::no_such_resource() } else { errors::method_not_allowed() });
+    }
+    Ok(verb)
+}
+
+/// Returns the name that the field selector of a list or watch requires. A role that
+/// allows to list one name allows this.
+pub(super) fn selected_name(verb: Option<Verb>, parameters: &Parameters) -> Option<String> {
+    if !matches!(verb, Some(Verb::List | Verb::Watch)) {
+        return None;
+    }
+    let selector = FieldSelector::parse(parameters.given("fieldSelector")?).ok()?;
+    let is_name =
+        |name: &&str| !name.is_empty() && !matches!(*name, "." | "..") && !name.contains(['/', '%']);
+    selector.required("metadata.name").filter(is_name).map(str::to_owned)
 }

@@ -32,7 +32,7 @@ impl Budget {
     /// Checks whether the work should go on.
     ///
     /// # Errors
-    /// 504 if nobody waits for the result any more.
+    /// 504 if the client has gone or the deadline has passed.
     pub(crate) fn check(&self) -> Result<(), ApiError> {
         match &self.is_exhausted {
             Some(flag) if flag.load(Ordering::Relaxed) => Err(deadline_exceeded()),
