@@ -28,7 +28,8 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Failure> {
     written.map(|_| ()).map_err(failed)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
