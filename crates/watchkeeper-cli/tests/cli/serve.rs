@@ -98,5 +98,6 @@ async fn a_kubeconfig_file_that_everybody_could_read_becomes_private() {
     serving.line().await;
     let mode = std::fs::metadata(&kubeconfig).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600, "{mode:o}");
+    assert!(namespaces(Loader::new().file(&kubeconfig)).await.unwrap().contains(&"default".to_owned()));
     assert_eq!(serving.interrupt().await, Some(0));
 }
