@@ -20,6 +20,7 @@ use tower::Service;
 
 use crate::{
     auth::{
+        service_account::TokenIssuer,
         stored::Authorization,
         tokens::{TokenFileError, Tokens},
     },
@@ -153,10 +154,12 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Runs the controllers a cluster has beside its API server: garbage collection, the end of namespaces, a service
-    /// account in each. On unless said otherwise. Without them nothing follows its owner, and a namespace that is deleted
-    /// stays until its finalizers are taken away; the system namespaces and the end of definitions of custom resources
-    /// are the API server's own.
+    /// Sets whether the server runs the controllers that a cluster has beside its API server: garbage collection, the
+    /// end of namespaces, a service account in each, the rules of aggregated cluster roles. Defaults to true.
+    ///
+    /// Without them, dependents outlive their owners, a deleted namespace stays until its finalizers are removed, and
+    /// aggregated roles show no rules, although authorization follows their selectors. The system namespaces and
+    /// the clean-up of custom resource definitions are part of the API server and always on.
     #[must_use]
     pub fn controllers(mut self, are_run: bool) -> Self {
         self.has_controllers = are_run;
@@ -174,8 +177,10 @@ impl ApiServerBuilder {
             clock,
             random: Mutex::new(self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed)),
             services: Arc::default(),
+            advertised: Mutex::default(),
             events: EventExpiry::default(),
             definitions: Mutex::default(),
+            issuer: TokenIssuer::default(),
             shutdown: is_down,
             bookmark_interval: self.bookmark_interval,
         };
@@ -185,6 +190,7 @@ impl ApiServerBuilder {
         if self.is_rbac {
             rest.make_roles();
         }
+        rest.publish();
         let guards =
             Guards { hosts: AllowedHosts::new(self.allowed_hosts), is_deterministic: self.seed.is_some() };
         let authorization = Authorization::new(self.is_rbac);
@@ -239,7 +245,9 @@ impl ApiServer {
         }
         let listener = Listener::start(Arc::clone(&self.inner.api), address, acceptor, is_down).await?;
         self.inner.api.add_address(listener.address().ip());
+        self.inner.api.rest.advertise(listener.address());
         let endpoint = Endpoint::new(listener.address(), authority);
+        self.inner.api.rest.issuer.publish_at(&endpoint.url());
         self.inner.listeners.lock().push(listener);
         Ok(endpoint)
     }

@@ -54,6 +54,17 @@ impl ResourceAttributes {
 }
 
 impl Attributes {
+    /// Returns the same attributes with the verb that `change` makes of theirs.
+    pub(crate) fn with_verb(&self, change: impl FnOnce(&str) -> String) -> Self {
+        let mut changed = self.clone();
+        let verb = match &mut changed {
+            Self::Resource(asked) => &mut asked.verb,
+            Self::Path { verb, .. } => verb,
+        };
+        *verb = change(verb);
+        changed
+    }
+
     /// The 403 for `user`; `reason` is appended if there is one.
     pub(crate) fn forbidden(&self, user: &User, reason: &str) -> ApiError {
         let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };

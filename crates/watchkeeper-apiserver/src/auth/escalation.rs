@@ -1,13 +1,15 @@
-//! Nobody grants what they do not have.
+//! Privilege escalation: users grant only permissions that they have.
 //!
-//! Whoever writes a role must hold its rules, or the verb `escalate` on roles; whoever binds a role must hold the rules of the
-//! role, or the verb `bind` on it.
+//! A user that writes a role must have its rules, or the verb `escalate` on it. A user that binds a role must have the
+//! rules of the role, or the verb `bind` on it. A role that aggregates others can come to grant anything, so it takes the
+//! permission to do everything.
 
 use serde_json::Value;
 
 use super::{
-    Authorizer,
     attributes::{Attributes, ResourceAttributes},
+    content::ContentWrite,
+    rbac::RbacPolicy,
     rule::PolicyRule,
     user::User,
 };
@@ -15,23 +17,15 @@ use crate::status::{ApiError, Details};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// Checks a write of a role or a binding; other kinds pass. `old` is the object as it was.
+/// Checks a write of a role or a binding; other kinds pass.
+///
+/// A change of labels counts like a change of rules: labels decide which roles aggregate the rules.
 ///
 /// # Errors
-/// 403, naming the rules that are not held.
-pub(crate) fn check(
-    authorizer: &Authorizer,
-    user: &User,
-    object: &Value,
-    old: Option<&Value>,
-) -> Result<(), ApiError> {
-    let Authorizer::Rbac(policy) = authorizer else { return Ok(()) };
-    if user.is_master() {
-        return Ok(());
-    }
-    let kind = object["kind"].as_str().unwrap_or_default();
-    let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
-    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+/// 403 naming the rules that the user does not have, or 404 if a binding refers to a role that does not exist.
+pub(super) fn check(policy: &RbacPolicy, user: &User, write: &ContentWrite<'_>) -> Result<(), ApiError> {
+    let (namespace, name, object) = (write.metadata("namespace"), write.metadata("name"), write.object);
+    let kind = write.kind_in(GROUP).unwrap_or_default();
     let resource = match kind {
         "ClusterRole" => "clusterroles",
         "Role" => "roles",
@@ -39,6 +33,9 @@ pub(crate) fn check(
         "RoleBinding" => "rolebindings",
         _ => return Ok(()),
     };
+    if write.is_for_garbage_collection() {
+        return Ok(());
+    }
     let may = |verb: &str, resource: &str, name: &str| {
         let asked = ResourceAttributes {
             verb: verb.into(),
@@ -48,15 +45,14 @@ pub(crate) fn check(
             name: name.into(),
             ..ResourceAttributes::default()
         };
-        authorizer.decide(user, &Attributes::Resource(asked)).is_allowed
+        policy.decide(user, &Attributes::Resource(asked)).is_allowed
     };
-    let granted: Vec<PolicyRule> = if kind.ends_with("Binding") {
+    let is_binding = kind.ends_with("Binding");
+    let granted: Vec<PolicyRule> = if is_binding {
         let role_kind = object["roleRef"]["kind"].as_str().unwrap_or_default();
         let role_name = object["roleRef"]["name"].as_str().unwrap_or_default();
         let roles = if role_kind == "Role" { "roles" } else { "clusterroles" };
-        let is_same = old
-            .is_some_and(|old| old["roleRef"] == object["roleRef"] && old["subjects"] == object["subjects"]);
-        if is_same || may("bind", roles, role_name) {
+        if may("bind", roles, role_name) {
             return Ok(());
         }
         policy
@@ -64,11 +60,10 @@ pub(crate) fn check(
             .ok_or_else(|| no_such_role(role_kind, role_name))?
             .to_vec()
     } else {
-        if old.is_some_and(|old| old["rules"] == object["rules"]) || may("escalate", resource, name) {
+        if may("escalate", resource, name) {
             return Ok(());
         }
-        let rules = object["rules"].as_array().map(Vec::as_slice).unwrap_or_default();
-        rules.iter().map(PolicyRule::from_value).collect()
+        PolicyRule::all_of(object)
     };
     let (held, _) = policy.rules_of(user, namespace);
     let missing: Vec<String> = granted
@@ -76,21 +71,33 @@ pub(crate) fn check(
         .filter(|rule| !rule.is_covered_by(&held))
         .map(|rule| rule.to_value().to_string())
         .collect();
-    if missing.is_empty() {
+    let aggregates = [Some(object), write.old]
+        .into_iter()
+        .flatten()
+        .any(|role| kind == "ClusterRole" && is_aggregated(role));
+    let why = if !missing.is_empty() {
+        format!(
+            "user {:?} (groups={:?}) is attempting to grant RBAC permissions not currently held:\n{}",
+            user.name,
+            user.groups,
+            missing.join("\n"),
+        )
+    } else if aggregates && !PolicyRule::everything().iter().all(|rule| rule.is_covered_by(&held)) {
+        "must have cluster-admin privileges to use the aggregationRule".to_owned()
+    } else {
         return Ok(());
-    }
-    let message = format!(
-        "{resource}.{GROUP} {name:?} is forbidden: user {:?} (groups={:?}) is attempting to grant RBAC permissions not currently held:\n{}",
-        user.name,
-        user.groups,
-        missing.join("\n"),
-    );
+    };
+    let message = format!("{resource}.{GROUP} {name:?} is forbidden: {why}");
     Err(ApiError::new(403, "Forbidden", message).with_details(Details {
         name: Some(name.to_owned()),
         group: Some(GROUP.to_owned()),
         kind: Some(resource.to_owned()),
         ..Details::default()
     }))
+}
+
+fn is_aggregated(role: &Value) -> bool {
+    role["aggregationRule"]["clusterRoleSelectors"].as_array().is_some_and(|selectors| !selectors.is_empty())
 }
 
 fn no_such_role(kind: &str, name: &str) -> ApiError {
@@ -105,17 +112,20 @@ fn no_such_role(kind: &str, name: &str) -> ApiError {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::auth::rbac::{RbacObjects, RbacPolicy};
+    use crate::auth::rbac::RbacObjects;
     use serde_json::json;
 
-    fn authorizer(extra: &Value) -> Authorizer {
+    fn check_write(policy: &RbacPolicy, object: &Value, old: Option<&Value>) -> Result<(), ApiError> {
+        let ann = User { name: "ann".into(), ..User::default() };
+        check(policy, &ann, &ContentWrite { verb: "update", subresource: "", object, old })
+    }
+
+    fn policy(extra: &Value) -> RbacPolicy {
         let mut rules =
             vec![json!({"verbs": ["get", "create", "update"], "apiGroups": ["*"], "resources": ["*"]})];
         rules.extend(extra.as_array().cloned().unwrap_or_default());
-        Authorizer::Rbac(Arc::new(RbacPolicy::new(RbacObjects {
+        RbacPolicy::new(RbacObjects {
             cluster_roles: &[
                 json!({"metadata": {"name": "dev"}, "rules": rules}),
                 json!({"metadata": {"name": "reader"}, "rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]}),
@@ -126,52 +136,82 @@ mod tests {
                                             "subjects": [{"kind": "User", "name": "ann"}]}),
             ],
             ..RbacObjects::default()
-        })))
+        })
     }
 
     fn binding(role: &str) -> Value {
-        json!({"kind": "RoleBinding", "metadata": {"name": "b", "namespace": "n"},
+        json!({"kind": "RoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "b", "namespace": "n"},
                "roleRef": {"kind": "ClusterRole", "name": role}, "subjects": [{"kind": "User", "name": "bob"}]})
     }
 
     fn role(verb: &str) -> Value {
-        json!({"kind": "ClusterRole", "metadata": {"name": "r"},
+        json!({"kind": "ClusterRole", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "r"},
                "rules": [{"verbs": [verb], "apiGroups": [""], "resources": ["pods"]}]})
     }
 
     #[test]
     fn what_is_held_can_be_granted_and_nothing_else() {
-        let ann = User { name: "ann".into(), ..User::default() };
-        let plain = authorizer(&json!([]));
+        let plain = policy(&json!([]));
+        let mut custom = role("delete");
+        custom["apiVersion"] = "acme.io/v1".into();
         let cases = [
             (role("get"), true),
             (role("delete"), false),
+            (custom, true),
             (binding("reader"), true),
             (binding("cleaner"), false),
         ];
         for (object, expected) in cases {
-            assert_eq!(check(&plain, &ann, &object, None).is_ok(), expected, "{object}");
-            assert!(check(&plain, &User::master("root"), &object, None).is_ok(), "masters grant anything");
-            assert!(check(&Authorizer::AlwaysAllow, &ann, &object, None).is_ok());
+            assert_eq!(check_write(&plain, &object, None).is_ok(), expected, "{object}");
         }
-        assert_eq!(check(&plain, &ann, &role("delete"), None).expect_err("not held").code, 403);
-        assert_eq!(check(&plain, &ann, &binding("nosuch"), None).expect_err("no such role").code, 404);
+        assert_eq!(check_write(&plain, &role("delete"), None).expect_err("not held").code, 403);
+        assert_eq!(check_write(&plain, &binding("nosuch"), None).expect_err("no such role").code, 404);
     }
 
     #[test]
     fn escalate_and_bind_lift_the_limit() {
-        let ann = User { name: "ann".into(), ..User::default() };
         let extra =
             json!([{"verbs": ["escalate", "bind"], "apiGroups": [GROUP], "resources": ["clusterroles"]}]);
-        assert!(check(&authorizer(&extra), &ann, &role("delete"), None).is_ok());
-        assert!(check(&authorizer(&extra), &ann, &binding("cleaner"), None).is_ok());
+        assert!(check_write(&policy(&extra), &role("delete"), None).is_ok());
+        assert!(check_write(&policy(&extra), &binding("cleaner"), None).is_ok());
     }
 
     #[test]
-    fn a_write_that_changes_no_rule_needs_none() {
-        let ann = User { name: "ann".into(), ..User::default() };
-        let plain = authorizer(&json!([]));
-        assert!(check(&plain, &ann, &role("delete"), Some(&role("delete"))).is_ok());
-        assert!(check(&plain, &ann, &binding("cleaner"), Some(&binding("cleaner"))).is_ok());
+    fn only_a_write_of_owners_and_finalizers_needs_no_rules() {
+        let plain = policy(&json!([]));
+        for object in [role("delete"), binding("cleaner")] {
+            let mut released = object.clone();
+            released["metadata"]["ownerReferences"] = json!([{"name": "o"}]);
+            released["metadata"]["finalizers"] = json!(["acme.io/x"]);
+            assert!(check_write(&plain, &released, Some(&object)).is_ok(), "{object}");
+            let mut labelled = object.clone();
+            labelled["metadata"]["labels"] = json!({"to-view": "true"});
+            assert!(check_write(&plain, &labelled, Some(&object)).is_err(), "{object}");
+        }
+    }
+
+    #[test]
+    fn an_aggregated_role_takes_every_permission_or_escalate() {
+        let mut aggregated = role("get");
+        aggregated["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]});
+        let everything = json!([
+            {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
+            {"verbs": ["*"], "nonResourceURLs": ["*"]},
+        ]);
+        let all_resources = json!([{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]);
+        let escalate = json!([{"verbs": ["escalate"], "apiGroups": [GROUP], "resources": ["clusterroles"]}]);
+        // The verb `escalate` is among all verbs on all resources.
+        for (extra, expected) in
+            [(json!([]), false), (all_resources, true), (everything, true), (escalate, true)]
+        {
+            let policy = policy(&extra);
+            assert_eq!(check_write(&policy, &aggregated, None).is_ok(), expected, "create with {extra}");
+            let plain = role("get");
+            assert_eq!(
+                check_write(&policy, &plain, Some(&aggregated)).is_ok(),
+                expected,
+                "removal with {extra}"
+            );
+        }
     }
 }

@@ -1,14 +1,33 @@
-//! Who asks, and whether they may.
+//! Authentication, impersonation and authorization.
 //!
-//! A request passes [`tokens::Tokens`] (who is it) and then an [`Authorizer`] (may they). Both are values computed from a file
-//! and from stored objects; nothing here reads storage or knows HTTP.
+//! | module | content |
+//! |---|---|
+//! | [`authenticator`] | the user of a request or a token |
+//! | [`tokens`] | bearer tokens from a file |
+//! | [`service_account`] | tokens of service accounts: issued, verified, published keys |
+//! | [`impersonation`] | requests that act as another user |
+//! | [`rbac`], [`rule`], [`stored`] | decisions from stored roles and bindings |
+//! | [`aggregation`] | cluster roles that gather the rules of others |
+//! | [`content`] | permissions that depend on the content of a write |
+//! | [`escalation`] | writes of roles and bindings that would grant more than the writer has |
+//! | [`resource_claims`] | allocations and devices of resource claims |
+//! | [`signers`] | approvals and certificates in the name of a signer |
+//! | [`bootstrap`] | the roles and bindings that every cluster has |
+//! | [`reviews`] | questions about users and permissions |
 
+pub(crate) mod aggregation;
 pub(crate) mod attributes;
+pub(crate) mod authenticator;
 pub(crate) mod bootstrap;
-pub(crate) mod escalation;
+pub(crate) mod content;
+mod escalation;
+pub(crate) mod impersonation;
 pub(crate) mod rbac;
+mod resource_claims;
 pub(crate) mod reviews;
 pub(crate) mod rule;
+pub(crate) mod service_account;
+mod signers;
 pub(crate) mod stored;
 pub(crate) mod tokens;
 pub(crate) mod user;

@@ -1,10 +1,13 @@
 //! Roles and bindings, turned into an answer.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use serde_json::Value;
 
-use super::{Decision, attributes::Attributes, rule::PolicyRule, user::User};
+use super::{Decision, aggregation, attributes::Attributes, rule::PolicyRule, user::User};
 
 /// The stored roles and bindings a policy is made from, as the API serves them.
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,8 +27,8 @@ pub(crate) struct RbacObjects<'a> {
 pub(crate) struct RbacPolicy {
     cluster_wide: Vec<Binding>,
     in_namespace: HashMap<String, Vec<Binding>>,
-    cluster_roles: HashMap<String, Vec<PolicyRule>>,
-    roles: HashMap<(String, String), Vec<PolicyRule>>,
+    cluster_roles: HashMap<String, Arc<[PolicyRule]>>,
+    roles: HashMap<(String, String), Arc<[PolicyRule]>>,
 }
 
 #[derive(Debug)]
@@ -34,7 +37,7 @@ struct Binding {
     description: String,
     subjects: Vec<Subject>,
     /// The rules of the role, or what to say about a role that does not exist.
-    rules: Result<Vec<PolicyRule>, String>,
+    rules: Result<Arc<[PolicyRule]>, String>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -52,7 +55,10 @@ impl RbacPolicy {
             roles: objects
                 .roles
                 .iter()
-                .map(|role| ((text(role, "namespace"), text(role, "name")), rules(role)))
+                .map(|role| {
+                    let key = (text(role, "namespace"), text(role, "name"));
+                    (key, PolicyRule::all_of(role).into())
+                })
                 .collect(),
             ..Self::default()
         };
@@ -77,20 +83,19 @@ impl RbacPolicy {
         Binding {
             description: format!("{kind} {name:?} of {role_kind} {role_name:?}"),
             subjects: subjects.iter().filter_map(|subject| Subject::from_value(subject, namespace)).collect(),
-            rules: self.role(role_kind, namespace, role_name).map(<[_]>::to_vec).ok_or_else(|| {
+            rules: self.role(role_kind, namespace, role_name).cloned().ok_or_else(|| {
                 format!("{}.rbac.authorization.k8s.io {role_name:?} not found", role_kind.to_lowercase())
             }),
         }
     }
 
     /// The rules of a role: a `ClusterRole`, or a `Role` of `namespace`. None if there is no such role.
-    pub(crate) fn role(&self, kind: &str, namespace: &str, name: &str) -> Option<&[PolicyRule]> {
+    pub(crate) fn role(&self, kind: &str, namespace: &str, name: &str) -> Option<&Arc<[PolicyRule]>> {
         match kind {
             "ClusterRole" => self.cluster_roles.get(name),
             "Role" => self.roles.get(&(namespace.to_owned(), name.to_owned())),
             _ => None,
         }
-        .map(Vec::as_slice)
     }
 
     /// Whether a rule bound to `user` allows this. Rules only add: the first that does decides.
@@ -152,7 +157,8 @@ impl Subject {
             "User" => Some(Self::User(name)),
             "Group" => Some(Self::Group(name)),
             "ServiceAccount" => {
-                let namespace = subject["namespace"].as_str().unwrap_or(binding_namespace).to_owned();
+                let own = subject["namespace"].as_str().filter(|namespace| !namespace.is_empty());
+                let namespace = own.unwrap_or(binding_namespace).to_owned();
                 (!namespace.is_empty()).then_some(Self::ServiceAccount { namespace, name })
             }
             _ => None,
@@ -179,58 +185,21 @@ impl Subject {
     }
 }
 
-/// The rules of each cluster role; an aggregated one has those of the roles its selectors name. Aggregation follows one
-/// step, as the controller upstream copies rules of roles that are aggregated themselves only as far as they are copied.
-fn cluster_roles(roles: &[Value]) -> HashMap<String, Vec<PolicyRule>> {
-    let by_name: BTreeMap<String, &Value> = roles.iter().map(|role| (text(role, "name"), role)).collect();
-    let resolve = |name: &String, role: &&Value| -> Vec<PolicyRule> {
-        let Some(selectors) = role["aggregationRule"]["clusterRoleSelectors"].as_array() else {
-            return rules(role);
-        };
-        let selected = by_name.iter().filter(|(other, candidate)| {
-            *other != name && selectors.iter().any(|selector| selects(selector, candidate))
-        });
-        let mut found: Vec<PolicyRule> = rules(role);
-        for rule in selected.flat_map(|(_, candidate)| rules(candidate)) {
-            if !found.contains(&rule) {
-                found.push(rule);
-            }
-        }
-        found
-    };
-    by_name.iter().map(|(name, role)| (name.clone(), resolve(name, role))).collect()
-}
-
-/// A label selector as it is written in an object, against the labels of `object`. What is malformed selects nothing.
-fn selects(selector: &Value, object: &Value) -> bool {
-    let label = |name: &str| object["metadata"]["labels"][name].as_str();
-    let equal = selector["matchLabels"].as_object().is_none_or(|wanted| {
-        wanted.iter().all(|(name, value)| value.as_str().is_some_and(|value| label(name) == Some(value)))
-    });
-    let expressions = selector["matchExpressions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    equal
-        && expressions.iter().all(|expression| {
-            let Some(name) = expression["key"].as_str() else { return false };
-            let values = expression["values"].as_array().map(Vec::as_slice).unwrap_or_default();
-            let is_among =
-                label(name).is_some_and(|have| values.iter().any(|value| value.as_str() == Some(have)));
-            match expression["operator"].as_str() {
-                Some("In") => is_among,
-                Some("NotIn") => !is_among,
-                Some("Exists") => label(name).is_some(),
-                Some("DoesNotExist") => label(name).is_none(),
-                _ => false,
-            }
-        })
-}
-
-fn rules(role: &Value) -> Vec<PolicyRule> {
-    role["rules"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default()
+/// Returns the rules of each cluster role. Those of aggregated roles are computed here as well as by the controller that
+/// stores them, so that a decision does not depend on how far that controller has got.
+fn cluster_roles(roles: &[Value]) -> HashMap<String, Arc<[PolicyRule]>> {
+    let mut aggregated = aggregation::aggregate(roles);
+    roles
         .iter()
-        .map(PolicyRule::from_value)
+        .map(|role| {
+            let name = text(role, "name");
+            let mut rules = PolicyRule::all_of(role);
+            if let Some(selected) = aggregated.remove(name.as_str()) {
+                let stored: HashSet<PolicyRule> = rules.iter().cloned().collect();
+                rules.extend(selected.into_iter().filter(|rule| !stored.contains(rule)));
+            }
+            (name, rules.into())
+        })
         .collect()
 }
 

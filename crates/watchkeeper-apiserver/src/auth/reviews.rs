@@ -5,12 +5,14 @@ use serde_json::{Map, Value, json};
 use super::{
     Authorizer,
     attributes::{Attributes, ResourceAttributes},
-    tokens::Tokens,
+    authenticator::Authenticator,
+    service_account::API_AUDIENCE,
     user::User,
 };
 use crate::{
     field::{FieldError, FieldErrorKind},
-    status::{ApiError, Cause, Details},
+    rest::errors,
+    status::ApiError,
 };
 
 /// What a review is answered from.
@@ -20,8 +22,8 @@ pub(crate) struct Reviewer<'a> {
     pub user: &'a User,
     /// Who decides.
     pub authorizer: &'a Authorizer,
-    /// The tokens the server knows.
-    pub tokens: &'a Tokens,
+    /// The authenticator of reviewed tokens.
+    pub authenticator: Authenticator<'a>,
     /// The time, as it is written in objects.
     pub now: &'a str,
 }
@@ -95,9 +97,14 @@ impl Reviewer<'_> {
         if token.is_empty() {
             return Err(ApiError::bad_request("token is required for TokenReview in authentication"));
         }
-        review["status"] = match self.tokens.user_of(token) {
-            Some(user) => json!({ "authenticated": true, "user": user.to_value() }),
-            None => json!({ "user": {}, "error": "invalid bearer token" }),
+        let asked = texts(&review["spec"]["audiences"]);
+        let audiences = if asked.is_empty() { vec![API_AUDIENCE.to_owned()] } else { asked };
+        review["status"] = match self.authenticator.token(token, &audiences) {
+            Ok(Some((user, audiences))) => {
+                json!({ "authenticated": true, "user": user.to_value(), "audiences": audiences })
+            }
+            Ok(None) => json!({ "user": {}, "error": "invalid bearer token" }),
+            Err(rejection) => json!({ "user": {}, "error": rejection.to_string() }),
         };
         Ok(review)
     }
@@ -111,9 +118,6 @@ enum Scope<'a> {
 
 fn subject(review: &Value) -> User {
     let spec = &review["spec"];
-    let texts = |list: &Value| -> Vec<String> {
-        list.as_array().into_iter().flatten().filter_map(Value::as_str).map(String::from).collect()
-    };
     User {
         name: spec["user"].as_str().unwrap_or_default().to_owned(),
         uid: spec["uid"].as_str().unwrap_or_default().to_owned(),
@@ -125,6 +129,10 @@ fn subject(review: &Value) -> User {
             .map(|(name, list)| (name.clone(), texts(list)))
             .collect(),
     }
+}
+
+fn texts(list: &Value) -> Vec<String> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).map(String::from).collect()
 }
 
 fn attributes(spec: &Value) -> Attributes {
@@ -162,13 +170,14 @@ fn wrong_with(review: &Value, scope: &Scope<'_>) -> Vec<FieldError> {
             wrong.push(invalid("spec.user", &json!(""), "at least one of user or group must be specified"));
         }
     }
+    for selector in ["fieldSelector", "labelSelector"] {
+        wrong.extend(wrong_with_selector(selector, &spec["resourceAttributes"][selector]));
+    }
     let set: Map<String, Value> = review["metadata"]
         .as_object()
         .into_iter()
         .flatten()
-        .filter(|(member, value)| {
-            !is_empty(value) && !["managedFields", "creationTimestamp"].contains(&member.as_str())
-        })
+        .filter(|(member, value)| !is_empty(value) && *member != "managedFields")
         .map(|(member, value)| (member.clone(), value.clone()))
         .collect();
     match scope {
@@ -193,6 +202,27 @@ fn wrong_with(review: &Value, scope: &Scope<'_>) -> Vec<FieldError> {
     wrong
 }
 
+/// Checks that a selector is written in one of the two ways it can be, not in both.
+fn wrong_with_selector(member: &str, selector: &Value) -> Option<FieldError> {
+    if !selector.is_object() {
+        return None;
+    }
+    let at = format!("spec.resourceAttributes.{member}");
+    let (raw, requirements) = (&selector["rawSelector"], &selector["requirements"]);
+    match (is_empty(raw), is_empty(requirements)) {
+        (false, false) => {
+            let detail = "may not specified at the same time as requirements";
+            let field = format!("{at}.rawSelector");
+            Some(FieldError::new(FieldErrorKind::Invalid, field, Some(raw.clone()), detail))
+        }
+        (true, true) => {
+            let detail = format!("when {at} is specified, requirements or rawSelector is required");
+            Some(FieldError::new(FieldErrorKind::Required, format!("{at}.requirements"), None, detail))
+        }
+        _ => None,
+    }
+}
+
 /// Nothing, in the ways clients write it: protobuf has no other word for a member that is not set.
 fn is_empty(value: &Value) -> bool {
     match value {
@@ -206,37 +236,12 @@ fn is_empty(value: &Value) -> bool {
 }
 
 fn invalid(review: &Value, wrong: &[FieldError]) -> ApiError {
-    let kind = review["kind"].as_str().unwrap_or_default();
     let group = review["apiVersion"]
         .as_str()
         .and_then(|version| version.split_once('/'))
         .map_or("", |(group, _)| group);
-    let causes: Vec<Cause> = wrong
-        .iter()
-        .map(|error| Cause {
-            reason: error.kind.reason().to_owned(),
-            message: format!(
-                "Invalid value: {}: {}",
-                error.bad_value.as_ref().unwrap_or(&Value::Null),
-                error.detail
-            ),
-            field: Some(error.path.clone()),
-        })
-        .collect();
-    let list: Vec<String> = causes
-        .iter()
-        .map(|cause| format!("{}: {}", cause.field.as_deref().unwrap_or_default(), cause.message))
-        .collect();
-    let what = match list.as_slice() {
-        [one] => one.clone(),
-        several => format!("[{}]", several.join(", ")),
-    };
-    ApiError::new(422, "Invalid", format!("{kind}.{group} \"\" is invalid: {what}")).with_details(Details {
-        group: Some(group.to_owned()),
-        kind: Some(kind.to_owned()),
-        causes,
-        ..Details::default()
-    })
+    // The error does not name the kind of the review, as upstream.
+    errors::invalid_as("", group, "", wrong)
 }
 
 #[cfg(test)]
@@ -244,7 +249,14 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::auth::rbac::{RbacObjects, RbacPolicy};
+    use crate::{
+        auth::{
+            rbac::{RbacObjects, RbacPolicy},
+            service_account::TokenIssuer,
+            tokens::Tokens,
+        },
+        storage::{HistoryWindow, MemoryStore},
+    };
 
     fn answer(user: &User, review: Value, namespace: &str) -> Result<Value, ApiError> {
         let policy = RbacPolicy::new(RbacObjects {
@@ -259,8 +271,14 @@ mod tests {
         });
         let tokens = Tokens::parse("secret,bob,uid-bob,ops").expect("one line");
         let authorizer = Authorizer::Rbac(Arc::new(policy));
-        let reviewer =
-            Reviewer { user, authorizer: &authorizer, tokens: &tokens, now: "2000-01-01T00:00:00Z" };
+        let history = HistoryWindow { events: 1, age: std::time::Duration::ZERO };
+        let authenticator = Authenticator {
+            tokens: &tokens,
+            issuer: &TokenIssuer::default(),
+            store: &MemoryStore::new(history),
+            now: 0,
+        };
+        let reviewer = Reviewer { user, authorizer: &authorizer, authenticator, now: "2000-01-01T00:00:00Z" };
         reviewer.answer(review, namespace).expect("a review kind")
     }
 

@@ -1,11 +1,13 @@
 //! One rule of a role, and what it matches.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::attributes::{Attributes, ResourceAttributes};
 
 /// One rule of a role.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct PolicyRule {
     /// What may be done.
     pub verbs: Vec<String>,
@@ -27,6 +29,11 @@ impl PolicyRule {
             Self { verbs: all(), api_groups: all(), resources: all(), ..Self::default() },
             Self { verbs: all(), non_resource_urls: all(), ..Self::default() },
         ]
+    }
+
+    /// Returns the rules of a stored role.
+    pub(crate) fn all_of(role: &Value) -> Vec<Self> {
+        role["rules"].as_array().into_iter().flatten().map(Self::from_value).collect()
     }
 
     /// Reads a rule of a stored role. What is not a list of strings counts as empty, and so grants nothing.
@@ -77,33 +84,115 @@ impl PolicyRule {
             && (self.resource_names.is_empty() || self.resource_names.contains(&asked.name))
     }
 
-    /// Everything it allows, `rules` allow together.
+    /// Returns the number of requests that the rule tells apart.
+    fn size(&self) -> usize {
+        let resources = self.api_groups.len().saturating_mul(self.resources.len());
+        let objects = resources.saturating_mul(self.resource_names.len().max(1));
+        self.verbs.len().saturating_mul(objects.saturating_add(self.non_resource_urls.len()))
+    }
+
+    /// Returns whether `rules` together allow everything that this rule allows.
     ///
-    /// A rule is the product of its lists, so each element of that product must be covered by some rule.
+    /// A rule is the product of its lists, so each element of that product must be covered by some rule. A product of
+    /// more than [`MAX_SIZE`] elements is covered only by a rule that covers all of it: a short body can spell out
+    /// billions of elements.
     pub(crate) fn is_covered_by(&self, rules: &[Self]) -> bool {
-        let paths = product(&self.verbs, &self.non_resource_urls);
-        let are_paths_covered = paths.into_iter().all(|(verb, path)| {
-            rules.iter().any(|rule| {
-                has(&rule.verbs, verb) && rule.non_resource_urls.iter().any(|have| covers_path(have, path))
-            })
-        });
-        let names: Vec<Option<&String>> = if self.resource_names.is_empty() {
+        let holders: Vec<Holder<'_>> = rules.iter().map(Holder::new).collect();
+        if holders.iter().any(|holder| holder.covers_all_of(self)) {
+            return true;
+        }
+        if self.size() > MAX_SIZE {
+            return false;
+        }
+        let names: Vec<Option<&str>> = if self.resource_names.is_empty() {
             vec![None]
         } else {
-            self.resource_names.iter().map(Some).collect()
+            self.resource_names.iter().map(|name| Some(name.as_str())).collect()
         };
-        are_paths_covered
-            && product(&self.verbs, &self.api_groups).into_iter().all(|(verb, group)| {
-                product(&self.resources, &names).into_iter().all(|(resource, name)| {
-                    rules.iter().any(|rule| {
-                        has(&rule.verbs, verb)
-                            && has(&rule.api_groups, group)
-                            && rule.resources.iter().any(|have| covers_resource(have, resource))
-                            && (rule.resource_names.is_empty()
-                                || name.is_some_and(|name| rule.resource_names.contains(name)))
+        self.verbs.iter().all(|verb| {
+            let holders: Vec<&Holder<'_>> = holders.iter().filter(|holder| holder.verbs.has(verb)).collect();
+            let are_paths_covered =
+                self.non_resource_urls.iter().all(|path| holders.iter().any(|holder| holder.has_path(path)));
+            are_paths_covered
+                && self.api_groups.iter().all(|group| {
+                    self.resources.iter().all(|resource| {
+                        names.iter().all(|name| {
+                            holders.iter().any(|holder| {
+                                holder.groups.has(group)
+                                    && holder.has_resource(resource)
+                                    && holder.has_name(*name)
+                            })
+                        })
                     })
                 })
-            })
+        })
+    }
+}
+
+/// The largest product of lists that is compared element by element.
+const MAX_SIZE: usize = 100_000;
+
+/// A rule that somebody has, as sets: comparing lists with lists takes the square of their length.
+struct Holder<'a> {
+    verbs: Words<'a>,
+    groups: Words<'a>,
+    resources: Words<'a>,
+    names: HashSet<&'a str>,
+    paths: &'a [String],
+}
+
+impl<'a> Holder<'a> {
+    fn new(rule: &'a PolicyRule) -> Self {
+        Self {
+            verbs: Words::new(&rule.verbs),
+            groups: Words::new(&rule.api_groups),
+            resources: Words::new(&rule.resources),
+            names: rule.resource_names.iter().map(String::as_str).collect(),
+            paths: &rule.non_resource_urls,
+        }
+    }
+
+    fn has_resource(&self, resource: &str) -> bool {
+        let below = || resource.split_once('/').map(|(_, below)| format!("*/{below}"));
+        self.resources.has(resource)
+            || below().is_some_and(|below| self.resources.words.contains(below.as_str()))
+    }
+
+    fn has_name(&self, name: Option<&str>) -> bool {
+        self.names.is_empty() || name.is_some_and(|name| self.names.contains(name))
+    }
+
+    fn has_path(&self, path: &str) -> bool {
+        self.paths.iter().any(|have| covers_path(have, path))
+    }
+
+    fn covers_all_of(&self, rule: &PolicyRule) -> bool {
+        let is_named = !rule.resource_names.is_empty();
+        let are_resources_covered = rule.api_groups.iter().all(|group| self.groups.has(group))
+            && rule.resources.iter().all(|resource| self.has_resource(resource))
+            && (self.names.is_empty()
+                || is_named && rule.resource_names.iter().all(|name| self.has_name(Some(name))));
+        // A rule is about resources or about paths; one without resources has nothing of them to cover.
+        (rule.resources.is_empty() || are_resources_covered)
+            && rule.verbs.iter().all(|verb| self.verbs.has(verb))
+            && rule.non_resource_urls.iter().all(|path| self.has_path(path))
+    }
+}
+
+/// A set of words in which `*` stands for all.
+struct Words<'a> {
+    words: HashSet<&'a str>,
+    is_all: bool,
+}
+
+impl<'a> Words<'a> {
+    fn new(words: &'a [String]) -> Self {
+        let words: HashSet<&str> = words.iter().map(String::as_str).collect();
+        Self { is_all: words.contains("*"), words }
+    }
+
+    fn has(&self, word: &str) -> bool {
+        self.is_all || self.words.contains(word)
     }
 }
 
@@ -122,10 +211,6 @@ fn covers_resource(allowed: &str, asked: &str) -> bool {
 /// A path, or the beginning of one before a `*`.
 fn covers_path(allowed: &str, asked: &str) -> bool {
     allowed == asked || allowed.strip_suffix('*').is_some_and(|beginning| asked.starts_with(beginning))
-}
-
-fn product<'a, A, B>(first: &'a [A], second: &'a [B]) -> Vec<(&'a A, &'a B)> {
-    first.iter().flat_map(|one| second.iter().map(move |other| (one, other))).collect()
 }
 
 #[cfg(test)]
@@ -194,5 +279,21 @@ mod tests {
         assert!(
             !PolicyRule::everything().iter().all(|rule| rule.is_covered_by(std::slice::from_ref(&wanted)))
         );
+    }
+
+    #[test]
+    fn a_rule_that_spells_out_billions_of_requests_is_compared_at_once() {
+        let words = |prefix: &str| (0..2_000).map(|index| format!("{prefix}{index}")).collect::<Vec<_>>();
+        let huge = PolicyRule {
+            verbs: words("v"),
+            api_groups: words("g"),
+            resources: words("r"),
+            resource_names: words("n"),
+            ..PolicyRule::default()
+        };
+        assert!(huge.is_covered_by(&PolicyRule::everything()));
+        assert!(huge.is_covered_by(std::slice::from_ref(&huge)));
+        let get = rule(&json!({"verbs": ["v1"], "apiGroups": ["*"], "resources": ["*"]}));
+        assert!(!huge.is_covered_by(&[get]));
     }
 }

@@ -4,7 +4,16 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// A user, as the server knows one: nothing but names.
+/// The group of users that may do everything.
+pub(crate) const MASTERS: &str = "system:masters";
+/// The group of users that gave valid credentials.
+pub(crate) const AUTHENTICATED: &str = "system:authenticated";
+/// The group of users that gave none.
+pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
+/// The name of users that gave no credentials.
+pub(crate) const ANONYMOUS: &str = "system:anonymous";
+
+/// The identity of a client: a name, a uid, groups and extra values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct User {
     /// The name roles are bound to.
@@ -20,22 +29,18 @@ pub(crate) struct User {
 impl User {
     /// Whoever gave no credentials.
     pub(crate) fn anonymous() -> Self {
-        Self {
-            name: "system:anonymous".into(),
-            groups: vec!["system:unauthenticated".into()],
-            ..Self::default()
-        }
+        Self { name: ANONYMOUS.into(), groups: vec![UNAUTHENTICATED.into()], ..Self::default() }
     }
 
     /// A user in `system:masters`: who uses a server that asks nobody for credentials.
     pub(crate) fn master(name: &str) -> Self {
-        let groups = vec!["system:masters".into(), "system:authenticated".into()];
+        let groups = vec![MASTERS.into(), AUTHENTICATED.into()];
         Self { name: name.into(), groups, ..Self::default() }
     }
 
     /// In the group no role can refuse anything.
     pub(crate) fn is_master(&self) -> bool {
-        self.is_in("system:masters")
+        self.is_in(MASTERS)
     }
 
     /// Returns whether the user gave no credentials.
@@ -46,6 +51,18 @@ impl User {
     /// In `group`.
     pub(crate) fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|of_user| of_user == group)
+    }
+
+    /// Adds the user to `group`, once.
+    pub(crate) fn join(&mut self, group: &str) {
+        if !self.is_in(group) {
+            self.groups.push(group.into());
+        }
+    }
+
+    /// Returns whether the user has neither a uid nor groups nor extra values.
+    pub(crate) fn has_only_a_name(&self) -> bool {
+        self.uid.is_empty() && self.groups.is_empty() && self.extra.is_empty()
     }
 
     /// As `userInfo` of a review.

@@ -1,4 +1,4 @@
-//! What every namespace has, and the namespaces every cluster has.
+//! What every namespace has, the namespaces every cluster has, and the objects a server makes about itself.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use super::{
     objects::{Change, Objects, Written},
     queue::Queue,
 };
-use crate::strategy::Part;
+use crate::{rest::own_service, strategy::Part};
 
 /// The namespaces that are always there.
 const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
@@ -29,6 +29,8 @@ enum Task {
     Furnish(Box<str>),
     /// See that all have.
     FurnishAll,
+    /// See that the server's own objects are there.
+    Publish,
 }
 
 /// Sees that the system namespaces exist, and that every active namespace has its furniture; what is deleted or changed
@@ -63,6 +65,9 @@ impl Furnisher {
                     self.queue.add(Task::Create(name));
                 }
             }
+            Change::Seen(object) | Change::Gone(object) if is_own(&object.place) => {
+                self.queue.add(Task::Publish);
+            }
             Change::Gone(object) if is_service_account(&object.place) => {
                 self.furnish(&object.place.namespace);
             }
@@ -76,6 +81,9 @@ impl Furnisher {
             {
                 self.create_all();
                 self.queue.add(Task::FurnishAll);
+            }
+            Change::Relisted(kind, _) if is_published_kind(&kind.group, &kind.kind) => {
+                self.queue.add(Task::Publish);
             }
             Change::Trusted(certificate) => {
                 self.certificate = Some(Arc::clone(certificate));
@@ -91,6 +99,7 @@ impl Furnisher {
         let is_done = match &task {
             Task::Create(name) => create_namespace(name, objects),
             Task::Furnish(name) => self.furnish_now(name, objects),
+            Task::Publish => objects.publish(),
             Task::FurnishAll => {
                 for namespace in objects.list(&Place::new("", "v1", "Namespace", "", "").kind, None) {
                     self.furnish(&namespace.place.name);
@@ -98,11 +107,7 @@ impl Furnisher {
                 true
             }
         };
-        if is_done {
-            self.queue.forget(&task);
-        } else {
-            self.queue.retry(task, now);
-        }
+        self.queue.finish(task, is_done, now);
         true
     }
 
@@ -142,6 +147,22 @@ impl Furnisher {
         });
         has_account && has_certificate
     }
+}
+
+fn is_published_kind(group: &str, kind: &str) -> bool {
+    matches!(
+        (group, kind),
+        ("", "Service" | "Endpoints")
+            | ("discovery.k8s.io", "EndpointSlice")
+            | ("networking.k8s.io", "ServiceCIDR")
+    )
+}
+
+/// Returns whether an object is one of those the server makes about itself.
+fn is_own(place: &Place) -> bool {
+    &*place.name == own_service::NAME
+        && (place.namespace.is_empty() || &*place.namespace == own_service::NAMESPACE)
+        && is_published_kind(&place.kind.group, &place.kind.kind)
 }
 
 fn is_service_account(place: &Place) -> bool {

@@ -62,6 +62,7 @@ impl World {
             "customresourcedefinitions",
             false,
         );
+        world.serve("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", false);
         world.changes.borrow_mut().clear();
         world
     }
@@ -227,6 +228,16 @@ impl Objects for World {
         Ok(())
     }
 
+    fn apply(&self, place: &Place, _manager: &str, configuration: Value) -> Result<(), ApiError> {
+        let mut object = self.read(place).ok_or_else(|| ApiError::new(404, "NotFound", "not found"))?;
+        for (member, value) in configuration.as_object().into_iter().flatten() {
+            if member != "metadata" {
+                object[member] = value.clone();
+            }
+        }
+        self.replace(place, Part::Main, object)
+    }
+
     fn delete(&self, place: &Place, deletion: &Deletion) -> Result<(), ApiError> {
         self.check_conflict()?;
         if self.refused.get() == Some(&*place.name) {
@@ -264,6 +275,10 @@ impl Objects for World {
             self.commit(place, object);
         }
         Ok(())
+    }
+
+    fn publish(&self) -> bool {
+        true
     }
 
     fn now(&self) -> SystemTime {

@@ -8,6 +8,7 @@
 //! | [`garbage`] | objects go when their owners have gone |
 //! | [`namespaces`] | namespaces end when they are empty |
 //! | [`definitions`] | definitions of custom resources end when their objects are gone |
+//! | [`aggregation`] | cluster roles get the rules of the roles they aggregate |
 //! | [`furnish`] | system namespaces, default service accounts, the root certificate |
 //! | [`driver`] | the loop that runs all of them |
 //! | [`server`], [`feed`], [`background`] | the same on a server: its objects, its history, its task |
@@ -15,6 +16,7 @@
 //! Each controller is a state machine: changes and the time go in, one small step at a time comes out, written to the
 //! server's own objects without a request. So a run depends on nothing but the order of writes, and follows paused time.
 
+mod aggregation;
 mod background;
 mod definitions;
 mod driver;
@@ -36,6 +38,7 @@ use std::time::Duration;
 
 pub(crate) use self::background::Background;
 use self::{
+    aggregation::Aggregator,
     definitions::Definitions,
     furnish::Furnisher,
     garbage::Collector,
@@ -47,7 +50,7 @@ use self::{
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ControllerOptions {
     /// Those that run beside an API server in a cluster: garbage collection, the end of namespaces, what every namespace
-    /// has. The clean-up of definitions and the system namespaces are part of the API server itself and always on.
+    /// has, aggregated cluster roles. The clean-up of definitions and the system namespaces are part of the API server itself and always on.
     pub(crate) has_cluster_controllers: bool,
 }
 
@@ -56,6 +59,7 @@ pub(crate) struct ControllerOptions {
 pub(crate) struct Controllers {
     collector: Option<Collector>,
     namespaces: Option<Namespaces>,
+    aggregator: Option<Aggregator>,
     definitions: Definitions,
     furnisher: Furnisher,
 }
@@ -67,6 +71,7 @@ impl Controllers {
         Self {
             collector: has_all.then(Collector::default),
             namespaces: has_all.then(Namespaces::default),
+            aggregator: has_all.then(Aggregator::default),
             definitions: Definitions::default(),
             furnisher: Furnisher::new(has_all),
         }
@@ -80,6 +85,9 @@ impl Controllers {
         if let Some(namespaces) = &mut self.namespaces {
             namespaces.take(change);
         }
+        if let Some(aggregator) = &mut self.aggregator {
+            aggregator.take(change);
+        }
         self.definitions.take(change);
         self.furnisher.take(change);
     }
@@ -89,6 +97,7 @@ impl Controllers {
         let mut has_worked = self.furnisher.step(now, objects);
         has_worked |= self.definitions.step(now, objects);
         has_worked |= self.namespaces.as_mut().is_some_and(|namespaces| namespaces.step(now, objects));
+        has_worked |= self.aggregator.as_mut().is_some_and(|aggregator| aggregator.step(now, objects));
         has_worked |= self.collector.as_mut().is_some_and(|collector| collector.step(now, objects));
         has_worked
     }
@@ -97,7 +106,8 @@ impl Controllers {
     pub(crate) fn next_due(&self) -> Option<Duration> {
         let collector = self.collector.as_ref().and_then(Collector::next_due);
         let namespaces = self.namespaces.as_ref().and_then(Namespaces::next_due);
-        let due = [collector, namespaces, self.definitions.next_due(), self.furnisher.next_due()];
+        let aggregator = self.aggregator.as_ref().and_then(Aggregator::next_due);
+        let due = [collector, namespaces, aggregator, self.definitions.next_due(), self.furnisher.next_due()];
         due.into_iter().flatten().min()
     }
 }

@@ -49,8 +49,12 @@ pub(crate) trait Objects: Live {
     fn create(&self, place: &Place, object: Value) -> Result<(), ApiError>;
     /// Replaces a part of an object; `object` carries the resourceVersion it was read with.
     fn replace(&self, place: &Place, part: Part<'_>, object: Value) -> Result<(), ApiError>;
+    /// Applies a configuration as `manager` and takes its fields over from other managers.
+    fn apply(&self, place: &Place, manager: &str, configuration: Value) -> Result<(), ApiError>;
     /// Deletes an object.
     fn delete(&self, place: &Place, deletion: &Deletion) -> Result<(), ApiError>;
+    /// Restores the objects the server makes about itself; false if that has to be tried again.
+    fn publish(&self) -> bool;
     /// The date.
     fn now(&self) -> SystemTime;
 }

@@ -76,6 +76,15 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
         self.failures.remove(key);
     }
 
+    /// Forgets the failures of `key` if its work `is_done`, and makes it come again otherwise.
+    pub(crate) fn finish(&mut self, key: K, is_done: bool, now: Duration) {
+        if is_done {
+            self.forget(&key);
+        } else {
+            self.retry(key, now);
+        }
+    }
+
     /// The next key that is ready or due at `now`.
     pub(crate) fn pop(&mut self, now: Duration) -> Option<K> {
         while let Some((due, _)) = self.later.first() {

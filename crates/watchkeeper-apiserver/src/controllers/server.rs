@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     kinds::{GroupVersionKind, Kind, Kinds},
-    rest::{Request, Rest, key_of, stored, table_of},
+    rest::{Request, Rest, key_of, options::Parameters, stored, table_of},
     status::ApiError,
     storage::{Object, Query},
     strategy::Part,
@@ -126,6 +126,15 @@ impl Objects for Rest {
         self.update(&self.request(place, &object)?, part).map(|_| ())
     }
 
+    fn apply(&self, place: &Place, manager: &str, configuration: Value) -> Result<(), ApiError> {
+        let request = Request {
+            content_type: Some("application/apply-patch+yaml".to_owned()),
+            parameters: Parameters::parse(Some(&format!("fieldManager={manager}&force=true"))),
+            ..self.request(place, &configuration)?
+        };
+        self.patch(&request, Part::Main).map(|_| ())
+    }
+
     fn delete(&self, place: &Place, deletion: &Deletion) -> Result<(), ApiError> {
         let propagation = match deletion.propagation {
             Propagation::Background => "Background",
@@ -145,6 +154,10 @@ impl Objects for Rest {
             options["gracePeriodSeconds"] = 0.into();
         }
         self.delete(&self.request(place, &options)?).map(|_| ())
+    }
+
+    fn publish(&self) -> bool {
+        Self::publish(self)
     }
 
     fn now(&self) -> SystemTime {

@@ -358,3 +358,25 @@ async fn the_driver_sleeps_while_nothing_can_be_done() {
     })
     .await;
 }
+
+#[test]
+fn aggregated_cluster_roles_get_the_rules_of_the_roles_they_select_and_come_to_rest() {
+    let (mut controllers, world) = (all_controllers(), World::new());
+    let role = |name: &str| Place::new("rbac.authorization.k8s.io", "v1", "ClusterRole", "", name);
+    let selecting = |label: &str| json!({"clusterRoleSelectors": [{"matchLabels": {label: "true"}}]});
+    let rules = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]);
+    world.put(&role("reader"), json!({"metadata": {"labels": {"to-a": "true"}}, "rules": rules}));
+    for (name, own, other) in [("a", "to-b", "to-a"), ("b", "to-c", "to-b"), ("c", "to-a", "to-c")] {
+        let labels = json!({ own: "true" });
+        world.put(&role(name), json!({"metadata": {"labels": labels}, "aggregationRule": selecting(other)}));
+    }
+    settle(&mut controllers, &world);
+    for name in ["a", "b", "c"] {
+        assert_eq!(world.read(&role(name)).unwrap()["rules"], rules, "{name}");
+    }
+    world.user_edits(&role("reader"), |reader| reader["metadata"]["labels"] = json!({}));
+    settle(&mut controllers, &world);
+    for name in ["a", "b", "c"] {
+        assert_eq!(world.read(&role(name)).unwrap()["rules"], json!([]), "{name}");
+    }
+}

@@ -68,10 +68,7 @@ fn drop_nulls(value: &mut Value, schema: &Structural) {
         Value::Object(members) => {
             members.retain(|name, member| {
                 let Some(of) = schema.member(name) else { return true };
-                if is_misplaced_null(member, of)
-                    && of.default.is_none()
-                    && schema.properties.contains_key(name)
-                {
+                if is_misplaced_null(member, of) && of.default.is_none() {
                     return false;
                 }
                 drop_nulls(member, of);
@@ -89,7 +86,8 @@ fn drop_nulls(value: &mut Value, schema: &Structural) {
     }
 }
 
-fn fill(value: &mut Value, schema: &Structural) {
+/// Fills in defaults and drops nothing: a null where none is allowed and there is no default stays.
+pub(crate) fn fill(value: &mut Value, schema: &Structural) {
     match value {
         Value::Object(members) => {
             for (name, property) in &schema.properties {
@@ -183,6 +181,11 @@ mod tests {
                 json!({"a": null}),
             ),
             (json!({"a": {"type": "integer"}}), json!({"a": null}), json!({})),
+            (
+                json!({"m": {"type": "object", "additionalProperties": {"type": "integer"}}}),
+                json!({"m": {"k": null, "l": 1}}),
+                json!({"m": {"l": 1}}),
+            ),
             (
                 json!({"o": {"type": "object", "default": {}, "properties": {"x": {"type": "string", "default": "y"}}}}),
                 json!({}),

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     cel,
-    prune::{prune_object, set_defaults},
+    prune::{fill, prune_object, set_defaults},
     structural::Structural,
     validate::{NO_PATH, embedded, list_types, validate},
 };
@@ -111,6 +111,10 @@ impl Strategy for CustomStrategy {
     fn set_defaults(&self, object: &mut Value) {
         prune_object(object, &self.schema);
         set_defaults(object, &self.schema);
+    }
+
+    fn set_defaults_of_applied(&self, object: &mut Value) {
+        fill(object, &self.schema);
     }
 
     fn prepare_for_create(&self, object: &mut Value) {

@@ -115,7 +115,7 @@ fn field(name: &str, ty: TypeId, is_required: bool, property: &Structural) -> Fi
         default: property.default.clone(),
         patch: PatchStrategy::default(),
         proto: None,
-        empty: Empty::AsGiven,
+        empty: Empty::Kept,
     }
 }
 

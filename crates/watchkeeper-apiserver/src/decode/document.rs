@@ -31,16 +31,21 @@ impl Document {
 
     /// Reads YAML, one document of it.
     pub(super) fn from_yaml(body: &[u8]) -> Result<Self, String> {
-        let mut options = serde_saphyr::Options::default();
-        options.duplicate_keys = serde_saphyr::DuplicateKeyPolicy::LastWins;
-        let mut budget = serde_saphyr::Budget::default();
-        budget.max_depth = MAX_DEPTH;
-        options.budget = Some(budget);
-        serde_saphyr::from_slice_with_options(body, options).map_err(|error| {
+        serde_saphyr::from_slice_with_options(body, yaml_options()).map_err(|error| {
             // What went wrong and where, without the excerpt of the body that follows it.
             error.to_string().lines().next().unwrap_or("not YAML").to_owned()
         })
     }
+}
+
+/// Returns how YAML is read: the last of several values under one key counts, and nesting is limited.
+pub(super) fn yaml_options() -> serde_saphyr::Options {
+    let mut options = serde_saphyr::Options::default();
+    options.duplicate_keys = serde_saphyr::DuplicateKeyPolicy::LastWins;
+    let mut budget = serde_saphyr::Budget::default();
+    budget.max_depth = MAX_DEPTH;
+    options.budget = Some(budget);
+    options
 }
 
 impl<'de> Deserialize<'de> for Document {

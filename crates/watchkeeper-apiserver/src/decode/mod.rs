@@ -7,6 +7,7 @@
 mod conform;
 mod document;
 mod scalar;
+mod strict;
 
 use serde_json::Value;
 
@@ -21,6 +22,7 @@ use crate::{
 
 use conform::Mode;
 use document::Document;
+use strict::Problems;
 
 /// What a request asks for when its body has members nobody knows, or keys twice (`fieldValidation`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -131,12 +133,15 @@ pub(crate) fn delete_options(content_type: Option<&str>, body: &[u8]) -> Result<
 pub(crate) fn applied(body: &[u8], validation: FieldValidation) -> Result<Decoded, ApiError> {
     let Document { value, duplicates } = Document::from_yaml(body)
         .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
-    let problems: Vec<String> = duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
+    let problems = if duplicates.is_empty() { Problems::default() } else { Problems::of_yaml(body) };
     match validation {
         FieldValidation::Strict if !problems.is_empty() => {
-            Err(ApiError::bad_request(format!("error strict decoding YAML: {}", problems.join(", "))))
+            let why = problems.text();
+            Err(ApiError::bad_request(format!(
+                "error strict decoding patch: error converting YAML to JSON: {why}"
+            )))
         }
-        FieldValidation::Warn => Ok(Decoded { object: value, warnings: problems }),
+        FieldValidation::Warn => Ok(Decoded { object: value, warnings: problems.into_warnings() }),
         _ => Ok(Decoded { object: value, warnings: Vec::new() }),
     }
 }
@@ -155,8 +160,8 @@ pub(crate) fn patch(body: &[u8]) -> Result<(Value, Vec<String>), ApiError> {
 ///
 /// # Errors
 /// The sentence about a value of the wrong type.
-pub(crate) fn check(mut object: Value, kind: &Kind) -> Result<Checked, String> {
-    let findings = conform::conform(&mut object, &kind.ty, mode(kind.custom.is_some()))?;
+pub(crate) fn check(mut object: Value, ty: &TypeRef, is_custom: bool) -> Result<Checked, String> {
+    let findings = conform::conform(&mut object, ty, mode(is_custom))?;
     Ok(Checked {
         object,
         problems: findings.unknown.iter().map(|path| format!("unknown field {path:?}")).collect(),
@@ -218,22 +223,14 @@ impl Expected<'_> {
         };
         let findings = conform::conform(&mut object, self.ty, mode(self.is_custom()))
             .map_err(|wrong| self.cannot_be_handled(&self.gvk.kind, &self.gvk.version, &wrong))?;
-        let repeated = duplicates.iter().filter(|path| {
-            !findings.unknown.iter().any(|unknown| {
-                path.strip_prefix(unknown.as_str())
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-            })
-        });
-        let problems: Vec<String> = repeated
-            .map(|path| format!("duplicate field {path:?}"))
-            .chain(findings.unknown.iter().map(|path| format!("unknown field {path:?}")))
-            .collect();
+        let form = form.unwrap_or(MediaType::Json);
+        let problems = Problems::find(form, body, &duplicates, &findings.unknown, self.is_custom());
         match validation {
             FieldValidation::Strict if !problems.is_empty() => {
-                let wrong = format!("strict decoding error: {}", problems.join(", "));
+                let wrong = format!("strict decoding error: {}", problems.text());
                 Err(self.cannot_be_handled(&self.gvk.kind, &self.gvk.version, &wrong))
             }
-            FieldValidation::Warn => Ok(Decoded { object, warnings: problems }),
+            FieldValidation::Warn => Ok(Decoded { object, warnings: problems.into_warnings() }),
             _ => Ok(Decoded { object, warnings: Vec::new() }),
         }
     }

@@ -7,10 +7,8 @@ use crate::kinds::{Group, GroupVersionKind, Kind, Kinds};
 /// The version of the document a client asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// `apidiscovery.k8s.io/v2`.
+    /// `apidiscovery.k8s.io/v2`, the only one that is still served.
     V2,
-    /// `apidiscovery.k8s.io/v2beta1`, for clients before 1.30.
-    V2Beta1,
 }
 
 impl Form {
@@ -18,7 +16,6 @@ impl Form {
     pub(crate) fn version(self) -> &'static str {
         match self {
             Self::V2 => "v2",
-            Self::V2Beta1 => "v2beta1",
         }
     }
 
@@ -106,7 +103,6 @@ mod tests {
         };
         let (core, others) = (aggregated(&kinds, true, Form::V2), aggregated(&kinds, false, Form::V2));
         assert_eq!((count(&core), count(&others)), (17, 55));
-        assert_eq!(aggregated(&kinds, true, Form::V2Beta1)["apiVersion"], "apidiscovery.k8s.io/v2beta1");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     body::ResponseBody,
-    negotiate::{self, Media},
+    negotiate::{self, Media, Offer, OpenApiMedia},
     respond,
 };
 use crate::{
@@ -95,7 +95,7 @@ pub(super) fn respond(
         },
         _ => return None,
     };
-    let media = negotiate::negotiate(accept, None, false).map(|chosen| chosen.media);
+    let media = negotiate::negotiate(accept, None, false, Offer::WHOLE).map(|chosen| chosen.media);
     Some(match media {
         Ok(media) => plain(&value, if media == Media::Yaml { Media::Yaml } else { Media::Json }),
         Err((error, media)) => respond::error(&error, media),
@@ -107,27 +107,81 @@ pub(super) fn openapi(
     documents: &Documents,
     kinds: &Kinds,
     words: &[&str],
+    headers: &HeaderMap,
 ) -> Option<Response<ResponseBody>> {
-    let ["openapi", "v3", rest @ ..] = words else { return None };
-    let name = rest.join("/");
-    let document = documents.get(kinds, &format!("openapi/{name}"), || {
+    match words {
+        ["openapi", "v2"] => openapi_v2(documents, kinds, headers),
+        ["openapi", "v3", rest @ ..] => openapi_v3(documents, kinds, &rest.join("/"), headers),
+        _ => None,
+    }
+}
+
+fn openapi_v2(documents: &Documents, kinds: &Kinds, headers: &HeaderMap) -> Option<Response<ResponseBody>> {
+    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    let Some(media) = negotiate::openapi_v2(accept) else {
+        let mut response = Response::new(ResponseBody::whole(Bytes::new()));
+        *response.status_mut() = StatusCode::NOT_ACCEPTABLE;
+        response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
+        return Some(response);
+    };
+    let json =
+        documents.get(kinds, "openapi/v2", || serde_json::to_vec(&openapi::document_v2(kinds)).ok())?;
+    if media == OpenApiMedia::Json {
+        return Some(cached(&json.bytes, &json.etag, "application/json", headers));
+    }
+    let protobuf = documents.get(kinds, "openapi/v2/protobuf", || {
+        serde_json::from_slice(&json.bytes).ok().map(|document| openapi::encode(&document))
+    })?;
+    // Both forms share one tag; `Vary` separates them.
+    let content_type = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+    Some(cached(&protobuf.bytes, &json.etag, content_type, headers))
+}
+
+fn openapi_v3(
+    documents: &Documents,
+    kinds: &Kinds,
+    name: &str,
+    headers: &HeaderMap,
+) -> Option<Response<ResponseBody>> {
+    let document = documents.get(kinds, &format!("openapi/v3/{name}"), || {
         let value = if name.is_empty() {
             openapi::index(kinds)
         } else {
-            let (group, version) = openapi::group_version(&name)?;
+            let (group, version) = openapi::group_version(name)?;
             openapi::document(kinds, group, version)?
         };
         serde_json::to_vec(&value).ok()
     })?;
     // The index says of itself that it is text, as upstream's does.
     let content_type = if name.is_empty() { "text/plain; charset=utf-8" } else { "application/json" };
-    let mut response = respond::with_type(200, content_type, ResponseBody::whole(document.bytes.clone()));
+    Some(cached(&document.bytes, &document.etag, content_type, headers))
+}
+
+/// Sends a document with its tag, or 304 to a client that has it.
+fn cached(
+    bytes: &Bytes,
+    etag: &str,
+    content_type: &'static str,
+    asked: &HeaderMap,
+) -> Response<ResponseBody> {
+    let is_known = is_known(asked, etag);
+    let body = if is_known { Bytes::new() } else { bytes.clone() };
+    let code = if is_known { 304 } else { 200 };
+    let mut response = respond::with_type(code, content_type, ResponseBody::whole(body));
     let headers = response.headers_mut();
     headers.insert(header::VARY, HeaderValue::from_static("Accept"));
-    if let Ok(etag) = HeaderValue::try_from(document.etag.clone()) {
+    if let Ok(etag) = HeaderValue::try_from(etag) {
         headers.insert(header::ETAG, etag);
     }
-    Some(response)
+    response
+}
+
+/// Returns whether a client already has the document of this tag.
+fn is_known(headers: &HeaderMap, etag: &str) -> bool {
+    headers
+        .get(header::IF_NONE_MATCH)
+        .and_then(|tags| tags.to_str().ok())
+        .is_some_and(|tags| tags.split(',').any(|tag| tag.trim() == etag || tag.trim() == "*"))
 }
 
 fn plain(value: &Value, media: Media) -> Response<ResponseBody> {
@@ -137,10 +191,7 @@ fn plain(value: &Value, media: Media) -> Response<ResponseBody> {
 }
 
 fn tagged(document: &Document, headers: &HeaderMap, form: Form) -> Response<ResponseBody> {
-    let is_known = headers
-        .get(header::IF_NONE_MATCH)
-        .and_then(|tags| tags.to_str().ok())
-        .is_some_and(|tags| tags.split(',').any(|tag| tag.trim() == document.etag || tag.trim() == "*"));
+    let is_known = is_known(headers, &document.etag);
     let body = if is_known { Bytes::new() } else { document.bytes.clone() };
     let mut response = Response::new(ResponseBody::whole(body));
     if is_known {

@@ -43,6 +43,30 @@ impl Default for Representation {
     }
 }
 
+/// The representations an endpoint has besides JSON and YAML of the whole object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Offer {
+    /// Whole objects as protobuf.
+    pub(crate) protobuf: bool,
+    /// The metadata of objects, in every media type.
+    pub(crate) metadata: bool,
+    /// Tables, as JSON and YAML.
+    pub(crate) table: bool,
+}
+
+impl Offer {
+    /// Whole objects only.
+    pub(crate) const WHOLE: Self = Self { protobuf: true, metadata: false, table: false };
+
+    fn has(self, media: Media, form: &Form) -> bool {
+        match form {
+            Form::Plain => self.protobuf || media != Media::Protobuf,
+            Form::Metadata { .. } => self.metadata,
+            Form::Table { .. } => self.table && media != Media::Protobuf,
+        }
+    }
+}
+
 const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 const ACCEPTED_IN_WATCH: &str =
     "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
@@ -88,6 +112,7 @@ pub(crate) fn negotiate(
     accept: Option<&str>,
     include: Option<&str>,
     is_watch: bool,
+    offer: Offer,
 ) -> Result<Representation, (ApiError, Media)> {
     let accept = accept.unwrap_or_default();
     if accept.trim().is_empty() {
@@ -110,8 +135,6 @@ pub(crate) fn negotiate(
     for range in &ranges {
         let media = match range.media_type {
             "application/json" | "*/*" => Media::Json,
-            // Metadata and tables are sent as JSON, to clients that take it: those that ask for protobuf do.
-            "application/vnd.kubernetes.protobuf" if range.parameter("as").is_some() => continue,
             "application/vnd.kubernetes.protobuf" => Media::Protobuf,
             "application/yaml" if is_watch => {
                 fallback = Media::Yaml;
@@ -120,7 +143,7 @@ pub(crate) fn negotiate(
             "application/yaml" => Media::Yaml,
             _ => continue,
         };
-        if let Some(form) = form_of(range, include) {
+        if let Some(form) = form_of(range, include).filter(|form| offer.has(media, form)) {
             if matches!(form, Form::Table { .. })
                 && let Some(other) = include.filter(|include| !INCLUDED.contains(include))
             {
@@ -141,14 +164,33 @@ pub(crate) fn aggregated(accept: Option<&str>) -> Option<discovery::Form> {
             ("application/json", Some("APIGroupDiscoveryList"), Some("v2")) => {
                 return Some(discovery::Form::V2);
             }
-            ("application/json", Some("APIGroupDiscoveryList"), Some("v2beta1")) => {
-                return Some(discovery::Form::V2Beta1);
-            }
             ("application/json" | "*/*", None, _) => return None,
             _ => {}
         }
     }
     None
+}
+
+/// The media type of the document of OpenAPI v2 that an `Accept` header asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OpenApiMedia {
+    /// The JSON form of the document.
+    Json,
+    /// The messages of `gnostic`.
+    Protobuf,
+}
+
+/// Chooses the media type of the document of OpenAPI v2; none if the client takes neither.
+pub(crate) fn openapi_v2(accept: Option<&str>) -> Option<OpenApiMedia> {
+    let accept = accept.filter(|accept| !accept.trim().is_empty()).unwrap_or("*/*");
+    let mut ranges: Vec<Range<'_>> = accept.split(',').map(|text| Range::read(text.trim())).collect();
+    ranges.sort_by(|one, other| other.quality.total_cmp(&one.quality));
+    ranges.iter().find_map(|range| match range.media_type {
+        "application/json" | "application/*" | "*/*" => Some(OpenApiMedia::Json),
+        "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+        | "application/com.github.proto-openapi.spec.v2.v1.0+protobuf" => Some(OpenApiMedia::Protobuf),
+        _ => None,
+    })
 }
 
 /// The form a range asks for; none if there is no such form.
@@ -178,30 +220,54 @@ fn form_of(range: &Range<'_>, include: Option<&str>) -> Option<Form> {
 mod tests {
     use super::*;
 
+    const ALL: Offer = Offer { protobuf: true, metadata: true, table: true };
+
     fn code(accept: &str, is_watch: bool) -> u16 {
-        negotiate(Some(accept), None, is_watch).map_or_else(|(error, _)| error.code, |_| 200)
+        negotiate(Some(accept), None, is_watch, ALL).map_or_else(|(error, _)| error.code, |_| 200)
     }
 
     #[test]
     fn the_first_form_that_exists_is_taken() {
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
-        let chosen = negotiate(Some(table), Some("Object"), false).unwrap();
+        let chosen = negotiate(Some(table), Some("Object"), false, ALL).unwrap();
         let form = Form::Table { version: "v1".into(), include: IncludeObject::Object };
         assert_eq!(chosen, Representation { media: Media::Json, form });
         let unknown = "application/json;as=Other;v=v1;g=meta.k8s.io,application/yaml";
-        let chosen = negotiate(Some(unknown), None, false).unwrap();
+        let chosen = negotiate(Some(unknown), None, false, ALL).unwrap();
         assert_eq!(chosen, Representation { media: Media::Yaml, form: Form::Plain });
         let by_quality =
-            negotiate(Some("application/yaml;q=0.1,application/json;q=0.9"), None, false).unwrap();
+            negotiate(Some("application/yaml;q=0.1,application/json;q=0.9"), None, false, ALL).unwrap();
         assert_eq!(by_quality.media, Media::Json);
-        assert_eq!(negotiate(None, None, false).unwrap(), Representation::default());
+        assert_eq!(negotiate(None, None, false, ALL).unwrap(), Representation::default());
+    }
+
+    #[test]
+    fn a_form_an_endpoint_does_not_have_is_passed_over() {
+        let chosen = |accept: &str, offer| {
+            negotiate(Some(accept), None, false, offer)
+                .map(|chosen| (chosen.media, chosen.form == Form::Plain))
+                .map_err(|(error, _)| error.code)
+        };
+        let protobuf = "application/vnd.kubernetes.protobuf";
+        let table = "as=Table;v=v1;g=meta.k8s.io";
+        let metadata = "as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
+        let custom = Offer { protobuf: false, metadata: true, table: true };
+        assert_eq!(chosen(protobuf, custom), Err(406));
+        assert_eq!(chosen(&format!("{protobuf},application/json"), custom), Ok((Media::Json, true)));
+        assert_eq!(chosen(&format!("{protobuf};{metadata}"), custom), Ok((Media::Protobuf, false)));
+        assert_eq!(chosen(&format!("{protobuf};{table}"), ALL), Err(406));
+        assert_eq!(chosen(&format!("application/json;{table}"), Offer { table: false, ..ALL }), Err(406));
+        assert_eq!(
+            chosen(&format!("{protobuf};{table},application/json;{table}"), ALL),
+            Ok((Media::Json, false))
+        );
     }
 
     #[test]
     fn an_unknown_include_object_is_400_for_tables_only() {
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
         let code = |accept, include| {
-            negotiate(Some(accept), Some(include), false).map_or_else(|(error, _)| error.code, |_| 200)
+            negotiate(Some(accept), Some(include), false, ALL).map_or_else(|(error, _)| error.code, |_| 200)
         };
         assert_eq!(code(table, "Foo"), 400);
         assert_eq!(code(table, ""), 200);

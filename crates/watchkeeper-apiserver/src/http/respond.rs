@@ -8,7 +8,7 @@ use super::{body::ResponseBody, negotiate::Media, warning, yaml};
 use crate::{
     kinds::{GroupVersionKind, Kind},
     protobuf::{self, Envelope},
-    rest::{Answer, ListBody, Payload},
+    rest::{Answer, ListBody, Payload, represent},
     schema::{self, TypeRef},
     status::ApiError,
 };
@@ -70,6 +70,14 @@ pub(super) fn value(code: u16, value: &Value, media: Media) -> Response<Response
     with_type(code, media.content_type(), ResponseBody::whole(encode(value, media, false, None)))
 }
 
+/// Returns a document that anyone may cache for an hour.
+pub(super) fn published(content_type: &'static str, document: &Value) -> Response<ResponseBody> {
+    let mut response = with_type(200, content_type, ResponseBody::whole(document.to_string()));
+    let age = HeaderValue::from_static("public, max-age=3600");
+    response.headers_mut().insert(header::CACHE_CONTROL, age);
+    response
+}
+
 /// Plain text.
 pub(super) fn text(code: u16, text: &'static str) -> Response<ResponseBody> {
     let mut response = with_type(code, "text/plain; charset=utf-8", ResponseBody::whole(text));
@@ -110,6 +118,11 @@ fn protobuf_of(value: &Value, kind: Option<&Kind>) -> Vec<u8> {
             protobuf::list(&value["metadata"], items, &kind.ty)
         }
         (Some(kind), None) if name == kind.gvk.kind => protobuf::write(value, &kind.ty),
+        (_, items) if name == "PartialObjectMetadataList" => {
+            let items = items.map(Vec::as_slice).unwrap_or_default();
+            protobuf::list(&value["metadata"], items, &represent::metadata_type())
+        }
+        _ if name == "PartialObjectMetadata" => protobuf::write(value, &represent::metadata_type()),
         _ if name == "Status" => {
             let ty = TypeRef::builtin_named("io.k8s.apimachinery.pkg.apis.meta.v1.Status");
             protobuf::write(value, &ty)

@@ -16,7 +16,7 @@ use super::{
     heavy::{self, HeavyQueue},
     metrics::{self, About, Metrics},
     negotiate,
-    negotiate::{Media, Representation},
+    negotiate::{Media, Offer, Representation},
     path::{self, ResourcePath},
     request_body::{self, RequestBody},
     respond,
@@ -26,6 +26,7 @@ use crate::{
     auth::{
         Asker,
         attributes::{Attributes, ResourceAttributes},
+        impersonation,
         stored::Authorization,
         tokens::Tokens,
         user::User,
@@ -209,7 +210,7 @@ impl Api {
         }
         let (verb, path) = (parts.method.as_str().to_ascii_lowercase(), parts.uri.path().to_owned());
         let is_control = self.has_control && path == CONTROL_PATH;
-        if let Err(error) = self.authorize(user, &Attributes::Path { verb, path }) {
+        if let Err(error) = self.authorize(user, &parts.headers, &Attributes::Path { verb, path }) {
             return respond::error(&error, Media::Json);
         }
         if is_control {
@@ -228,6 +229,10 @@ impl Api {
 
     /// Returns the user who sent a request.
     fn authenticate(&self, headers: &HeaderMap, source: Source) -> Result<User, ApiError> {
+        let authenticator = self.rest.authenticator(&self.tokens);
+        if let Some(user) = authenticator.service_account(headers.get(header::AUTHORIZATION))? {
+            return Ok(user);
+        }
         if !self.has_authentication() || source == Source::Process && self.tokens.is_empty() {
             return Ok(User::master("system:admin"));
         }
@@ -239,9 +244,10 @@ impl Api {
         Ok(user)
     }
 
-    /// Lets `user` through, or says why not.
-    fn authorize(&self, user: User, attributes: &Attributes) -> Result<Asker, ApiError> {
+    /// Authorizes a request of `user`, or of the user that it impersonates.
+    fn authorize(&self, user: User, headers: &HeaderMap, attributes: &Attributes) -> Result<Asker, ApiError> {
         let authorizer = self.authorization.authorizer(&*self.rest.store);
+        let user = impersonation::impersonate(&authorizer, user, headers, attributes)?;
         let decision = authorizer.decide(&user, attributes);
         if !decision.is_allowed {
             return Err(attributes.forbidden(&user, &decision.reason));
@@ -274,7 +280,7 @@ impl Api {
             },
             name: name.unwrap_or_else(|| resource.name.clone()),
         });
-        let asker = self.authorize(user, &attributes).map_err(|error| refuse(&error))?;
+        let asker = self.authorize(user, &parts.headers, &attributes).map_err(|error| refuse(&error))?;
         // Every web service of the API begins with one slash.
         if parts.uri.path().starts_with("//") {
             return Err(Box::new(respond::page_not_found()));
@@ -296,16 +302,19 @@ impl Api {
         if !is_in_scope || !resource.is_well_formed() {
             return Err(no_such_resource(kind.custom.is_some()));
         }
-        let Representation { mut media, form } = negotiate::negotiate(
+        let has_table = match resource.subresource.as_str() {
+            "" => kind.allows("list"),
+            name => matches!(name, "status" | "scale"),
+        };
+        // Protobuf has no place for what a custom resource is made of.
+        let offer = Offer { protobuf: kind.custom.is_none(), metadata: true, table: has_table };
+        let Representation { media, form } = negotiate::negotiate(
             text(&parts.headers, header::ACCEPT.as_str()),
             parameters.text("includeObject"),
             verb == Some(Verb::Watch),
+            offer,
         )
         .map_err(|(error, media)| respond::error(&error, media))?;
-        // Protobuf has no place for what a custom resource is made of.
-        if media == Media::Protobuf && kind.custom.is_some() {
-            media = Media::Json;
-        }
         let verb = verb::allowed(verb, &resource, &kind).map_err(|error| respond::error(&error, media))?;
         let content_type = text(&parts.headers, header::CONTENT_TYPE.as_str());
         let is_apply = content_type.is_some_and(|ty| ty.starts_with("application/apply-patch"));
@@ -459,6 +468,12 @@ impl Api {
                 return respond::with_type(200, metrics::CONTENT_TYPE, ResponseBody::whole(text));
             }
             ["metrics"] => return respond::error(&errors::method_not_allowed(), Media::Json),
+            [".well-known", "openid-configuration"] if is_get => {
+                return respond::published("application/json", &self.rest.issuer.to_configuration());
+            }
+            ["openid", "v1", "jwks"] if is_get => {
+                return respond::published("application/jwk-set+json", &self.rest.issuer.to_key_set());
+            }
             ["healthz" | "readyz" | "livez"] => return respond::text(200, "ok"),
             ["healthz" | "readyz" | "livez", check] if health::is_check(check) => {
                 return respond::text(200, "ok");
@@ -466,7 +481,7 @@ impl Api {
             words => {
                 let kinds = self.rest.registry.kinds();
                 let found = discovery::respond(&self.documents, &kinds, words, &parts.headers)
-                    .or_else(|| discovery::openapi(&self.documents, &kinds, words));
+                    .or_else(|| discovery::openapi(&self.documents, &kinds, words, &parts.headers));
                 return match found {
                     Some(_) if !is_get => respond::error(&errors::method_not_allowed(), Media::Json),
                     Some(response) => response,

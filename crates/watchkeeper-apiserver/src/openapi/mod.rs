@@ -1,16 +1,20 @@
-//! OpenAPI v3: an index of documents, and a document for each version of each group.
+//! OpenAPI: version 3 as an index of documents and a document for each version of each group, and version 2 as one
+//! document of everything.
 //!
 //! The documents say what kubectl asks them: which members a type has, how lists merge, and what a PATCH of a kind takes.
 //! They have no descriptions of built-in types; custom kinds are published with what their definitions say.
 
 mod components;
+mod gnostic;
 mod paths;
+mod v2;
 
 use std::collections::BTreeMap;
 
 use ring::digest;
 use serde_json::{Value, json};
 
+pub(crate) use self::{gnostic::encode, v2::document_v2};
 use crate::{
     discovery::hex,
     kinds::{GroupVersion, Kinds},

@@ -131,3 +131,81 @@ fn a_custom_kind_is_published_as_it_was_given() {
     assert_eq!(after["paths"].get("apis/stable.example.com/v1"), None);
     assert_eq!(after["paths"]["apis/apps/v1"], before["paths"]["apis/apps/v1"]);
 }
+
+#[test]
+fn version_two_is_one_document_of_everything_and_refers_to_what_it_has() {
+    let document = document_v2(&custom().kinds());
+    let mut found = BTreeSet::new();
+    references(&document, &mut found);
+    assert!(found.len() > 100);
+    for reference in found {
+        let name = reference.strip_prefix("#/definitions/").unwrap();
+        assert!(document["definitions"].get(name).is_some(), "{reference}");
+    }
+    let text = document.to_string();
+    for keyword in ["\"requestBody\":", "\"components\":"] {
+        assert!(!text.contains(keyword), "{keyword}");
+    }
+    let definitions = &document["definitions"];
+    assert_eq!(
+        definitions["io.k8s.api.core.v1.ContainerPort"]["properties"]["protocol"],
+        json!({"type": "string"}),
+        "without the default of version 3"
+    );
+    let deployment = &definitions["io.k8s.api.apps.v1.DeploymentSpec"]["properties"]["strategy"];
+    assert_eq!(
+        *deployment,
+        json!({"$ref": "#/definitions/io.k8s.api.apps.v1.DeploymentStrategy", "x-kubernetes-patch-strategy": "retainKeys"})
+    );
+    assert_eq!(definitions["io.k8s.apimachinery.pkg.api.resource.Quantity"]["type"], "string");
+    assert_eq!(
+        definitions["io.k8s.apimachinery.pkg.util.intstr.IntOrString"],
+        json!({"type": "string", "format": "int-or-string"})
+    );
+    for name in ["io.k8s.api.core.v1.PersistentVolumeClaim", "com.example.stable.v1.CronTab"] {
+        assert!(definitions[name]["x-kubernetes-group-version-kind"].is_array(), "{name}");
+    }
+    let patch = &document["paths"]["/api/v1/namespaces/{namespace}/pods/{name}"]["patch"];
+    let parameters = patch["parameters"].as_array().unwrap();
+    assert_eq!(parameters[0]["in"], "body");
+    assert!(parameters.iter().any(|one| one["name"] == "fieldValidation" && one["type"] == "string"));
+}
+
+#[test]
+fn version_two_has_no_types_that_older_clients_cannot_read() {
+    let registry = custom();
+    let template = Arc::clone(registry.kinds().by_path("stable.example.com", "v1", "crontabs").unwrap());
+    let schema = json!({"type": "object", "required": ["a", "b"], "properties": {
+        "a": {"type": "string", "nullable": true, "default": "x"},
+        "b": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"c": {"type": "string"}}},
+        "d": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]},
+        "e": {"type": "array", "items": {"type": "integer", "enum": [1, 2]}},
+    }});
+    let custom = Custom { schema: Some(schema), ..Custom::default() };
+    let kind = Kind { custom: Some(Arc::new(custom)), ..Kind::clone(&template) };
+    registry.set_custom("stable.example.com", "crontabs", CustomKind { served: vec![kind], hidden: None });
+    let document = document_v2(&registry.kinds());
+    let published = &document["definitions"]["com.example.stable.v1.CronTab"];
+    let properties = &published["properties"];
+    assert_eq!(properties["a"], json!({}));
+    assert_eq!(properties["b"], json!({"x-kubernetes-preserve-unknown-fields": true}));
+    assert_eq!(properties["d"], json!({"x-kubernetes-int-or-string": true}));
+    assert_eq!(properties["e"], json!({"type": "array", "items": {"type": "integer", "enum": [1, 2]}}));
+    assert_eq!(published["required"], json!(["b"]));
+}
+
+#[test]
+fn version_two_is_encoded_in_the_messages_clients_know() {
+    let document = json!({
+        "swagger": "2.0",
+        "definitions": {"a": {"type": "object", "x-b": [1], "properties": {"c": {"$ref": "#/definitions/a"}}}},
+    });
+    let property = [0x0a, 0x01, b'c', 0x12, 0x11, 0x0a, 0x0f];
+    let encoded = encode(&document);
+    assert!(encoded.starts_with(&[0x0a, 3, b'2', b'.', b'0', 0x4a]), "{encoded:?}");
+    let has = |part: &[u8]| encoded.windows(part.len()).any(|window| window == part);
+    // Named `c`, with a message whose first member is the reference.
+    assert!(has(&property) && has(b"#/definitions/a"), "{encoded:?}");
+    // The type is member 22, the extension is member 31 with the value as YAML.
+    assert!(has(&[0xb2, 0x01, 8, 0x0a, 6]) && has(b"\x03x-b\x12\x06\x12\x04[1]\n"), "{encoded:?}");
+}

@@ -8,10 +8,10 @@ mod wire;
 mod write;
 
 pub(crate) use read::read;
-pub(crate) use wire::WireError;
+pub(crate) use wire::{WireError, put_bytes, put_fixed64, put_number};
 pub(crate) use write::{frame, list, write};
 
-use wire::{Members, put_bytes};
+use wire::Members;
 
 /// What every object in protobuf starts with.
 pub(crate) const MAGIC: [u8; 4] = *b"k8s\0";

@@ -133,19 +133,19 @@ pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
 }
 
 /// Writes a member that is a number.
-pub(super) fn put_number(out: &mut Vec<u8>, number: u32, value: u64) {
+pub(crate) fn put_number(out: &mut Vec<u8>, number: u32, value: u64) {
     put_varint(out, u64::from(number) << 3);
     put_varint(out, value);
 }
 
 /// Writes a member that is a fraction.
-pub(super) fn put_fixed64(out: &mut Vec<u8>, number: u32, value: u64) {
+pub(crate) fn put_fixed64(out: &mut Vec<u8>, number: u32, value: u64) {
     put_varint(out, u64::from(number) << 3 | 1);
     out.extend(value.to_le_bytes());
 }
 
 /// Writes a member that is text, bytes or a message.
-pub(super) fn put_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
+pub(crate) fn put_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
     put_varint(out, u64::from(number) << 3 | 2);
     put_varint(out, bytes.len() as u64);
     out.extend(bytes);

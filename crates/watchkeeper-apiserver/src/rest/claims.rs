@@ -38,10 +38,18 @@ impl Rest {
         }
     }
 
+    /// Follows a write that made `object` out of `old`: the addresses of services are objects themselves.
+    pub(super) fn record(&self, kind: &Kind, object: &Value, old: Option<&Value>) {
+        if is_service(kind) {
+            self.follow_addresses(old, Some(object));
+        }
+    }
+
     /// Gives back what an object that is gone had.
     pub(super) fn forget(&self, request: &Request, object: &Value) {
         if is_service(&request.kind) {
             self.services.release(object);
+            self.follow_addresses(Some(object), None);
         }
     }
 }

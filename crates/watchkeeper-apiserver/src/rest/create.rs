@@ -3,13 +3,14 @@
 use serde_json::Value;
 
 use super::{
-    Answer, Request, Rest, errors, key_of, meta,
+    Answer, Request, Rest, add_warnings, errors, key_of, meta,
     options::{WriteKind, WriteOptions},
     table_of,
     update::{Source, Written},
+    warned,
 };
 use crate::{
-    auth::escalation,
+    auth::content::{self, ContentWrite},
     decode,
     kinds::Kind,
     schema::write_empty,
@@ -38,13 +39,10 @@ impl Rest {
         // A binding is not kept: it is what it does to its pod.
         if request.kind.gvk.kind == "Binding" && request.kind.gvk.group.is_empty() {
             let bound = self.create_binding(request, &options, &decoded.object);
-            return match bound {
-                Ok(answer) => Ok(answer.with_warnings(warnings)),
-                Err(error) => Err(error.with_warnings(warnings)),
-            };
+            return Ok(warned(bound, &warnings)?.with_warnings(warnings));
         }
-        let created = self.create_object(request, &options, Source::Put, decoded.object, &mut warnings);
-        let created = created.map_err(|error| error.with_warnings(warnings.iter().cloned()))?;
+        let created = self.create_object(request, &options, Source::Post, decoded.object, &mut warnings);
+        let created = warned(created, &warnings)?;
         Ok(self.show_written(request, created)?.with_warnings(warnings))
     }
 
@@ -59,14 +57,16 @@ impl Rest {
     ) -> Result<Written, ApiError> {
         let kind = &request.kind;
         fit_namespace(&mut object, kind, &request.namespace)?;
-        if meta::sent_version(&object)? != 0 {
-            return Err(ApiError::new(500, "", "resourceVersion should not be set on objects to be created"));
-        }
+        let sent_version = meta::text(&object, "resourceVersion").to_owned();
         let metadata = meta::metadata(&mut object)?;
         for member in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
             metadata.remove(member);
         }
-        kind.strategy.set_defaults(&mut object);
+        if source == Source::Apply {
+            kind.strategy.set_defaults_of_applied(&mut object);
+        } else {
+            kind.strategy.set_defaults(&mut object);
+        }
         write_empty(&mut object, &kind.ty);
         if source != Source::Apply {
             self.track(request, options, Part::Main, None, &mut object);
@@ -77,6 +77,10 @@ impl Rest {
         let given_name = meta::text(&object, "name").to_owned();
         self.check_definition(request)?;
         self.check_namespace(request, &given_name)?;
+        // PUT and apply compare the version with the one stored, so it has to be a number; POST never reads it as one.
+        if source != Source::Post && !sent_version.is_empty() && sent_version.parse::<u64>().is_err() {
+            return Err(errors::unreadable_version(&sent_version));
+        }
 
         let mut template = object;
         for attempt in 1.. {
@@ -95,21 +99,36 @@ impl Rest {
                 return Err(errors::invalid(kind, &name, &wrong));
             }
             request.budget.check()?;
-            warnings.extend(strategy.warnings(&object, None));
             let claim = self.claim(request, &mut object, None)?;
-            escalation::check(&request.asker.authorizer, &request.asker.user, &object, None)?;
+            if source != Source::Post {
+                content::check_create(&request.asker, &request.create_attributes())?;
+            }
+            let write = ContentWrite { verb: "create", subresource: "", object: &object, old: None };
+            content::check(&request.asker, &write)?;
+            let mut object = request.served().as_stored(object);
+            add_warnings(warnings, strategy.warnings(&object, None));
             let key = key_of(&request.namespace, &name);
             if options.is_dry_run {
                 if let Some(current) = self.store.get(&table_of(kind), &key) {
                     let current = request.served().object(&current);
                     return Err(errors::already_exists(kind, &name, meta::is_being_deleted(&current)));
                 }
+                // Only storing an object replaces the version that was sent with it.
+                if !sent_version.is_empty() {
+                    meta::metadata(&mut object)?.insert("resourceVersion".into(), sent_version.into());
+                }
                 return Ok(Written { object, is_new: true, stored: None });
+            }
+            // The storage layer rejects versions, so everything else that is wrong is reported first.
+            if source == Source::Post && sent_version.parse::<u64>().is_ok_and(|version| version != 0) {
+                let message = "resourceVersion should not be set on objects to be created";
+                return Err(ApiError::new(500, "", message));
             }
             let content = request.served().content(&object)?;
             match self.store.put(&table_of(kind), content, Expected::Absent, self.now()) {
                 Ok(stored) => {
                     claim.keep();
+                    self.record(kind, &object, None);
                     self.after_write(kind, &stored);
                     meta::metadata(&mut object)?
                         .insert("resourceVersion".into(), stored.version.to_string().into());

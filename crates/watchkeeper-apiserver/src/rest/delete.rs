@@ -12,6 +12,7 @@ use super::{
     read,
     represent::Representer,
     update::is_done,
+    warned,
 };
 use crate::{
     crd, decode,
@@ -65,8 +66,7 @@ impl Rest {
             return Err(errors::forbidden(&request.kind, &request.name, "this namespace may not be deleted"));
         }
         let warnings = options.warnings(&request.kind);
-        let deleted = self.delete_object(request, &options);
-        let deleted = deleted.map_err(|error| error.with_warnings(warnings.iter().cloned()))?;
+        let deleted = warned(self.delete_object(request, &options), &warnings)?;
         let waits = !deleted.is_gone && options.orphans_dependents == Some(false);
         let code = if waits { 202 } else { 200 };
         if deleted.is_gone && !request.kind.strategy.rules().delete_returns_object {
@@ -95,97 +95,190 @@ impl Rest {
         }
         let representer = Representer::new(request.served(), request.form.clone(), self.now());
         let metadata = read::list_metadata(&page, token, request, list.selector.is_empty());
-        let list = Payload::List(ListBody::new(representer, page.objects, metadata));
-        Ok(Answer::new(200, list).with_warnings(options.warnings(&request.kind)))
+        let list = ListBody::new(representer, page.objects, metadata);
+        Ok(Answer::new(200, Payload::List(list)).with_warnings(options.warnings(&request.kind)))
     }
 
-    /// Takes an object out of the store; whether it was still of this version.
-    pub(super) fn remove(&self, request: &Request, object: &Value, version: u64) -> bool {
-        let is_gone = self.store.delete(&request.table(), &request.key(), version, self.now()).is_ok();
-        if is_gone {
-            self.forget(request, object);
-            self.after_change(&request.kind);
-        }
-        is_gone
+    /// Removes an object from the store and returns the version of the deletion; none if the object has changed.
+    pub(super) fn remove(&self, request: &Request, object: &Value, version: u64) -> Option<u64> {
+        let removed = self.store.delete(&request.table(), &request.key(), version, self.now()).ok()?;
+        self.forget(request, object);
+        self.after_change(&request.kind);
+        Some(removed)
     }
 
+    /// Deletes an object, or marks it as being deleted when finalizers or a grace period hold it.
     pub(super) fn delete_object(
         &self,
         request: &Request,
         options: &DeleteOptions,
     ) -> Result<Deleted, ApiError> {
-        let table = request.table();
+        let mut options = options.clone();
+        let mut marked = None;
         for _ in 0..ATTEMPTS {
-            let current = self.current(request)?;
+            let Some(current) = self.store.get(&request.table(), &request.key()) else {
+                // After the mark another writer may be first to remove the object; that is what was asked for.
+                return match marked {
+                    Some(object) => Ok(Deleted { object, is_gone: true }),
+                    None => Err(errors::not_found(&request.kind, &request.name)),
+                };
+            };
             let old = request.served().object(&current);
             options.check_preconditions(request, &old)?;
-            let new = self.marked(request, options, &old)?;
-            if is_done(&new) {
-                if options.is_dry_run || self.remove(request, &old, current.version) {
-                    return Ok(Deleted { object: new, is_gone: true });
+            let (new, is_kept) = match self.next_step(request, &options, &old)? {
+                Step::Remove if options.is_dry_run => return Ok(Deleted { object: old, is_gone: true }),
+                Step::Remove => {
+                    let Some(version) = self.remove(request, &old, current.version) else { continue };
+                    return Ok(Deleted { object: at_version(old, version)?, is_gone: true });
                 }
-                continue;
-            }
-            if new == old || options.is_dry_run {
-                return Ok(Deleted { object: new, is_gone: false });
+                Step::Mark(new) if new == old => return Ok(Deleted { object: new, is_gone: false }),
+                Step::Mark(new) => (new, true),
+                Step::MarkAndRemove(new) => (new, false),
+            };
+            if options.is_dry_run {
+                return Ok(Deleted { object: new, is_gone: !is_kept });
             }
             let content = request.served().content(&new)?;
-            if let Ok(stored) =
-                self.store.put(&table, content, Expected::Version(current.version), self.now())
-            {
-                let mut object = new;
-                meta::metadata(&mut object)?
-                    .insert("resourceVersion".into(), stored.version.to_string().into());
-                self.after_change(&request.kind);
+            let expected = Expected::Version(current.version);
+            let Ok(stored) = self.store.put(&request.table(), content, expected, self.now()) else {
+                continue;
+            };
+            self.after_change(&request.kind);
+            let object = at_version(new, stored.version)?;
+            if is_kept {
                 return Ok(Deleted { object, is_gone: false });
             }
+            if let Some(version) = self.remove(request, &object, stored.version) {
+                return Ok(Deleted { object: at_version(object, version)?, is_gone: true });
+            }
+            // The mark changed the version the client named.
+            options = options.renewed(stored.version);
+            marked = Some(object);
         }
         Err(errors::modified(&request.kind, &request.name))
     }
 
-    /// The object with the marks of its deletion: when, for how long it may go on, and what it waits for.
-    fn marked(&self, request: &Request, options: &DeleteOptions, old: &Value) -> Result<Value, ApiError> {
-        let mut new = old.clone();
+    /// Decides what a DELETE does to the stored object `old`.
+    fn next_step(&self, request: &Request, options: &DeleteOptions, old: &Value) -> Result<Step, ApiError> {
         let kind = &request.kind;
-        let was_marked = meta::is_being_deleted(old);
-        let counts = old.pointer("/metadata/generation").and_then(Value::as_i64).filter(|count| *count > 0);
         let is_namespace = kind.gvk.kind == "Namespace" && kind.gvk.group.is_empty();
-        options.set_finalizers(kind, &mut new)?;
-        let default_grace = kind.strategy.grace_period_seconds(old).map(i64::from);
-        let grace = match (default_grace, options.grace_period_seconds) {
-            (None | Some(0), _) => 0,
-            (Some(_), Some(asked)) => asked.max(0),
-            (Some(default), None) => default,
-        };
-        if is_definition(kind) {
-            crd::begin_deletion(&mut new, &self.in_seconds(0));
-            return Ok(new);
-        }
-        let metadata = meta::metadata(&mut new)?;
-        if was_marked {
-            let left = metadata.get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
-            // The time left can be made shorter, not longer.
-            if default_grace.is_some() && grace < left && options.grace_period_seconds.is_some() {
-                metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
-                metadata.insert("deletionTimestamp".into(), self.in_seconds(grace).into());
+        let mut new = old.clone();
+        if is_namespace || is_definition(kind) {
+            options.set_finalizers(kind, &mut new)?;
+            if is_definition(kind) {
+                crd::begin_deletion(&mut new, &self.in_seconds(0));
+            } else if !meta::is_being_deleted(old) {
+                meta::metadata(&mut new)?.insert("deletionTimestamp".into(), self.in_seconds(0).into());
+                new["status"]["phase"] = "Terminating".into();
             }
-            return Ok(new);
+            return Ok(if is_done(&new) { Step::Remove } else { Step::Mark(new) });
         }
-        metadata.insert("deletionTimestamp".into(), self.in_seconds(grace).into());
-        if is_namespace {
-            new["status"]["phase"] = "Terminating".into();
-            return Ok(new);
+        let grace = match self.set_grace(kind, options, &mut new)? {
+            Grace::Pending => return Ok(Step::Mark(old.clone())),
+            Grace::Seconds(seconds) => Some(seconds),
+            Grace::None => None,
+        };
+        if collects_garbage(kind) {
+            options.set_finalizers(kind, &mut new)?;
         }
-        metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
-        if let Some(counts) = counts {
-            metadata.insert("generation".into(), (counts + 1).into());
+        Ok(match (grace, meta::has_finalizers(&new)) {
+            (Some(0), false) => Step::MarkAndRemove(new),
+            (Some(_), _) => Step::Mark(new),
+            (None, true) => {
+                self.mark_now(&mut new)?;
+                Step::Mark(new)
+            }
+            (None, false) => Step::Remove,
+        })
+    }
+
+    /// Sets when and for how long an object of a kind with graceful deletion may go on.
+    fn set_grace(&self, kind: &Kind, options: &DeleteOptions, object: &mut Value) -> Result<Grace, ApiError> {
+        // A negative period means the shortest one that is still graceful.
+        let at_least_one = |seconds: i64| if seconds < 0 { 1 } else { seconds };
+        let asked = options.grace_period_seconds.map(at_least_one);
+        let mut subject = object.clone();
+        if let Some(asked) = asked {
+            // The strategy decides whether the period counts at all: a pod that runs nowhere has none.
+            subject["spec"]["terminationGracePeriodSeconds"] = asked.into();
         }
-        Ok(new)
+        let Some(seconds) = kind.strategy.grace_period_seconds(&subject).map(i64::from) else {
+            return Ok(Grace::None);
+        };
+        let was_marked = meta::is_being_deleted(object);
+        let marked_for: Option<jiff::Timestamp> = meta::text(object, "deletionTimestamp").parse().ok();
+        let generation = object.pointer("/metadata/generation").and_then(Value::as_i64);
+        let metadata = meta::metadata(object)?;
+        if !was_marked {
+            metadata.insert("deletionTimestamp".into(), self.in_seconds(seconds).into());
+            metadata.insert("deletionGracePeriodSeconds".into(), seconds.into());
+            if let Some(generation) = generation.filter(|generation| *generation > 0) {
+                metadata.insert("generation".into(), (generation + 1).into());
+            }
+            return Ok(Grace::Seconds(seconds));
+        }
+        let left = metadata.get("deletionGracePeriodSeconds").and_then(Value::as_i64).map_or(0, at_least_one);
+        if left == 0 {
+            return Ok(Grace::None);
+        }
+        let Some(asked) = asked.filter(|asked| *asked < left) else { return Ok(Grace::Pending) };
+        // The period counts from the first DELETE, and cannot end in the past.
+        let now = self.timestamp();
+        let ends = marked_for.map_or(now.as_second(), |marked| marked.as_second() - left + asked);
+        let is_over = ends < now.as_second();
+        let period = if is_over { asked.min(1) } else { asked };
+        let ends = if is_over { now.as_second() } else { ends };
+        metadata.insert("deletionTimestamp".into(), self.in_seconds(ends - now.as_second()).into());
+        metadata.insert("deletionGracePeriodSeconds".into(), period.into());
+        Ok(Grace::Seconds(asked))
+    }
+
+    /// Marks an object that has no grace period and waits for its finalizers.
+    fn mark_now(&self, object: &mut Value) -> Result<(), ApiError> {
+        let was_marked = meta::is_being_deleted(object);
+        let marked_for: Option<jiff::Timestamp> = meta::text(object, "deletionTimestamp").parse().ok();
+        let generation = object.pointer("/metadata/generation").and_then(Value::as_i64);
+        let metadata = meta::metadata(object)?;
+        if !was_marked && let Some(generation) = generation.filter(|generation| *generation > 0) {
+            metadata.insert("generation".into(), (generation + 1).into());
+        }
+        if marked_for.is_none_or(|marked_for| marked_for > self.timestamp()) {
+            metadata.insert("deletionTimestamp".into(), self.in_seconds(0).into());
+        }
+        metadata.insert("deletionGracePeriodSeconds".into(), 0.into());
+        Ok(())
     }
 
     fn in_seconds(&self, seconds: i64) -> String {
         meta::timestamp(self.now() + Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
     }
+}
+
+/// The effect of a DELETE on a stored object.
+#[derive(Debug)]
+enum Step {
+    /// The object is stored with the marks of its deletion and stays.
+    Mark(Value),
+    /// The object is stored with the marks of its deletion, then removed.
+    MarkAndRemove(Value),
+    /// The object is removed as it is.
+    Remove,
+}
+
+/// The grace period of a deletion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Grace {
+    /// The kind has no graceful deletion, or the period of the object is over.
+    None,
+    /// An earlier DELETE is pending, and this one does not shorten it.
+    Pending,
+    /// The object may go on for this many seconds.
+    Seconds(i64),
+}
+
+fn at_version(mut object: Value, version: u64) -> Result<Value, ApiError> {
+    meta::metadata(&mut object)?.insert("resourceVersion".into(), version.to_string().into());
+    Ok(object)
 }
 
 impl DeleteOptions {
@@ -201,10 +294,25 @@ impl DeleteOptions {
         self.is_dry_run
     }
 
+    /// Whether the object must have a particular version.
+    pub(super) fn has_version(&self) -> bool {
+        self.version.is_some()
+    }
+
+    /// Returns the options with `version` as the version the object must have.
+    pub(super) fn at_version(&self, version: u64) -> Self {
+        Self { version: Some(version.to_string()), ..self.clone() }
+    }
+
+    /// Returns the options after the server itself gave the object a new `version`.
+    pub(super) fn renewed(&self, version: u64) -> Self {
+        if self.has_version() { self.at_version(version) } else { self.clone() }
+    }
+
     /// Returns the warnings about what these options leave behind.
     fn warnings(&self, kind: &Kind) -> Vec<String> {
-        let is_silent = self.propagation.is_none() && is_job(kind);
-        is_silent.then(|| JOB_WARNING.to_owned()).into_iter().collect()
+        let orphans_silently = self.propagation.is_none() && is_job(kind);
+        orphans_silently.then(|| JOB_WARNING.to_owned()).into_iter().collect()
     }
 
     /// Reads and checks the options, from the body if there is one, else from the query.
@@ -257,7 +365,8 @@ impl DeleteOptions {
         })
     }
 
-    fn check_preconditions(&self, request: &Request, current: &Value) -> Result<(), ApiError> {
+    /// Rejects an object that is not the one the options name.
+    pub(super) fn check_preconditions(&self, request: &Request, current: &Value) -> Result<(), ApiError> {
         let uid = meta::text(current, "uid");
         if let Some(asked) = self.uid.as_deref().filter(|asked| *asked != uid) {
             let why = format!(
@@ -312,6 +421,11 @@ fn is_job(kind: &Kind) -> bool {
 /// Two old kinds leave behind what they own unless they are told otherwise.
 fn orphans_by_default(kind: &Kind) -> bool {
     is_job(kind) || kind.gvk.group.is_empty() && kind.gvk.kind == "ReplicationController"
+}
+
+/// Returns whether owners of this kind have dependents: events own nothing.
+fn collects_garbage(kind: &Kind) -> bool {
+    !(kind.gvk.kind == "Event" && matches!(kind.gvk.group.as_str(), "" | "events.k8s.io"))
 }
 
 fn from_query(request: &Request) -> Result<Value, ApiError> {

@@ -80,9 +80,9 @@ pub(crate) fn forbidden(kind: &Kind, name: &str, why: &str) -> ApiError {
     ApiError::new(403, "Forbidden", format!("{subject} is forbidden: {why}")).with_details(about(kind, name))
 }
 
-/// 422: the object is wrong, and where.
+/// 422: the object is wrong, and where. A kind that is served in two groups is named as it is stored.
 pub(crate) fn invalid(kind: &Kind, name: &str, errors: &[FieldError]) -> ApiError {
-    invalid_as(&kind.gvk.kind, &kind.gvk.group, name, errors)
+    invalid_as(&kind.gvk.kind, &kind.storage.group, name, errors)
 }
 
 /// 422 about something that is not the object: its options, its resource.

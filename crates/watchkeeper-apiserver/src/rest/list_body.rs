@@ -70,6 +70,12 @@ impl Iterator for ListBody {
         let mut out = Vec::new();
         if self.progress == Progress::Nothing {
             self.write_head(&mut out);
+            if self.objects.len() == 0 && self.representer.has_null_items() {
+                out.truncate(out.len() - 1);
+                out.extend_from_slice(b"null}");
+                self.progress = Progress::All;
+                return Some(out.into());
+            }
             self.progress = Progress::Head;
         }
         while out.len() < PIECE && self.progress != Progress::All {

@@ -10,9 +10,11 @@ mod definitions;
 mod delete;
 pub(crate) mod errors;
 mod event_expiry;
+mod eviction;
 mod list_body;
 mod meta;
 pub(crate) mod options;
+pub(crate) mod own_service;
 mod paging;
 mod patch;
 mod read;
@@ -21,8 +23,10 @@ mod review;
 pub(crate) mod scale;
 pub(crate) mod stored;
 mod subresource;
+mod token_request;
 mod update;
 mod versions;
+mod wrap;
 
 use std::{
     sync::Arc,
@@ -41,7 +45,12 @@ pub(crate) use self::{
 };
 use self::{options::Parameters, represent::Form, stored::Served, update::Written};
 use crate::{
-    auth::{Asker, bootstrap},
+    auth::{
+        Asker,
+        attributes::{Attributes, ResourceAttributes},
+        bootstrap,
+        service_account::TokenIssuer,
+    },
     clock::Clock,
     kinds::{Kind, Kinds, Registry},
     status::ApiError,
@@ -66,10 +75,14 @@ pub(crate) struct Rest {
     pub(crate) random: Mutex<fastrand::Rng>,
     /// Addresses and ports of services.
     pub(crate) services: Arc<ServiceAllocator>,
+    /// The address the server publishes in its own endpoints.
+    pub(crate) advertised: Mutex<own_service::Advertised>,
     /// Events that will be forgotten.
     pub(crate) events: EventExpiry,
     /// Held while what is served follows the definitions of custom kinds.
     pub(crate) definitions: Mutex<definitions::Known>,
+    /// The issuer of service account tokens.
+    pub(crate) issuer: TokenIssuer,
     /// Tells watches that the server goes away.
     pub(crate) shutdown: watch::Receiver<bool>,
     /// Time between the bookmarks of a watch.
@@ -146,6 +159,23 @@ impl Answer {
     }
 }
 
+/// Adds `warnings` to an error: clients get them whatever becomes of the request.
+fn warned<T>(result: Result<T, ApiError>, warnings: &[String]) -> Result<T, ApiError> {
+    result.map_err(|mut error| {
+        add_warnings(&mut error.warnings, warnings.to_vec());
+        error
+    })
+}
+
+/// Adds warnings that are not there yet: a write that is tried again repeats its warnings.
+fn add_warnings(known: &mut Vec<String>, new: Vec<String>) {
+    for warning in new {
+        if !known.contains(&warning) {
+            known.push(warning);
+        }
+    }
+}
+
 impl Request {
     /// The kind, and the kind its objects are stored as.
     fn served(&self) -> Served {
@@ -198,6 +228,18 @@ impl Request {
         }
     }
 
+    /// Returns the attributes of creating the object that an update or an apply names.
+    fn create_attributes(&self) -> Attributes {
+        Attributes::Resource(ResourceAttributes {
+            verb: "create".into(),
+            group: self.kind.gvk.group.clone(),
+            resource: self.kind.plural.clone(),
+            subresource: String::new(),
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+        })
+    }
+
     /// What the keys of the collection begin with.
     fn prefix(&self) -> String {
         if self.namespace.is_empty() { String::new() } else { format!("{}/", self.namespace) }
@@ -241,7 +283,11 @@ impl Rest {
     /// Makes the roles and bindings every cluster has.
     pub(crate) fn make_roles(&self) {
         for object in bootstrap::objects() {
-            let plural = if object["kind"] == "ClusterRole" { "clusterroles" } else { "clusterrolebindings" };
+            let plural = match object["kind"].as_str() {
+                Some("ClusterRole") => "clusterroles",
+                Some("Role") => "roles",
+                _ => "clusterrolebindings",
+            };
             self.make(("rbac.authorization.k8s.io", "v1", plural), &object);
         }
     }
@@ -250,7 +296,7 @@ impl Rest {
     fn make(&self, (group, version, plural): (&str, &str, &str), object: &Value) {
         let kinds = self.registry.kinds();
         let Some(kind) = kinds.by_path(group, version, plural).map(Arc::clone) else { return };
-        let mut request = Request::internal(kind, kinds, "", "");
+        let mut request = Request::internal(kind, kinds, meta::text(object, "namespace"), "");
         request.body = object.to_string().into();
         let made = self.create(&request);
         debug_assert!(made.is_ok(), "{object} is refused: {made:?}");

@@ -3,18 +3,21 @@
 use serde_json::Value;
 
 use super::{
-    Answer, Request, Rest,
+    Answer, Request, Rest, add_warnings,
     create::fit_namespace,
-    errors,
+    errors, meta,
     options::{WriteKind, WriteOptions},
     update::{Source, check_name},
     versions::ServedVersions,
+    warned, wrap,
 };
 use crate::{
     apply::{self, Manager, Subject},
     decode::{self, FieldValidation},
     field::{FieldError, FieldErrorKind},
+    kinds::{GroupVersionKind, Kind},
     patch::{Form, Patch},
+    schema::TypeRef,
     status::{ApiError, Details},
     strategy::Part,
 };
@@ -60,6 +63,7 @@ impl Rest {
         let ty = PatchType::read(request)?;
         let write = if ty == PatchType::Apply { WriteKind::Apply } else { WriteKind::Patch };
         let options = WriteOptions::read(&request.parameters, write, request.user_agent.as_deref())?;
+        let patched_kind = PatchedKind::of(&request.kind);
         let mut warnings = Vec::new();
         let mut told = Vec::new();
         let updated = if ty == PatchType::Apply {
@@ -72,8 +76,18 @@ impl Rest {
                 if current.is_none() && part != Part::Main {
                     return Err(errors::not_found(&request.kind, &request.name));
                 }
-                let applied = apply::apply(current, &config.object, &subject, &manager, options.force)?;
-                let mut applied = check_patched(request, &options, applied, &[], &mut told)?;
+                let mut applied = apply::apply(current, &config.object, &subject, &manager, options.force)?;
+                if request.kind.custom.is_none() {
+                    wrap::integers(&mut applied, &request.kind.ty);
+                }
+                let mut applied = check_applied(patched_kind, applied, &mut told)?;
+                let uid = meta::text(&applied, "uid");
+                if current.is_none() && !uid.is_empty() {
+                    let why = format!(
+                        "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                    );
+                    return Err(errors::conflict(&request.kind, &request.name, &why));
+                }
                 fit_namespace(&mut applied, &request.kind, &request.namespace)?;
                 check_name(&applied, &request.name)?;
                 Ok(applied)
@@ -84,15 +98,18 @@ impl Rest {
                 let Some(current) = current else {
                     return Err(errors::not_found(&request.kind, &request.name));
                 };
-                let patched = patch.apply(current, &request.kind.ty)?;
-                let mut patched = check_patched(request, &options, patched, &problems, &mut told)?;
+                let mut patched = patch.apply(current, &request.kind.ty)?;
+                if ty == PatchType::Strategic {
+                    wrap::integers(&mut patched, &request.kind.ty);
+                }
+                let mut patched = check_patched(patched_kind, &options, patched, &problems, &mut told)?;
                 fit_namespace(&mut patched, &request.kind, &request.namespace)?;
                 check_name(&patched, &request.name)?;
                 Ok(patched)
             })
         };
-        told.extend(warnings);
-        let updated = updated.map_err(|error| error.with_warnings(told.iter().cloned()))?;
+        add_warnings(&mut told, warnings);
+        let updated = warned(updated, &told)?;
         Ok(self.show_written(request, updated)?.with_warnings(told))
     }
 }
@@ -111,10 +128,37 @@ pub(super) fn read_patch(ty: PatchType, body: &[u8]) -> Result<(Patch, Vec<Strin
     Ok((patch, problems))
 }
 
-/// A patched object must still be one of its kind, and its members must be known ones; so must those of the patch, with
-/// which there are `problems` already.
-fn check_patched(
-    request: &Request,
+/// The kind a patched object must still be of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PatchedKind<'a> {
+    pub(super) gvk: &'a GroupVersionKind,
+    pub(super) ty: &'a TypeRef,
+    pub(super) is_custom: bool,
+}
+
+impl<'a> PatchedKind<'a> {
+    fn of(kind: &'a Kind) -> Self {
+        Self { gvk: &kind.gvk, ty: &kind.ty, is_custom: kind.custom.is_some() }
+    }
+}
+
+/// Checks the values of an object that an apply made. Apply has checked the members already; a value that cannot be read,
+/// such as a text that is not base64, is an error of the conversion back, which upstream answers with 500.
+fn check_applied(
+    kind: PatchedKind<'_>,
+    applied: Value,
+    warnings: &mut Vec<String>,
+) -> Result<Value, ApiError> {
+    let checked = decode::check(applied, kind.ty, kind.is_custom)
+        .map_err(|why| ApiError::new(500, "", format!("failed to convert the applied object: {why}")))?;
+    add_warnings(warnings, checked.problems);
+    Ok(checked.object)
+}
+
+/// Checks that a patched object is still of its kind and has no unknown members. `problems` are those found in the patch
+/// itself.
+pub(super) fn check_patched(
+    kind: PatchedKind<'_>,
     options: &WriteOptions,
     mut patched: Value,
     problems: &[String],
@@ -124,26 +168,24 @@ fn check_patched(
         let wrong = FieldError::new(FieldErrorKind::Invalid, "patch", Some(shown.into()), why);
         errors::invalid_as("", "", "", &[wrong])
     };
-    let kind = &request.kind;
+    let PatchedKind { gvk, ty, is_custom } = kind;
     // A patch that replaces the whole object may leave out what kind it is.
-    for (member, value) in [("apiVersion", kind.api_version()), ("kind", kind.gvk.kind.clone())] {
+    for (member, value) in [("apiVersion", gvk.api_version()), ("kind", gvk.kind.clone())] {
         if let Some(members) = patched.as_object_mut() {
             members.entry(member).or_insert_with(|| value.into());
         }
     }
-    let is_kind = patched.get("kind").is_some_and(|name| *name == kind.gvk.kind)
-        && patched.get("apiVersion").is_some_and(|version| *version == kind.api_version());
-    if !is_kind && kind.custom.is_some() && patched["apiVersion"] == kind.api_version() {
-        return Err(decode::wrong_kind(&patched, &kind.gvk));
+    let is_version = patched.get("apiVersion").is_some_and(|version| *version == gvk.api_version());
+    let is_kind = is_version && patched.get("kind").is_some_and(|name| *name == gvk.kind);
+    if !is_kind && is_custom && is_version {
+        return Err(decode::wrong_kind(&patched, gvk));
     }
     if !is_kind {
-        return Err(refuse(
-            patched.to_string(),
-            format!("the patched object is no longer a {}", kind.gvk.kind),
-        ));
+        let why = format!("the patched object is no longer a {}", gvk.kind);
+        return Err(refuse(patched.to_string(), why));
     }
     let shown = patched.to_string();
-    let mut checked = decode::check(patched, kind).map_err(|why| refuse(shown.clone(), why))?;
+    let mut checked = decode::check(patched, ty, is_custom).map_err(|why| refuse(shown.clone(), why))?;
     checked.problems.splice(..0, problems.iter().cloned());
     warnings.clear();
     match options.field_validation {

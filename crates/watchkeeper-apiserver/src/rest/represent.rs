@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::stored::Served;
 use crate::{
-    kinds::Kind,
-    schema::write_empty,
+    kinds::{GroupVersionKind, Kind},
+    schema::{TypeRef, builtin, write_empty},
     storage::{Content, Object},
     table,
 };
@@ -101,6 +101,9 @@ impl Representer {
             return self.table(&objects, list_metadata, version, *include);
         }
         let (api_version, kind) = self.list_type().unwrap_or_default();
+        if objects.is_empty() && self.has_null_items() {
+            return json!({"apiVersion": api_version, "kind": kind, "metadata": list_metadata, "items": null});
+        }
         let items: Vec<Value> = objects.into_iter().map(|object| self.item(object)).collect();
         json!({"apiVersion": api_version, "kind": kind, "metadata": list_metadata, "items": items})
     }
@@ -114,6 +117,11 @@ impl Representer {
             }
             Form::Table { .. } => None,
         }
+    }
+
+    /// Returns whether the items of an empty list are null instead of an empty list, as those of metadata lists are.
+    pub(crate) fn has_null_items(&self) -> bool {
+        matches!(self.form, Form::Metadata { .. })
     }
 
     /// Writes an object as an item of a list in the form; what is sent as it is stored is copied and nothing else.
@@ -173,6 +181,12 @@ impl Representer {
         table["metadata"] = list_metadata;
         table
     }
+}
+
+/// Returns the type `PartialObjectMetadata` has in protobuf: a message whose first member is the metadata. A `ConfigMap`
+/// is encoded the same way, and leaves out all other members when they are empty.
+pub(crate) fn metadata_type() -> TypeRef {
+    TypeRef::builtin(builtin().find_kind(&GroupVersionKind::new("", "v1", "ConfigMap")))
 }
 
 fn metadata_only(object: &Value, version: &str) -> Value {

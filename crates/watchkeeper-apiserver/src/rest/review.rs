@@ -1,15 +1,29 @@
 //! Reviews: created, answered, never stored.
 
 use super::{
-    Answer, Request, Rest, meta,
+    Answer, Request, Rest,
+    create::fit_namespace,
+    meta,
     options::{WriteKind, WriteOptions},
+    warned,
 };
-use crate::{auth::reviews::Reviewer, auth::tokens::Tokens, decode, status::ApiError, strategy::Part};
+use crate::{
+    auth::{authenticator::Authenticator, reviews::Reviewer, tokens::Tokens},
+    decode,
+    status::ApiError,
+    strategy::Part,
+};
 
 /// The groups whose kinds are questions.
 const GROUPS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
 
 impl Rest {
+    /// Returns what credentials are checked against now: `tokens` and the issued tokens of service accounts.
+    pub(crate) fn authenticator<'a>(&'a self, tokens: &'a Tokens) -> Authenticator<'a> {
+        let now = self.timestamp().as_second();
+        Authenticator { tokens, issuer: &self.issuer, store: &*self.store, now }
+    }
+
     /// POST of a review; none if the kind is no review.
     pub(crate) fn review(&self, request: &Request, tokens: &Tokens) -> Option<Result<Answer, ApiError>> {
         GROUPS.contains(&request.kind.gvk.group.as_str()).then(|| self.answer_review(request, tokens))
@@ -22,14 +36,19 @@ impl Rest {
         let (kind, kinds) = (&request.kind, &request.kinds);
         let decoded = decode::body(content_type, &request.body, kind, kinds, options.field_validation)?;
         let mut review = decoded.object;
+        fit_namespace(&mut review, kind, &request.namespace)?;
         request.kind.strategy.set_defaults(&mut review);
+        meta::metadata(&mut review)?;
         self.track(request, &options, Part::Main, None, &mut review);
         let now = meta::timestamp(self.now());
+        let authenticator = self.authenticator(tokens);
+        let asker = &request.asker;
         let reviewer =
-            Reviewer { user: &request.asker.user, authorizer: &request.asker.authorizer, tokens, now: &now };
+            Reviewer { user: &asker.user, authorizer: &asker.authorizer, authenticator, now: &now };
         let answered = reviewer.answer(review, &request.namespace).unwrap_or_else(|| {
             Err(ApiError::internal(format!("no {} is answered here", request.kind.gvk.kind)))
-        })?;
+        });
+        let answered = warned(answered, &decoded.warnings)?;
         Ok(self.show(request, 201, answered)?.with_warnings(decoded.warnings))
     }
 }

@@ -5,8 +5,9 @@ use serde_json::{Map, Value, json};
 use super::{
     Answer, Request, Rest, errors, meta,
     options::{WriteKind, WriteOptions},
-    patch::{PatchType, read_patch},
+    patch::{PatchType, PatchedKind, check_patched, read_patch},
     update::{Source, check_name},
+    warned, wrap,
 };
 use crate::{
     apply::{self, Manager, OneVersion, Subject, mask::Mask, scale::ReplicasPaths},
@@ -77,8 +78,12 @@ impl Rest {
     pub(crate) fn scale(&self, request: &Request) -> Result<Answer, ApiError> {
         let current = self.current(request)?;
         let object = request.served().object(&current);
-        let scale = scale_of(&object, &request.kind)?;
-        Ok(Answer::value(200, scale))
+        let Scale { scale, has_replicas } = scale_of(&object, &request.kind)?;
+        if !has_replicas {
+            let path = scale_paths(&request.kind).map(|paths| paths.spec.join(".")).unwrap_or_default();
+            return Err(ApiError::internal(format!("the spec replicas field \".{path}\" does not exist")));
+        }
+        self.show(request, 200, scale)
     }
 
     /// PUT of a scale.
@@ -89,8 +94,8 @@ impl Rest {
         let decoded = decode::subresource(content_type, &request.body, &gvk(), options.field_validation)?;
         check_name(&decoded.object, &request.name)?;
         let scale = decoded.object;
-        let answer = self.change_scale(request, &options, Source::Put, |_| Ok(scale.clone()))?;
-        Ok(answer.with_warnings(decoded.warnings))
+        let answer = self.change_scale(request, &options, Source::Put, |_| Ok(scale.clone()));
+        Ok(warned(answer, &decoded.warnings)?.with_warnings(decoded.warnings))
     }
 
     /// PATCH of a scale.
@@ -107,12 +112,23 @@ impl Rest {
                 apply::apply(Some(scale), &config.object, &subject, &manager, options.force)
             });
         }
-        let (patch, _) = read_patch(patch, &request.body)?;
-        self.change_scale(request, &options, Source::Patch, |scale| {
-            let scale = patch.apply(scale, &ty())?;
+        let is_strategic = patch == PatchType::Strategic;
+        let (patch, problems) = read_patch(patch, &request.body)?;
+        let (gvk, ty) = (gvk(), ty());
+        let kind = PatchedKind { gvk: &gvk, ty: &ty, is_custom: false };
+        let mut warnings = Vec::new();
+        let answer = self.change_scale(request, &options, Source::Patch, |scale| {
+            let mut scale = patch.apply(scale, &ty)?;
+            if is_strategic {
+                wrap::integers(&mut scale, &ty);
+            }
+            let scale = check_patched(kind, &options, scale, &problems, &mut warnings)?;
             check_name(&scale, &request.name)?;
             Ok(scale)
-        })
+        });
+        let answer = warned(answer, &warnings)?;
+        warnings.extend(answer.warnings.iter().cloned());
+        Ok(answer.with_warnings(warnings))
     }
 
     fn change_scale(
@@ -132,7 +148,11 @@ impl Rest {
         let part = Part::Subresource("scale");
         let updated = self.change(request, options, part, Source::Apply, &mut warnings, |current| {
             let Some(current) = current else { return Err(errors::not_found(kind, &request.name)) };
-            let mut old = scale_of(current, kind)?;
+            let Scale { scale: mut old, has_replicas } = scale_of(current, kind)?;
+            if !has_replicas {
+                // Tells a patch that sets no replicas from one that sets them to zero.
+                old["spec"]["replicas"] = NO_REPLICAS.into();
+            }
             let entries = current.pointer("/metadata/managedFields");
             if let Some(entries) = apply::scale::to_scale(entries, &replicas_paths).map_err(unreadable)? {
                 old["metadata"]["managedFields"] = entries;
@@ -145,7 +165,13 @@ impl Rest {
                 apply::track_update(Some(&old), &mut new, &subject, &manager);
             }
             let replicas = new.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
-            if replicas < 0 {
+            if kind.custom.is_some() && replicas == NO_REPLICAS {
+                let path = paths.spec.join(".");
+                let message = format!("the spec replicas field \".{path}\" cannot be empty");
+                return Err(ApiError::bad_request(message));
+            }
+            // Custom resources are checked whole, and name the path their definition gives.
+            if replicas < 0 && kind.custom.is_none() {
                 let detail = "must be greater than or equal to 0";
                 let value = Some(replicas.into());
                 let wrong = FieldError::new(FieldErrorKind::Invalid, "spec.replicas", value, detail);
@@ -170,27 +196,35 @@ impl Rest {
                 metadata.insert("resourceVersion".into(), version.into());
             }
             let uid = meta::text(&new, "uid").to_owned();
-            if source == Source::Put && !uid.is_empty() && uid != meta::text(current, "uid") {
-                let own = meta::text(current, "uid");
+            let own = meta::text(current, "uid");
+            let is_checked = source == Source::Put || kind.custom.is_none();
+            if is_checked && !uid.is_empty() && uid != own {
                 let why =
                     format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {own}");
                 return Err(errors::conflict(kind, &request.name, &why));
             }
             Ok(object)
         })?;
-        Ok(Answer::value(200, scale_of(&updated.object, kind)?).with_warnings(warnings))
+        let Scale { scale, .. } = scale_of(&updated.object, kind)?;
+        Ok(self.show(request, 200, scale)?.with_warnings(warnings))
     }
 }
 
+/// The replicas of a scale whose object has none: no client can have meant this number.
+const NO_REPLICAS: i64 = i32::MIN as i64;
+
 /// The scale of an object.
-fn scale_of(object: &Value, kind: &Kind) -> Result<Value, ApiError> {
+struct Scale {
+    scale: Value,
+    /// Whether the object has the member the scale is about. Built-in kinds always count as having it.
+    has_replicas: bool,
+}
+
+/// Returns the scale of an object.
+fn scale_of(object: &Value, kind: &Kind) -> Result<Scale, ApiError> {
     let paths = scale_paths(kind).ok_or_else(errors::no_such_resource)?;
     let number = |path: &[String]| get(object, path).and_then(Value::as_i64);
     let wanted = number(&paths.spec);
-    if wanted.is_none() && kind.custom.is_some() {
-        let path = paths.spec.join(".");
-        return Err(ApiError::internal(format!("the spec replicas field \".{path}\" does not exist")));
-    }
     let mut metadata = Map::new();
     for member in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = object.pointer(&format!("/metadata/{member}")) {
@@ -215,7 +249,7 @@ fn scale_of(object: &Value, kind: &Kind) -> Result<Value, ApiError> {
     if !selector.is_empty() {
         scale["status"]["selector"] = selector.into();
     }
-    Ok(scale)
+    Ok(Scale { scale, has_replicas: wanted.is_some() || kind.custom.is_none() })
 }
 
 fn get<'a>(object: &'a Value, path: &[String]) -> Option<&'a Value> {

@@ -43,6 +43,15 @@ impl Served {
         self.read(&object.content, object.version)
     }
 
+    /// Returns `object` as it is read after it was stored. Custom resources keep only what the version they are stored in
+    /// knows, with the defaults of that version.
+    pub(crate) fn as_stored(&self, object: Value) -> Value {
+        if self.kind.custom.is_none() || self.kind.gvk == self.stored.gvk {
+            return object;
+        }
+        convert(convert(object, &self.kind, &self.stored), &self.stored, &self.kind)
+    }
+
     /// What is stored of an object: it in the version it is stored in, and what selectors may ask about.
     pub(crate) fn content(&self, object: &Value) -> Result<Content, ApiError> {
         let object = if self.kind.gvk == self.stored.gvk {

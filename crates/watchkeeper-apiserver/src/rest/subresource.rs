@@ -1,32 +1,23 @@
-//! What lies below a pod or a service account and is not the object itself: binding, eviction, token.
+//! Subresources of a pod that are not the pod itself: binding, and what needs a kubelet.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
 use super::{
-    ATTEMPTS, Answer, Request, Rest,
-    delete::DeleteOptions,
-    errors, meta,
+    ATTEMPTS, Answer, Request, Rest, errors, meta,
     options::{WriteKind, WriteOptions},
     update::check_name,
+    warned,
 };
 use crate::{
-    apply::{self, Manager, OneVersion, Subject, mask::Mask},
     decode,
     field::{FieldError, FieldErrorKind},
-    kinds::{GroupVersionKind, Subresource},
-    schema::{TypeRef, builtin, write_empty},
-    selector,
-    status::{ApiError, Cause, Details},
-    storage::{Expected, Object, Query},
+    kinds::Subresource,
+    schema::write_empty,
+    status::{ApiError, Details},
+    storage::Expected,
 };
-
-/// Seconds a token is good for whose request does not say.
-const TOKEN_SECONDS: i64 = 3600;
-const TOKEN_SECONDS_MIN: i64 = 600;
-const TOKEN_SECONDS_MAX: i64 = 1 << 32;
 
 impl Rest {
     /// POST to a subresource.
@@ -47,13 +38,10 @@ impl Rest {
         let answer = match subresource.name.as_str() {
             "binding" => self.bind(request, &options, &body),
             "eviction" => self.evict(request, &options, &body),
-            "token" => self.token(request, &options, &subresource.gvk, body),
+            "token" => self.token_request(request, &options, &subresource.gvk, body),
             _ => Err(errors::method_not_allowed()),
         };
-        match answer {
-            Ok(answer) => Ok(answer.with_warnings(decoded.warnings)),
-            Err(error) => Err(error.with_warnings(decoded.warnings)),
-        }
+        Ok(warned(answer, &decoded.warnings)?.with_warnings(decoded.warnings))
     }
 
     /// Puts the pod a binding names on a node.
@@ -132,176 +120,26 @@ impl Rest {
         }
     }
 
-    /// Deletes a pod, unless a disruption budget holds it.
-    fn evict(&self, request: &Request, options: &WriteOptions, eviction: &Value) -> Result<Answer, ApiError> {
-        check_name(eviction, &request.name)?;
-        let given = eviction.get("deleteOptions").cloned().unwrap_or_default();
-        let delete = DeleteOptions::of_eviction(&given, options.is_dry_run)?;
-        let current = self.current(request)?;
-        let pod = current.to_value("v1", "Pod");
-        let phase = pod.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default();
-        let is_free = meta::is_being_deleted(&pod) || matches!(phase, "Pending" | "Succeeded" | "Failed");
-        if !is_free {
-            self.ask_budget(request, &current, &pod, delete.is_dry_run())?;
-        }
-        self.delete_object(request, &delete)?;
-        Ok(Answer::value(201, created()))
-    }
-
-    fn ask_budget(
-        &self,
-        request: &Request,
-        current: &Object,
-        pod: &Value,
-        is_dry_run: bool,
-    ) -> Result<(), ApiError> {
-        let Some(kind) = request.kinds.by_path("policy", "v1", "poddisruptionbudgets") else { return Ok(()) };
-        let prefix = request.prefix();
-        let query = Query { prefix: &prefix, start: &prefix, at: None, limit: None, filter: None };
-        let table = super::table_of(kind);
-        let budgets = self.store.list(&table, query, self.now()).map(|page| page.objects).unwrap_or_default();
-        let mut holding = budgets.iter().filter(|budget| {
-            let budget = budget.to_value("policy/v1", "PodDisruptionBudget");
-            selector::of_object(budget.pointer("/spec/selector"))
-                .is_some_and(|selector| selector.matches(&current.content))
-        });
-        let Some(budget) = holding.next() else { return Ok(()) };
-        if holding.next().is_some() {
-            return Err(ApiError::internal(
-                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
-            ));
-        }
-        let mut one = request.about(&budget.content.namespace, &budget.content.name);
-        one.kind = Arc::clone(kind);
-        let is_ready =
-            pod.pointer("/status/conditions").and_then(Value::as_array).is_some_and(|conditions| {
-                conditions.iter().any(|known| known["type"] == "Ready" && known["status"] == "True")
-            });
-        self.edit(&one, is_dry_run, |budget| {
-            let number =
-                |budget: &Value, path: &str| budget.pointer(path).and_then(Value::as_i64).unwrap_or(0);
-            let (healthy, needed) =
-                (number(budget, "/status/currentHealthy"), number(budget, "/status/desiredHealthy"));
-            let always = budget
-                .pointer("/spec/unhealthyPodEvictionPolicy")
-                .is_some_and(|policy| policy == "AlwaysAllow");
-            if !is_ready && (always || (needed > 0 && healthy >= needed)) {
-                return Ok(());
-            }
-            if number(budget, "/status/observedGeneration") < number(budget, "/metadata/generation") {
-                let name = meta::text(budget, "name");
-                let cause = format!("The disruption budget {name} is still being processed by the server.");
-                return Err(held(cause, Some(10)));
-            }
-            let allowed = number(budget, "/status/disruptionsAllowed");
-            if allowed <= 0 {
-                let name = meta::text(budget, "name");
-                let cause = format!(
-                    "The disruption budget {name} needs {needed} healthy pods and has {healthy} currently"
-                );
-                return Err(held(cause, None));
-            }
-            budget["status"]["disruptionsAllowed"] = (allowed - 1).into();
-            budget["status"]["disruptedPods"][&request.name] = meta::timestamp(self.now()).into();
-            Ok(())
-        })
-    }
-
-    /// A token for a service account.
-    fn token(
-        &self,
-        request: &Request,
-        options: &WriteOptions,
-        gvk: &GroupVersionKind,
-        mut body: Value,
-    ) -> Result<Answer, ApiError> {
-        let account = self.current(request)?;
-        let given = meta::text(&body, "name");
-        if !given.is_empty() && given != request.name {
-            return Err(ApiError::bad_request(format!(
-                "the name of the object ({given}) does not match the name on the URL ({})",
-                request.name
-            )));
-        }
-        let ty = TypeRef::builtin(builtin().find_kind(gvk));
-        let spec = &mut body["spec"];
-        if spec["audiences"].as_array().is_none_or(Vec::is_empty) {
-            spec["audiences"] = json!(["https://kubernetes.default.svc.cluster.local"]);
-        }
-        let seconds = spec["expirationSeconds"].as_i64().unwrap_or(TOKEN_SECONDS);
-        spec["expirationSeconds"] = seconds.into();
-        let wrong = match seconds {
-            ..TOKEN_SECONDS_MIN => Some("may not specify a duration less than 10 minutes"),
-            TOKEN_SECONDS_MIN..=TOKEN_SECONDS_MAX => None,
-            _ => Some("may not specify a duration larger than 2^32 seconds"),
-        };
-        if let Some(detail) = wrong {
-            let field = "spec.expirationSeconds";
-            let wrong = FieldError::new(FieldErrorKind::Invalid, field, Some(seconds.into()), detail);
-            return Err(errors::invalid_as("TokenRequest", &gvk.group, &request.name, &[wrong]));
-        }
-        let metadata = meta::metadata(&mut body)?;
-        metadata.insert("name".into(), request.name.clone().into());
-        metadata.insert("namespace".into(), request.namespace.clone().into());
-        let subject = Subject::new(gvk, &ty, &OneVersion).through("token", Mask::All);
-        let manager = Manager { name: &options.manager, now: self.timestamp() };
-        if let Some(members) = body.as_object_mut() {
-            members.remove("status");
-        }
-        apply::track_update(None, &mut body, &subject, &manager);
-        write_empty(&mut body, &ty);
-        let metadata = meta::metadata(&mut body)?;
-        metadata.insert("uid".into(), (*account.content.uid).into());
-        metadata.insert("creationTimestamp".into(), meta::timestamp(self.now()).into());
-        let ends = self.now() + Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
-        body["status"] = json!({
-            "token": self.make_token(request, &account.content.uid, &body["spec"]["audiences"], seconds),
-            "expirationTimestamp": meta::timestamp(ends),
-        });
-        Ok(Answer::value(201, body))
-    }
-
-    /// A token in the form of a service account's. Its signature is random: nothing checks it but this server, by name.
-    fn make_token(&self, request: &Request, uid: &str, audiences: &Value, seconds: i64) -> String {
-        let now = self.timestamp().as_second();
-        let head = json!({"alg": "RS256", "typ": "JWT"});
-        let claims = json!({
-            "aud": audiences,
-            "exp": now + seconds,
-            "iat": now,
-            "iss": "https://kubernetes.default.svc.cluster.local",
-            "kubernetes.io": {
-                "namespace": request.namespace,
-                "serviceaccount": {"name": request.name, "uid": uid},
-            },
-            "sub": format!("system:serviceaccount:{}:{}", request.namespace, request.name),
-        });
-        let signature: Vec<u8> = (0..32).map(|_| self.random.lock().u8(..)).collect();
-        [head.to_string().into_bytes(), claims.to_string().into_bytes(), signature]
-            .map(|part| BASE64_URL_SAFE_NO_PAD.encode(part))
-            .join(".")
-    }
-
-    /// Changes an object in place, without the rules of an update.
+    /// Changes an object in place, without the rules of an update. Returns the version it has then.
     pub(super) fn edit(
         &self,
         request: &Request,
         is_dry_run: bool,
         mut change: impl FnMut(&mut Value) -> Result<(), ApiError>,
-    ) -> Result<(), ApiError> {
+    ) -> Result<u64, ApiError> {
         for _ in 0..ATTEMPTS {
             let current = self.current(request)?;
             let mut object = request.served().object(&current);
             let old = object.clone();
             change(&mut object)?;
             if is_dry_run || object == old {
-                return Ok(());
+                return Ok(current.version);
             }
             write_empty(&mut object, &request.kind.ty);
             let content = request.served().content(&object)?;
             let expected = Expected::Version(current.version);
-            if self.store.put(&request.table(), content, expected, self.now()).is_ok() {
-                return Ok(());
+            if let Ok(stored) = self.store.put(&request.table(), content, expected, self.now()) {
+                return Ok(stored.version);
             }
         }
         Err(errors::modified(&request.kind, &request.name))
@@ -353,16 +191,6 @@ fn wrong_binding(binding: &Value) -> Vec<FieldError> {
     wrong
 }
 
-/// 429: a disruption budget holds the pod.
-fn held(cause: String, retry_after_seconds: Option<u32>) -> ApiError {
-    let message = "Cannot evict pod as it would violate the pod's disruption budget.";
-    ApiError::new(429, "TooManyRequests", message).with_details(Details {
-        causes: vec![Cause { reason: "DisruptionBudget".into(), message: cause, field: None }],
-        retry_after_seconds,
-        ..Details::default()
-    })
-}
-
-fn created() -> Value {
+pub(super) fn created() -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
 }

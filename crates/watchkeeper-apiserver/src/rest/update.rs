@@ -5,15 +5,16 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{
-    ATTEMPTS, Answer, Request, Rest,
+    ATTEMPTS, Answer, Request, Rest, add_warnings,
     create::fit_namespace,
     errors, meta,
     options::{WriteKind, WriteOptions},
     versions::ServedVersions,
+    warned,
 };
 use crate::{
     apply::{self, Manager, Subject},
-    auth::escalation,
+    auth::content::{self, ContentWrite},
     decode,
     field::{FieldError, FieldErrorKind},
     schema::write_empty,
@@ -25,6 +26,8 @@ use crate::{
 /// How a new object came about; the API treats a few things differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
+    /// A new object was sent: it must not exist.
+    Post,
     /// A whole object was sent: its uid is a precondition.
     Put,
     /// The current object was changed.
@@ -73,13 +76,15 @@ impl Rest {
                 return Err(errors::not_found(&request.kind, &request.name));
             }
             // Something else came in between once in a while; reading the body again then is cheaper than a copy always.
-            let mut object = object.take().map_or_else(|| read().map(|decoded| decoded.object), Ok)?;
-            if current.is_none() {
-                meta::metadata(&mut object)?.remove("resourceVersion");
+            let object = object.take().map_or_else(|| read().map(|decoded| decoded.object), Ok)?;
+            if let Some(current) = current {
+                check_uid(request, &object, meta::text(current, "uid"))?;
+            } else {
+                check_uid(request, &object, "")?;
             }
             Ok(object)
         });
-        let updated = updated.map_err(|error| error.with_warnings(warnings.iter().cloned()))?;
+        let updated = warned(updated, &warnings)?;
         Ok(self.show_written(request, updated)?.with_warnings(warnings))
     }
 
@@ -154,10 +159,11 @@ impl Rest {
         let kind = &request.kind;
         let strategy = &kind.strategy;
         check_version(request, &new, current.version)?;
-        if source == Source::Put {
-            check_uid(request, &new, old)?;
+        if source == Source::Apply {
+            strategy.set_defaults_of_applied(&mut new);
+        } else {
+            strategy.set_defaults(&mut new);
         }
-        strategy.set_defaults(&mut new);
         take_system_fields(&mut new, old)?;
         write_empty(&mut new, &kind.ty);
         if source != Source::Apply {
@@ -171,9 +177,15 @@ impl Rest {
             return Err(errors::invalid(kind, &request.name, &wrong));
         }
         request.budget.check()?;
-        warnings.extend(strategy.warnings(&new, Some(old)));
         let claim = self.claim(request, &mut new, Some(old))?;
-        escalation::check(&request.asker.authorizer, &request.asker.user, &new, Some(old))?;
+        let subresource = match part {
+            Part::Main => "",
+            Part::Subresource(name) => name,
+        };
+        let verb = if source == Source::Put { "update" } else { "patch" };
+        content::check(&request.asker, &ContentWrite { verb, subresource, object: &new, old: Some(old) })?;
+        let mut new = request.served().as_stored(new);
+        add_warnings(warnings, strategy.warnings(&new, Some(old)));
         meta::metadata(&mut new)?.insert("resourceVersion".into(), current.version.to_string().into());
         apply::keep_times(old, &mut new);
         if new == *old {
@@ -182,7 +194,7 @@ impl Rest {
         let table = request.table();
         let now = self.now();
         if is_done(&new) {
-            if options.is_dry_run || self.remove(request, old, current.version) {
+            if options.is_dry_run || self.remove(request, old, current.version).is_some() {
                 return Ok(not_written(new));
             }
             return Ok(None);
@@ -195,6 +207,7 @@ impl Rest {
             return Ok(None);
         };
         claim.keep();
+        self.record(kind, &new, Some(old));
         self.after_write(kind, &stored);
         meta::metadata(&mut new)?.insert("resourceVersion".into(), stored.version.to_string().into());
         Ok(Some(Written { object: new, is_new: false, stored: Some(stored) }))
@@ -235,8 +248,9 @@ fn check_version(request: &Request, new: &Value, current: u64) -> Result<(), Api
     }
 }
 
-fn check_uid(request: &Request, new: &Value, old: &Value) -> Result<(), ApiError> {
-    let (given, current) = (meta::text(new, "uid"), meta::text(old, "uid"));
+/// Rejects an object whose uid is not `current`, the uid of the stored object (empty: nothing is stored).
+fn check_uid(request: &Request, new: &Value, current: &str) -> Result<(), ApiError> {
+    let given = meta::text(new, "uid");
     if given.is_empty() || given == current {
         return Ok(());
     }

@@ -22,13 +22,20 @@ impl<'a> ServedVersions<'a> {
     pub(super) fn of(request: &'a Request) -> Self {
         Self { kind: &request.kind, kinds: &request.kinds }
     }
+
+    /// Returns the kind in `api_version`, if it is served in that version.
+    fn find(&self, api_version: &str) -> Option<&'a Kind> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let gvk = GroupVersionKind::new(group, version, self.kind.gvk.kind.as_str());
+        self.kinds.by_gvk(&gvk).map(|kind| &**kind)
+    }
 }
 
 impl Versions for ServedVersions<'_> {
     fn convert(&self, object: &Value, api_version: &str) -> Option<(Value, TypeRef)> {
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let gvk = GroupVersionKind::new(group, version, self.kind.gvk.kind.as_str());
-        let other = self.kinds.by_gvk(&gvk)?;
-        Some((convert(object.clone(), self.kind, other), other.ty.clone()))
+        let to = self.find(api_version)?;
+        // Apply prunes in the version applied last and comes back from there, so objects arrive in any version.
+        let from = object.get("apiVersion").and_then(Value::as_str).and_then(|version| self.find(version));
+        Some((convert(object.clone(), from.unwrap_or(self.kind), to), to.ty.clone()))
     }
 }

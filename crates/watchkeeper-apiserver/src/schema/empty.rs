@@ -88,7 +88,8 @@ fn is_zero(value: &Value, ty: &TypeRef) -> bool {
         // A pointer to nothing is something, a struct of nothing is nothing.
         (Value::Object(members), Shape::Struct(_)) => members.iter().all(|(name, value)| {
             ty.field(name)
-                .is_some_and(|field| field.empty != Empty::AsGiven && is_zero(value, &ty.at(field.ty)))
+                .filter(|field| !matches!(field.empty, Empty::AsGiven | Empty::Kept))
+                .is_some_and(|field| is_zero(value, &ty.at(field.ty)))
         }),
         (Value::Object(members), _) => members.is_empty(),
         (Value::Bool(true), _) => false,

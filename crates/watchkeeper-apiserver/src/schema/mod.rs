@@ -133,6 +133,8 @@ pub(crate) enum Empty {
     Zero,
     /// An absent value is written as null, and so is an empty list or map.
     Null,
+    /// A value is kept as given, null included: custom resources are not Go structs.
+    Kept,
 }
 
 /// How a strategic merge patch treats a member (`x-kubernetes-patch-strategy`, `x-kubernetes-patch-merge-key`).

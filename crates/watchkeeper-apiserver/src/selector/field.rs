@@ -55,7 +55,7 @@ impl FieldSelector {
         self.terms.push(Term { field: field.to_owned(), value: value.to_owned(), is_equal: true });
     }
 
-    /// Returns the value that the first equality term about `field` requires.
+    /// Returns the value that the selector requires of `field`, if it requires one.
     pub(crate) fn required(&self, field: &str) -> Option<&str> {
         self.terms.iter().find(|term| term.is_equal && term.field == field).map(|term| term.value.as_str())
     }

@@ -50,6 +50,11 @@ pub(crate) trait Strategy: fmt::Debug + Send + Sync {
     fn rules(&self) -> Rules;
     /// Fills in what was left out, and for custom resources drops what the schema does not know.
     fn set_defaults(&self, object: &mut Value);
+    /// Fills in what was left out of an object that an apply made. Custom resources keep all other members: apply has
+    /// checked them against the schema already, and validation reports nulls that are not allowed.
+    fn set_defaults_of_applied(&self, object: &mut Value) {
+        self.set_defaults(object);
+    }
     /// Resets what a client may not set when it creates (a status, an allocated address).
     fn prepare_for_create(&self, object: &mut Value);
     /// Takes from `old` what a client may not change through `part`.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     kinds::Kind,
     protobuf::{self, Envelope},
-    rest::represent::{Form, Representer},
+    rest::represent::{Form, Representer, metadata_type},
     schema::TypeRef,
     status::ApiError,
     storage::{Change, Content, Event, Object},
@@ -106,6 +106,8 @@ impl Frames {
         let raw = if kind == "Status" {
             let ty = TypeRef::builtin_named("io.k8s.apimachinery.pkg.apis.meta.v1.Status");
             protobuf::write(object, &ty)
+        } else if matches!(self.representer.form(), Form::Metadata { .. }) {
+            protobuf::write(object, &metadata_type())
         } else {
             protobuf::write(object, &self.kind().ty)
         };

@@ -2,7 +2,7 @@
 
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tower::ServiceExt;
 use watchkeeper_apiserver::{ApiServer, ResponseBody};
 
@@ -10,6 +10,9 @@ use watchkeeper_apiserver::{ApiServer, ResponseBody};
 pub(crate) struct Cluster {
     pub(crate) server: ApiServer,
 }
+
+/// The path of definitions of custom kinds.
+pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 impl Cluster {
     pub(crate) fn new() -> Self {
@@ -37,6 +40,11 @@ impl Cluster {
             .header("user-agent", "test/1")
             .body(body)
             .unwrap();
+        self.send_raw(request).await
+    }
+
+    /// Sends a request as it is.
+    pub(crate) async fn send_raw(&self, request: Request<String>) -> Response<ResponseBody> {
         self.server.service().oneshot(request).await.unwrap()
     }
 
@@ -69,7 +77,7 @@ impl Cluster {
 }
 
 pub(crate) struct Watch {
-    body: ResponseBody,
+    pub(crate) body: ResponseBody,
 }
 
 impl Watch {
@@ -79,6 +87,44 @@ impl Watch {
         let mut frame: Value = serde_json::from_slice(&frame).unwrap();
         Some((frame["type"].as_str().unwrap().to_owned(), frame["object"].take()))
     }
+}
+
+/// A definition of the kind `Foo` of `example.com` with these versions.
+pub(crate) fn foo_definition(versions: &Value) -> Value {
+    json!({
+        "metadata": {"name": "foos.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList"},
+            "versions": versions,
+        },
+    })
+}
+
+/// A version of a definition that is served, with a schema.
+pub(crate) fn served_version(name: &str, is_storage: bool, schema: &Value) -> Value {
+    json!({"name": name, "served": true, "storage": is_storage, "schema": {"openAPIV3Schema": schema}})
+}
+
+/// A deployment of one replica.
+pub(crate) fn small_deployment(name: &str) -> Value {
+    let template = json!({
+        "metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "i:1"}]},
+    });
+    let spec = json!({"replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": template});
+    json!({"metadata": {"name": name}, "spec": spec})
+}
+
+/// An apply by the manager `m`.
+pub(crate) async fn apply(cluster: &Cluster, path: &str, body: &Value) -> (u16, Value) {
+    let path = format!("{path}?fieldManager=m");
+    read(cluster.send_as("PATCH", &path, "application/apply-patch+yaml", body).await).await
+}
+
+/// A GET with an `Accept` header.
+pub(crate) async fn get_as(cluster: &Cluster, path: &str, accept: &str) -> Response<ResponseBody> {
+    let request = Request::get(path).header("accept", accept).body(String::new()).unwrap();
+    cluster.send_raw(request).await
 }
 
 pub(crate) async fn read(response: Response<ResponseBody>) -> (u16, Value) {

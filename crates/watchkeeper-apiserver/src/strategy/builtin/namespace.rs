@@ -27,19 +27,25 @@ pub(super) const NAMESPACE: Row = Row {
 };
 
 fn defaults(object: &mut Value) {
-    let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
-    if !name.is_empty()
-        && let Some(labels) = edit::object_at(object, &["metadata", "labels"])
-    {
-        labels.insert("kubernetes.io/metadata.name".to_owned(), name.into());
-    }
+    label(object);
     edit::fill_all(
         object,
         &[("", "spec", Lit::O), ("", "status", Lit::O), ("status", "phase", Lit::S("Active"))],
     );
 }
 
+/// Labels a namespace with its name. A generated name is known only after the defaults.
+fn label(object: &mut Value) {
+    let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    if !name.is_empty()
+        && let Some(labels) = edit::object_at(object, &["metadata", "labels"])
+    {
+        labels.insert("kubernetes.io/metadata.name".to_owned(), name.into());
+    }
+}
+
 fn prepare_create(object: &mut Value) {
+    label(object);
     let Some(spec) = edit::object(object, "spec") else { return };
     let finalizers = spec.entry("finalizers").or_insert(Value::Null);
     match finalizers {

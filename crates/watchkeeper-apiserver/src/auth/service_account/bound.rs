@@ -1,0 +1,98 @@
+//! The stored objects that a token depends on.
+
+use serde::Deserialize;
+
+use super::{
+    claims::{Claims, LEEWAY_SECONDS, Reference},
+    issuer::Rejection,
+};
+use crate::storage::Storage;
+
+const INVALIDATED: &str = "service account token has been invalidated";
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Metadata {
+    deletion_timestamp: Option<jiff::Timestamp>,
+}
+
+/// Checks that the account of a token and the object that it is bound to exist and are those it was issued for.
+///
+/// An object that is being deleted counts as gone from its deletionTimestamp on, with the leeway that all times of a
+/// token have. The node of a token that is bound to a pod is information and is not checked.
+///
+/// # Errors
+/// If one of them does not; the message is for reviews, not for the client that sent the token.
+pub(super) fn check(claims: &Claims, store: &dyn Storage, now: i64) -> Result<(), Rejection> {
+    let bound = &claims.kubernetes;
+    let namespace = bound.namespace.as_str();
+    let look = Look { store, deleted_before: now.saturating_sub(LEEWAY_SECONDS) };
+    let account = &bound.serviceaccount;
+    look.check("serviceaccounts", namespace, account, |fault| match fault {
+        Fault::Absent => format!("serviceaccounts {:?} not found", account.name),
+        Fault::Replaced(uid) => {
+            format!("service account UID ({uid}) does not match claim ({})", account.uid)
+        }
+        Fault::Deleted => format!("service account {namespace}/{} has been deleted", account.name),
+    })?;
+    if let Some(secret) = &bound.secret {
+        look.check("secrets", namespace, secret, replaced("secret", secret))?;
+    }
+    if let Some(pod) = &bound.pod {
+        look.check("pods", namespace, pod, replaced("pod", pod))?;
+    } else if let Some(node) = &bound.node {
+        look.check("nodes", "", node, replaced("node", node))?;
+    }
+    Ok(())
+}
+
+/// Returns the messages for a bound object.
+fn replaced<'a>(kind: &'a str, claim: &'a Reference) -> impl FnOnce(Fault) -> String + 'a {
+    move |fault| match fault {
+        Fault::Absent | Fault::Deleted => INVALIDATED.to_owned(),
+        Fault::Replaced(uid) => {
+            format!("{kind} UID ({uid}) does not match service account {kind} ref claim ({})", claim.uid)
+        }
+    }
+}
+
+/// Why an object is not what a token needs.
+enum Fault {
+    Absent,
+    /// Another object has the name; its uid.
+    Replaced(String),
+    Deleted,
+}
+
+struct Look<'a> {
+    store: &'a dyn Storage,
+    deleted_before: i64,
+}
+
+impl Look<'_> {
+    fn check(
+        &self,
+        table: &str,
+        namespace: &str,
+        claim: &Reference,
+        describe: impl FnOnce(Fault) -> String,
+    ) -> Result<(), Rejection> {
+        let key = crate::rest::key_of(namespace, &claim.name);
+        let fault = match self.store.get(table, &key) {
+            None => Fault::Absent,
+            Some(object) if *object.content.uid != *claim.uid => {
+                Fault::Replaced(object.content.uid.to_string())
+            }
+            Some(object) => {
+                let metadata: Metadata = object.content.metadata().unwrap_or_default();
+                let is_gone =
+                    metadata.deletion_timestamp.is_some_and(|time| time.as_second() < self.deleted_before);
+                if !is_gone {
+                    return Ok(());
+                }
+                Fault::Deleted
+            }
+        };
+        Err(Rejection::new(describe(fault)))
+    }
+}

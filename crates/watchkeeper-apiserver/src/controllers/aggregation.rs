@@ -1,0 +1,88 @@
+//! Stores the rules of aggregated cluster roles, so that they can be read.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+
+use super::{
+    object::Place,
+    objects::{Change, Objects, Written},
+    queue::Queue,
+};
+use crate::{
+    auth::{aggregation, rule::PolicyRule},
+    kinds::GroupVersionKind,
+};
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+const KIND: &str = "ClusterRole";
+/// The field manager of the rules.
+const MANAGER: &str = "clusterrole-aggregation-controller";
+
+/// A piece of work.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Task {
+    /// Compare the rules of all aggregated roles with those they should have.
+    Aggregate,
+}
+
+/// The controller of aggregated cluster roles.
+///
+/// A change of any cluster role can change the rules of any aggregated one, so all of them are compared, once for all
+/// changes that have come in.
+#[derive(Debug, Default)]
+pub(crate) struct Aggregator {
+    queue: Queue<Task>,
+}
+
+impl Aggregator {
+    /// Takes note of a change.
+    pub(crate) fn take(&mut self, change: &Change) {
+        let is_relevant = match change {
+            Change::Seen(object) | Change::Gone(object) => object.place.is_of(GROUP, KIND),
+            Change::Relisted(kind, _) => kind.group == GROUP && kind.kind == KIND,
+            Change::Kinds | Change::Trusted(_) => false,
+        };
+        if is_relevant {
+            self.queue.add(Task::Aggregate);
+        }
+    }
+
+    /// Does the work that is due. Returns false if there is none.
+    pub(crate) fn step(&mut self, now: Duration, objects: &impl Objects) -> bool {
+        let Some(task) = self.queue.pop(now) else { return false };
+        self.queue.finish(task, aggregate_all(objects), now);
+        true
+    }
+
+    /// Returns when there is something to do: at once (zero), at a time, or not before a change.
+    pub(crate) fn next_due(&self) -> Option<Duration> {
+        self.queue.next_due()
+    }
+}
+
+/// Brings every aggregated role up to date. Returns whether all writes succeeded.
+fn aggregate_all(objects: &impl Objects) -> bool {
+    let kind = Arc::new(GroupVersionKind::new(GROUP, "v1", KIND));
+    let roles: Vec<Value> =
+        objects.list(&kind, None).iter().filter_map(|found| objects.read(&found.place)).collect();
+    let aggregated = aggregation::aggregate(&roles);
+    let outdated = roles.iter().filter_map(|role| {
+        let rules = aggregated.get(role["metadata"]["name"].as_str()?)?;
+        (PolicyRule::all_of(role) != *rules).then_some((&role["metadata"], rules))
+    });
+    let mut is_done = true;
+    for (metadata, rules) in outdated {
+        let place = Place::new(GROUP, "v1", KIND, "", metadata["name"].as_str().unwrap_or_default());
+        let rules: Vec<Value> = rules.iter().map(PolicyRule::to_value).collect();
+        let configuration = json!({
+            "apiVersion": format!("{GROUP}/v1"),
+            "kind": KIND,
+            // With its uid, a role that has been deleted meanwhile is not created again.
+            "metadata": {"name": metadata["name"], "uid": metadata["uid"]},
+            "rules": rules,
+        });
+        is_done &= Written::of(objects.apply(&place, MANAGER, configuration), &place) != Written::Failed;
+    }
+    is_done
+}

@@ -1,0 +1,83 @@
+//! Scales of built-in and custom objects: what is refused, and in which forms they are shown.
+
+use serde_json::{Value, json};
+
+use crate::support::{Cluster, DEFINITIONS, foo_definition, get_as, read, served_version, small_deployment};
+
+const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/default/deployments/d";
+const FOO: &str = "/apis/example.com/v1/namespaces/default/foos/f";
+
+async fn cluster() -> Cluster {
+    let cluster = Cluster::new();
+    cluster.ok("POST", "/apis/apps/v1/namespaces/default/deployments", small_deployment("d")).await;
+    let replicas = json!({"type": "object", "properties": {"replicas": {"type": "integer"}}});
+    let schema = json!({"type": "object", "properties": {"spec": replicas, "status": replicas}});
+    let mut version = served_version("v1", true, &schema);
+    version["subresources"]["scale"] =
+        json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"});
+    cluster.ok("POST", DEFINITIONS, foo_definition(&json!([version]))).await;
+    let foo = |name: &str, spec: Value| json!({"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": name}, "spec": spec});
+    let foos = "/apis/example.com/v1/namespaces/default/foos";
+    cluster.ok("POST", foos, foo("f", json!({"replicas": 1}))).await;
+    cluster.ok("POST", foos, foo("empty", json!({}))).await;
+    cluster
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_patched_scale_must_be_of_its_type() {
+    let cluster = cluster().await;
+    for path in [DEPLOYMENT, FOO] {
+        let path = format!("{path}/scale");
+        for replicas in [json!("x"), json!(1.5), json!(3_000_000_000_u64), json!({}), json!(true)] {
+            let (code, answer) = cluster.patch(&path, json!({"spec": {"replicas": replicas}})).await;
+            assert_eq!((code, &answer["reason"]), (422, &json!("Invalid")), "{path} {replicas}: {answer}");
+            assert_eq!(answer["details"]["causes"][0]["field"], "patch", "{answer}");
+        }
+        let (code, answer) = cluster.patch(&path, json!({"spec": {"replicas": 3}})).await;
+        assert_eq!((code, &answer["spec"]["replicas"]), (200, &json!(3)), "{answer}");
+        let strict = format!("{path}?fieldValidation=Strict");
+        let (code, answer) = cluster.patch(&strict, json!({"spec": {"other": 3}})).await;
+        assert_eq!(code, 422, "{answer}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_of_a_scale_name_what_was_wrong() {
+    let cluster = cluster().await;
+    let negative = json!({"spec": {"replicas": -1}});
+    let (code, answer) = cluster.patch(&format!("{DEPLOYMENT}/scale"), negative.clone()).await;
+    assert_eq!((code, &answer["details"]["kind"]), (422, &json!("Scale")), "{answer}");
+    assert_eq!(answer["details"]["causes"][0]["field"], "spec.replicas", "{answer}");
+    let (code, answer) = cluster.patch(&format!("{FOO}/scale"), negative).await;
+    assert_eq!((code, &answer["details"]["kind"]), (422, &json!("Foo")), "{answer}");
+    assert_eq!(answer["details"]["causes"][0]["field"], ".spec.replicas", "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_without_replicas_can_be_given_some_through_its_scale() {
+    let cluster = cluster().await;
+    let path = "/apis/example.com/v1/namespaces/default/foos/empty/scale";
+    assert_eq!(cluster.get(path).await.0, 500);
+    let (code, answer) = cluster.patch(path, json!({"metadata": {"labels": {"a": "b"}}})).await;
+    assert_eq!((code, &answer["reason"]), (400, &json!("BadRequest")), "{answer}");
+    let (code, answer) = cluster.patch(path, json!({"spec": {"replicas": 2}})).await;
+    assert_eq!((code, &answer["spec"]["replicas"]), (200, &json!(2)), "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scale_is_shown_in_the_form_that_is_asked_for() {
+    let cluster = cluster().await;
+    for path in [DEPLOYMENT, FOO] {
+        let path = format!("{path}/scale");
+        let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+        let (code, answer) = read(get_as(&cluster, &path, table).await).await;
+        assert_eq!((code, &answer["kind"]), (200, &json!("Table")), "{answer}");
+        let columns: Vec<&Value> =
+            answer["columnDefinitions"].as_array().unwrap().iter().map(|column| &column["name"]).collect();
+        assert_eq!(columns, ["Name", "Desired", "Available", "Age"]);
+        let metadata = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
+        let (_, answer) = read(get_as(&cluster, &path, metadata).await).await;
+        assert_eq!(answer["kind"], "PartialObjectMetadata", "{answer}");
+        assert!(answer.get("spec").is_none());
+    }
+}

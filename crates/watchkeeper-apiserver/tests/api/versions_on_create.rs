@@ -1,0 +1,111 @@
+//! Versions and uids in objects that are created.
+
+use serde_json::{Value, json};
+
+use crate::support::{Cluster, apply};
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+
+fn map(metadata: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+}
+
+#[tokio::test(start_paused = true)]
+async fn apply_creates_an_object_whose_body_has_a_version() {
+    let cluster = Cluster::new();
+    let body = map(&json!({"name": "a", "resourceVersion": "5"}));
+    let (code, created) = apply(&cluster, &format!("{MAPS}/a"), &body).await;
+    assert_eq!(code, 201, "{created}");
+    assert_ne!(created["metadata"]["resourceVersion"], "5");
+    let (code, answer) = apply(&cluster, &format!("{MAPS}/a"), &body).await;
+    assert_eq!((code, &answer["reason"]), (409, &json!("Conflict")), "it is a precondition of the next one");
+
+    let bad = map(&json!({"name": "b", "resourceVersion": "bad"}));
+    let (code, answer) = apply(&cluster, &format!("{MAPS}/b"), &bad).await;
+    assert_eq!(code, 500, "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_creates_an_object_with_a_version_and_shows_it() {
+    let cluster = Cluster::new();
+    let body = map(&json!({"name": "a", "resourceVersion": "5"}));
+    let (code, shown) = cluster.call("POST", &format!("{MAPS}?dryRun=All"), body.clone()).await;
+    assert_eq!((code, &shown["metadata"]["resourceVersion"]), (201, &json!("5")), "{shown}");
+    let (code, answer) = cluster.call("POST", MAPS, body).await;
+    assert_eq!(code, 500, "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_invalid_object_with_a_version_is_told_that_it_is_invalid() {
+    let cluster = Cluster::new();
+    let invalid = map(&json!({"name": "Not_A_Name", "resourceVersion": "5"}));
+    let (code, answer) = cluster.call("POST", MAPS, invalid).await;
+    assert_eq!((code, &answer["reason"]), (422, &json!("Invalid")), "{answer}");
+    // POST does not read versions that are not numbers.
+    let (code, answer) =
+        cluster.call("POST", MAPS, map(&json!({"name": "a", "resourceVersion": "bad"}))).await;
+    assert_eq!(code, 201, "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_put_that_creates_takes_a_version_but_none_that_is_not_a_number() {
+    let cluster = Cluster::new();
+    let lease = |name: &str, metadata: Value| {
+        let mut lease =
+            json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata});
+        lease["metadata"]["name"] = name.into();
+        lease
+    };
+    let put = async |name: &str, metadata: Value| {
+        cluster.call("PUT", &format!("{LEASES}/{name}"), lease(name, metadata)).await
+    };
+    assert_eq!(put("a", json!({"resourceVersion": "5"})).await.0, 201);
+    let (code, answer) = put("b", json!({"resourceVersion": "bad"})).await;
+    assert_eq!(code, 500, "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_uid_of_an_object_that_does_not_exist_is_a_conflict() {
+    let cluster = Cluster::new();
+    let (code, answer) =
+        apply(&cluster, &format!("{MAPS}/a"), &map(&json!({"name": "a", "uid": "other"}))).await;
+    assert_eq!((code, &answer["reason"]), (409, &json!("Conflict")), "{answer}");
+    let lease = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "a", "uid": "other"},
+    });
+    let (code, answer) = cluster.call("PUT", &format!("{LEASES}/a"), lease).await;
+    assert_eq!((code, &answer["reason"]), (409, &json!("Conflict")), "{answer}");
+    // A uid comes before a version: 409, not 500.
+    let lease = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "a", "uid": "other", "resourceVersion": "bad"},
+    });
+    assert_eq!(cluster.call("PUT", &format!("{LEASES}/a"), lease).await.0, 409);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_put_creates_what_its_kind_lets_it_create() {
+    let cluster = Cluster::new();
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let role_ref = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "x"});
+    let limits = json!({"limits": [{"type": "Container", "max": {"cpu": "1"}}]});
+    for (path, body) in [
+        (format!("{rbac}/namespaces/default/roles/a"), json!({"rules": []})),
+        (format!("{rbac}/namespaces/default/roles/b"), json!({})),
+        (
+            format!("{rbac}/clusterroles/a"),
+            json!({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]}),
+        ),
+        (format!("{rbac}/namespaces/default/rolebindings/a"), json!({"roleRef": role_ref})),
+        (format!("{rbac}/clusterrolebindings/a"), json!({"roleRef": role_ref})),
+        ("/api/v1/namespaces/default/limitranges/a".to_owned(), json!({"spec": limits})),
+        ("/api/v1/namespaces/default/endpoints/a".to_owned(), json!({})),
+        ("/apis/node.k8s.io/v1/runtimeclasses/a".to_owned(), json!({"handler": "h"})),
+    ] {
+        let mut body = body;
+        body["metadata"]["name"] = path.rsplit('/').next().unwrap().into();
+        let (code, answer) = cluster.call("PUT", &path, body).await;
+        assert_eq!(code, 201, "{path}: {answer}");
+    }
+}

@@ -1,0 +1,43 @@
+//! Warnings, whatever becomes of the request.
+
+use http::Response;
+use serde_json::{Value, json};
+use watchkeeper_apiserver::ResponseBody;
+
+use crate::support::Cluster;
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+fn warnings(response: &Response<ResponseBody>) -> Vec<String> {
+    let warnings = response.headers().get_all("warning");
+    warnings.iter().map(|warning| warning.to_str().unwrap().replace("299 - ", "")).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn unknown_fields_are_told_although_the_request_fails() {
+    let cluster = Cluster::new();
+    let wanted = vec![r#""unknown field \"unknown\"""#.to_owned()];
+    let invalid = json!({"metadata": {"name": "Not_A_Name"}, "unknown": 1});
+    let response = cluster.send("POST", MAPS, &invalid).await;
+    assert_eq!((response.status().as_u16(), warnings(&response)), (422, wanted.clone()));
+
+    let map = json!({"metadata": {"name": "a"}, "unknown": 1});
+    assert_eq!(warnings(&cluster.send("POST", MAPS, &map).await), wanted);
+    let response = cluster.send("POST", MAPS, &map).await;
+    assert_eq!((response.status().as_u16(), warnings(&response)), (409, wanted.clone()));
+    let stale = json!({"metadata": {"name": "a", "resourceVersion": "1"}, "unknown": 1});
+    let response = cluster.send("PUT", &format!("{MAPS}/a"), &stale).await;
+    assert_eq!((response.status().as_u16(), warnings(&response)), (409, wanted.clone()));
+    let patch = json!({"metadata": {"resourceVersion": "1"}, "unknown": 1});
+    let response =
+        cluster.send_as("PATCH", &format!("{MAPS}/a"), "application/merge-patch+json", &patch).await;
+    assert_eq!((response.status().as_u16(), warnings(&response)), (409, wanted));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deprecated_kind_is_called_so_in_errors_too() {
+    let cluster = Cluster::new();
+    let response = cluster.send("GET", "/api/v1/namespaces/default/endpoints/absent", &Value::Null).await;
+    assert_eq!(response.status(), 404);
+    assert!(warnings(&response)[0].contains("deprecated"));
+}
