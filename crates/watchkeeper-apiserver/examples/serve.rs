@@ -21,12 +21,17 @@ struct Arguments {
     /// Bearer tokens: lines of token,user,uid,"group1,group2".
     #[arg(long)]
     token_auth_file: Option<PathBuf>,
-    /// Who may do what: everybody everything, or what roles and bindings say.
+    /// Authorization of requests: all are allowed, or roles and bindings decide. RBAC needs --token-auth-file.
     #[arg(long, value_enum, default_value_t = AuthorizationMode::AlwaysAllow)]
     authorization_mode: AuthorizationMode,
-    /// Serves /-/control, where tests tell the server what to do.
+    /// Serves /-/control, where tests compact the history. With --token-auth-file a request needs a token, and with RBAC
+    /// permission to post to this path.
     #[arg(long)]
     control: bool,
+    /// Accepts requests for this host name, besides loopback names and the address listened on. Only a server without
+    /// --token-auth-file checks the host, so that no web page can use it. Can be repeated.
+    #[arg(long, value_name = "NAME")]
+    allowed_host: Vec<String>,
     /// Which controllers run: garbage collection, namespaces and definitions, or none.
     #[arg(long, value_enum, default_value_t = Controllers::All)]
     controllers: Controllers,
@@ -50,8 +55,15 @@ enum Controllers {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     tracing_subscriber::fmt().init();
     let arguments = Arguments::parse();
+    if arguments.authorization_mode == AuthorizationMode::Rbac && arguments.token_auth_file.is_none() {
+        return Err(
+            "--authorization-mode RBAC needs --token-auth-file: without tokens nobody could do anything"
+                .into(),
+        );
+    }
     let mut builder = ApiServer::builder()
         .control(arguments.control)
+        .allowed_hosts(arguments.allowed_host.iter().cloned())
         .controllers(arguments.controllers == Controllers::All)
         .rbac(arguments.authorization_mode == AuthorizationMode::Rbac);
     let mut token = None;

@@ -26,7 +26,7 @@ use crate::{
     },
     clock::{Clock, TokioClock},
     controllers::{Background, ControllerOptions},
-    http::{Api, Endpoint, Identity, Listener, ResponseBody},
+    http::{AllowedHosts, Api, Endpoint, Guards, Identity, Listener, ResponseBody},
     kinds::Registry,
     rest::{EventExpiry, Rest},
     storage::{HistoryWindow, MemoryStore, Storage},
@@ -62,6 +62,7 @@ pub struct ApiServerBuilder {
     has_control: bool,
     is_rbac: bool,
     has_controllers: bool,
+    allowed_hosts: Vec<String>,
 }
 
 impl Default for ApiServerBuilder {
@@ -75,6 +76,7 @@ impl Default for ApiServerBuilder {
             has_control: false,
             is_rbac: false,
             has_controllers: true,
+            allowed_hosts: Vec::new(),
         }
     }
 }
@@ -101,33 +103,54 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Makes names, uids and jitter the same in every run.
+    /// Makes names, uids and jitter the same in every run. On a current-thread runtime the order of requests is the same
+    /// too: large ones run inline instead of on a blocking thread.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Knows clients by bearer tokens: lines of `token,user,uid,"group1,group2"`.
+    /// Authenticates clients by bearer tokens: lines of `token,user,uid,"group1,group2"`.
+    ///
+    /// Requests without a token are anonymous under RBAC. Without RBAC they are rejected with 401 on a socket, because
+    /// authentication is all that protects the server then.
     ///
     /// # Errors
-    /// If a line is not understood.
+    /// If a line is not understood, or there is no token.
     pub fn tokens(mut self, csv: &str) -> Result<Self, TokenFileError> {
         self.tokens = Tokens::parse(csv)?;
         Ok(self)
     }
 
-    /// Asks the stored roles and bindings who may do what; otherwise everybody may do everything.
+    /// Authorizes requests by the stored roles and bindings; otherwise everybody may do everything.
+    ///
+    /// Without [`tokens`](Self::tokens), requests on a socket are those of `system:anonymous`. Requests through
+    /// [`ApiServer::client`] and [`ApiServer::service`] are then those of an administrator: code that holds the server needs
+    /// no credentials.
     #[must_use]
     pub fn rbac(mut self, is_asked: bool) -> Self {
         self.is_rbac = is_asked;
         self
     }
 
-    /// Serves `/-/control`, where tests can tell the server what to do.
+    /// Serves `/-/control`, where tests compact the history. It needs the same credentials as the API, and permission to
+    /// `post` to this path.
     #[must_use]
     pub fn control(mut self, is_served: bool) -> Self {
         self.has_control = is_served;
+        self
+    }
+
+    /// Accepts requests that name one of these hosts, where there is no authentication.
+    ///
+    /// Any web page could use a server without authentication on the machine of its reader. Such a server therefore rejects
+    /// requests for hosts other than loopback names and addresses, the addresses it listens on, and these names. Requests of
+    /// pages of other sites (`Origin`, `Sec-Fetch-Site`) are rejected as well. A server with [`tokens`](Self::tokens) or
+    /// [`rbac`](Self::rbac) accepts every host.
+    #[must_use]
+    pub fn allowed_hosts(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.allowed_hosts = names.into_iter().map(Into::into).collect();
         self
     }
 
@@ -168,7 +191,10 @@ impl ApiServerBuilder {
             rest.make_roles();
         }
         rest.publish();
-        let api = Arc::new(Api::new(rest, self.tokens, Authorization::new(self.is_rbac), self.has_control));
+        let guards =
+            Guards { hosts: AllowedHosts::new(self.allowed_hosts), is_deterministic: self.seed.is_some() };
+        let authorization = Authorization::new(self.is_rbac);
+        let api = Arc::new(Api::new(rest, self.tokens, authorization, self.has_control, guards));
         ApiServer { inner: Arc::new(Inner { api, background, shutdown, listeners: Mutex::new(Vec::new()) }) }
     }
 }
@@ -218,6 +244,7 @@ impl ApiServer {
             self.inner.background.trust(authority);
         }
         let listener = Listener::start(Arc::clone(&self.inner.api), address, acceptor, is_down).await?;
+        self.inner.api.add_address(listener.address().ip());
         self.inner.api.rest.advertise(listener.address());
         let endpoint = Endpoint::new(listener.address(), authority);
         self.inner.api.rest.issuer.publish_at(&endpoint.url());
@@ -263,7 +290,7 @@ where
             // Most requests are answered without waiting for anything: a task that sends one after the other would
             // never let others run.
             tokio::task::coop::consume_budget().await;
-            Ok(api.respond(request).await)
+            Ok(api.respond_in_process(request).await)
         })
     }
 }

@@ -66,6 +66,11 @@ impl ApiError {
         Self::new(400, "BadRequest", message)
     }
 
+    /// Returns a 401.
+    pub(crate) fn unauthorized() -> Self {
+        Self::new(401, "Unauthorized", "Unauthorized")
+    }
+
     /// 500.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(500, "InternalError", message)
@@ -75,6 +80,13 @@ impl ApiError {
     #[must_use]
     pub(crate) fn with_details(mut self, details: Details) -> Self {
         self.details = Some(Box::new(details));
+        self
+    }
+
+    /// Returns the same error with more warnings for the client.
+    #[must_use]
+    pub(crate) fn with_warnings(mut self, warnings: impl IntoIterator<Item = String>) -> Self {
+        self.warnings.extend(warnings);
         self
     }
 

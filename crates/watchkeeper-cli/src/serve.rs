@@ -22,12 +22,17 @@ pub struct ServeArguments {
     /// Bearer tokens: lines of token,user,uid,"group1,group2". The kubeconfig has the first.
     #[arg(long, value_name = "FILE")]
     token_auth_file: Option<PathBuf>,
-    /// Who may do what: everybody everything, or what roles and bindings say.
+    /// Authorization of requests: all are allowed, or roles and bindings decide. RBAC needs --token-auth-file.
     #[arg(long, value_enum, default_value_t = AuthorizationMode::AlwaysAllow)]
     authorization_mode: AuthorizationMode,
-    /// Serves /-/control, where tests tell the server what to do.
+    /// Serves /-/control, where tests compact the history. With --token-auth-file a request needs a token, and with RBAC
+    /// permission to post to this path.
     #[arg(long)]
     control: bool,
+    /// Accepts requests for this host name, besides loopback names and the address listened on. Only a server without
+    /// --token-auth-file checks the host, so that no web page can use it. Can be repeated.
+    #[arg(long, value_name = "NAME")]
+    allowed_host: Vec<String>,
     /// Which controllers run: garbage collection, namespaces and definitions, or none.
     #[arg(long, value_enum, default_value_t = Controllers::All)]
     controllers: Controllers,
@@ -50,10 +55,18 @@ enum Controllers {
 /// Serves until it is asked to stop.
 ///
 /// # Errors
-/// If the port is taken, or a file cannot be read or written.
+/// If the port is taken, if a file cannot be read or written, or if RBAC is asked for without tokens.
 pub async fn serve(arguments: &ServeArguments) -> Result<(), Failure> {
+    if arguments.authorization_mode == AuthorizationMode::Rbac && arguments.token_auth_file.is_none() {
+        return Err(Failure::Other(
+            "--authorization-mode RBAC needs --token-auth-file: without tokens every client is anonymous and may do \
+             nothing; write lines of token,user,uid,\"group1,group2\", one of them in the group system:masters"
+                .to_owned(),
+        ));
+    }
     let mut builder = ApiServer::builder()
         .control(arguments.control)
+        .allowed_hosts(arguments.allowed_host.iter().cloned())
         .controllers(arguments.controllers == Controllers::All)
         .rbac(arguments.authorization_mode == AuthorizationMode::Rbac);
     let mut token = None;

@@ -23,26 +23,25 @@ pub(crate) struct Authenticator<'a> {
 }
 
 impl Authenticator<'_> {
-    /// Returns the user that sends a request with this `Authorization` header.
+    /// Returns the service account whose token this `Authorization` header carries. None if the header carries no token that
+    /// this server issued.
     ///
     /// # Errors
-    /// 401 for a token that is not valid. The reply does not say why.
-    pub(crate) fn request(&self, authorization: Option<&HeaderValue>) -> Result<User, ApiError> {
-        // Bytes that are not UTF-8 are part of no token that this server knows.
-        let header = authorization.map(|header| String::from_utf8_lossy(header.as_bytes()));
-        let header = header.as_deref();
-        if let Some(token) = header.and_then(bearer) {
-            let audiences = [API_AUDIENCE.to_owned()];
-            match self.issuer.verify(token, &audiences, self.store, self.now) {
-                Ok(Some((user, _))) => return Ok(user),
-                Ok(None) => {}
-                Err(rejection) => {
-                    tracing::debug!(%rejection, "service account token rejected");
-                    return Err(ApiError::new(401, "Unauthorized", "Unauthorized"));
-                }
+    /// 401 for a token of this server that is not valid any more. The reply does not say why.
+    pub(crate) fn service_account(
+        &self,
+        authorization: Option<&HeaderValue>,
+    ) -> Result<Option<User>, ApiError> {
+        let Some(token) = authorization.and_then(|header| header.to_str().ok()).and_then(bearer) else {
+            return Ok(None);
+        };
+        match self.issuer.verify(token, &[API_AUDIENCE.to_owned()], self.store, self.now) {
+            Ok(verified) => Ok(verified.map(|(user, _)| user)),
+            Err(rejection) => {
+                tracing::debug!(%rejection, "service account token rejected");
+                Err(ApiError::unauthorized())
             }
         }
-        self.tokens.authenticate(header)
     }
 
     /// Returns the user of `token` and the audiences, out of `audiences`, that the token is good for. None if the token

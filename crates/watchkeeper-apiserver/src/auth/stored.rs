@@ -32,6 +32,11 @@ impl Authorization {
         Self { is_rbac, newest: Mutex::default() }
     }
 
+    /// Returns whether roles and bindings decide.
+    pub(crate) fn is_rbac(&self) -> bool {
+        self.is_rbac
+    }
+
     /// Who decides now.
     pub(crate) fn authorizer(&self, store: &dyn Storage) -> Authorizer {
         if !self.is_rbac {

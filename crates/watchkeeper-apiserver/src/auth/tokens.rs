@@ -11,6 +11,11 @@ use crate::status::ApiError;
 #[derive(Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TokenFileError {
+    /// A file without any token. A server that knows no token could not tell its users apart.
+    #[error(
+        "there is no token in it; write token,user,uid and, if there are any, \"group1,group2\", a line for each user"
+    )]
+    NoTokens,
     /// A line with fewer than three columns.
     #[error(
         "line {line} has {columns} columns; write token,user,uid and, if there are any, \"group1,group2\""
@@ -59,7 +64,7 @@ impl Tokens {
     /// Reads a token file. Empty lines are skipped.
     ///
     /// # Errors
-    /// When a line is not a row of such a table; it says which line.
+    /// When a line is not a row of such a table; it says which line. When there is no line.
     pub(crate) fn parse(text: &str) -> Result<Self, TokenFileError> {
         let mut tokens = Self::default();
         for (index, row) in text.lines().enumerate().filter(|(_, row)| !row.trim().is_empty()) {
@@ -81,6 +86,9 @@ impl Tokens {
                 return Err(TokenFileError::Repeated { line });
             }
         }
+        if tokens.is_empty() {
+            return Err(TokenFileError::NoTokens);
+        }
         Ok(tokens)
     }
 
@@ -96,24 +104,23 @@ impl Tokens {
         true
     }
 
-    /// Who sends `authorization` (the header). Other schemes than `Bearer` count as no credentials, as upstream. Where no token
-    /// is known nobody can be told apart, and everybody is the administrator.
+    /// Returns whether no token is known.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.users.is_empty()
+    }
+
+    /// Returns the user of the `Authorization` header. Other schemes than `Bearer` count as no credentials, as upstream.
     ///
     /// # Errors
     /// 401 for a token nobody has.
     pub(crate) fn authenticate(&self, authorization: Option<&str>) -> Result<User, ApiError> {
-        if self.users.is_empty() {
-            return Ok(User::master("system:admin"));
-        }
         let bearer = authorization.and_then(|header| {
             let (scheme, token) = header.trim().split_once(' ')?;
             scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
         });
         match bearer {
             None | Some("") => Ok(User::anonymous()),
-            Some(token) => {
-                self.user_of(token).cloned().ok_or_else(|| ApiError::new(401, "Unauthorized", "Unauthorized"))
-            }
+            Some(token) => self.user_of(token).cloned().ok_or_else(ApiError::unauthorized),
         }
     }
 
@@ -171,13 +178,16 @@ mod tests {
     }
 
     #[test]
-    fn without_tokens_everybody_is_the_administrator() {
-        assert!(Tokens::default().authenticate(None).expect("nobody is refused").is_master());
+    fn without_tokens_nobody_is_anybody() {
+        assert_eq!(Tokens::default().authenticate(None).expect("no credentials"), User::anonymous());
+        assert_eq!(Tokens::default().authenticate(Some("Bearer any")).expect_err("nobody's token").code, 401);
     }
 
     #[test]
     fn a_file_that_is_no_such_table_names_the_line() {
         let cases = [
+            ("", TokenFileError::NoTokens),
+            (" \n\n", TokenFileError::NoTokens),
             ("a,b", TokenFileError::TooFewColumns { line: 1, columns: 2 }),
             ("\n,b,c", TokenFileError::Empty { line: 2, column: "token" }),
             ("a,,c", TokenFileError::Empty { line: 1, column: "user" }),

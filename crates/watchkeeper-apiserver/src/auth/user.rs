@@ -43,6 +43,11 @@ impl User {
         self.is_in(MASTERS)
     }
 
+    /// Returns whether the user gave no credentials.
+    pub(crate) fn is_anonymous(&self) -> bool {
+        self.name == "system:anonymous"
+    }
+
     /// In `group`.
     pub(crate) fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|of_user| of_user == group)

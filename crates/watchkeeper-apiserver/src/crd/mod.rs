@@ -140,6 +140,7 @@ impl CustomKinds {
                 schema,
                 scale: scale.clone(),
                 has_changed: names.has_changed,
+                has_rules: structural.has_rules(),
             })),
             strategy: Arc::new(CustomStrategy {
                 gvk: gvk.clone(),

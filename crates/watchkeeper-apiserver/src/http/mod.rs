@@ -1,21 +1,29 @@
 //! HTTP: from a request to a verb, and from its answer to a response.
 
+mod access;
 mod body;
+mod credentials;
+mod deadline;
 mod discovery;
 mod endpoint;
 mod health;
+mod heavy;
 mod listen;
 mod metrics;
 mod negotiate;
 mod path;
+mod request_body;
 mod respond;
 mod service;
 mod tls;
+mod verb;
+mod warning;
 mod yaml;
 
 pub use body::ResponseBody;
 pub use endpoint::Endpoint;
 
+pub(crate) use access::AllowedHosts;
 pub(crate) use listen::Listener;
-pub(crate) use service::Api;
+pub(crate) use service::{Api, Guards};
 pub(crate) use tls::Identity;

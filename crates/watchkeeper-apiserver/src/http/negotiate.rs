@@ -71,6 +71,17 @@ const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kube
 const ACCEPTED_IN_WATCH: &str =
     "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
+/// The values of `includeObject`.
+const INCLUDED: [&str; 4] = ["", "Object", "Metadata", "None"];
+
+/// 400: a table with an `includeObject` that does not exist.
+fn wrong_include(include: &str) -> ApiError {
+    ApiError::bad_request(format!(
+        "Unable to convert to Table as requested: includeObject: Invalid value: {include:?}: must be 'Metadata', \
+         'Object', 'None', or empty"
+    ))
+}
+
 /// One range of an Accept header.
 struct Range<'a> {
     media_type: &'a str,
@@ -133,6 +144,11 @@ pub(crate) fn negotiate(
             _ => continue,
         };
         if let Some(form) = form_of(range, include).filter(|form| offer.has(media, form)) {
+            if matches!(form, Form::Table { .. })
+                && let Some(other) = include.filter(|include| !INCLUDED.contains(include))
+            {
+                return Err((wrong_include(other), media));
+            }
             return Ok(Representation { media, form });
         }
     }
@@ -245,6 +261,17 @@ mod tests {
             chosen(&format!("{protobuf};{table},application/json;{table}"), ALL),
             Ok((Media::Json, false))
         );
+    }
+
+    #[test]
+    fn an_unknown_include_object_is_400_for_tables_only() {
+        let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+        let code = |accept, include| {
+            negotiate(Some(accept), Some(include), false, ALL).map_or_else(|(error, _)| error.code, |_| 200)
+        };
+        assert_eq!(code(table, "Foo"), 400);
+        assert_eq!(code(table, ""), 200);
+        assert_eq!(code("application/json", "Foo"), 200);
     }
 
     #[test]

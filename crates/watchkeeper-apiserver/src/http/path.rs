@@ -23,13 +23,20 @@ pub(crate) struct ResourcePath {
     pub(crate) rest: Vec<String>,
 }
 
-/// The parts of a path, decoded; none if one of them is not text.
+/// Splits a path into its decoded segments. Slashes at both ends do not count; an empty segment between others is kept,
+/// because no resource has an empty name. Returns `None` if a segment is not UTF-8.
 pub(crate) fn segments(path: &str) -> Option<Vec<String>> {
+    let path = path.trim_matches('/');
+    if path.is_empty() {
+        return Some(Vec::new());
+    }
     path.split('/')
-        .filter(|part| !part.is_empty())
         .map(|part| percent_decode_str(part).decode_utf8().ok().map(std::borrow::Cow::into_owned))
         .collect()
 }
+
+/// The subresources below which a client chooses the path.
+const WITH_PATH: [&str; 1] = ["proxy"];
 
 impl ResourcePath {
     /// Reads the parts of a path; none if it is not about a resource.
@@ -67,6 +74,15 @@ impl ResourcePath {
             subresource: rest.next().unwrap_or_default(),
             rest: rest.collect(),
         })
+    }
+
+    /// Returns whether a resource can be served under this path: no segment is empty, and only subresources that take a
+    /// path have segments below them.
+    pub(crate) fn is_well_formed(&self) -> bool {
+        let is_empty_name = self.name.is_empty() && !self.subresource.is_empty();
+        let is_empty_subresource = self.subresource.is_empty() && !self.rest.is_empty();
+        let is_too_long = !self.rest.is_empty() && !WITH_PATH.contains(&self.subresource.as_str());
+        !(self.resource.is_empty() || is_empty_name || is_empty_subresource || is_too_long)
     }
 }
 
@@ -107,6 +123,24 @@ mod tests {
         assert_eq!(read("/api/v1/namespaces/ns").unwrap(), one);
         let finalize = ResourcePath { subresource: "finalize".into(), ..one };
         assert_eq!(read("/api/v1/namespaces/ns/finalize").unwrap(), finalize);
+    }
+
+    #[test]
+    fn empty_and_superfluous_segments_are_not_well_formed() {
+        for (path, expected) in [
+            ("/api/v1/namespaces/ns/pods/p/status", true),
+            ("/api/v1/namespaces/ns/pods/", true),
+            ("/api/v1/namespaces/ns/pods/p/proxy/a/b", true),
+            ("/api/v1/nodes/n/proxy/", true),
+            ("/api/v1/namespaces/ns//pods", false),
+            ("/api/v1//pods", false),
+            ("/api/v1/namespaces/ns/pods//status", false),
+            ("/apis/apps/v1/namespaces/ns/deployments/d/status/extra", false),
+            ("/apis/apps/v1/namespaces/ns/deployments/d//status", false),
+            ("/api/v1/namespaces/ns/finalize/extra", false),
+        ] {
+            assert_eq!(read(path).unwrap().is_well_formed(), expected, "{path}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use futures_util::stream;
 use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::Value;
 
-use super::{body::ResponseBody, negotiate::Media, yaml};
+use super::{body::ResponseBody, negotiate::Media, warning, yaml};
 use crate::{
     kinds::{GroupVersionKind, Kind},
     protobuf::{self, Envelope},
@@ -41,16 +41,8 @@ pub(super) fn answer(
         (false, media) => media.content_type(),
     };
     let mut response = with_type(answer.code, content_type, body);
-    warn(&mut response, &answer.warnings);
+    warning::add(response.headers_mut(), &answer.warnings);
     response
-}
-
-fn warn(response: &mut Response<ResponseBody>, warnings: &[String]) {
-    for warning in warnings {
-        if let Ok(value) = HeaderValue::try_from(format!("299 - {}", quoted(warning))) {
-            response.headers_mut().append(header::WARNING, value);
-        }
-    }
 }
 
 /// A list in pieces; a short one is a body of known length.
@@ -69,7 +61,7 @@ pub(super) fn error(error: &ApiError, media: Media) -> Response<ResponseBody> {
     if let Some(seconds) = error.details.as_ref().and_then(|details| details.retry_after_seconds) {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
-    warn(&mut response, &error.warnings);
+    warning::add(response.headers_mut(), &error.warnings);
     response
 }
 
@@ -142,18 +134,4 @@ fn protobuf_of(value: &Value, kind: Option<&Kind>) -> Vec<u8> {
         }
     };
     Envelope { api_version, kind: name, raw: &raw }.seal()
-}
-
-/// A string in quotes as headers have it: no control characters, quotes and backslashes escaped.
-fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for char in text.chars().filter(|char| !char.is_control()) {
-        if matches!(char, '"' | '\\') {
-            out.push('\\');
-        }
-        out.push(char);
-    }
-    out.push('"');
-    out
 }

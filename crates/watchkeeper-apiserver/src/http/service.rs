@@ -1,23 +1,26 @@
 //! One request, from its head to its answer.
 
-use std::{fmt::Display, panic::AssertUnwindSafe, sync::Arc};
+use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
 use http::{HeaderMap, Method, Request, Response, header, request::Parts};
-use http_body::Body;
-use http_body_util::{BodyExt, Limited};
 use serde_json::{Value, json};
 
 use super::{
+    access::AllowedHosts,
     body::ResponseBody,
+    credentials, deadline,
     discovery::{self, Documents},
     health,
+    heavy::{self, HeavyQueue},
     metrics::{self, About, Metrics},
     negotiate,
     negotiate::{Media, Offer, Representation},
     path::{self, ResourcePath},
+    request_body::{self, RequestBody},
     respond,
+    verb::{self, Verb},
 };
 use crate::{
     auth::{
@@ -28,15 +31,16 @@ use crate::{
         tokens::Tokens,
         user::User,
     },
-    kinds::Kind,
-    rest::{self, Answer, Payload, Rest, errors, options::Parameters},
-    selector::FieldSelector,
-    status::{ApiError, Details},
-    strategy::{Part, names},
+    rest::{self, Answer, Budget, Payload, Rest, errors, options::Parameters},
+    status::ApiError,
+    strategy::Part,
 };
 
-/// The largest body of a request.
-const BODY_LIMIT: usize = 3 * 1024 * 1024;
+/// The path of requests that control the server.
+const CONTROL_PATH: &str = "/-/control";
+
+/// The subresources that are connections: they take as long as the client likes.
+const LONG_RUNNING: [&str; 5] = ["log", "exec", "attach", "portforward", "proxy"];
 
 /// The API, as HTTP sees it.
 #[derive(Debug)]
@@ -53,68 +57,95 @@ pub(crate) struct Api {
     documents: Documents,
     /// What was asked and answered.
     metrics: Metrics,
+    /// The hosts a server without authentication is used under.
+    hosts: AllowedHosts,
+    /// The queue of requests that take much CPU time.
+    heavy: HeavyQueue,
 }
 
-/// What a request does, in the words of authorization.
+/// The origin of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verb {
-    Get,
-    List,
-    Watch,
-    Create,
-    Update,
-    Patch,
-    Delete,
-    DeleteCollection,
+enum Source {
+    /// A client in this process. Without tokens its requests are the administrator's: code that holds the server needs no
+    /// credentials.
+    Process,
+    /// A client on a socket.
+    Network,
 }
 
-impl Verb {
-    fn text(self) -> &'static str {
-        match self {
-            Self::Get => "get",
-            Self::List => "list",
-            Self::Watch => "watch",
-            Self::Create => "create",
-            Self::Update => "update",
-            Self::Patch => "patch",
-            Self::Delete => "delete",
-            Self::DeleteCollection => "deletecollection",
-        }
-    }
+/// How a server protects itself.
+#[derive(Debug, Default)]
+pub(crate) struct Guards {
+    /// The hosts a server without authentication is used under.
+    pub(crate) hosts: AllowedHosts,
+    /// Whether everything happens in a reproducible order.
+    pub(crate) is_deterministic: bool,
+}
 
-    /// As metrics call it.
-    fn method(self, is_apply: bool) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::List => "LIST",
-            Self::Watch => "WATCH",
-            Self::Create => "POST",
-            Self::Update => "PUT",
-            Self::Patch if is_apply => "APPLY",
-            Self::Patch => "PATCH",
-            Self::Delete => "DELETE",
-            Self::DeleteCollection => "DELETECOLLECTION",
-        }
-    }
+/// A request about a kind, ready to be executed.
+struct Call {
+    verb: Verb,
+    path: ResourcePath,
+    request: rest::Request,
+    media: Media,
+    is_pretty: bool,
+    about: About,
+}
+
+/// The head of a request, understood.
+struct Head {
+    parts: Parts,
+    segments: Vec<String>,
+    resource: Option<ResourcePath>,
+    parameters: Parameters,
+    verb: Option<Verb>,
 }
 
 impl Api {
     /// The verbs over HTTP.
-    pub(crate) fn new(rest: Rest, tokens: Tokens, authorization: Authorization, has_control: bool) -> Self {
+    pub(crate) fn new(
+        rest: Rest,
+        tokens: Tokens,
+        authorization: Authorization,
+        has_control: bool,
+        guards: Guards,
+    ) -> Self {
         let (documents, metrics) = (Documents::default(), Metrics::default());
-        Self { rest, tokens, authorization, has_control, documents, metrics }
+        let Guards { hosts, is_deterministic } = guards;
+        let heavy = HeavyQueue::new(is_deterministic);
+        Self { rest, tokens, authorization, has_control, documents, metrics, hosts, heavy }
     }
 
-    /// Answers a request. A panic on the way is an error of the server like any other: the client is told, and the
-    /// connection goes on.
-    pub(crate) async fn respond<B>(&self, request: Request<B>) -> Response<ResponseBody>
-    where
-        B: Body<Data = Bytes> + Send,
-        B::Error: Display + Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+    /// Adds an address that requests arrive on.
+    pub(crate) fn add_address(&self, address: IpAddr) {
+        self.hosts.add_address(address);
+    }
+
+    /// Responds to a request from a socket.
+    pub(crate) async fn respond<B: RequestBody>(
+        self: &Arc<Self>,
+        request: Request<B>,
+    ) -> Response<ResponseBody> {
+        self.respond_to(request, Source::Network).await
+    }
+
+    /// Responds to a request of this process.
+    pub(crate) async fn respond_in_process<B: RequestBody>(
+        self: &Arc<Self>,
+        request: Request<B>,
+    ) -> Response<ResponseBody> {
+        self.respond_to(request, Source::Process).await
+    }
+
+    /// Responds to a request. A panic is reported as an internal error, and the connection goes on.
+    async fn respond_to<B: RequestBody>(
+        self: &Arc<Self>,
+        request: Request<B>,
+        source: Source,
+    ) -> Response<ResponseBody> {
         let method = request.method().clone();
         let in_flight = self.metrics.begin(&method);
-        let response = AssertUnwindSafe(self.route(request)).catch_unwind().await;
+        let response = AssertUnwindSafe(self.route(request, source)).catch_unwind().await;
         let mut response = response.unwrap_or_else(|_| {
             let message = "This request caused the API server to panic. Look in its output for details.";
             respond::error(&ApiError::internal(message), Media::Json)
@@ -125,39 +156,92 @@ impl Api {
         response
     }
 
-    async fn route<B>(&self, request: Request<B>) -> Response<ResponseBody>
-    where
-        B: Body<Data = Bytes> + Send,
-        B::Error: Display + Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+    /// Handles a request before its deadline. Long-running requests have none.
+    async fn route<B: RequestBody>(
+        self: &Arc<Self>,
+        request: Request<B>,
+        source: Source,
+    ) -> Response<ResponseBody> {
         let (parts, body) = request.into_parts();
-        // It is there because whoever started the server asked for it: a test's hands, which need no credentials.
-        if self.has_control && parts.uri.path() == "/-/control" {
-            return match read_body(body).await {
+        if source == Source::Network
+            && !self.has_authentication()
+            && let Err(error) = self.hosts.check(&parts)
+        {
+            return respond::error(&error, Media::Json);
+        }
+        let Some(segments) = path::segments(parts.uri.path()) else {
+            return respond::error(&ApiError::bad_request("the path is not UTF-8"), Media::Json);
+        };
+        let resource = ResourcePath::read(&segments);
+        let parameters = Parameters::parse(parts.uri.query());
+        let verb = resource.as_ref().and_then(|path| Verb::of(&parts.method, path, &parameters));
+        let is_long_running = verb == Some(Verb::Watch)
+            || resource.as_ref().is_some_and(|path| LONG_RUNNING.contains(&path.subresource.as_str()));
+        let timeout = deadline::timeout_of(parameters.text("timeout"));
+        let head = Head { parts, segments, resource, parameters, verb };
+        if is_long_running {
+            return self.handle(head, body, source).await;
+        }
+        let timeout = match timeout {
+            Ok(timeout) => timeout,
+            Err(error) => return respond::error(&error, Media::Json),
+        };
+        let handled = deadline::within(&*self.rest.clock, timeout, self.handle(head, body, source)).await;
+        handled.unwrap_or_else(|| respond::error(&rest::deadline_exceeded(), Media::Json))
+    }
+
+    /// Handles a request: who asks, whether they may, and only then the body.
+    async fn handle<B: RequestBody>(
+        self: &Arc<Self>,
+        head: Head,
+        body: B,
+        source: Source,
+    ) -> Response<ResponseBody> {
+        let user = match self.authenticate(&head.parts.headers, source) {
+            Ok(user) => user,
+            Err(error) => return respond::error(&error, Media::Json),
+        };
+        let Head { parts, segments, resource, parameters, verb } = head;
+        if let Some(resource) = resource {
+            return match self.resource(&parts, user, resource, parameters, verb) {
+                Ok(call) => self.execute(call, body).await,
+                Err(response) => *response,
+            };
+        }
+        let (verb, path) = (parts.method.as_str().to_ascii_lowercase(), parts.uri.path().to_owned());
+        let is_control = self.has_control && path == CONTROL_PATH;
+        if let Err(error) = self.authorize(user, &parts.headers, &Attributes::Path { verb, path }) {
+            return respond::error(&error, Media::Json);
+        }
+        if is_control {
+            return match request_body::read(body).await {
                 Ok(body) => self.control(&parts.method, &body),
                 Err(error) => respond::error(&error, Media::Json),
             };
         }
-        let authenticator = self.rest.authenticator(&self.tokens);
-        let user = match authenticator.request(parts.headers.get(header::AUTHORIZATION)) {
-            Ok(user) => user,
-            Err(error) => return respond::error(&error, Media::Json),
-        };
-        let Some(segments) = path::segments(parts.uri.path()) else {
-            return respond::error(&ApiError::bad_request("the path is not UTF-8"), Media::Json);
-        };
-        let body = match read_body(body).await {
-            Ok(body) => body,
-            Err(error) => return respond::error(&error, Media::Json),
-        };
-        if let Some(resource) = ResourcePath::read(&segments) {
-            return self.resource(&parts, user, resource, body).await;
-        }
-        let (verb, path) = (parts.method.as_str().to_ascii_lowercase(), parts.uri.path().to_owned());
-        if let Err(error) = self.authorize(user, &parts.headers, &Attributes::Path { verb, path }) {
-            return respond::error(&error, Media::Json);
-        }
         self.other(&parts, &segments)
+    }
+
+    /// Returns whether requests on sockets need credentials. If not, each is the administrator's.
+    fn has_authentication(&self) -> bool {
+        !self.tokens.is_empty() || self.authorization.is_rbac()
+    }
+
+    /// Returns the user who sent a request.
+    fn authenticate(&self, headers: &HeaderMap, source: Source) -> Result<User, ApiError> {
+        let authenticator = self.rest.authenticator(&self.tokens);
+        if let Some(user) = authenticator.service_account(headers.get(header::AUTHORIZATION))? {
+            return Ok(user);
+        }
+        if !self.has_authentication() || source == Source::Process && self.tokens.is_empty() {
+            return Ok(User::master("system:admin"));
+        }
+        let user = self.tokens.authenticate(credentials::authorization(headers)?)?;
+        // Where everybody may do everything, credentials are what keeps strangers out.
+        if source == Source::Network && user.is_anonymous() && !self.authorization.is_rbac() {
+            return Err(ApiError::unauthorized());
+        }
+        Ok(user)
     }
 
     /// Authorizes a request of `user`, or of the user that it impersonates.
@@ -171,15 +255,18 @@ impl Api {
         Ok(Asker { user, authorizer })
     }
 
-    async fn resource(
+    /// Returns the call that a request about a resource asks for, still without its body, or the response to one that is
+    /// refused.
+    fn resource(
         &self,
         parts: &Parts,
         user: User,
         resource: ResourcePath,
-        body: Bytes,
-    ) -> Response<ResponseBody> {
-        let parameters = Parameters::parse(parts.uri.query());
-        let verb = verb_of(&parts.method, &resource, &parameters);
+        parameters: Parameters,
+        verb: Option<Verb>,
+    ) -> Result<Call, Box<Response<ResponseBody>>> {
+        let refuse = |error: &ApiError| Box::new(respond::error(error, Media::Json));
+        let name = if resource.name.is_empty() { verb::selected_name(verb, &parameters) } else { None };
         let attributes = Attributes::Resource(ResourceAttributes {
             verb: verb
                 .map_or_else(|| parts.method.as_str().to_ascii_lowercase(), |verb| verb.text().to_owned()),
@@ -191,32 +278,29 @@ impl Api {
             } else {
                 resource.namespace.clone()
             },
-            name: asked_name(verb, &resource, &parameters),
+            name: name.unwrap_or_else(|| resource.name.clone()),
         });
-        let asker = match self.authorize(user, &parts.headers, &attributes) {
-            Ok(asker) => asker,
-            Err(error) => return respond::error(&error, Media::Json),
-        };
+        let asker = self.authorize(user, &parts.headers, &attributes).map_err(|error| refuse(&error))?;
+        // Every web service of the API begins with one slash.
+        if parts.uri.path().starts_with("//") {
+            return Err(Box::new(respond::page_not_found()));
+        }
         let kinds = self.rest.registry.kinds();
         let Some(version) = kinds.version(&resource.group, &resource.version) else {
-            return self.no_such_version(&resource.group);
+            return Err(Box::new(self.no_such_version(&resource.group)));
+        };
+        // Groups of custom resources know only their kinds; built-in ones answer for every path below them.
+        let no_such_resource = |is_custom: bool| {
+            let error = errors::no_such_resource();
+            if is_custom { Box::new(respond::page_not_found()) } else { refuse(&error) }
         };
         let Some(kind) = kinds.by_path(&resource.group, &resource.version, &resource.resource).cloned()
         else {
-            // Groups of custom resources know only their kinds; built-in ones answer for every path below them.
-            return if version.kinds.iter().all(|kind| kind.custom.is_some()) {
-                respond::page_not_found()
-            } else {
-                respond::error(&errors::no_such_resource(), Media::Json)
-            };
+            return Err(no_such_resource(version.kinds.iter().all(|kind| kind.custom.is_some())));
         };
         let is_in_scope = kind.is_namespaced || resource.namespace.is_empty();
-        if !is_in_scope {
-            return if kind.custom.is_some() {
-                respond::page_not_found()
-            } else {
-                respond::error(&errors::no_such_resource(), Media::Json)
-            };
+        if !is_in_scope || !resource.is_well_formed() {
+            return Err(no_such_resource(kind.custom.is_some()));
         }
         let has_table = match resource.subresource.as_str() {
             "" => kind.allows("list"),
@@ -224,44 +308,76 @@ impl Api {
         };
         // Protobuf has no place for what a custom resource is made of.
         let offer = Offer { protobuf: kind.custom.is_none(), metadata: true, table: has_table };
-        let Representation { media, form } = match negotiate::negotiate(
+        let Representation { media, form } = negotiate::negotiate(
             text(&parts.headers, header::ACCEPT.as_str()),
             parameters.text("includeObject"),
             verb == Some(Verb::Watch),
             offer,
-        ) {
-            Ok(chosen) => chosen,
-            Err((error, media)) => return respond::error(&error, media),
-        };
-        let is_pretty = parameters.flag("pretty").unwrap_or(false);
+        )
+        .map_err(|(error, media)| respond::error(&error, media))?;
+        let verb = verb::allowed(verb, &resource, &kind).map_err(|error| respond::error(&error, media))?;
         let content_type = text(&parts.headers, header::CONTENT_TYPE.as_str());
         let is_apply = content_type.is_some_and(|ty| ty.starts_with("application/apply-patch"));
-        let method = verb.map_or("other", |verb| verb.method(is_apply));
+        let method = verb.method(is_apply);
         let about = About::kind(method, &kind, &resource.subresource, &resource.namespace, &resource.name);
-        let shown_kind = Arc::clone(&kind);
+        let user_agent = text(&parts.headers, header::USER_AGENT.as_str());
+        let is_pretty = is_pretty(&parameters, user_agent);
         let request = rest::Request {
             kind,
-            kinds: Arc::clone(&kinds),
+            kinds,
             namespace: resource.namespace.clone(),
             name: resource.name.clone(),
             parameters,
             form,
             is_protobuf: media == Media::Protobuf,
             content_type: content_type.map(str::to_owned),
-            body,
+            body: Bytes::new(),
             asker,
-            user_agent: text(&parts.headers, header::USER_AGENT.as_str()).map(str::to_owned),
+            user_agent: user_agent.map(str::to_owned),
+            budget: Budget::default(),
         };
-        self.rest.expire_events(&shown_kind);
-        let mut response = match self.run(verb, &resource, request).await {
+        Ok(Call { verb, path: resource, request, media, is_pretty, about })
+    }
+
+    /// Reads the body of a call and executes it: inline, or among the heavy requests if it is one.
+    async fn execute<B: RequestBody>(self: &Arc<Self>, mut call: Call, body: B) -> Response<ResponseBody> {
+        let (media, about) = (call.media, call.about.clone());
+        // A connection has no deadline, and no body that comes before it.
+        if call.verb.writes() && !LONG_RUNNING.contains(&call.path.subresource.as_str()) {
+            match request_body::read(body).await {
+                Ok(body) => call.request.body = body,
+                Err(error) => return respond::error(&error, media),
+            }
+        }
+        let is_heavy =
+            heavy::is_heavy(&*self.rest.store, call.verb, &call.request, call.media, call.is_pretty);
+        let mut response = match is_heavy.then(|| self.heavy.runtime()).flatten() {
+            // A version that does not come is reported by the read itself, which then has done nothing heavy.
+            Some(runtime) if self.rest.wait_for_read(&call.request).await.is_ok() => {
+                let (budget, _guard) = Budget::with_guard();
+                call.request.budget = budget;
+                let (api, bytes) = (Arc::clone(self), call.request.body.len());
+                let work = move || runtime.block_on(api.perform(call));
+                let done = self.heavy.run(bytes, work).await;
+                done.unwrap_or_else(|error| respond::error(&error, media))
+            }
+            _ => self.perform(call).await,
+        };
+        response.extensions_mut().insert(about);
+        response
+    }
+
+    /// Executes a call and encodes its answer.
+    async fn perform(&self, call: Call) -> Response<ResponseBody> {
+        let Call { verb, path, request, media, is_pretty, about } = call;
+        let kind = Arc::clone(&request.kind);
+        self.rest.expire_events(&kind);
+        let deprecation = kind.strategy.deprecation();
+        match self.run(verb, &path, request).await {
             Ok(mut answer) => {
-                if let Some(deprecation) = shown_kind.strategy.deprecation()
-                    && !answer.warnings.contains(&deprecation)
-                {
-                    answer.warnings.push(deprecation);
-                }
+                answer.warnings.extend(deprecation);
                 let is_watch = matches!(answer.payload, Payload::Watch(_));
-                let response = respond::answer(answer, media, is_pretty, Some(&shown_kind));
+                let response = respond::answer(answer, media, is_pretty, Some(&kind));
                 if is_watch {
                     let counted = self.metrics.long_running(&about);
                     response.map(|body| body.counted(counted))
@@ -269,41 +385,13 @@ impl Api {
                     response
                 }
             }
-            Err(mut error) => {
-                let deprecation = shown_kind.strategy.deprecation();
-                error.warnings.extend(deprecation.filter(|text| !error.warnings.contains(text)));
-                respond::error(&error, media)
-            }
-        };
-        response.extensions_mut().insert(about);
-        response
+            Err(error) => respond::error(&error.with_warnings(deprecation), media),
+        }
     }
 
-    async fn run(
-        &self,
-        verb: Option<Verb>,
-        path: &ResourcePath,
-        request: rest::Request,
-    ) -> Result<Answer, ApiError> {
-        let kind = Arc::clone(&request.kind);
+    async fn run(&self, verb: Verb, path: &ResourcePath, request: rest::Request) -> Result<Answer, ApiError> {
         if !path.subresource.is_empty() {
             return self.run_subresource(verb, path, request).await;
-        }
-        let is_named = !path.name.is_empty();
-        let has_path = if is_named {
-            ["get", "update", "patch", "delete"].iter().any(|verb| kind.allows(verb))
-        } else {
-            ["list", "create", "deletecollection", "watch"].iter().any(|verb| kind.allows(verb))
-        };
-        if !has_path {
-            return Err(errors::no_such_resource());
-        }
-        let Some(verb) = verb.filter(|verb| kind.allows(verb.text())) else {
-            return Err(errors::method_not_allowed());
-        };
-        let is_across = kind.is_namespaced && path.namespace.is_empty();
-        if is_across && (is_named || !matches!(verb, Verb::List | Verb::Watch)) {
-            return Err(if is_named { errors::no_such_resource() } else { errors::method_not_allowed() });
         }
         match verb {
             Verb::Get => self.rest.get(&request).await,
@@ -322,21 +410,17 @@ impl Api {
 
     async fn run_subresource(
         &self,
-        verb: Option<Verb>,
+        verb: Verb,
         path: &ResourcePath,
         request: rest::Request,
     ) -> Result<Answer, ApiError> {
         let kind = Arc::clone(&request.kind);
         let Some(subresource) = kind.subresource(&path.subresource) else {
-            return Err(no_such_subresource(&kind, &path.name));
+            return Err(verb::no_such_subresource(&kind, &path.name));
         };
-        let is_allowed = |verb: &Verb| subresource.verbs.iter().any(|known| known == verb.text());
-        let Some(verb) = verb.filter(is_allowed) else { return Err(errors::method_not_allowed()) };
         let part = Part::Subresource(&path.subresource);
         match path.subresource.as_str() {
-            name @ ("log" | "exec" | "attach" | "portforward" | "proxy") => {
-                return Err(self.rest.connect(&request, name));
-            }
+            name if LONG_RUNNING.contains(&name) => return Err(self.rest.connect(&request, name)),
             "scale" => {
                 return match verb {
                     Verb::Get => self.rest.scale(&request),
@@ -356,13 +440,14 @@ impl Api {
         }
     }
 
-    /// Built-in groups answer for versions they do not have; nothing answers for groups there are not.
+    /// Returns the 404 for a version that is not served. Built-in groups have a `Status` for it; for a group that does not
+    /// exist no service is responsible.
     fn no_such_version(&self, group: &str) -> Response<ResponseBody> {
         let kinds = self.rest.registry.kinds();
         let is_built_in = kinds.group(group).is_some_and(|group| {
             group.versions.iter().flat_map(|version| &version.kinds).any(|kind| kind.custom.is_none())
         });
-        if is_built_in && !group.is_empty() {
+        if is_built_in || group.is_empty() {
             respond::error(&errors::no_such_resource(), Media::Json)
         } else {
             respond::page_not_found()
@@ -370,6 +455,9 @@ impl Api {
     }
 
     fn other(&self, parts: &Parts, segments: &[String]) -> Response<ResponseBody> {
+        if parts.uri.path().starts_with("//") {
+            return respond::page_not_found();
+        }
         let words: Vec<&str> = segments.iter().map(String::as_str).collect();
         let is_get = parts.method == Method::GET || parts.method == Method::HEAD;
         let value = match words.as_slice() {
@@ -399,6 +487,7 @@ impl Api {
                     Some(response) => response,
                     None => match words {
                         ["apis", group, _] => self.no_such_version(group),
+                        ["api", ..] => self.no_such_version(""),
                         _ => respond::page_not_found(),
                     },
                 };
@@ -415,7 +504,7 @@ impl Api {
         )
     }
 
-    /// What tests ask of the server itself.
+    /// Executes an action on the server itself, for tests.
     fn control(&self, method: &Method, body: &[u8]) -> Response<ResponseBody> {
         if method != Method::POST {
             return respond::error(&errors::method_not_allowed(), Media::Json);
@@ -439,51 +528,13 @@ impl Api {
     }
 }
 
-/// Built-in kinds have no such path; custom ones look for the object first.
-fn no_such_subresource(kind: &Kind, name: &str) -> ApiError {
-    if kind.custom.is_some() { errors::not_found(kind, name) } else { errors::no_such_resource() }
-}
-
-/// Returns the name that a request is authorized for: that of its path, or the only one that its field selector selects.
-fn asked_name(verb: Option<Verb>, resource: &ResourcePath, parameters: &Parameters) -> String {
-    if !resource.name.is_empty() || !matches!(verb, Some(Verb::List | Verb::Watch)) {
-        return resource.name.clone();
-    }
-    let selector = parameters.text("fieldSelector").and_then(|text| FieldSelector::parse(text).ok());
-    let name = selector.as_ref().and_then(|selector| selector.required("metadata.name"));
-    name.filter(|name| names::path_segment(name).is_empty()).unwrap_or_default().to_owned()
-}
-
-fn verb_of(method: &Method, path: &ResourcePath, parameters: &Parameters) -> Option<Verb> {
-    let is_named = !path.name.is_empty();
-    match *method {
-        Method::GET if path.is_watch => Some(Verb::Watch),
-        Method::GET if is_named => Some(Verb::Get),
-        Method::GET if parameters.flag("watch").unwrap_or(false) => Some(Verb::Watch),
-        Method::GET => Some(Verb::List),
-        Method::POST if !is_named || !path.subresource.is_empty() => Some(Verb::Create),
-        Method::PUT if is_named => Some(Verb::Update),
-        Method::PATCH if is_named => Some(Verb::Patch),
-        Method::DELETE if is_named => Some(Verb::Delete),
-        Method::DELETE => Some(Verb::DeleteCollection),
-        _ => None,
-    }
-}
-
-async fn read_body<B>(body: B) -> Result<Bytes, ApiError>
-where
-    B: Body<Data = Bytes> + Send,
-    B::Error: Display + Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    match Limited::new(body, BODY_LIMIT).collect().await {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(ApiError::new(
-            413,
-            "RequestEntityTooLarge",
-            format!("Request entity too large: limit is {BODY_LIMIT}"),
-        )
-        .with_details(Details::default())),
-        Err(error) => Err(ApiError::bad_request(format!("the body could not be read: {error}"))),
+/// Returns whether JSON is indented: if the client asks for it, or is one that people read the output of.
+fn is_pretty(parameters: &Parameters, user_agent: Option<&str>) -> bool {
+    match parameters.given("pretty") {
+        Some(text) => matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True"),
+        None => user_agent.is_some_and(|agent| {
+            ["curl", "Wget", "Mozilla/5.0"].iter().any(|human| agent.starts_with(human))
+        }),
     }
 }
 

@@ -84,6 +84,8 @@ pub(crate) struct Custom {
     /// The definition has changed since it was made: objects that were stored before are pruned and defaulted by what it
     /// says now when they are read.
     pub has_changed: bool,
+    /// Whether the schema has validation rules in CEL.
+    pub has_rules: bool,
 }
 
 /// Where a custom object has what `scale` shows, as paths like `.spec.replicas`.

@@ -35,6 +35,7 @@ impl Rest {
             options.field_validation,
         )?;
         let mut warnings = decoded.warnings;
+        request.budget.check()?;
         // A binding is not kept: it is what it does to its pod.
         if request.kind.gvk.kind == "Binding" && request.kind.gvk.group.is_empty() {
             let bound = self.create_binding(request, &options, &decoded.object);
@@ -100,6 +101,7 @@ impl Rest {
             if !wrong.is_empty() {
                 return Err(errors::invalid(kind, &name, &wrong));
             }
+            request.budget.check()?;
             let claim = self.claim(request, &mut object, None)?;
             if source != Source::Post {
                 content::check_create(&request.asker, &request.create_attributes())?;

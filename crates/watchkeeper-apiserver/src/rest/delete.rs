@@ -12,6 +12,7 @@ use super::{
     read,
     represent::Representer,
     update::is_done,
+    warned,
 };
 use crate::{
     crd, decode,
@@ -64,8 +65,8 @@ impl Rest {
         if is_namespace && IMMORTAL_NAMESPACES.contains(&request.name.as_str()) {
             return Err(errors::forbidden(&request.kind, &request.name, "this namespace may not be deleted"));
         }
-        let deleted = self.delete_object(request, &options)?;
         let warnings = options.warnings(&request.kind);
+        let deleted = warned(self.delete_object(request, &options), &warnings)?;
         let waits = !deleted.is_gone && options.orphans_dependents == Some(false);
         let code = if waits { 202 } else { 200 };
         if deleted.is_gone && !request.kind.strategy.rules().delete_returns_object {
@@ -82,6 +83,7 @@ impl Rest {
         read::check_form(&request.form, &request.kind, true)?;
         let (page, token) = self.page(request, &list).await?;
         for object in &page.objects {
+            request.budget.check()?;
             let one = request.about(&object.content.namespace, &object.content.name);
             match self.delete_object(&one, &options) {
                 // Someone else was faster.
@@ -307,6 +309,7 @@ impl DeleteOptions {
         if self.has_version() { self.at_version(version) } else { self.clone() }
     }
 
+    /// Returns the warnings about what these options leave behind.
     fn warnings(&self, kind: &Kind) -> Vec<String> {
         let orphans_silently = self.propagation.is_none() && is_job(kind);
         orphans_silently.then(|| JOB_WARNING.to_owned()).into_iter().collect()
@@ -434,10 +437,10 @@ fn from_query(request: &Request) -> Result<Value, ApiError> {
     if let Some(orphans) = parameters.flag("orphanDependents") {
         given["orphanDependents"] = orphans.into();
     }
-    if let Some(policy) = parameters.given("propagationPolicy") {
+    if let Some(policy) = parameters.text("propagationPolicy") {
         given["propagationPolicy"] = policy.into();
     }
-    let dry_run: Vec<&str> = parameters.all("dryRun").filter(|value| !value.is_empty()).collect();
+    let dry_run: Vec<&str> = parameters.all("dryRun").collect();
     if !dry_run.is_empty() {
         given["dryRun"] = dry_run.into();
     }

@@ -3,6 +3,7 @@
 //! Everything here is a plain function from a request and the store to an answer; the few things that wait (a version
 //! that has not come yet, a watch) are at the edge, in `read` and in [`crate::watch`].
 
+mod budget;
 mod claims;
 mod create;
 mod definitions;
@@ -37,7 +38,11 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
 
-pub(crate) use self::{event_expiry::EventExpiry, list_body::ListBody};
+pub(crate) use self::{
+    budget::{Budget, deadline_exceeded},
+    event_expiry::EventExpiry,
+    list_body::ListBody,
+};
 use self::{options::Parameters, represent::Form, stored::Served, update::Written};
 use crate::{
     auth::{
@@ -109,6 +114,8 @@ pub(crate) struct Request {
     pub(crate) asker: Asker,
     /// Who asks, as it says of itself.
     pub(crate) user_agent: Option<String>,
+    /// Whether anybody still waits for the reply; polled between phases and in long loops.
+    pub(crate) budget: Budget,
 }
 
 /// What a request is answered.
@@ -176,12 +183,12 @@ impl Request {
     }
 
     /// The table the objects are in.
-    fn table(&self) -> String {
+    pub(crate) fn table(&self) -> String {
         table_of(&self.kind)
     }
 
     /// The key of the object.
-    fn key(&self) -> String {
+    pub(crate) fn key(&self) -> String {
         key_of(&self.namespace, &self.name)
     }
 
@@ -199,6 +206,7 @@ impl Request {
             body: Bytes::new(),
             asker: Asker::server(),
             user_agent: Some("kube-apiserver".into()),
+            budget: Budget::default(),
         }
     }
 
@@ -216,6 +224,7 @@ impl Request {
             body: self.body.clone(),
             asker: self.asker.clone(),
             user_agent: self.user_agent.clone(),
+            budget: self.budget.clone(),
         }
     }
 

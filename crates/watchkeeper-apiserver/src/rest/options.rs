@@ -1,5 +1,7 @@
 //! What the query of a request says.
 
+use std::num::{IntErrorKind, ParseIntError};
+
 use super::errors;
 use crate::{
     apply,
@@ -35,17 +37,24 @@ impl Parameters {
         self.0.iter().filter(move |(other, _)| other == name).map(|(_, value)| &**value)
     }
 
-    /// A yes or no: anything but `0` and `false` is yes.
+    /// Returns a boolean parameter. Every value except `0` and `false` is true, the empty value included.
     pub(crate) fn flag(&self, name: &str) -> Option<bool> {
         self.text(name).map(|text| text != "0" && !text.eq_ignore_ascii_case("false"))
     }
 
-    /// A whole number.
+    /// Returns an integer parameter.
+    ///
+    /// # Errors
+    /// 400 for a value that is not a 64-bit integer. The empty value is not one either.
     pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, ApiError> {
-        self.given(name)
+        self.text(name)
             .map(|text| {
-                text.parse().map_err(|_| {
-                    ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
+                text.parse().map_err(|error: ParseIntError| {
+                    let why = match error.kind() {
+                        IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+                        _ => "invalid syntax",
+                    };
+                    ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: {why}"))
                 })
             })
             .transpose()
@@ -165,7 +174,10 @@ impl ListOptions {
                 wrong.push(match_not_supported(version_match, "supported values: \"NotOlderThan\""));
             }
         }
-        if self.continue_token.is_some() {
+        // A watch from the newest or any version implies resourceVersionMatch=NotOlderThan.
+        let is_implied =
+            self.sends_initial_events.is_none() && matches!(self.resource_version.as_str(), "" | "0");
+        if self.continue_token.is_some() && (version_match.is_some() || is_implied) {
             wrong.push(match_forbidden("resourceVersionMatch is forbidden when continue is provided"));
         }
         wrong
@@ -213,26 +225,26 @@ impl WriteOptions {
         write: WriteKind,
         user_agent: Option<&str>,
     ) -> Result<Self, ApiError> {
-        let mut wrong = wrong_dry_run(parameters.all("dryRun").filter(|value| !value.is_empty()));
+        let named = parameters.text("fieldManager").unwrap_or_default();
+        let force = parameters.flag("force");
+        let mut wrong = match write {
+            WriteKind::Create | WriteKind::Update => apply::options::check_manager(named),
+            WriteKind::Patch | WriteKind::Apply => {
+                apply::options::check_patch(named, force, write == WriteKind::Apply)
+            }
+        };
+        wrong.extend(wrong_dry_run(parameters.all("dryRun")));
         let field_validation = match parameters.given("fieldValidation") {
             None | Some("Warn") => FieldValidation::Warn,
             Some("Strict") => FieldValidation::Strict,
             Some("Ignore") => FieldValidation::Ignore,
             Some(other) => {
-                let detail = "supported values: \"Ignore\", \"Strict\", \"Warn\"";
+                let detail = "supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"";
                 let other = Some(other.into());
                 wrong.push(FieldError::new(FieldErrorKind::NotSupported, "fieldValidation", other, detail));
                 FieldValidation::Warn
             }
         };
-        let named = parameters.text("fieldManager").unwrap_or_default();
-        let force = parameters.flag("force");
-        match write {
-            WriteKind::Create | WriteKind::Update => wrong.extend(apply::options::check_manager(named)),
-            WriteKind::Patch | WriteKind::Apply => {
-                wrong.extend(apply::options::check_patch(named, force, write == WriteKind::Apply));
-            }
-        }
         if !wrong.is_empty() {
             let kind = match write {
                 WriteKind::Create => "CreateOptions",
@@ -242,7 +254,7 @@ impl WriteOptions {
             return Err(errors::invalid_as(kind, "meta.k8s.io", "", &wrong));
         }
         Ok(Self {
-            is_dry_run: parameters.all("dryRun").any(|value| !value.is_empty()),
+            is_dry_run: parameters.text("dryRun").is_some(),
             field_validation,
             manager: apply::options::manager_name(named, user_agent.unwrap_or_default()),
             force: force.unwrap_or(false),
@@ -258,4 +270,60 @@ pub(crate) fn wrong_dry_run<'a>(values: impl Iterator<Item = &'a str>) -> Vec<Fi
     }
     let detail = "supported values: \"All\"";
     vec![FieldError::new(FieldErrorKind::NotSupported, "dryRun", Some(values.into()), detail)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(query: &str) -> Result<ListOptions, ApiError> {
+        ListOptions::read(&Parameters::parse(Some(query)), false)
+    }
+
+    fn write(query: &str, kind: WriteKind) -> Result<WriteOptions, ApiError> {
+        WriteOptions::read(&Parameters::parse(Some(query)), kind, None)
+    }
+
+    #[test]
+    fn numbers_that_are_empty_or_out_of_range_are_400() {
+        for query in
+            ["limit=", "limit=x", "limit=1.5", "timeoutSeconds=", "timeoutSeconds=9223372036854775808"]
+        {
+            assert_eq!(list(query).expect_err(query).code, 400, "{query}");
+        }
+        for query in ["limit=-1", "limit=0", "timeoutSeconds=9223372036854775807", "timeoutSeconds=-5"] {
+            assert!(list(query).is_ok(), "{query}");
+        }
+    }
+
+    #[test]
+    fn a_watch_with_continue_is_invalid_only_if_it_has_a_version_match() {
+        for (query, is_valid) in [
+            ("watch=1&continue=x", false),
+            ("watch=1&continue=x&resourceVersion=0", false),
+            ("watch=1&continue=x&resourceVersion=5", true),
+            (
+                "watch=1&continue=x&resourceVersion=5&sendInitialEvents=1&resourceVersionMatch=NotOlderThan",
+                false,
+            ),
+        ] {
+            assert_eq!(list(query).map_err(|error| error.code).err(), (!is_valid).then_some(422), "{query}");
+        }
+    }
+
+    #[test]
+    fn write_options_are_validated_in_upstream_order_and_an_empty_dry_run_is_invalid() {
+        let fields = |error: ApiError| -> Vec<String> {
+            let details = error.details.unwrap_or_default();
+            details.causes.into_iter().filter_map(|cause| cause.field).collect()
+        };
+        let all = format!("dryRun=&fieldValidation=x&force=1&fieldManager={}", "m".repeat(129));
+        let error = write(&all, WriteKind::Patch).expect_err("all four are invalid");
+        assert_eq!(
+            (error.code, fields(error)),
+            (422, ["force", "fieldManager", "dryRun", "fieldValidation"].map(String::from).to_vec())
+        );
+        assert!(write("dryRun=All", WriteKind::Create).expect("valid").is_dry_run);
+        assert!(write("fieldValidation=", WriteKind::Create).is_ok());
+    }
 }

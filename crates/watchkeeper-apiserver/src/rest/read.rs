@@ -24,6 +24,9 @@ const FRESH_WAIT: Duration = Duration::from_secs(3);
 /// The shortest time a watch runs whose client does not say; up to twice as long, so that not all end together.
 const WATCH_TIMEOUT_SECONDS: u64 = 1800;
 
+/// The longest time a watch runs, however long its client asks for: dates and timers have a range.
+const MAX_WATCH_TIMEOUT: Duration = Duration::from_hours(365 * 24);
+
 impl Rest {
     /// GET of an object.
     pub(crate) async fn get(&self, request: &Request) -> Result<Answer, ApiError> {
@@ -193,8 +196,23 @@ impl Rest {
                 let jitter = self.random.lock().u64(..WATCH_TIMEOUT_SECONDS);
                 Duration::from_secs(WATCH_TIMEOUT_SECONDS + jitter)
             }
-            Some(seconds) => Duration::from_secs(u64::try_from(seconds).unwrap_or(0)),
+            Some(seconds) => Duration::from_secs(u64::try_from(seconds).unwrap_or(0)).min(MAX_WATCH_TIMEOUT),
         }
+    }
+
+    /// Waits for the version that a read asks for, so that what is left of the read does not wait. A version that is not
+    /// given or not a number is none to wait for.
+    ///
+    /// # Errors
+    /// 504 if the version does not come.
+    pub(crate) async fn wait_for_read(&self, request: &Request) -> Result<(), ApiError> {
+        let version = request.parameters.given("resourceVersion").and_then(|text| text.parse().ok());
+        let token = request.parameters.given("continue").and_then(|text| ContinueToken::decode(text).ok());
+        let of_token = token.and_then(|token| match token.of {
+            PageOf::Version(version) => Some(version),
+            PageOf::Now => None,
+        });
+        self.wait_for(version.into_iter().chain(of_token).max().unwrap_or(0)).await
     }
 
     /// Waits until the store has reached `version`.

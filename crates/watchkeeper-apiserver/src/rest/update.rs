@@ -67,6 +67,7 @@ impl Rest {
             })
         };
         let decoded = read()?;
+        request.budget.check()?;
         let mut warnings = decoded.warnings;
         let mut object = Some(decoded.object);
         let is_creator = part == Part::Main && request.kind.strategy.rules().creates_on_update;
@@ -113,8 +114,10 @@ impl Rest {
                     Err(error) => return Err(error),
                 }
             };
+            request.budget.check()?;
             let old = request.served().object(&current);
             let new = produce(Some(&old))?;
+            request.budget.check()?;
             if let Some(written) =
                 self.replace(request, options, part, source, &current, &old, new, warnings)?
             {
@@ -176,6 +179,7 @@ impl Rest {
         if !wrong.is_empty() {
             return Err(errors::invalid(kind, &request.name, &wrong));
         }
+        request.budget.check()?;
         let claim = self.claim(request, &mut new, Some(old))?;
         let subresource = match part {
             Part::Main => "",

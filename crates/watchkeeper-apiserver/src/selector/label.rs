@@ -177,11 +177,6 @@ impl<'a> Parser<'a> {
         match operator.text() {
             word @ ("in" | "notin") => {
                 let values = self.values()?;
-                if values.is_empty() {
-                    return Err(SelectorError(format!(
-                        "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty ({word})"
-                    )));
-                }
                 check_values(key, &values)?;
                 Ok(if word == "in" { Operator::In(values) } else { Operator::NotIn(values) })
             }
@@ -234,8 +229,8 @@ impl<'a> Parser<'a> {
                     is_item_due = true;
                 }
                 Token::Symbol(")") => {
-                    if is_item_due && self.tokens.get(self.next.wrapping_sub(2)) == Some(&Token::Symbol(","))
-                    {
+                    // `()` is the set of the empty value too.
+                    if is_item_due {
                         values.insert(String::new());
                     }
                     return Ok(values);
@@ -350,6 +345,9 @@ mod tests {
             ("empty=", true),
             ("empty in (,a)", true),
             ("empty in (a,)", true),
+            ("empty in ()", true),
+            ("app in ()", false),
+            ("app notin ()", true),
             ("app=", false),
             ("app=web,size=11", false),
             ("example.com/x=1", true),
@@ -379,7 +377,7 @@ mod tests {
         ] {
             assert_eq!(LabelSelector::parse(selector).unwrap_err().to_string(), message);
         }
-        for selector in ["-bad=1", "x/y/z=1", "/a=1", "a/=1", "A/b=1", "app=-", "app in ()", "app in (a b)"] {
+        for selector in ["-bad=1", "x/y/z=1", "/a=1", "a/=1", "A/b=1", "app=-", "app in (a b)"] {
             assert!(LabelSelector::parse(selector).is_err(), "{selector}");
         }
         assert!(LabelSelector::parse(&format!("app={}", "v".repeat(64))).is_err());

@@ -14,6 +14,7 @@ mod lifecycle;
 mod nonsense;
 mod openapi;
 mod own_service;
+mod pipeline;
 mod rest;
 mod scale;
 mod strict;

@@ -72,3 +72,32 @@ async fn a_port_that_is_taken_and_tokens_that_are_none_are_refused() {
     assert_eq!(ended.code, Some(1));
     assert!(ended.err.starts_with("error: /nonexistent/tokens: "), "{ended:?}");
 }
+
+#[tokio::test]
+async fn a_server_nobody_could_authenticate_to_is_refused() {
+    let ended = run(&["serve", "--port", "0", "--authorization-mode", "RBAC"]).await;
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.err.contains("needs --token-auth-file"), "{ended:?}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let empty = folder.path().join("tokens.csv");
+    std::fs::write(&empty, "\n \n").unwrap();
+    let ended = run(&["serve", "--port", "0", "--token-auth-file", empty.to_str().unwrap()]).await;
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.err.contains("there is no token in it"), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_kubeconfig_file_that_everybody_could_read_becomes_private() {
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    std::fs::write(&kubeconfig, "of an earlier run").unwrap();
+    std::fs::set_permissions(&kubeconfig, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let mut serving =
+        Running::start(&["serve", "--port", "0", "--kubeconfig-out", kubeconfig.to_str().unwrap()]);
+    serving.line().await;
+    let mode = std::fs::metadata(&kubeconfig).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "{mode:o}");
+    assert!(namespaces(Loader::new().file(&kubeconfig)).await.unwrap().contains(&"default".to_owned()));
+    assert_eq!(serving.interrupt().await, Some(0));
+}

@@ -1,0 +1,221 @@
+//! Isolation of CPU-heavy requests.
+//!
+//! Most requests take microseconds and run on the task of their connection. A request that may take longer, by the size of
+//! what it works on, runs on a blocking thread, and only so many do at a time: the cores that are left serve the others.
+
+use std::{panic, sync::Arc, thread::available_parallelism};
+
+use parking_lot::Mutex;
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    sync::Semaphore,
+};
+
+use super::{negotiate::Media, verb::Verb};
+use crate::{
+    rest::{Request, represent::Form, table_of},
+    status::{ApiError, Details},
+    storage::Storage,
+};
+
+/// The most work a request may be and still run inline, in bytes of JSON that are read, checked and written.
+const LIGHT_WORK: usize = 64 * 1024;
+/// The work of deciding whether a selector selects one object, besides the length of the selector.
+const SELECT_WORK: usize = 16;
+/// The work of one object of a list that is not sent as it is stored, or that is deleted.
+const OBJECT_WORK: usize = 512;
+
+/// The most heavy requests that are admitted: running and waiting.
+const MAX_ADMITTED: usize = 512;
+/// The most bytes the bodies of all admitted heavy requests may have.
+const MAX_ADMITTED_BYTES: usize = 64 * 1024 * 1024;
+
+/// The queue of heavy requests: first come, first served.
+#[derive(Debug)]
+pub(super) struct HeavyQueue {
+    slots: Arc<Semaphore>,
+    admitted: Arc<Mutex<Admitted>>,
+    /// Whether heavy requests run inline on a current-thread runtime, so that the order of everything is reproducible.
+    is_deterministic: bool,
+}
+
+#[derive(Debug, Default)]
+struct Admitted {
+    requests: usize,
+    bytes: usize,
+}
+
+/// The place of a heavy request in the queue; given back when it is dropped.
+#[derive(Debug)]
+struct Place {
+    admitted: Arc<Mutex<Admitted>>,
+    bytes: usize,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut admitted = self.admitted.lock();
+        admitted.requests = admitted.requests.saturating_sub(1);
+        admitted.bytes = admitted.bytes.saturating_sub(self.bytes);
+    }
+}
+
+impl HeavyQueue {
+    /// Creates a queue that leaves one core for other requests. With `is_deterministic`, a current-thread runtime runs
+    /// heavy requests inline.
+    pub(super) fn new(is_deterministic: bool) -> Self {
+        let cores = available_parallelism().map_or(1, std::num::NonZero::get);
+        Self::with_slots(cores.saturating_sub(1).max(1), is_deterministic)
+    }
+
+    fn with_slots(slots: usize, is_deterministic: bool) -> Self {
+        Self { slots: Arc::new(Semaphore::new(slots)), admitted: Arc::default(), is_deterministic }
+    }
+
+    /// Returns the runtime on whose blocking threads heavy requests run; `None` if they run inline.
+    pub(super) fn runtime(&self) -> Option<Handle> {
+        let handle = Handle::try_current().ok()?;
+        let is_inline = self.is_deterministic && handle.runtime_flavor() == RuntimeFlavor::CurrentThread;
+        (!is_inline).then_some(handle)
+    }
+
+    /// Runs `work` on a blocking thread of the current runtime as soon as a slot is free. `bytes` is the memory that the
+    /// work holds while it waits.
+    ///
+    /// # Errors
+    /// 429 if too many requests, or requests of too many bytes, are waiting.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let place = self.admit(bytes)?;
+        let slot = Arc::clone(&self.slots).acquire_owned().await;
+        let slot = slot.map_err(|_| ApiError::internal("the queue of heavy requests is closed"))?;
+        let running = tokio::task::spawn_blocking(move || {
+            let _held = (place, slot);
+            work()
+        });
+        running.await.map_err(|error| match error.try_into_panic() {
+            Ok(panic) => panic::resume_unwind(panic),
+            Err(_) => ApiError::internal("the server is shutting down"),
+        })
+    }
+
+    fn admit(&self, bytes: usize) -> Result<Place, ApiError> {
+        let mut admitted = self.admitted.lock();
+        let is_full = admitted.requests >= MAX_ADMITTED
+            // A request alone is admitted whatever its size: the limit on bodies bounds it.
+            || admitted.requests > 0 && admitted.bytes.saturating_add(bytes) > MAX_ADMITTED_BYTES;
+        if is_full {
+            return Err(too_many_requests());
+        }
+        admitted.requests += 1;
+        admitted.bytes += bytes;
+        Ok(Place { admitted: Arc::clone(&self.admitted), bytes })
+    }
+}
+
+fn too_many_requests() -> ApiError {
+    let details = Details { retry_after_seconds: Some(1), ..Details::default() };
+    ApiError::new(429, "TooManyRequests", "too many large requests are waiting, please try again later")
+        .with_details(details)
+}
+
+/// Returns whether a request may take so much CPU time that it must not run inline. The evidence is cheap and
+/// available up front: the sizes of the body, of the stored object, of the selectors and of the collection.
+pub(super) fn is_heavy(
+    store: &dyn Storage,
+    verb: Verb,
+    request: &Request,
+    media: Media,
+    is_pretty: bool,
+) -> bool {
+    let body = request.body.len();
+    if body > LIGHT_WORK {
+        return true;
+    }
+    let kind = &request.kind;
+    let is_definition = kind.gvk.kind == "CustomResourceDefinition";
+    // The cost of rules and of compiling schemas does not follow from the size of what is sent.
+    if verb.writes() && (is_definition || kind.custom.as_ref().is_some_and(|custom| custom.has_rules)) {
+        return true;
+    }
+    let is_stored_form = media == Media::Json && !is_pretty && request.form == Form::Plain;
+    let stored = || store.get(&request.table(), &request.key()).map_or(0, |object| object.content.len());
+    let work = match verb {
+        Verb::Create => body,
+        Verb::Update | Verb::Patch | Verb::Delete => body + stored(),
+        Verb::Get if is_stored_form => 0,
+        Verb::Get => stored(),
+        Verb::List | Verb::Watch | Verb::DeleteCollection => {
+            let length = |name: &str| request.parameters.text(name).map_or(0, str::len);
+            let selectors = length("labelSelector") + length("fieldSelector");
+            let is_each_converted = verb == Verb::DeleteCollection || verb == Verb::List && !is_stored_form;
+            let per_object = if selectors > 0 { SELECT_WORK + selectors } else { 0 }
+                + if is_each_converted { OBJECT_WORK } else { 0 };
+            let count = if per_object == 0 { 0 } else { store.count(&table_of(kind)) };
+            body.saturating_add(selectors).saturating_add(per_object.saturating_mul(count))
+        }
+    };
+    work > LIGHT_WORK
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::{super::deadline, *};
+    use crate::clock::TokioClock;
+
+    #[tokio::test]
+    async fn a_full_queue_answers_429_with_a_time_to_retry_and_empties_again() {
+        let queue = HeavyQueue::new(false);
+        let first = queue.admit(MAX_ADMITTED_BYTES + 1).expect("a request alone is admitted");
+        let error = queue.admit(1).expect_err("the queue is full");
+        assert_eq!((error.code, error.reason), (429, "TooManyRequests"));
+        assert_eq!(error.details.and_then(|details| details.retry_after_seconds), Some(1));
+        drop(first);
+        let places: Vec<_> = (0..MAX_ADMITTED).map(|_| queue.admit(0).expect("a place")).collect();
+        assert_eq!(queue.admit(0).expect_err("too many").code, 429);
+        drop(places);
+        assert_eq!(queue.run(0, || 5).await, Ok(5));
+        assert_eq!(queue.admitted.lock().requests, 0);
+    }
+
+    #[tokio::test]
+    async fn other_tasks_run_while_heavy_work_blocks_its_thread() {
+        let queue = HeavyQueue::new(false);
+        let (release, held) = mpsc::channel::<()>();
+        let heavy = queue.run(0, move || held.recv().is_ok());
+        let other = async {
+            tokio::task::yield_now().await;
+            release.send(()).expect("the heavy work waits");
+        };
+        // On a current-thread runtime this would never end if the work ran on the task.
+        assert_eq!(tokio::join!(heavy, other).0, Ok(true));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_waits_for_a_slot_ends_at_its_deadline() {
+        let (queue, clock) = (HeavyQueue::with_slots(1, false), TokioClock::new());
+        let (release, held) = mpsc::channel::<()>();
+        let running = queue.run(1, move || held.recv().is_ok());
+        let waiting = deadline::within(&clock, deadline::REQUEST_TIMEOUT, queue.run(1, || ()));
+        let time = async {
+            // Time moves by itself only while no blocking thread works.
+            tokio::time::advance(deadline::REQUEST_TIMEOUT).await;
+            tokio::task::yield_now().await;
+            release.send(()).expect("the first request runs");
+        };
+        let (running, waiting, ()) = tokio::join!(running, waiting, time);
+        assert_eq!((running, waiting), (Ok(true), None));
+        assert_eq!(queue.admitted.lock().requests, 0);
+    }
+
+    #[tokio::test]
+    async fn a_seeded_server_on_one_thread_runs_everything_inline() {
+        assert!(HeavyQueue::new(true).runtime().is_none());
+        assert!(HeavyQueue::new(false).runtime().is_some());
+    }
+}

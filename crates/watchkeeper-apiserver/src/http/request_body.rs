@@ -1,0 +1,40 @@
+//! The body of a request.
+
+use std::{error::Error, fmt::Display};
+
+use bytes::Bytes;
+use http_body::Body;
+use http_body_util::{BodyExt, Limited};
+
+use crate::status::{ApiError, Details};
+
+/// The largest body of a request, in bytes; kube-apiserver's limit.
+const BODY_LIMIT: usize = 3 * 1024 * 1024;
+
+/// The bodies that requests have: hyper's on a socket, any other in process.
+pub(crate) trait RequestBody:
+    Body<Data = Bytes, Error: Display + Into<Box<dyn Error + Send + Sync>>> + Send
+{
+}
+
+impl<B> RequestBody for B where
+    B: Body<Data = Bytes, Error: Display + Into<Box<dyn Error + Send + Sync>>> + Send
+{
+}
+
+/// Reads a whole body.
+///
+/// # Errors
+/// 413 for a body that is larger than [`BODY_LIMIT`]; 400 for one that ends early.
+pub(super) async fn read(body: impl RequestBody) -> Result<Bytes, ApiError> {
+    match Limited::new(body, BODY_LIMIT).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(ApiError::new(
+            413,
+            "RequestEntityTooLarge",
+            format!("Request entity too large: limit is {BODY_LIMIT}"),
+        )
+        .with_details(Details::default())),
+        Err(error) => Err(ApiError::bad_request(format!("the body could not be read: {error}"))),
+    }
+}

@@ -1,0 +1,122 @@
+//! The verb of a request, in the terms of authorization and of metrics.
+
+use http::Method;
+
+use super::path::ResourcePath;
+use crate::{
+    kinds::Kind,
+    rest::{errors, options::Parameters},
+    selector::FieldSelector,
+    status::ApiError,
+};
+
+/// The operation that a request about a resource asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verb {
+    Get,
+    List,
+    Watch,
+    Create,
+    Update,
+    Patch,
+    Delete,
+    DeleteCollection,
+}
+
+impl Verb {
+    /// Returns the verb of a request, or `None` if the method means nothing at this path.
+    pub(super) fn of(method: &Method, path: &ResourcePath, parameters: &Parameters) -> Option<Self> {
+        let is_named = !path.name.is_empty();
+        match *method {
+            Method::GET if path.is_watch => Some(Self::Watch),
+            Method::GET if is_named => Some(Self::Get),
+            Method::GET if parameters.flag("watch").unwrap_or(false) => Some(Self::Watch),
+            Method::GET => Some(Self::List),
+            Method::POST if !is_named || !path.subresource.is_empty() => Some(Self::Create),
+            Method::PUT if is_named => Some(Self::Update),
+            Method::PATCH if is_named => Some(Self::Patch),
+            Method::DELETE if is_named => Some(Self::Delete),
+            Method::DELETE => Some(Self::DeleteCollection),
+            _ => None,
+        }
+    }
+
+    /// Returns the verb as rules of roles name it.
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+        }
+    }
+
+    /// Returns the verb as metrics name it.
+    pub(super) fn method(self, is_apply: bool) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::List => "LIST",
+            Self::Watch => "WATCH",
+            Self::Create => "POST",
+            Self::Update => "PUT",
+            Self::Patch if is_apply => "APPLY",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+            Self::DeleteCollection => "DELETECOLLECTION",
+        }
+    }
+
+    /// Returns whether the operation changes objects. Only such a request has a body that is read.
+    pub(super) fn writes(self) -> bool {
+        !matches!(self, Self::Get | Self::List | Self::Watch)
+    }
+}
+
+/// Returns the 404 for a subresource that a kind does not have. Custom kinds look for the object first.
+pub(super) fn no_such_subresource(kind: &Kind, name: &str) -> ApiError {
+    if kind.custom.is_some() { errors::not_found(kind, name) } else { errors::no_such_resource() }
+}
+
+/// Returns the verb if it can be used at this path.
+pub(super) fn allowed(verb: Option<Verb>, path: &ResourcePath, kind: &Kind) -> Result<Verb, ApiError> {
+    if !path.subresource.is_empty() {
+        let Some(subresource) = kind.subresource(&path.subresource) else {
+            return Err(no_such_subresource(kind, &path.name));
+        };
+        let is_allowed = |verb: &Verb| subresource.verbs.iter().any(|known| known == verb.text());
+        return verb.filter(is_allowed).ok_or_else(errors::method_not_allowed);
+    }
+    let is_named = !path.name.is_empty();
+    let verbs: [&str; 4] = if is_named {
+        ["get", "update", "patch", "delete"]
+    } else {
+        ["list", "create", "deletecollection", "watch"]
+    };
+    if !verbs.iter().any(|verb| kind.allows(verb)) {
+        return Err(errors::no_such_resource());
+    }
+    let Some(verb) = verb.filter(|verb| kind.allows(verb.text())) else {
+        return Err(errors::method_not_allowed());
+    };
+    let is_across = kind.is_namespaced && path.namespace.is_empty();
+    if is_across && (is_named || !matches!(verb, Verb::List | Verb::Watch)) {
+        return Err(if is_named { errors::no_such_resource() } else { errors::method_not_allowed() });
+    }
+    Ok(verb)
+}
+
+/// Returns the name that the field selector of a list or watch requires. A role that
+/// allows to list one name allows this.
+pub(super) fn selected_name(verb: Option<Verb>, parameters: &Parameters) -> Option<String> {
+    if !matches!(verb, Some(Verb::List | Verb::Watch)) {
+        return None;
+    }
+    let selector = FieldSelector::parse(parameters.given("fieldSelector")?).ok()?;
+    let is_name =
+        |name: &&str| !name.is_empty() && !matches!(*name, "." | "..") && !name.contains(['/', '%']);
+    selector.required("metadata.name").filter(is_name).map(str::to_owned)
+}

@@ -1,0 +1,69 @@
+//! Cooperative cancellation of work that runs beside the task that waits for it.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use crate::status::{ApiError, Details};
+
+/// Whether anybody still waits for the result of a request.
+///
+/// Work on a blocking thread cannot be aborted. It polls the budget of its request between phases and in loops over
+/// input, and gives up once the client has gone or the deadline has passed. [`Budget::check`] is one relaxed load: cheap
+/// enough for every iteration of a loop that does more than a few instructions. The default budget is never exhausted.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Budget {
+    is_exhausted: Option<Arc<AtomicBool>>,
+}
+
+/// Exhausts a [`Budget`] when it is dropped, as the task that waits for the work ends.
+#[derive(Debug)]
+#[must_use = "the budget is exhausted when this is dropped"]
+pub(crate) struct ExhaustOnDrop(Arc<AtomicBool>);
+
+impl Budget {
+    /// Returns a budget that lasts until the guard is dropped.
+    pub(crate) fn with_guard() -> (Self, ExhaustOnDrop) {
+        let flag = Arc::new(AtomicBool::new(false));
+        (Self { is_exhausted: Some(Arc::clone(&flag)) }, ExhaustOnDrop(flag))
+    }
+
+    /// Checks whether the work should go on.
+    ///
+    /// # Errors
+    /// 504 if the client has gone or the deadline has passed.
+    pub(crate) fn check(&self) -> Result<(), ApiError> {
+        match &self.is_exhausted {
+            Some(flag) if flag.load(Ordering::Relaxed) => Err(deadline_exceeded()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for ExhaustOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// 504: the request did not complete before its deadline.
+pub(crate) fn deadline_exceeded() -> ApiError {
+    ApiError::new(504, "Timeout", "Timeout: request did not complete within the allotted timeout")
+        .with_details(Details::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_exhausted_when_nobody_waits_any_more() {
+        let (budget, guard) = Budget::with_guard();
+        let copy = budget.clone();
+        assert!(copy.check().is_ok());
+        drop(guard);
+        assert_eq!(copy.check().expect_err("the guard is gone").code, 504);
+        assert!(Budget::default().check().is_ok());
+    }
+}
