@@ -314,7 +314,7 @@ impl<'a, 'm> Evaluator<'a, 'm> {
                     values.push(self.eval(part)?);
                 }
                 self.meter.charge(1)?;
-                return self.insert(slot, values);
+                return self.insert(slot, &values);
             }
             _ => {}
         }
@@ -335,10 +335,10 @@ impl<'a, 'm> Evaluator<'a, 'm> {
         }
     }
 
-    fn insert(&mut self, slot: usize, values: Vec<Value<'a>>) -> Outcome<'a> {
+    fn insert(&mut self, slot: usize, values: &[Value<'a>]) -> Outcome<'a> {
         let Value::Map(Map::Owned(mut map)) = self.take(slot)? else { return no_overload() };
         let mut entries = Vec::new();
-        match values.as_slice() {
+        match values {
             [key, value] => entries.push((Key::of(key), value.clone())),
             [Value::Map(added)] => {
                 for key in added.keys() {

@@ -24,8 +24,9 @@ pub(super) fn expand(
     args: Vec<Expr>,
 ) -> Result<Expanded, String> {
     let folds = match (name, args.len()) {
-        ("all" | "exists" | "exists_one" | "existsOne", 2 | 3) | ("map", 2 | 3) | ("filter", 2) => true,
-        ("transformList" | "transformMap" | "transformMapEntry", 3 | 4) => true,
+        ("all" | "exists" | "exists_one" | "existsOne" | "map", 2 | 3)
+        | ("filter", 2)
+        | ("transformList" | "transformMap" | "transformMapEntry", 3 | 4) => true,
         ("optMap" | "optFlatMap" | "sortBy", 2) => false,
         _ => return Ok(Expanded::No(target, args)),
     };

@@ -61,18 +61,14 @@ impl Meter {
 
     /// Charges steps that have no cost in Kubernetes, or less than they take.
     pub(super) fn work(&mut self, units: u64) -> Result<(), Fault> {
-        match self.work.checked_sub(units) {
-            Some(left) => {
-                self.work = left;
-                Ok(())
-            }
-            None => {
-                self.work = 0;
-                // The evaluation failed for its limit, so its cost is at least the limit.
-                self.cost = self.cost.max(CALL_COST + 1);
-                Err(Fault::Exhausted)
-            }
+        if let Some(left) = self.work.checked_sub(units) {
+            self.work = left;
+            return Ok(());
         }
+        self.work = 0;
+        // The evaluation failed for its limit, so its cost is at least the limit.
+        self.cost = self.cost.max(CALL_COST + 1);
+        Err(Fault::Exhausted)
     }
 
     /// Charges memory that is about to be allocated.

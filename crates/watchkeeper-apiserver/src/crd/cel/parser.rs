@@ -258,7 +258,7 @@ impl Parser<'_> {
         let is_or = operator == op::OR;
         let mut terms = Vec::new();
         loop {
-            terms.push(if is_or { self.logical(op::AND)? } else { self.relation(0)? });
+            terms.push(if is_or { self.logical(op::AND)? } else { self.relation(false)? });
             if !self.take(if is_or { "||" } else { "&&" })? {
                 break;
             }
@@ -281,13 +281,14 @@ impl Parser<'_> {
         terms.pop().ok_or_else(|| "Syntax error".to_owned())
     }
 
-    /// Parses relations. Those nested on the right of another bind tighter.
-    fn relation(&mut self, nested: usize) -> Result<Expr, String> {
+    /// Parses relations. The right side of a relation (`is_right`) is not one itself.
+    fn relation(&mut self, is_right: bool) -> Result<Expr, String> {
         let depth = self.rules[Rule::Relation as usize];
         self.enter(Rule::Relation)?;
         let mut left = self.calc(0)?;
-        while nested == 0 {
+        loop {
             let operator = match self.token {
+                _ if is_right => break,
                 Token::Mark("<") => op::LESS,
                 Token::Mark("<=") => op::LESS_EQUALS,
                 Token::Mark(">=") => op::GREATER_EQUALS,
@@ -299,7 +300,7 @@ impl Parser<'_> {
             };
             self.advance()?;
             self.enter(Rule::Relation)?;
-            let right = self.relation(1)?;
+            let right = self.relation(true)?;
             left = self.nodes.call(operator, vec![left, right])?;
         }
         self.leave(Rule::Relation, depth);

@@ -29,18 +29,17 @@ impl Patterns {
     /// Returns the expression for matching `text`, and charges for the match.
     pub(super) fn get(&self, pattern: &str, text: &str, meter: &mut Meter) -> Result<Regex, Fault> {
         let known = self.compiled.lock().get(pattern).cloned();
-        let found = match known {
-            Some(found) => found,
-            None => {
-                meter.work(1 << 14)?;
-                let found = compile(pattern).map(Arc::new);
-                let mut compiled = self.compiled.lock();
-                if compiled.len() >= KEPT {
-                    compiled.clear();
-                }
-                compiled.insert(pattern.to_owned(), found.clone());
-                found
+        let found = if let Some(found) = known {
+            found
+        } else {
+            meter.work(1 << 14)?;
+            let found = compile(pattern).map(Arc::new);
+            let mut compiled = self.compiled.lock();
+            if compiled.len() >= KEPT {
+                compiled.clear();
             }
+            compiled.insert(pattern.to_owned(), found.clone());
+            found
         };
         let Some(found) = found else { return Fault::error(format!("error parsing regexp: {pattern}")) };
         meter.work((text.len() as u64 + 1).saturating_mul(found.work))?;

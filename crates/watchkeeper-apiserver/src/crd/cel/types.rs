@@ -119,9 +119,8 @@ impl Type {
     /// Returns whether the type equals another or is less specific, such as dyn.
     fn is_less_specific(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Dyn | Self::Variable(_), _) => true,
+            (Self::Dyn | Self::Variable(_), _) | (Self::Meta(_), Self::Meta(_)) => true,
             (_, Self::Dyn | Self::Variable(_)) => false,
-            (Self::Meta(_), Self::Meta(_)) => true,
             _ => {
                 self.same_constructor(other)
                     && self.parameters().iter().zip(other.parameters()).all(|(a, b)| a.is_less_specific(b))

@@ -219,7 +219,6 @@ impl<'a> Value<'a> {
             Self::Map(_) => "map",
             Self::Optional(_) => "optional_type",
             Self::Type(_) => "type",
-            Self::Opaque(_) => "unknown",
             Self::Library(Library::Timestamp(_)) => "google.protobuf.Timestamp",
             Self::Library(Library::Duration(_)) => "google.protobuf.Duration",
             Self::Library(Library::Opaque(value)) => match value.runtime_type_name() {
@@ -230,7 +229,7 @@ impl<'a> Value<'a> {
                 name if name.ends_with("Semver") => "kubernetes.Semver",
                 _ => "kubernetes.NamedFormat",
             },
-            Self::Library(_) => "unknown",
+            Self::Opaque(_) | Self::Library(_) => "unknown",
         }
     }
 

@@ -45,9 +45,9 @@ impl Arguments<'_, '_> {
                 _ => 1,
             },
             "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => self.traversal(meter)?,
-            "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "cidr" | "isIP" | "isCIDR"
-            | "quantity" | "isQuantity" | "semver" | "isSemver" => read(size(0)),
-            "ip" if !self.is_member => read(size(0)),
+            "bytes" | "strings.quote" | "format" | "ip" | "url" | "lowerAscii" | "upperAscii"
+            | "substring" | "trim" | "cidr" | "isIP" | "isCIDR" | "quantity" | "isQuantity" | "semver"
+            | "isSemver" => read(size(0)),
             "replace" | "split" | "ip.isCanonical" => scale(size(0), 2.0 * STRING_FACTOR),
             "join" => scale(self.joined(meter)?, 2.0 * STRING_FACTOR),
             "find" | "findAll" | "matches" => {
@@ -70,7 +70,6 @@ impl Arguments<'_, '_> {
             }
             "startsWith" | "endsWith" => read(size(1)),
             "contains" => read(size(0)).saturating_mul(read(size(1))),
-            "bytes" | "strings.quote" | "format" => read(size(0)),
             "string" => match self.values.first() {
                 Some(Value::Bytes(bytes)) => read(bytes.len() as u64),
                 _ => 1,

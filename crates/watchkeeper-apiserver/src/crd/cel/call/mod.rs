@@ -173,13 +173,14 @@ fn walk<'a>(value: &Value<'a>, visit: &mut dyn FnMut(&Value<'a>) -> Result<(), F
     }
 }
 
-/// Returns a list and a map an owned value can be made from.
-fn owned<'a>(items: Vec<Value<'a>>) -> List<'a> {
+/// Makes a list of items.
+fn owned(items: Vec<Value<'_>>) -> List<'_> {
     List::Owned(Arc::new(items))
 }
 
 type Entries<'a> = std::collections::BTreeMap<super::value::Key<'a>, Value<'a>>;
 
+/// Makes a map of entries.
 fn owned_map(entries: Entries<'_>) -> Value<'_> {
     Value::Map(Map::Owned(Arc::new(entries)))
 }

@@ -44,10 +44,7 @@ impl Estimator<'_> {
 
     /// Returns the size of the items of a list, with whether they are strings or bytes.
     fn item_size(&self, list: &Node<'_>) -> Option<(Range, bool)> {
-        let item = match list.ty {
-            Type::List(of) | Type::Map(of, _) | Type::Optional(of) => of,
-            _ => return None,
-        };
+        let (Type::List(item) | Type::Map(item, _) | Type::Optional(item)) = list.ty else { return None };
         let path = if list.path.is_empty() { list.path.clone() } else { list.path.append(&self.items) };
         let size = self.size_at(&path).unwrap_or(Range::UNKNOWN);
         Some((size, matches!(**item, Type::String | Type::Bytes)))
@@ -83,8 +80,7 @@ impl Estimator<'_> {
                 allocating(1.0, Range::fixed(end.wrapping_sub(start)))
             }
             ("lists_range", None, [count]) => allocating(1.0, Range::fixed(number(count, u64::MAX))),
-            ("list_reverse", Some(list), []) => allocating(1.0, self.size_of(list)),
-            ("list_flatten", Some(list), []) => allocating(1.0, self.size_of(list)),
+            ("list_reverse" | "list_flatten", Some(list), []) => allocating(1.0, self.size_of(list)),
             ("list_flatten_int", Some(list), [depth]) => {
                 #[expect(
                     clippy::cast_precision_loss,
@@ -103,7 +99,7 @@ impl Estimator<'_> {
         })
     }
 
-    /// Returns the costs of the Kubernetes libraries.
+    /// Returns the costs of the functions of the Kubernetes libraries whose costs depend on sizes.
     fn kubernetes(
         &self,
         function: &str,
@@ -155,12 +151,10 @@ impl Estimator<'_> {
                 CallCost::sized(cost, Range { min: 0, max: size.max })
             }
             (
-                "cidr" | "isIP" | "isCIDR" | "quantity" | "isQuantity" | "semver" | "isSemver",
+                "cidr" | "ip" | "isIP" | "isCIDR" | "quantity" | "isQuantity" | "semver" | "isSemver",
                 _,
                 [text, ..],
             ) => CallCost::new(read(text)),
-            ("ip", _, _) if overload == "cidr_ip" => CallCost::new(ONE),
-            ("ip", _, [text, ..]) => CallCost::new(read(text)),
             ("ip.isCanonical", _, [text, ..]) => CallCost::new(self.size_of(text).scale(2.0 * STRING_FACTOR)),
             ("containsIP" | "containsCIDR", _, [other, ..]) => {
                 let address = Range { min: 4, max: 16 };
@@ -174,37 +168,6 @@ impl Estimator<'_> {
                 CallCost::new(cost)
             }
             ("validate", _, [text, ..]) => CallCost::new(read(text).scale(FORMAT_REGEX * REGEX_FACTOR)),
-            (
-                "masked"
-                | "prefixLength"
-                | "family"
-                | "isUnspecified"
-                | "isLoopback"
-                | "isLinkLocalMulticast"
-                | "isLinkLocalUnicast"
-                | "isGlobalUnicast"
-                | "format.named"
-                | "sign"
-                | "asInteger"
-                | "isInteger"
-                | "asApproximateFloat"
-                | "isGreaterThan"
-                | "isLessThan"
-                | "compareTo"
-                | "add"
-                | "sub"
-                | "major"
-                | "minor"
-                | "patch"
-                | "getScheme"
-                | "getHostname"
-                | "getHost"
-                | "getPort"
-                | "getEscapedPath"
-                | "getQuery",
-                _,
-                _,
-            ) => CallCost::new(ONE),
             ("_==_", None, [left, right]) => match (left.ty, right.ty) {
                 (Type::Named(a), Type::Named(b)) if a == b => CallCost::new(match *a {
                     "kubernetes.NamedFormat" => Range { min: 1, max: 64 }.scale(STRING_FACTOR),

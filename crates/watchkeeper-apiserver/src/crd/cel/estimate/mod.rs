@@ -352,7 +352,7 @@ impl<'a> Estimator<'a> {
         let mut decl = self.root;
         for step in path.steps().iter().skip(1) {
             decl = match (&decl.ty, &**step) {
-                (DeclType::List(of), "@items" | "@values") | (DeclType::Map(of), "@items" | "@values") => of,
+                (DeclType::List(of) | DeclType::Map(of), "@items" | "@values") => of,
                 // Keys of maps have no limit of their own in a schema.
                 (DeclType::Map(_), "@keys") => return Some(Range::ZERO),
                 (DeclType::Object(fields), name) => fields.get(name)?,
