@@ -13,7 +13,7 @@ use super::{
 /// Parts a type may have. Larger types come only from expressions that square their own type.
 const WEIGHT: usize = 600;
 
-/// What the checker knows about an expression.
+/// The types and overloads of an expression.
 #[derive(Debug)]
 pub(super) struct Checked {
     /// The type of each node, by its number.

@@ -37,7 +37,7 @@ impl Compiled {
     /// # Errors
     /// A message that says where the mistake is.
     pub(crate) fn new(source: &str) -> Result<Self, String> {
-        let (expr, nodes) = stack::with_room(stack::nesting(source), || parse(source))
+        let (expr, nodes) = stack::with_stack(stack::nesting(source), || parse(source))
             .unwrap_or_else(|| Err("no thread to parse on".to_owned()))?;
         Ok(Self { expr, nodes, patterns: Patterns::default() })
     }
@@ -57,7 +57,7 @@ impl Compiled {
         has_optional_old: bool,
         wanted: Wanted,
     ) -> Result<u64, String> {
-        stack::with_room(self.expr.depth, || self.check_here(decl, has_optional_old, wanted))
+        stack::with_stack(self.expr.depth, || self.check_here(decl, has_optional_old, wanted))
             .unwrap_or_else(|| Err("compilation failed: no thread to check on".to_owned()))
     }
 

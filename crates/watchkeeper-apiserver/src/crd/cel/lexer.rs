@@ -27,7 +27,7 @@ const MARKS: [&str; 26] = [
 #[derive(Debug)]
 pub(super) struct Lexer<'a> {
     text: &'a str,
-    /// Where the next token starts, in bytes.
+    /// The byte position of the next token.
     pub(super) position: usize,
 }
 

@@ -53,7 +53,7 @@ impl Meter {
         self.memory = 0;
     }
 
-    /// Charges cost.
+    /// Adds to the cost of the current evaluation.
     pub(super) fn charge(&mut self, cost: u64) -> Result<(), Fault> {
         self.cost = self.cost.saturating_add(cost);
         if self.cost > CALL_COST { Err(Fault::Exhausted) } else { self.work(1) }

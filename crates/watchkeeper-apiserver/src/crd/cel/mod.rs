@@ -11,7 +11,7 @@
 //! | [`estimate`] | the largest cost of an expression: decides whether a definition is accepted |
 //! | [`eval`] with [`value`], [`call`], [`pattern`] | evaluation |
 //! | [`meter`] | the limits of an evaluation: cost as in Kubernetes, work, memory |
-//! | [`stack`] | room for deep recursion |
+//! | [`stack`] | larger stacks for deep recursion |
 //! | [`rule`], [`validate`] | rules of a schema, and their application to an object |
 
 mod ast;

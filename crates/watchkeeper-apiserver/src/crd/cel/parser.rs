@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::{
     ast::{Call, Element, Entry, Expr, Kind, Literal, Select, op},
+    escape::is_reserved,
     lexer::{Lexer, Token},
     macros, signatures,
 };
@@ -19,40 +20,6 @@ const RECURSION: usize = 250;
 const LIMITS: [usize; 4] = [RECURSION, RECURSION + 2, RECURSION + 1, RECURSION - 1];
 /// How deep the tree may be. Deeper trees come only from rules nested in several ways at once.
 const DEPTH: usize = 1_100;
-
-/// Words that cannot be names of variables or functions.
-const RESERVED: [&str; 17] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
-
-/// Names of types with dots in them, and the prefixes of those names.
-const QUALIFIED: [&str; 9] = [
-    "google.protobuf",
-    "google.protobuf.Timestamp",
-    "google.protobuf.Duration",
-    "net.IP",
-    "net.CIDR",
-    "kubernetes.URL",
-    "kubernetes.Quantity",
-    "kubernetes.Semver",
-    "kubernetes.NamedFormat",
-];
 
 /// Parses an expression and expands its macros. Returns the tree and its number of nodes.
 ///
@@ -68,7 +35,7 @@ pub(super) fn parse(text: &str) -> Result<(Expr, usize), String> {
     let mut parser = Parser {
         lexer: Lexer::new(text),
         token: Token::End,
-        nodes: Nodes { count: 0, limit: 2_000 + 20 * text.len() },
+        nodes: Nodes { count: 0, limit: 200 + 4 * text.len() },
         rules: [0; 4],
         start: 0,
     };
@@ -184,7 +151,7 @@ struct Parser<'a> {
     token: Token,
     nodes: Nodes,
     rules: [usize; 4],
-    /// Where the current token starts.
+    /// The byte position of the current token.
     start: usize,
 }
 
@@ -410,7 +377,7 @@ impl Parser<'_> {
     fn select(&mut self, operand: Expr, field: Arc<str>) -> Result<Expr, String> {
         if let Kind::Ident(name) = &operand.kind {
             let qualified = format!("{name}.{field}");
-            if QUALIFIED.contains(&qualified.as_str()) {
+            if qualified == "google.protobuf" || signatures::type_ident(&qualified).is_some() {
                 return self.nodes.ident(&qualified);
             }
         }
@@ -479,7 +446,7 @@ impl Parser<'_> {
 
     fn named(&mut self) -> Result<Expr, String> {
         let Token::Ident(name) = self.token.clone() else { return Err(self.unexpected()) };
-        if RESERVED.contains(&&*name) {
+        if is_reserved(&name) {
             return Err(format!("reserved identifier: {name}"));
         }
         self.advance()?;

@@ -10,7 +10,7 @@ use super::{
     types::{Bindings, Type},
 };
 
-/// One overload of a function.
+/// An overload of a function.
 #[derive(Debug)]
 pub(super) struct Overload {
     pub(super) id: String,
@@ -20,7 +20,7 @@ pub(super) struct Overload {
     pub(super) result: Type,
 }
 
-/// One line for each overload: function, overload, `m` for a member or `g`, parameters, result.
+/// The overloads, a line each: function, overload, `m` for a member or `g`, parameters, result.
 const TABLE: &str = "
 _?_:_ conditional g bool;A;A A
 _&&_ logical_and g bool;bool bool

@@ -1,14 +1,14 @@
 //! Stack for the few expressions that are deeply nested.
 
-/// Nesting that the stack of any thread has room for.
+/// Nesting that fits the stack of any thread.
 const SHALLOW: usize = 40;
-/// Room for the deepest expression the parser accepts, in a build without optimisation.
+/// Stack size for the deepest expression the parser accepts, in a build without optimisation.
 const STACK_BYTES: usize = 64 << 20;
 
 /// Runs a function that recurses `depth` levels deep, on a thread of its own if the current stack may be too small.
 ///
 /// Returns nothing if no thread could be started or the function panicked.
-pub(super) fn with_room<T: Send>(depth: usize, run: impl FnOnce() -> T + Send) -> Option<T> {
+pub(super) fn with_stack<T: Send>(depth: usize, run: impl FnOnce() -> T + Send) -> Option<T> {
     if depth <= SHALLOW {
         return Some(run());
     }

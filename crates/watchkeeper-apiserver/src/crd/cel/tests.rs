@@ -523,6 +523,17 @@ fn the_deepest_rules_that_are_accepted_are_checked_and_run() {
 }
 
 #[test]
+fn the_text_of_all_rules_of_a_schema_is_limited() {
+    let rule = json!({"rule": format!("self.s != '{}'", "x".repeat(20_000))});
+    let mut schema = spec_schema(&rule);
+    assert_eq!(definition_errors(&schema), []);
+    schema["properties"]["spec"]["x-kubernetes-validations"] = json!(vec![rule; 20]);
+    let found = definition_errors(&schema);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found.first().unwrap().0, "FieldValueForbidden");
+}
+
+#[test]
 fn types_that_square_themselves_are_rejected() {
     let schema = spec_schema(&json!({"rule": "true"}));
     let schema = schema.pointer("/properties/spec").unwrap();

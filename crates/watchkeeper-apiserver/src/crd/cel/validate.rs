@@ -42,7 +42,7 @@ fn run(object: &Json, old: Option<&Json>, schema: &Structural) -> Run {
     run
 }
 
-/// No further rules run.
+/// The signal that no further rules run.
 struct Stopped;
 
 /// A value and the value it was before a change.
@@ -187,7 +187,7 @@ impl Run {
             (None, false) => Fault::error("no such attribute(s): oldSelf"),
         };
         evaluator.bind("oldSelf", old);
-        let result = stack::with_room(program.expr.depth, || evaluator.eval(&program.expr))
+        let result = stack::with_stack(program.expr.depth, || evaluator.eval(&program.expr))
             .unwrap_or_else(|| Fault::error("internal error"));
         (result, self.meter.cost)
     }

@@ -15,12 +15,12 @@ use crate::strategy::{At, Errors};
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
-/// What the schemas around a schema mean for it.
+/// The properties a schema takes from the schemas around it.
 #[derive(Clone)]
 struct Around {
     is_metadata: bool,
     forbids_defaults: Option<String>,
-    /// Where values have no counterpart before a change, if anywhere.
+    /// The path of the schema below which values have no counterpart before a change, if any.
     uncorrelatable: Option<String>,
     /// How often a value can occur in an object, unless a list or map around it has no limit.
     cardinality: Option<u64>,
@@ -36,6 +36,12 @@ pub(crate) fn check(schema: &At<'_>, has_status: bool, errors: &mut Errors) {
     let kind = schema.at("type");
     if has_status && !kind.is_empty() && kind.text() != "object" {
         errors.push(kind.invalid("only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled"));
+    }
+    if rules::text_bytes(schema.value) > rules::TEXT_BYTES {
+        let detail =
+            format!("x-kubernetes-validations must not have more than {} bytes of rules", rules::TEXT_BYTES);
+        errors.push(schema.forbidden(detail));
+        return;
     }
     let before = errors.len();
     structure::check(schema, errors);

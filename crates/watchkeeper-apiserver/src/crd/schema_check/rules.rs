@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::super::cel::{self, Compiled, Decl, Wanted};
 use crate::{
     field::{FieldError, FieldErrorKind},
@@ -12,8 +14,10 @@ use crate::{
 const RULE_COST: u64 = 10_000_000;
 /// The largest estimated cost of all rules of a schema.
 const SCHEMA_COST: u64 = 100_000_000;
-/// Syntax tree nodes all rules of a schema may have. It bounds the time to compile a definition.
+/// Syntax tree nodes all rules of a schema may have. The limit bounds the time to compile a definition.
 const NODES: usize = 3_000_000;
+/// Bytes of text all rules of a schema may have. The limit bounds the memory of compiled rules.
+pub(super) const TEXT_BYTES: usize = 256 * 1024;
 
 /// The rules of a schema that were checked so far.
 #[derive(Default)]
@@ -49,6 +53,20 @@ impl Totals {
             errors.push(schema.forbidden(exceeded(name, self.cost, SCHEMA_COST)));
         }
     }
+}
+
+/// Returns the number of bytes of all rules in a schema.
+pub(super) fn text_bytes(schema: &Value) -> usize {
+    let rules = schema.get("x-kubernetes-validations").and_then(Value::as_array);
+    let texts =
+        rules.into_iter().flatten().flat_map(|rule| [rule.get("rule"), rule.get("messageExpression")]);
+    let own: usize = texts.flatten().filter_map(Value::as_str).map(str::len).sum();
+    let below: usize = match schema {
+        Value::Object(members) => members.values().map(text_bytes).sum(),
+        Value::Array(items) => items.iter().map(text_bytes).sum(),
+        _ => 0,
+    };
+    own + below
 }
 
 /// Returns the detail of an error about a cost.
@@ -102,10 +120,10 @@ pub(super) fn check_texts(schema: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Where a schema is.
+/// The place of a schema among the schemas around it.
 pub(super) struct Place<'a> {
     pub(super) is_resource: bool,
-    /// Where values have no counterpart before a change, if anywhere.
+    /// The path of the schema below which values have no counterpart before a change, if any.
     pub(super) uncorrelatable: Option<&'a str>,
     /// How often a value can occur, as far as limits of the schemas around it say.
     pub(super) cardinality: Option<u64>,

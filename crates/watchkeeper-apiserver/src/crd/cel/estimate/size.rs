@@ -53,7 +53,7 @@ pub(crate) fn scale(size: u64, factor: f64) -> u64 {
 /// A path from a variable through the schema.
 ///
 /// Kubernetes keeps these paths in Go slices that share their buffers: extending one path twice overwrites the first
-/// extension where the buffer has room. Estimates of deeply nested rules depend on that, so this type does the same.
+/// extension where the capacity allows. Estimates of deeply nested rules depend on that, so this type does the same.
 #[derive(Debug, Clone)]
 pub(super) struct Path {
     buffer: Rc<RefCell<Vec<Arc<str>>>>,
