@@ -102,6 +102,8 @@ pub(crate) struct Structural {
     pub(crate) one_of: Vec<Structural>,
     pub(crate) not: Option<Box<Structural>>,
     pub(crate) rules: Vec<Rule>,
+    /// Whether the schema or a schema in it has rules.
+    holds_rules: bool,
 }
 
 /// How large, long or many.
@@ -134,7 +136,7 @@ impl Structural {
         };
         let properties = schema.get("properties").and_then(Value::as_object);
         let ty = Ty::named(text("type"));
-        Self {
+        let mut read = Self {
             ty,
             format: Format::for_type(ty, text("format")),
             format_name: text("format").to_owned(),
@@ -178,7 +180,19 @@ impl Structural {
             one_of: schemas("oneOf"),
             not: schema.get("not").filter(|not| not.is_object()).map(|not| Box::new(Self::read(not))),
             rules: Rule::read_all(schema),
-        }
+            holds_rules: false,
+        };
+        read.holds_rules = !read.rules.is_empty() || read.parts().any(Self::has_rules);
+        read
+    }
+
+    /// Returns the schemas of the values in a value, and those in `allOf`.
+    fn parts(&self) -> impl Iterator<Item = &Self> {
+        let additional = match &self.additional {
+            Additional::Of(schema) => Some(&**schema),
+            Additional::None | Additional::Any => None,
+        };
+        self.properties.values().chain(self.items.as_deref()).chain(additional).chain(&self.all_of)
     }
 
     /// The schema of a member, if it is known.
@@ -189,13 +203,9 @@ impl Structural {
         })
     }
 
-    /// This schema or one below it has rules.
+    /// Returns whether the schema or a schema in it has rules.
     pub(crate) fn has_rules(&self) -> bool {
-        !self.rules.is_empty()
-            || self.properties.values().any(Self::has_rules)
-            || self.items.as_ref().is_some_and(|items| items.has_rules())
-            || matches!(&self.additional, Additional::Of(schema) if schema.has_rules())
-            || self.all_of.iter().any(Self::has_rules)
+        self.holds_rules
     }
 }
 

@@ -1,280 +1,346 @@
-//! What is wrong with a rule before it runs: names it uses that do not exist, results that are no truth.
+//! The type checker: undeclared names, unknown fields, calls without a matching overload.
 
-use kube_cel::cel::{
-    IdedExpr,
-    common::ast::{EntryExpr, Expr, LiteralValue, operators},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use super::{
-    super::{
-        prune::META,
-        structural::{Additional, Structural, Ty},
-    },
-    Compiled, value,
+    ast::{Call, Comprehension, Element, Entry, Expr, Kind, Literal, Select, op},
+    decl::{Decl, DeclType},
+    escape::is_reserved,
+    signatures::{self, Overload},
+    types::{Bindings, Type, most_general},
 };
 
-/// What is known about an expression.
-#[derive(Clone, Copy)]
-enum Known<'a> {
-    /// A value beside this schema.
-    Of(&'a Structural, bool),
-    /// Metadata of an object.
-    Metadata,
-    /// A value of this type.
-    Type(Ty),
-    /// Nothing.
-    Nothing,
+/// Parts a type may have. Larger types come only from expressions that square their own type.
+const WEIGHT: usize = 600;
+
+/// The types and overloads of an expression.
+#[derive(Debug)]
+pub(super) struct Checked {
+    /// The type of each node, by its number.
+    pub(super) types: Vec<Type>,
+    /// The overloads that each call can resolve to.
+    pub(super) overloads: HashMap<usize, Vec<&'static Overload>>,
+    pub(super) result: Type,
 }
 
-type Scope<'a> = Vec<(String, Known<'a>)>;
-
-/// Types and namespaces of functions that are written like variables.
-const WORDS: [&str; 26] = [
-    "int",
-    "uint",
-    "double",
-    "bool",
-    "string",
-    "bytes",
-    "list",
-    "map",
-    "null_type",
-    "type",
-    "timestamp",
-    "duration",
-    "dyn",
-    "sets",
-    "math",
-    "base64",
-    "optional",
-    "cel",
-    "strings",
-    "ip",
-    "cidr",
-    "format",
-    "jsonpatch",
-    "semver",
-    "google",
-    "lists",
-];
-
-/// What is wrong with a rule beside `schema`, or with the expression of its message.
-pub(crate) fn problem(
-    compiled: &Compiled,
-    schema: &Structural,
-    is_root: bool,
+/// Checks an expression in which `self` has the type of `decl`.
+///
+/// # Errors
+/// Messages, one for each mistake.
+pub(super) fn check(
+    expr: &Expr,
+    nodes: usize,
+    decl: &Arc<Decl>,
     has_optional_old: bool,
-    wanted: Ty,
-) -> Option<String> {
-    let old = if has_optional_old { Known::Nothing } else { Known::Of(schema, is_root) };
-    let mut scope = vec![("self".to_owned(), Known::Of(schema, is_root)), ("oldSelf".to_owned(), old)];
-    match infer(compiled.program.expression(), &mut scope) {
-        Err(problem) => Some(format!("compilation failed: {problem}")),
-        Ok(known) => {
-            let given = match known {
-                Known::Of(schema, _) if schema.is_int_or_string || schema.keeps_unknown => None,
-                Known::Of(schema, _) => schema.ty,
-                Known::Type(ty) => Some(ty),
-                Known::Metadata => Some(Ty::Object),
-                Known::Nothing => None,
-            };
-            let word = if wanted == Ty::Boolean { "bool" } else { "string" };
-            given.filter(|given| *given != wanted).map(|_| format!("must evaluate to a {word}"))
+) -> Result<Checked, Vec<String>> {
+    let this = decl.cel_type();
+    let old = if has_optional_old { Type::optional(this.clone()) } else { this.clone() };
+    let mut checker = Checker {
+        bindings: Bindings::default(),
+        types: vec![Type::Error; nodes],
+        overloads: HashMap::new(),
+        scope: vec![("self".into(), this), ("oldSelf".into(), old)],
+        errors: Vec::new(),
+    };
+    let result = checker.check(expr);
+    if !checker.errors.is_empty() {
+        return Err(checker.errors);
+    }
+    let bindings = &checker.bindings;
+    Ok(Checked {
+        result: bindings.resolve_fully(&result),
+        types: checker.types.iter().map(|ty| bindings.resolve_fully(ty)).collect(),
+        overloads: checker.overloads,
+    })
+}
+
+impl Checked {
+    /// Returns an error for each list or map literal that mixes types. Arguments of `format` may.
+    pub(super) fn mixed_literals(&self, expr: &Expr, errors: &mut Vec<String>) {
+        let mut is_exempt = false;
+        match &expr.kind {
+            Kind::Call(call) => is_exempt = &*call.function == "format",
+            Kind::List(items) => {
+                let parts = items.iter().map(|item| (&item.value, item.is_optional));
+                errors.extend(self.mismatch(parts));
+            }
+            Kind::Map(entries) => {
+                errors.extend(self.mismatch(entries.iter().map(|entry| (&entry.key, false))));
+                errors.extend(self.mismatch(entries.iter().map(|entry| (&entry.value, entry.is_optional))));
+            }
+            _ => {}
         }
+        if !is_exempt {
+            expr.children(&mut |child| self.mixed_literals(child, errors));
+        }
+    }
+
+    fn mismatch<'a>(&self, parts: impl Iterator<Item = (&'a Expr, bool)>) -> Option<String> {
+        let mut first: Option<Type> = None;
+        for (part, is_optional) in parts {
+            let mut ty = self.types.get(part.id)?.clone();
+            if is_optional {
+                ty = ty.unwrap_optional().0;
+            }
+            match &first {
+                None => first = Some(ty),
+                Some(first) if first.is_exactly(&ty) => {}
+                Some(first) => return Some(format!("expected type '{first}' but found '{ty}'")),
+            }
+        }
+        None
     }
 }
 
-fn infer<'a>(expression: &IdedExpr, scope: &mut Scope<'a>) -> Result<Known<'a>, String> {
-    match &expression.expr {
-        Expr::Unspecified => Ok(Known::Nothing),
-        Expr::Literal(literal) => Ok(match literal {
-            LiteralValue::Boolean(_) => Known::Type(Ty::Boolean),
-            LiteralValue::String(_) => Known::Type(Ty::String),
-            LiteralValue::Int(_) => Known::Type(Ty::Integer),
-            LiteralValue::Double(_) => Known::Type(Ty::Number),
-            LiteralValue::Bytes(_) | LiteralValue::Null | LiteralValue::UInt(_) => Known::Nothing,
-        }),
-        Expr::Ident(name) => match scope.iter().rev().find(|(known, _)| known == name) {
-            Some((_, known)) => Ok(*known),
-            None if WORDS.contains(&name.as_str()) => Ok(Known::Nothing),
-            None => Err(format!("undeclared reference to '{name}' (in container '')")),
-        },
-        Expr::Select(select) => {
-            // What looks like a member of a namespace is a name of its own.
-            if let Expr::Ident(name) = &select.operand.expr
-                && WORDS.contains(&name.as_str())
-                && !scope.iter().any(|(known, _)| known == name)
+struct Checker {
+    bindings: Bindings,
+    types: Vec<Type>,
+    overloads: HashMap<usize, Vec<&'static Overload>>,
+    scope: Vec<(Arc<str>, Type)>,
+    errors: Vec<String>,
+}
+
+impl Checker {
+    fn error(&mut self, message: String) -> Type {
+        // More would only repeat what the first ones report.
+        if self.errors.len() < 10 {
+            self.errors.push(message);
+        }
+        Type::Error
+    }
+
+    fn check(&mut self, expr: &Expr) -> Type {
+        let ty = match &expr.kind {
+            Kind::Literal(literal) => type_of(literal),
+            Kind::Ident(name) => self.ident(name),
+            Kind::Select(select) => self.select(select),
+            Kind::Call(call) => self.call(expr.id, call),
+            Kind::List(items) => self.list(items),
+            Kind::Map(entries) => self.map(entries),
+            Kind::Comprehension(fold) => self.fold(fold),
+        };
+        let ty = if ty.weight(WEIGHT) >= WEIGHT { self.error("type is too complex".to_owned()) } else { ty };
+        if let Some(slot) = self.types.get_mut(expr.id) {
+            *slot = ty.clone();
+        }
+        ty
+    }
+
+    fn ident(&mut self, name: &str) -> Type {
+        if let Some((_, ty)) = self.scope.iter().rev().find(|(known, _)| &**known == name) {
+            return ty.clone();
+        }
+        match signatures::type_ident(name) {
+            Some(ty) => Type::Meta(Arc::new(ty)),
+            None => self.error(format!("undeclared reference to '{name}' (in container '')")),
+        }
+    }
+
+    fn select(&mut self, select: &Select) -> Type {
+        let ty = self.field(&select.operand, &select.field, false);
+        if select.is_test { Type::Bool } else { self.bindings.resolve(&ty) }
+    }
+
+    fn field(&mut self, operand: &Expr, field: &str, makes_optional: bool) -> Type {
+        let operand = self.check(operand);
+        let (target, is_optional) = self.bindings.resolve(&operand).unwrap_optional();
+        let found = match &target {
+            Type::Map(_, value) => (**value).clone(),
+            Type::Object(decl) => match field_of(decl, field) {
+                Some(ty) => ty,
+                None => self.error(format!("undefined field '{field}'")),
+            },
+            Type::Variable(_) => {
+                self.bindings.assign(&Type::Dyn, &target);
+                Type::Dyn
+            }
+            Type::Dyn | Type::Error => Type::Dyn,
+            Type::Named(_) => self.error(format!("undefined field '{field}'")),
+            other => {
+                let message = format!("type '{other}' does not support field selection");
+                self.error(message)
+            }
+        };
+        if is_optional || makes_optional { Type::optional(found) } else { found }
+    }
+
+    fn call(&mut self, id: usize, call: &Call) -> Type {
+        if &*call.function == op::OPT_SELECT {
+            if let [operand, field] = call.args.as_slice()
+                && let Kind::Literal(Literal::String(name)) = &field.kind
             {
-                return Ok(Known::Nothing);
+                self.check(field);
+                let ty = self.field(operand, name, true);
+                // The overload is known by its operator alone.
+                self.overloads.insert(id, Vec::new());
+                return self.bindings.resolve(&ty);
             }
-            let known = member(infer(&select.operand, scope)?, &select.field)?;
-            Ok(if select.test { Known::Type(Ty::Boolean) } else { known })
+            return Type::Error;
         }
-        Expr::Call(call) => {
-            let target = call.target.as_ref().map(|target| infer(target, scope)).transpose()?;
-            let mut arguments = Vec::with_capacity(call.args.len());
-            for argument in &call.args {
-                arguments.push(infer(argument, scope)?);
-            }
-            Ok(result_of(&call.func_name, target, &arguments))
-        }
-        Expr::List(list) => {
-            for element in &list.elements {
-                infer(element, scope)?;
-            }
-            Ok(Known::Type(Ty::Array))
-        }
-        Expr::Map(map) => {
-            map.entries.iter().try_for_each(|entry| entry_of(&entry.expr, scope))?;
-            Ok(Known::Type(Ty::Object))
-        }
-        Expr::Struct(of) => {
-            of.entries.iter().try_for_each(|entry| entry_of(&entry.expr, scope))?;
-            Ok(Known::Nothing)
-        }
-        Expr::Comprehension(of) => {
-            let range = infer(&of.iter_range, scope)?;
-            let start = infer(&of.accu_init, scope)?;
-            let length = scope.len();
-            let item = match range {
-                Known::Of(schema, _) => match &schema.items {
-                    Some(items) if of.iter_var2.is_none() => Known::Of(items, false),
-                    _ => Known::Nothing,
-                },
-                _ => Known::Nothing,
-            };
-            scope.push((of.iter_var.clone(), item));
-            if let Some(second) = &of.iter_var2 {
-                scope.push((second.clone(), Known::Nothing));
-            }
-            scope.push((of.accu_var.clone(), start));
-            infer(&of.loop_cond, scope)?;
-            infer(&of.loop_step, scope)?;
-            let result = infer(&of.result, scope)?;
-            scope.truncate(length);
-            Ok(result)
-        }
-    }
-}
-
-fn entry_of(entry: &EntryExpr, scope: &mut Scope<'_>) -> Result<(), String> {
-    match entry {
-        EntryExpr::StructField(field) => infer(&field.value, scope).map(drop),
-        EntryExpr::MapEntry(entry) => {
-            infer(&entry.key, scope)?;
-            infer(&entry.value, scope).map(drop)
-        }
-    }
-}
-
-fn member<'a>(of: Known<'a>, field: &str) -> Result<Known<'a>, String> {
-    let undefined = || Err(format!("undefined field '{field}'"));
-    match of {
-        Known::Nothing | Known::Type(Ty::Object) => Ok(Known::Nothing),
-        Known::Type(ty) => Err(format!("type '{}' does not support field selection", ty.name())),
-        Known::Metadata => match field {
-            "name" | "generateName" => Ok(Known::Type(Ty::String)),
-            _ => undefined(),
-        },
-        Known::Of(schema, is_root) => {
-            if (is_root || schema.is_embedded) && META.contains(&field) {
-                return Ok(if field == "metadata" { Known::Metadata } else { Known::Type(Ty::String) });
-            }
-            if let Some((_, property)) =
-                schema.properties.iter().find(|(name, _)| value::escape(name) == field)
-            {
-                return Ok(Known::Of(property, false));
-            }
-            match (&schema.additional, schema.ty) {
-                (Additional::Of(of), _) => Ok(Known::Of(of, false)),
-                (Additional::Any, _) | (Additional::None, None) => Ok(Known::Nothing),
-                (Additional::None, Some(Ty::Object)) => undefined(),
-                (Additional::None, Some(ty)) => {
-                    Err(format!("type '{}' does not support field selection", ty.name()))
+        let args: Vec<Type> = call.args.iter().map(|arg| self.check(arg)).collect();
+        let target = call.target.as_ref().map(|target| self.check(target));
+        let is_member = target.is_some();
+        let given: Vec<Type> = target.into_iter().chain(args).collect();
+        let function = &*call.function;
+        let Some(overloads) = signatures::overloads(function) else {
+            return self.error(format!("undeclared reference to '{function}' (in container '')"));
+        };
+        if matches!(function, op::AND | op::OR) {
+            for ty in &given {
+                if !self.bindings.assign(ty, &Type::Bool) {
+                    let message =
+                        format!("expected type 'bool' but found '{}'", self.bindings.resolve_fully(ty));
+                    self.error(message);
                 }
             }
+            self.overloads.insert(id, overloads.iter().collect());
+            return Type::Bool;
+        }
+        let mut matching = Vec::new();
+        let mut result: Option<Type> = None;
+        for overload in overloads {
+            if overload.is_member != is_member || overload.params.len() != given.len() {
+                continue;
+            }
+            let (params, instance) = overload.instantiate(&mut self.bindings);
+            if !self.bindings.assign_all(given.iter().zip(&params)) {
+                continue;
+            }
+            matching.push(overload);
+            let instance = self.bindings.resolve(&instance);
+            result = Some(match result {
+                None => instance,
+                Some(Type::Dyn) => Type::Dyn,
+                Some(first) if first.is_exactly(&instance) => first,
+                Some(_) => Type::Dyn,
+            });
+        }
+        let Some(result) = result else {
+            let shown = |ty: &Type| self.bindings.resolve_fully(ty).to_string();
+            let mut shown: Vec<String> = given.iter().map(shown).collect();
+            let receiver = if is_member { format!("{}.", shown.remove(0)) } else { String::new() };
+            let message = format!(
+                "found no matching overload for '{function}' applied to '{receiver}({})'",
+                shown.join(", ")
+            );
+            return self.error(message);
+        };
+        self.overloads.insert(id, matching);
+        result
+    }
+
+    /// Returns the common type of two parts of a list or map literal.
+    fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
+        let Some(previous) = previous else { return current };
+        if self.bindings.assign(&previous, &current) {
+            return most_general(previous, current);
+        }
+        // Mixed literals are an error everywhere except in arguments of `format`.
+        Type::Dyn
+    }
+
+    /// Returns the type in an optional part of a list or map literal.
+    fn unwrap(&mut self, ty: Type) -> Type {
+        let (inner, is_optional) = ty.unwrap_optional();
+        if !is_optional && !matches!(inner, Type::Dyn) {
+            let message = format!("expected type 'optional_type({inner})' but found '{inner}'");
+            self.error(message);
+        }
+        inner
+    }
+
+    fn list(&mut self, items: &[Element]) -> Type {
+        let mut joined = None;
+        for item in items {
+            let mut ty = self.check(&item.value);
+            if item.is_optional {
+                ty = self.unwrap(ty);
+            }
+            joined = Some(self.join(joined, ty));
+        }
+        Type::list(joined.unwrap_or_else(|| self.bindings.fresh()))
+    }
+
+    fn map(&mut self, entries: &[Entry]) -> Type {
+        let (mut keys, mut values) = (None, None);
+        for entry in entries {
+            let key = self.check(&entry.key);
+            keys = Some(self.join(keys, key));
+            let mut value = self.check(&entry.value);
+            if entry.is_optional {
+                value = self.unwrap(value);
+            }
+            values = Some(self.join(values, value));
+        }
+        match (keys, values) {
+            (Some(key), Some(value)) => Type::map(key, value),
+            _ => Type::map(self.bindings.fresh(), self.bindings.fresh()),
+        }
+    }
+
+    fn fold(&mut self, fold: &Comprehension) -> Type {
+        let range = self.check(&fold.range);
+        let accumulated = self.check(&fold.init);
+        let range = self.bindings.resolve(&range);
+        let depth = self.scope.len();
+        self.scope.push((Arc::clone(&fold.accumulator), accumulated.clone()));
+        let has_second = fold.second.is_some();
+        let (first, second) = match &range {
+            Type::List(of) if has_second => (Type::Int, (**of).clone()),
+            Type::List(of) => ((**of).clone(), Type::Dyn),
+            Type::Map(key, value) => ((**key).clone(), (**value).clone()),
+            Type::Dyn | Type::Error | Type::Variable(_) => {
+                self.bindings.assign(&Type::Dyn, &range);
+                (Type::Dyn, Type::Dyn)
+            }
+            other => {
+                let message = format!(
+                    "expression of type '{other}' cannot be range of a comprehension (must be list, map, or dynamic)"
+                );
+                self.error(message);
+                (Type::Error, Type::Error)
+            }
+        };
+        let inner = self.scope.len();
+        self.scope.push((Arc::clone(&fold.variable), first));
+        if let Some(name) = &fold.second {
+            self.scope.push((Arc::clone(name), second));
+        }
+        let condition = self.check(&fold.condition);
+        self.expect(&Type::Bool, &condition);
+        let step = self.check(&fold.step);
+        self.expect(&accumulated, &step);
+        self.scope.truncate(inner);
+        let result = self.check(&fold.result);
+        self.scope.truncate(depth);
+        self.bindings.resolve(&result)
+    }
+
+    fn expect(&mut self, wanted: &Type, found: &Type) {
+        if !self.bindings.assign(wanted, found) {
+            let (wanted, found) = (self.bindings.resolve_fully(wanted), self.bindings.resolve_fully(found));
+            self.error(format!("expected type '{wanted}' but found '{found}'"));
         }
     }
 }
 
-fn result_of<'a>(function: &str, target: Option<Known<'a>>, arguments: &[Known<'a>]) -> Known<'a> {
-    match function {
-        operators::LOGICAL_AND
-        | operators::LOGICAL_OR
-        | operators::LOGICAL_NOT
-        | operators::EQUALS
-        | operators::NOT_EQUALS
-        | operators::GREATER
-        | operators::GREATER_EQUALS
-        | operators::LESS
-        | operators::LESS_EQUALS
-        | operators::IN
-        | operators::NOT_STRICTLY_FALSE
-        | "startsWith"
-        | "endsWith"
-        | "matches" => Known::Type(Ty::Boolean),
-        "size" => Known::Type(Ty::Integer),
-        "string" => Known::Type(Ty::String),
-        operators::INDEX => match target.or(arguments.first().copied()) {
-            Some(Known::Of(schema, _)) => match (&schema.items, &schema.additional) {
-                (Some(items), _) => Known::Of(items, false),
-                (None, Additional::Of(of)) => Known::Of(of, false),
-                _ => Known::Nothing,
-            },
-            _ => Known::Nothing,
-        },
-        _ => Known::Nothing,
+fn type_of(literal: &Literal) -> Type {
+    match literal {
+        Literal::Null => Type::Null,
+        Literal::Bool(_) => Type::Bool,
+        Literal::Int(_) => Type::Int,
+        Literal::Uint(_) => Type::Uint,
+        Literal::Double(_) => Type::Double,
+        Literal::String(_) => Type::String,
+        Literal::Bytes(_) => Type::Bytes,
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::{super::compile, Structural, Ty, problem};
-
-    #[test]
-    fn names_that_do_not_exist_are_found_before_a_rule_runs() {
-        let schema = Structural::read(&json!({"type": "object", "properties": {
-            "n": {"type": "integer"}, "b": {"type": "boolean"},
-            "l": {"type": "array", "items": {"type": "object", "properties": {"x": {"type": "string"}}}},
-            "m": {"type": "object", "additionalProperties": {"type": "object", "properties": {"y": {"type": "string"}}}},
-            "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}, "a-b": {"type": "string"},
-        }}));
-        let good = [
-            "self.n > 1",
-            "self.b",
-            "has(self.n) && self.l.all(i, i.x == 'a')",
-            "self.m['k'].y == 'z'",
-            "self.l[0].x == ''",
-            "self.a__dash__b != ''",
-            "size(self.l) < 3",
-            "sets.contains([1], [1])",
-            "self.l.exists_one(i, has(i.x))",
-            "self.l.map(i, i.x).size() > 0",
-            "self.metadata.name.startsWith('a')",
-            "self.m.all(k, k != '')",
-            "self.l.filter(i, i.x == 'a').size() == 1",
-            "oldSelf.n == self.n",
-            "type(self.n) == int",
-            "math.greatest(1, self.n) > 2",
-        ];
-        for rule in good {
-            assert_eq!(problem(&compile(rule).unwrap(), &schema, true, false, Ty::Boolean), None, "{rule}");
-        }
-        let bad = [
-            "self.nope > 1",
-            "self.l.all(i, i.nope == 'a')",
-            "self.m['k'].nope == ''",
-            "other == 1",
-            "self.n",
-            "self.n.x == 1",
-            "'text'",
-            "self.metadata.labels == {}",
-            "self.any.x == 1",
-        ];
-        for rule in bad {
-            assert!(problem(&compile(rule).unwrap(), &schema, true, false, Ty::Boolean).is_some(), "{rule}");
-        }
-    }
+/// Returns the type of a property. Reserved words are accepted escaped and as they are.
+fn field_of(decl: &Arc<Decl>, field: &str) -> Option<Type> {
+    let DeclType::Object(fields) = &decl.ty else { return None };
+    let found = fields
+        .get(field)
+        .or_else(|| if is_reserved(field) { fields.get(&format!("__{field}__")) } else { None });
+    found.map(Decl::cel_type)
 }

@@ -1,100 +1,116 @@
-//! From text to a program, whatever the text.
+//! From the text of a rule to an expression that can be run.
 
-use kube_cel::cel::{
-    IdedExpr, Program,
-    common::ast::{EntryExpr, Expr},
+use std::sync::Arc;
+
+use super::{
+    ast::{Call, Expr, Kind, Literal},
+    check::{Checked, check},
+    decl::Decl,
+    estimate::estimate,
+    parser::parse,
+    pattern::{self, Patterns},
+    stack,
+    types::Type,
 };
 
-use super::Compiled;
-
-/// Longest text of a rule, in bytes.
-const LENGTH: usize = 16 * 1024;
-/// How deep expressions may be nested: what runs them needs stack for each.
-const DEPTH: usize = 100;
-/// Reading a text that is nested deeper than that needs more stack than a task has.
-const STACK_BYTES: usize = 64 << 20;
-
-/// Compiles a rule.
-///
-/// # Errors
-/// What is wrong with it, as a sentence.
-pub(crate) fn compile(source: &str) -> Result<Compiled, String> {
-    if source.len() > LENGTH {
-        return Err(format!("compilation failed: the rule has more than {LENGTH} bytes"));
-    }
-    let source = source.to_owned();
-    let reader = std::thread::Builder::new()
-        .name("cel".to_owned())
-        .stack_size(STACK_BYTES)
-        .spawn(move || read(&source))
-        .map_err(|error| format!("compilation failed: no thread to compile on: {error}"))?;
-    // A library that panics has refused the rule.
-    reader.join().unwrap_or_else(|_| Err("compilation failed: the rule cannot be read".to_owned()))
+/// An expression that was parsed.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    pub(super) expr: Expr,
+    /// The number of nodes of the expression.
+    pub(crate) nodes: usize,
+    pub(super) patterns: Patterns,
 }
 
-fn read(source: &str) -> Result<Compiled, String> {
-    let program = Program::compile(source).map_err(|errors| format!("compilation failed: {errors}"))?;
-    let mut steps = Vec::new();
-    let depth = count(program.expression(), 0, &mut steps);
-    if depth > DEPTH {
-        return Err(format!("compilation failed: expressions are nested deeper than {DEPTH}"));
-    }
-    Ok(Compiled { program, steps_by_depth: steps })
+/// The type an expression must have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// A rule is true or false.
+    Bool,
+    /// A message is a text.
+    String,
 }
 
-/// Counts steps by how many loops they are in; answers how deep expressions are nested.
-fn count(expression: &IdedExpr, loops: usize, steps: &mut Vec<u64>) -> usize {
-    if steps.len() <= loops {
-        steps.resize(loops + 1, 0);
+impl Compiled {
+    /// Parses an expression.
+    ///
+    /// # Errors
+    /// A message that says where the mistake is.
+    pub(crate) fn new(source: &str) -> Result<Self, String> {
+        let (expr, nodes) = stack::with_stack(stack::nesting(source), || parse(source))
+            .unwrap_or_else(|| Err("no thread to parse on".to_owned()))?;
+        Ok(Self { expr, nodes, patterns: Patterns::default() })
     }
-    if let Some(steps) = steps.get_mut(loops) {
-        *steps += 1;
+
+    /// Returns whether the expression refers to the value before a change.
+    pub(crate) fn uses_old_self(&self) -> bool {
+        self.expr.mentions("oldSelf")
     }
-    let mut below = |expression: &IdedExpr, loops: usize| count(expression, loops, steps);
-    let depth = match &expression.expr {
-        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => 0,
-        Expr::Select(select) => below(&select.operand, loops),
-        Expr::Call(call) => {
-            let target = call.target.as_ref().map_or(0, |target| below(target, loops));
-            call.args.iter().map(|argument| below(argument, loops)).max().unwrap_or(0).max(target)
+
+    /// Checks the types of the expression and returns its estimated cost.
+    ///
+    /// # Errors
+    /// A message for each mistake, or that the result has the wrong type.
+    pub(crate) fn check(
+        &self,
+        decl: &Arc<Decl>,
+        has_optional_old: bool,
+        wanted: Wanted,
+    ) -> Result<u64, String> {
+        stack::with_stack(self.expr.depth, || self.check_here(decl, has_optional_old, wanted))
+            .unwrap_or_else(|| Err("compilation failed: no thread to check on".to_owned()))
+    }
+
+    fn check_here(&self, decl: &Arc<Decl>, has_optional_old: bool, wanted: Wanted) -> Result<u64, String> {
+        let prefix = if wanted == Wanted::String { "messageExpression " } else { "" };
+        let fail = |errors: &[String]| {
+            let errors: Vec<String> = errors.iter().map(|error| format!("ERROR: <input>: {error}")).collect();
+            format!("{prefix}compilation failed: {}", errors.join("\n"))
+        };
+        let checked =
+            check(&self.expr, self.nodes, decl, has_optional_old).map_err(|errors| fail(&errors))?;
+        let mut errors = Vec::new();
+        checked.mixed_literals(&self.expr, &mut errors);
+        literals(&self.expr, &mut errors);
+        if !errors.is_empty() {
+            return Err(fail(&errors));
         }
-        Expr::List(list) => list.elements.iter().map(|element| below(element, loops)).max().unwrap_or(0),
-        Expr::Map(map) => {
-            map.entries.iter().map(|entry| entry_depth(&entry.expr, loops, &mut below)).max().unwrap_or(0)
+        let Checked { result, .. } = &checked;
+        match (wanted, result) {
+            (Wanted::Bool, Type::Bool) | (Wanted::String, Type::String) => {}
+            (Wanted::Bool, _) => return Err("cel expression must evaluate to a bool".to_owned()),
+            (Wanted::String, _) => return Err("messageExpression must evaluate to a string".to_owned()),
         }
-        Expr::Struct(of) => {
-            of.entries.iter().map(|entry| entry_depth(&entry.expr, loops, &mut below)).max().unwrap_or(0)
-        }
-        Expr::Comprehension(of) => {
-            let once = [&of.iter_range, &of.accu_init, &of.result].map(|part| below(part, loops));
-            let each = [&of.loop_cond, &of.loop_step].map(|part| below(part, loops + 1));
-            once.into_iter().chain(each).max().unwrap_or(0)
-        }
+        Ok(estimate(&self.expr, &checked, decl))
+    }
+}
+
+/// Checks texts that only functions read: regular expressions, times and durations.
+fn literals(expr: &Expr, errors: &mut Vec<String>) {
+    if let Kind::Call(call) = &expr.kind {
+        errors.extend(literal_problem(call));
+    }
+    expr.children(&mut |child| literals(child, errors));
+}
+
+fn literal_problem(call: &Call) -> Option<String> {
+    let text = |arg: Option<&Expr>| match &arg?.kind {
+        Kind::Literal(Literal::String(text)) => Some(Arc::new(text.to_string())),
+        _ => None,
     };
-    depth + 1
-}
-
-fn entry_depth(entry: &EntryExpr, loops: usize, below: &mut dyn FnMut(&IdedExpr, usize) -> usize) -> usize {
-    match entry {
-        EntryExpr::StructField(field) => below(&field.value, loops),
-        EntryExpr::MapEntry(entry) => below(&entry.key, loops).max(below(&entry.value, loops)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::compile;
-
-    #[test]
-    fn what_is_no_rule_is_refused_and_nothing_breaks() {
-        let deep = format!("{}1{}", "(".repeat(3000), ")".repeat(3000));
-        let long = format!("{}1", "1+".repeat(4000));
-        let nots = format!("{}true", "!".repeat(5000));
-        for source in ["self.bogus(", "", "1 +", "'", "self.é(", &deep, &long, &"x".repeat(20_000)] {
-            assert!(compile(source).is_err(), "{}", source.get(..20).unwrap_or(source));
+    match &*call.function {
+        "matches" => {
+            let pattern = text(call.args.last())?;
+            (!pattern::is_valid(&pattern)).then(|| "invalid matches argument".to_owned())
         }
-        // Two of them undo each other, so these are not deep.
-        assert!(compile(&nots).is_ok());
-        assert!(compile("self.x.all(i, i > 0)").is_ok());
+        "duration" => {
+            let parsed = kube_cel::cel::functions::duration(text(call.args.first())?);
+            parsed.is_err().then(|| "invalid duration argument".to_owned())
+        }
+        "timestamp" => {
+            let parsed = kube_cel::cel::functions::timestamp(text(call.args.first())?);
+            parsed.is_err().then(|| "invalid timestamp argument".to_owned())
+        }
+        _ => None,
     }
 }

@@ -5,6 +5,7 @@ mod structure;
 
 use serde_json::Value;
 
+use self::rules::{Place, Totals};
 use super::{
     prune::{META, prune_object, set_defaults},
     structural::{Structural, Ty},
@@ -14,13 +15,17 @@ use crate::strategy::{At, Errors};
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
-/// What the parts around a part of a schema ask of it.
-#[derive(Clone, Default)]
+/// The properties a schema takes from the schemas around it.
+#[derive(Clone)]
 struct Around {
     is_metadata: bool,
     forbids_defaults: Option<String>,
-    /// Where what lies below cannot be told from what it was before a change.
+    /// The path of the schema below which values have no counterpart before a change, if any.
     uncorrelatable: Option<String>,
+    /// How often a value can occur in an object, unless a list or map around it has no limit.
+    cardinality: Option<u64>,
+    /// Whether the schemas around it are sound, so that rules can be checked.
+    checks_rules: bool,
 }
 
 /// What is wrong with the schema of a version.
@@ -32,6 +37,12 @@ pub(crate) fn check(schema: &At<'_>, has_status: bool, errors: &mut Errors) {
     if has_status && !kind.is_empty() && kind.text() != "object" {
         errors.push(kind.invalid("only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled"));
     }
+    if rules::text_bytes(schema.value) > rules::TEXT_BYTES {
+        let detail =
+            format!("x-kubernetes-validations must not have more than {} bytes of rules", rules::TEXT_BYTES);
+        errors.push(schema.forbidden(detail));
+        return;
+    }
     let before = errors.len();
     structure::check(schema, errors);
     let mut is_sound = errors.len() == before;
@@ -40,7 +51,16 @@ pub(crate) fn check(schema: &At<'_>, has_status: bool, errors: &mut Errors) {
         defaults(schema, &whole, true, false, errors);
         is_sound = errors.len() == before;
     }
-    keywords(schema, true, is_sound, &Around::default(), errors);
+    let around = Around {
+        is_metadata: false,
+        forbids_defaults: None,
+        uncorrelatable: None,
+        cardinality: Some(1),
+        checks_rules: is_sound,
+    };
+    let mut totals = Totals::default();
+    keywords(schema, true, &around, errors, &mut totals);
+    totals.finish(schema, errors);
 }
 
 /// A default must be right itself, and must not be pruned.
@@ -93,7 +113,7 @@ fn prune_value(value: &mut Value, schema: &Structural) {
 }
 
 /// Keywords that are not supported, or not together.
-fn keywords(schema: &At<'_>, is_root: bool, checks_rules: bool, around: &Around, errors: &mut Errors) {
+fn keywords(schema: &At<'_>, is_root: bool, around: &Around, errors: &mut Errors, totals: &mut Totals) {
     const UNSUPPORTED: [&str; 6] =
         ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
     let before = errors.len();
@@ -137,13 +157,33 @@ fn keywords(schema: &At<'_>, is_root: bool, checks_rules: bool, around: &Around,
     }
     collections(schema, errors);
     rules::check_texts(schema, errors);
-    below(schema, is_root, checks_rules, around, errors);
-    if checks_rules && errors.len() == before {
-        rules::check(schema, is_root, around.uncorrelatable.as_deref(), errors);
+    below(schema, is_root, around, errors, totals);
+    // Rules of an unsound schema, or of a schema around one, cannot be given types.
+    if around.checks_rules && errors.len() == before {
+        let place = Place {
+            is_resource: is_root || schema.at("x-kubernetes-embedded-resource").is_true(),
+            uncorrelatable: around.uncorrelatable.as_deref(),
+            cardinality: around.cardinality,
+        };
+        rules::check(schema, &place, totals);
     }
 }
 
-fn below(schema: &At<'_>, is_root: bool, checks_rules: bool, around: &Around, errors: &mut Errors) {
+/// Returns how many values a value of the schema holds at most, if the schema limits them.
+fn max_elements(schema: &At<'_>) -> Option<u64> {
+    let limit = |name: &str| schema.at(name).int().map(|most| u64::try_from(most).unwrap_or(0));
+    match schema.at("type").text() {
+        "object" if schema.at("additionalProperties").is_set() => limit("maxProperties"),
+        "array" => limit("maxItems"),
+        _ => Some(1),
+    }
+}
+
+fn below(schema: &At<'_>, is_root: bool, around: &Around, errors: &mut Errors, totals: &mut Totals) {
+    let mut around = around.clone();
+    around.cardinality =
+        around.cardinality.zip(max_elements(schema)).map(|(count, each)| count.saturating_mul(each));
+    let around = &around;
     let additional = schema.at("additionalProperties");
     if additional.value.is_object() {
         let mut inner = around.clone();
@@ -151,29 +191,27 @@ fn below(schema: &At<'_>, is_root: bool, checks_rules: bool, around: &Around, er
             inner.forbids_defaults =
                 Some("inside additionalProperties applying to object metadata".to_owned());
         }
-        keywords(&additional, false, checks_rules, &inner, errors);
+        keywords(&additional, false, &inner, errors, totals);
     }
     let is_resource = is_root || schema.at("x-kubernetes-embedded-resource").is_true();
     for (name, property) in schema.at("properties").entries() {
         let mut inner = around.clone();
-        if schema.at("x-kubernetes-map-type").text() == "atomic" {
-            inner.uncorrelatable.get_or_insert_with(|| schema.path());
-        }
         if is_resource && META.contains(&name) {
             inner.is_metadata = true;
             if is_root {
                 inner.forbids_defaults = Some(format!("in top-level {name}"));
             }
         }
-        keywords(&property, false, checks_rules, &inner, errors);
+        keywords(&property, false, &inner, errors, totals);
     }
+    let combined = Around { checks_rules: false, ..around.clone() };
     for list in ["allOf", "anyOf", "oneOf"] {
         for alternative in schema.at(list).items() {
-            keywords(&alternative, false, false, around, errors);
+            keywords(&alternative, false, &combined, errors, totals);
         }
     }
     if schema.at("not").value.is_object() {
-        keywords(&schema.at("not"), false, false, around, errors);
+        keywords(&schema.at("not"), false, &combined, errors, totals);
     }
     let items = schema.at("items");
     if items.value.is_object() {
@@ -181,7 +219,7 @@ fn below(schema: &At<'_>, is_root: bool, checks_rules: bool, around: &Around, er
         if schema.at("x-kubernetes-list-type").text() != "map" {
             inner.uncorrelatable.get_or_insert_with(|| schema.path());
         }
-        keywords(&items, false, checks_rules, &inner, errors);
+        keywords(&items, false, &inner, errors, totals);
     }
 }
 

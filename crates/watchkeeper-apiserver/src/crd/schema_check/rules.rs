@@ -1,17 +1,91 @@
-//! Rules of a schema: their texts, and what they compile to.
+//! Validation rules of a schema: texts, types and estimated costs.
+
+use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::super::{
-    cel,
-    structural::{Structural, Ty},
-};
+use super::super::cel::{self, Compiled, Decl, Wanted};
 use crate::{
     field::{FieldError, FieldErrorKind},
     strategy::{At, Errors},
 };
 
-/// Texts of rules and their messages.
+/// The largest estimated cost of one rule, for all values it applies to in an object.
+const RULE_COST: u64 = 10_000_000;
+/// The largest estimated cost of all rules of a schema.
+const SCHEMA_COST: u64 = 100_000_000;
+/// Syntax tree nodes all rules of a schema may have. The limit bounds the time to compile a definition.
+const NODES: usize = 3_000_000;
+/// Bytes of text all rules of a schema may have. The limit bounds the memory of compiled rules.
+pub(super) const TEXT_BYTES: usize = 256 * 1024;
+
+/// The rules of a schema that were checked so far.
+#[derive(Default)]
+pub(super) struct Totals {
+    cost: u64,
+    nodes: usize,
+    /// The most expensive rules, with their costs.
+    expensive: Vec<(String, u64)>,
+    /// Errors of rules. They come after those of the schemas.
+    errors: Errors,
+}
+
+impl Totals {
+    fn observe(&mut self, path: String, cost: u64) {
+        self.cost = self.cost.saturating_add(cost);
+        if cost >= SCHEMA_COST / 100 {
+            self.expensive.push((path, cost));
+            self.expensive.sort_by_key(|(_, cost)| std::cmp::Reverse(*cost));
+            self.expensive.truncate(4);
+        }
+    }
+
+    /// Checks the estimated cost of all rules together.
+    pub(super) fn finish(mut self, schema: &At<'_>, errors: &mut Errors) {
+        errors.append(&mut self.errors);
+        if self.cost > SCHEMA_COST {
+            let detail =
+                "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
+            for (path, _) in self.expensive {
+                errors.push(FieldError::new(FieldErrorKind::Forbidden, path, None, detail));
+            }
+            let name = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
+            errors.push(schema.forbidden(exceeded(name, self.cost, SCHEMA_COST)));
+        }
+    }
+}
+
+/// Returns the number of bytes of all rules in a schema.
+pub(super) fn text_bytes(schema: &Value) -> usize {
+    let rules = schema.get("x-kubernetes-validations").and_then(Value::as_array);
+    let texts =
+        rules.into_iter().flatten().flat_map(|rule| [rule.get("rule"), rule.get("messageExpression")]);
+    let own: usize = texts.flatten().filter_map(Value::as_str).map(str::len).sum();
+    let below: usize = match schema {
+        Value::Object(members) => members.values().map(text_bytes).sum(),
+        Value::Array(items) => items.iter().map(text_bytes).sum(),
+        _ => 0,
+    };
+    own + below
+}
+
+/// Returns the detail of an error about a cost.
+#[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]
+fn exceeded(name: &str, cost: u64, limit: u64) -> String {
+    let factor = cost as f64 / limit as f64;
+    let factor = if factor > 100.0 {
+        "more than 100x".to_owned()
+    } else if factor < 1.5 {
+        format!("{factor:.6}x")
+    } else {
+        format!("{factor:.1}x")
+    };
+    format!(
+        "{name} exceeds budget by factor of {factor} (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"
+    )
+}
+
+/// Checks the texts of rules and their messages.
 pub(super) fn check_texts(schema: &At<'_>, errors: &mut Errors) {
     const REASONS: [&str; 4] =
         ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
@@ -35,82 +109,94 @@ pub(super) fn check_texts(schema: &At<'_>, errors: &mut Errors) {
         if !path.is_empty() {
             if path.text().trim().is_empty() {
                 errors.push(path.invalid("must be non-empty if specified"));
-            } else if path.text().contains(['\n', '\r']) {
+            }
+            if path.text().contains(['\n', '\r']) {
                 errors.push(path.invalid("must not contain line breaks"));
-            } else if !leads_somewhere(schema.value, path.text()) {
+            }
+            if cel::field_path(schema.value, path.text()).is_none() {
                 errors.push(path.invalid("must be a valid path"));
             }
         }
     }
 }
 
-/// `.a.b` and `.a['b.c']` lead to members the schema names.
-fn leads_somewhere(schema: &Value, path: &str) -> bool {
-    let mut schema = schema;
-    let mut rest = path;
-    while !rest.is_empty() {
-        let name;
-        if let Some(after) = rest.strip_prefix("['") {
-            let Some((inner, after)) = after.split_once("']") else { return false };
-            (name, rest) = (inner, after);
-        } else if let Some(after) = rest.strip_prefix('.') {
-            let end = after.find(['.', '[']).unwrap_or(after.len());
-            let (inner, after) = after.split_at(end);
-            (name, rest) = (inner, after);
-        } else {
-            return false;
-        }
-        let property = schema.get("properties").and_then(|properties| properties.get(name));
-        match property.or_else(|| schema.get("additionalProperties").filter(|of| of.is_object())) {
-            Some(below) => schema = below,
-            None => return false,
-        }
-    }
-    true
+/// The place of a schema among the schemas around it.
+pub(super) struct Place<'a> {
+    pub(super) is_resource: bool,
+    /// The path of the schema below which values have no counterpart before a change, if any.
+    pub(super) uncorrelatable: Option<&'a str>,
+    /// How often a value can occur, as far as limits of the schemas around it say.
+    pub(super) cardinality: Option<u64>,
 }
 
-/// What is wrong with rules beside the schema they are for. `uncorrelatable` is where values have no past, if anywhere.
-pub(super) fn check(schema: &At<'_>, is_root: bool, uncorrelatable: Option<&str>, errors: &mut Errors) {
+/// Checks the types and costs of the rules of a schema.
+pub(super) fn check(schema: &At<'_>, place: &Place<'_>, totals: &mut Totals) {
     let rules = schema.at("x-kubernetes-validations");
     if rules.is_empty() {
         return;
     }
-    let structural = Structural::read(schema.value);
+    let Some(decl) = Decl::of(schema.value, place.is_resource) else {
+        let detail = "internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema to CEL declarations";
+        totals.errors.push(rules.error(FieldErrorKind::Internal, detail));
+        return;
+    };
     for rule in rules.items() {
-        let shown = |at: &At<'_>, detail: String| {
-            FieldError::new(FieldErrorKind::Invalid, at.path(), Some(rule.value.clone()), detail)
-        };
-        let (text, expression, optional) =
-            (rule.at("rule"), rule.at("messageExpression"), rule.at("optionalOldSelf"));
-        match cel::compile(text.text().trim()) {
-            Err(detail) => errors.push(shown(&text, detail)),
-            Ok(compiled) => {
-                if let Some(detail) =
-                    cel::problem(&compiled, &structural, is_root, optional.is_true(), Ty::Boolean)
-                {
-                    errors.push(shown(&text, detail));
-                }
-                if compiled.costs_too_much(&structural) {
-                    errors.push(text.forbidden("estimated rule cost exceeds budget by factor of more than 100x (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"));
-                }
-                let uses_old = compiled.program.references().has_variable("oldSelf");
-                match (uncorrelatable, uses_old) {
-                    (Some(path), true) => errors.push(text.invalid(format!(
-                        "oldSelf cannot be used on the uncorrelatable portion of the schema within {path}"
-                    ))),
-                    (_, false) if optional.is_set() => {
-                        errors.push(optional.invalid("may not be set if oldSelf is not used in rule"));
-                    }
-                    _ => {}
-                }
+        check_rule(&rule, &decl, place, totals);
+    }
+}
+
+fn check_rule(rule: &At<'_>, decl: &Arc<Decl>, place: &Place<'_>, totals: &mut Totals) {
+    let shown = |at: &At<'_>, detail: String| {
+        FieldError::new(FieldErrorKind::Invalid, at.path(), Some(rule.value.clone()), detail)
+    };
+    let (text, expression, optional) =
+        (rule.at("rule"), rule.at("messageExpression"), rule.at("optionalOldSelf"));
+    let mut compile = |source: &str, wanted: Wanted| {
+        let prefix = if wanted == Wanted::String { "messageExpression " } else { "" };
+        if totals.nodes > NODES {
+            return Err(format!("{prefix}compilation failed: the rules of the schema have too many parts"));
+        }
+        let compiled =
+            Compiled::new(source).map_err(|detail| format!("{prefix}compilation failed: {detail}"))?;
+        totals.nodes += compiled.nodes;
+        let cost = compiled.check(decl, optional.is_true(), wanted)?;
+        Ok((compiled, cost))
+    };
+    let (compiled, cost) = match compile(text.text(), Wanted::Bool) {
+        Ok(compiled) => compiled,
+        Err(detail) => {
+            totals.observe(text.path(), 0);
+            totals.errors.push(shown(&text, detail));
+            if optional.is_set() {
+                totals.errors.push(optional.invalid("may not be set if oldSelf is not used in rule"));
             }
+            return;
         }
-        if !expression.is_empty() {
-            let problem = match cel::compile(expression.text().trim()) {
-                Err(detail) => Some(detail),
-                Ok(compiled) => cel::problem(&compiled, &structural, is_root, optional.is_true(), Ty::String),
-            };
-            errors.extend(problem.map(|detail| shown(&expression, detail)));
+    };
+    let message = (!expression.is_empty()).then(|| compile(expression.text(), Wanted::String));
+    let cost = cost.saturating_mul(place.cardinality.unwrap_or_else(|| cel::max_cardinality(decl)));
+    if cost > RULE_COST {
+        totals.errors.push(text.forbidden(exceeded("estimated rule cost", cost, RULE_COST)));
+    }
+    totals.observe(text.path(), cost);
+    match message {
+        Some(Err(detail)) => totals.errors.push(shown(&expression, detail)),
+        Some(Ok((_, cost))) => {
+            if cost > RULE_COST {
+                let detail = exceeded("estimated messageExpression cost", cost, RULE_COST);
+                totals.errors.push(expression.forbidden(detail));
+            }
+            totals.observe(expression.path(), cost);
         }
+        None => {}
+    }
+    match (place.uncorrelatable, compiled.uses_old_self()) {
+        (Some(path), true) => totals.errors.push(text.invalid(format!(
+            "oldSelf cannot be used on the uncorrelatable portion of the schema within {path}"
+        ))),
+        (_, false) if optional.is_set() => {
+            totals.errors.push(optional.invalid("may not be set if oldSelf is not used in rule"));
+        }
+        _ => {}
     }
 }

@@ -1,0 +1,295 @@
+//! Arithmetic, equality and order.
+
+use std::{
+    cmp::Ordering,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use serde_json::Value as Json;
+
+use super::{
+    super::{
+        super::structural::ListType,
+        ast::op,
+        eval::Outcome,
+        meter::{Fault, Meter, no_overload},
+        value::{List, Map, Value},
+    },
+    library,
+};
+
+pub(super) fn negate<'a>(value: &Value<'a>) -> Outcome<'a> {
+    match value {
+        Value::Int(value) => value.checked_neg().map(Value::Int).map_or_else(overflow, Ok),
+        Value::Double(value) => Ok(Value::Double(-value)),
+        _ => no_overload(),
+    }
+}
+
+fn overflow<'a>() -> Outcome<'a> {
+    Fault::error("integer overflow")
+}
+
+pub(super) fn arithmetic<'a>(
+    function: &str,
+    left: &Value<'a>,
+    right: &Value<'a>,
+    meter: &mut Meter,
+) -> Outcome<'a> {
+    match (left, right) {
+        (Value::Int(a), Value::Int(b)) => {
+            let result = match function {
+                op::ADD => a.checked_add(*b),
+                op::SUBTRACT => a.checked_sub(*b),
+                op::MULTIPLY => a.checked_mul(*b),
+                op::DIVIDE if *b == 0 => return Fault::error("division by zero"),
+                op::DIVIDE => a.checked_div(*b),
+                _ if *b == 0 => return Fault::error("modulus by zero"),
+                _ => a.checked_rem(*b),
+            };
+            result.map(Value::Int).map_or_else(overflow, Ok)
+        }
+        (Value::Uint(a), Value::Uint(b)) => {
+            let result = match function {
+                op::ADD => a.checked_add(*b),
+                op::SUBTRACT => a.checked_sub(*b),
+                op::MULTIPLY => a.checked_mul(*b),
+                op::DIVIDE if *b == 0 => return Fault::error("division by zero"),
+                op::DIVIDE => a.checked_div(*b),
+                _ if *b == 0 => return Fault::error("modulus by zero"),
+                _ => a.checked_rem(*b),
+            };
+            result.map(Value::Uint).map_or_else(|| Fault::error("unsigned integer overflow"), Ok)
+        }
+        (Value::Double(a), Value::Double(b)) => Ok(Value::Double(match function {
+            op::ADD => a + b,
+            op::SUBTRACT => a - b,
+            op::MULTIPLY => a * b,
+            op::DIVIDE => a / b,
+            _ => return no_overload(),
+        })),
+        (Value::String(a), Value::String(b)) if function == op::ADD => {
+            meter.allocate(a.len() + b.len())?;
+            Ok(Value::text(format!("{}{}", &**a, &**b)))
+        }
+        (Value::Bytes(a), Value::Bytes(b)) if function == op::ADD => {
+            meter.allocate(a.len() + b.len())?;
+            Ok(Value::Bytes(a.iter().chain(b.iter()).copied().collect()))
+        }
+        (Value::List(a), Value::List(b)) if function == op::ADD => concatenate(a, b, meter),
+        (Value::Library(_), Value::Library(_)) => library::operator(function, left, right, meter),
+        _ => no_overload(),
+    }
+}
+
+/// Concatenates lists. Lists that are sets or maps keep one item of each identity.
+fn concatenate<'a>(left: &List<'a>, right: &List<'a>, meter: &mut Meter) -> Outcome<'a> {
+    meter.allocate_values(left.len() + right.len())?;
+    let mut items = left.iter().collect::<Result<Vec<_>, _>>()?;
+    let identities = match (left, right) {
+        (List::Json { items: a, kind, .. }, List::Json { items: b, .. }) => {
+            Some((identities(a, kind, meter)?, identities(b, kind, meter)?))
+        }
+        _ => None,
+    };
+    let Some((Some(mine), Some(theirs))) = identities else {
+        for item in right.iter() {
+            items.push(item?);
+        }
+        return Ok(Value::list(items));
+    };
+    let places: BTreeMap<&str, usize> =
+        mine.iter().enumerate().map(|(place, identity)| (identity.as_str(), place)).collect();
+    for (identity, item) in theirs.iter().zip(right.iter()) {
+        let item = item?;
+        match places.get(identity.as_str()).and_then(|place| items.get_mut(*place)) {
+            Some(slot) => *slot = item,
+            None => items.push(item),
+        }
+    }
+    Ok(Value::list(items))
+}
+
+/// Returns what tells the items of a set or map apart, or nothing for other lists.
+fn identities(items: &[Json], kind: &ListType, meter: &mut Meter) -> Result<Option<Vec<String>>, Fault> {
+    let identity = |item: &Json| match kind {
+        ListType::Atomic => String::new(),
+        ListType::Set => item.to_string(),
+        ListType::Map(keys) => {
+            let parts: Vec<String> =
+                keys.iter().filter_map(|key| item.get(key)).map(Json::to_string).collect();
+            parts.join("\u{0}")
+        }
+    };
+    if matches!(kind, ListType::Atomic) {
+        return Ok(None);
+    }
+    let mut found = Vec::with_capacity(items.len());
+    for item in items {
+        let identity = identity(item);
+        meter.allocate(identity.len() + 32)?;
+        found.push(identity);
+    }
+    Ok(Some(found))
+}
+
+pub(in super::super) fn equal(left: &Value<'_>, right: &Value<'_>, meter: &mut Meter) -> Result<bool, Fault> {
+    meter.work(1)?;
+    Ok(match (left, right) {
+        (Value::Null, Value::Null) => true,
+        (Value::Bool(a), Value::Bool(b)) => a == b,
+        (Value::String(a), Value::String(b)) => {
+            meter.work(a.len().min(b.len()) as u64 / 8)?;
+            **a == **b
+        }
+        (Value::Bytes(a), Value::Bytes(b)) => {
+            meter.work(a.len().min(b.len()) as u64 / 8)?;
+            a == b
+        }
+        (Value::List(a), Value::List(b)) => return equal_lists(a, b, meter),
+        (Value::Map(a), Value::Map(b)) => return equal_maps(a, b, meter),
+        (Value::Optional(a), Value::Optional(b)) => match (a, b) {
+            (None, None) => true,
+            (Some(a), Some(b)) => return equal(a, b, meter),
+            _ => false,
+        },
+        (Value::Type(a), Value::Type(b)) => a == b,
+        (Value::Opaque(a), Value::Opaque(b)) => return equal_json(a, b, meter),
+        (Value::Library(a), Value::Library(b)) => a == b,
+        (
+            Value::Int(_) | Value::Uint(_) | Value::Double(_),
+            Value::Int(_) | Value::Uint(_) | Value::Double(_),
+        ) => compare(left, right, meter)? == Some(Ordering::Equal),
+        _ => false,
+    })
+}
+
+fn equal_lists(a: &List<'_>, b: &List<'_>, meter: &mut Meter) -> Result<bool, Fault> {
+    if a.len() != b.len() {
+        return Ok(false);
+    }
+    // Items of sets and maps have no order.
+    if let (List::Json { items: mine, kind, .. }, List::Json { items: theirs, .. }) = (a, b)
+        && let (Some(left), Some(right)) = (identities(mine, kind, meter)?, identities(theirs, kind, meter)?)
+    {
+        if matches!(kind, ListType::Set) {
+            return Ok(left.into_iter().collect::<BTreeSet<_>>() == right.into_iter().collect());
+        }
+        let places: BTreeMap<String, usize> =
+            right.into_iter().enumerate().map(|(place, identity)| (identity, place)).collect();
+        for (identity, item) in left.iter().zip(a.iter()) {
+            let Some(other) = places.get(identity).and_then(|place| b.get(*place)) else { return Ok(false) };
+            if !equal(&item?, &other?, meter)? {
+                return Ok(false);
+            }
+        }
+        return Ok(true);
+    }
+    for (a, b) in a.iter().zip(b.iter()) {
+        if !equal(&a?, &b?, meter)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn equal_maps(a: &Map<'_>, b: &Map<'_>, meter: &mut Meter) -> Result<bool, Fault> {
+    if a.len() != b.len() {
+        return Ok(false);
+    }
+    let keys = a.keys();
+    meter.work(keys.len() as u64 * 8)?;
+    for key in &keys {
+        match (a.get(key), b.get(key)) {
+            (Some(left), Some(right)) => {
+                if !equal(&left?, &right?, meter)? {
+                    return Ok(false);
+                }
+            }
+            (None, None) => {}
+            _ => return Ok(false),
+        }
+    }
+    // Members without a schema are compared as data.
+    if let (Map::Object { members, schema, .. }, Some(others)) = (a, b.members()) {
+        for (name, member) in members.iter().filter(|(name, _)| !schema.properties.contains_key(*name)) {
+            if let Some(other) = others.get(name)
+                && !equal_json(member, other, meter)?
+            {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+fn equal_json(a: &Json, b: &Json, meter: &mut Meter) -> Result<bool, Fault> {
+    meter.work(2)?;
+    match (a, b) {
+        (Json::Array(a), Json::Array(b)) => {
+            if a.len() != b.len() {
+                return Ok(false);
+            }
+            for (a, b) in a.iter().zip(b) {
+                if !equal_json(a, b, meter)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        (Json::Object(a), Json::Object(b)) => {
+            if a.len() != b.len() {
+                return Ok(false);
+            }
+            for (name, member) in a {
+                match b.get(name) {
+                    Some(other) if equal_json(member, other, meter)? => {}
+                    _ => return Ok(false),
+                }
+            }
+            Ok(true)
+        }
+        (Json::String(a), Json::String(b)) => {
+            meter.read(a)?;
+            Ok(a == b)
+        }
+        _ => Ok(a == b),
+    }
+}
+
+/// Compares values. Nothing is the order of a number and not-a-number.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "numbers of different types are compared as doubles where whole numbers do not fit"
+)]
+pub(super) fn compare(
+    left: &Value<'_>,
+    right: &Value<'_>,
+    meter: &mut Meter,
+) -> Result<Option<Ordering>, Fault> {
+    Ok(match (left, right) {
+        (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
+        (Value::Int(a), Value::Int(b)) => Some(a.cmp(b)),
+        (Value::Uint(a), Value::Uint(b)) => Some(a.cmp(b)),
+        (Value::Double(a), Value::Double(b)) => a.partial_cmp(b),
+        (Value::Int(a), Value::Uint(b)) => Some(i128::from(*a).cmp(&i128::from(*b))),
+        (Value::Uint(a), Value::Int(b)) => Some(i128::from(*a).cmp(&i128::from(*b))),
+        (Value::Int(a), Value::Double(b)) => (*a as f64).partial_cmp(b),
+        (Value::Double(a), Value::Int(b)) => a.partial_cmp(&(*b as f64)),
+        (Value::Uint(a), Value::Double(b)) => (*a as f64).partial_cmp(b),
+        (Value::Double(a), Value::Uint(b)) => a.partial_cmp(&(*b as f64)),
+        (Value::String(a), Value::String(b)) => {
+            meter.work(a.len().min(b.len()) as u64 / 8)?;
+            Some(a.as_bytes().cmp(b.as_bytes()))
+        }
+        (Value::Bytes(a), Value::Bytes(b)) => {
+            meter.work(a.len().min(b.len()) as u64 / 8)?;
+            Some(a.cmp(b))
+        }
+        (Value::Library(a), Value::Library(b)) => match a.partial_cmp(b) {
+            Some(order) => Some(order),
+            None => return no_overload(),
+        },
+        _ => return no_overload(),
+    })
+}

@@ -1,0 +1,364 @@
+//! The estimated cost of an expression for the largest values its schema allows.
+//!
+//! The estimate decides which definitions are accepted, so it equals that of Kubernetes: cel-go's estimator with the
+//! costs of the Kubernetes function libraries and the sizes of the schema.
+
+mod calls;
+pub(super) mod size;
+
+use std::{collections::HashMap, sync::Arc};
+
+use self::size::{Path, Range};
+use super::{
+    ast::{ACCUMULATOR, Call, Comprehension, Element, Entry, Expr, Kind, Literal, Select},
+    check::Checked,
+    decl::{Decl, DeclType},
+    types::Type,
+};
+
+/// Returns the largest cost of an expression.
+pub(super) fn estimate(expr: &Expr, checked: &Checked, root: &Decl) -> u64 {
+    let mut estimator = Estimator {
+        checked,
+        root,
+        paths: HashMap::new(),
+        scope: Vec::new(),
+        sizes: HashMap::new(),
+        entries: HashMap::new(),
+        items: "@items".into(),
+        values: "@values".into(),
+        keys: "@keys".into(),
+        indices: "@indices".into(),
+    };
+    estimator.cost(expr).max
+}
+
+/// The sizes of the keys and values of a list or map that an expression makes.
+#[derive(Debug, Clone, Copy)]
+struct EntrySize {
+    is_list: bool,
+    key: Range,
+    value: Range,
+}
+
+fn union(a: Option<EntrySize>, b: Option<EntrySize>) -> Option<EntrySize> {
+    let (a, b) = (a?, b?);
+    Some(EntrySize { is_list: a.is_list, key: a.key.union(b.key), value: a.value.union(b.value) })
+}
+
+struct Variable {
+    name: Arc<str>,
+    path: Path,
+    size: Option<Range>,
+    entry: Option<EntrySize>,
+}
+
+/// An operand of a call.
+struct Node<'a> {
+    path: Path,
+    ty: &'a Type,
+    size: Option<Range>,
+    /// The value of the operand if it is a whole number that the expression spells out.
+    number: Option<i64>,
+    entry: Option<EntrySize>,
+}
+
+/// The cost of a call and the size of its result.
+struct CallCost {
+    cost: Range,
+    size: Option<Range>,
+}
+
+impl CallCost {
+    fn new(cost: Range) -> Self {
+        Self { cost, size: None }
+    }
+
+    fn sized(cost: Range, size: Range) -> Self {
+        Self { cost, size: Some(size) }
+    }
+}
+
+struct Estimator<'a> {
+    checked: &'a Checked,
+    root: &'a Decl,
+    paths: HashMap<usize, Path>,
+    scope: Vec<Variable>,
+    sizes: HashMap<usize, Range>,
+    entries: HashMap<usize, EntrySize>,
+    items: Arc<str>,
+    values: Arc<str>,
+    keys: Arc<str>,
+    indices: Arc<str>,
+}
+
+const ONE: Range = Range::fixed(1);
+
+impl<'a> Estimator<'a> {
+    fn ty(&self, expr: &Expr) -> &'a Type {
+        self.checked.types.get(expr.id).unwrap_or(&Type::Dyn)
+    }
+
+    fn variable(&self, name: &str) -> Option<&Variable> {
+        self.scope.iter().rev().find(|variable| &*variable.name == name)
+    }
+
+    fn path(&self, expr: &Expr) -> Path {
+        if let Kind::Ident(name) = &expr.kind
+            && let Some(variable) = self.variable(name)
+        {
+            return variable.path.clone();
+        }
+        self.paths.get(&expr.id).cloned().unwrap_or_else(Path::empty)
+    }
+
+    fn cost(&mut self, expr: &Expr) -> Range {
+        match &expr.kind {
+            Kind::Literal(_) => Range::ZERO,
+            Kind::Ident(name) => {
+                let path = self.variable(name).map_or_else(|| Path::of(name), |found| found.path.clone());
+                self.paths.insert(expr.id, path);
+                ONE
+            }
+            Kind::Select(select) => self.select(expr, select),
+            Kind::Call(call) => self.call(expr, call),
+            Kind::List(items) => self.list(expr, items),
+            Kind::Map(entries) => self.map(expr, entries),
+            Kind::Comprehension(fold) if fold.is_binding() => self.binding(expr, fold),
+            Kind::Comprehension(fold) => self.fold(expr, fold),
+        }
+    }
+
+    fn select(&mut self, expr: &Expr, select: &Select) -> Range {
+        let cost = self.cost(&select.operand);
+        if select.is_test {
+            return cost;
+        }
+        let path = self.path(&select.operand).append(&select.field);
+        self.paths.insert(expr.id, path);
+        match self.ty(&select.operand) {
+            Type::Map(..) | Type::Object(_) | Type::Named(_) => cost.add(ONE),
+            _ => cost,
+        }
+    }
+
+    fn node(&mut self, expr: &Expr) -> Node<'a> {
+        let path = self.path(expr);
+        let is_accumulator = path.steps().first().is_some_and(|first| &**first == ACCUMULATOR);
+        Node {
+            ty: self.ty(expr),
+            size: self.size(expr),
+            number: match &expr.kind {
+                Kind::Literal(Literal::Int(number)) => Some(*number),
+                _ => None,
+            },
+            entry: self.entry(expr),
+            path: if is_accumulator { Path::empty() } else { path },
+        }
+    }
+
+    fn call(&mut self, expr: &Expr, call: &Call) -> Range {
+        if &*call.function == "dyn" {
+            let Some(arg) = call.args.first() else { return Range::ZERO };
+            let cost = self.cost(arg);
+            self.copy_sizes(expr, arg);
+            return ONE.add(cost);
+        }
+        let mut costs = Vec::with_capacity(call.args.len());
+        let mut nodes = Vec::with_capacity(call.args.len());
+        for arg in &call.args {
+            costs.push(self.cost(arg));
+            nodes.push(self.node(arg));
+        }
+        let mut sum = Range::ZERO;
+        let target = match &call.target {
+            Some(target) => {
+                sum = self.cost(target);
+                Some(self.node(target))
+            }
+            None => None,
+        };
+        let known = self.checked.overloads.get(&expr.id).map(Vec::as_slice).unwrap_or_default();
+        let mut ids: Vec<&str> = known.iter().map(|overload| overload.id.as_str()).collect();
+        if &*call.function == super::ast::op::OPT_SELECT {
+            ids.push("select_optional_field");
+        }
+        let mut total = Range { min: u64::MAX, max: 0 };
+        let mut size: Option<Range> = None;
+        for id in ids {
+            let cost = self.function(expr.id, &call.function, id, target.as_ref(), &nodes, &costs);
+            total = total.union(cost.cost);
+            size = match (size, cost.size) {
+                (Some(known), Some(found)) => Some(known.union(found)),
+                (known, found) => known.or(found),
+            };
+            if let (Some(list), "index_list" | "index_map") = (call.args.first(), id) {
+                size = self.entry(list).map(|entry| entry.value);
+                let step = if id == "index_list" { &self.items } else { &self.values };
+                let path = self.path(list).append(step);
+                self.paths.insert(expr.id, path);
+            }
+            if size.is_none() {
+                size = self.size(expr);
+            }
+        }
+        if let Some(size) = size {
+            self.sizes.insert(expr.id, size);
+        }
+        sum.add(total)
+    }
+
+    fn list(&mut self, expr: &Expr, items: &[Element]) -> Range {
+        let mut sum = Range::ZERO;
+        let mut value = Range { min: if items.is_empty() { 0 } else { u64::MAX }, max: 0 };
+        for item in items {
+            sum = sum.add(self.cost(&item.value));
+            value = value.union(self.size_or_unknown(&item.value));
+        }
+        self.entries.insert(expr.id, EntrySize { is_list: true, key: ONE, value });
+        sum.add(Range::fixed(10))
+    }
+
+    fn map(&mut self, expr: &Expr, entries: &[Entry]) -> Range {
+        let mut sum = Range::ZERO;
+        let mut key = Range { min: if entries.is_empty() { 0 } else { u64::MAX }, max: 0 };
+        let mut value = key;
+        for entry in entries {
+            sum = sum.add(self.cost(&entry.key));
+            sum = sum.add(self.cost(&entry.value));
+            key = key.union(self.size_or_unknown(&entry.key));
+            value = value.union(self.size_or_unknown(&entry.value));
+        }
+        self.entries.insert(expr.id, EntrySize { is_list: false, key, value });
+        sum.add(Range::fixed(30))
+    }
+
+    fn push(&mut self, name: &Arc<str>, path: Path, size: Option<Range>, entry: Option<EntrySize>) {
+        self.scope.push(Variable { name: Arc::clone(name), path, size, entry });
+    }
+
+    fn fold(&mut self, expr: &Expr, fold: &Comprehension) -> Range {
+        let mut sum = self.cost(&fold.range).add(self.cost(&fold.init));
+        let depth = self.scope.len();
+        let (path, size, entry) = (self.path(&fold.init), self.size(&fold.init), self.entry(&fold.init));
+        self.push(&fold.accumulator, path, size, entry);
+        let range = self.entry(&fold.range);
+        let is_list =
+            range.map_or_else(|| matches!(self.ty(&fold.range), Type::List(_)), |range| range.is_list);
+        let (key_size, value_size) = (range.map(|range| range.key), range.map(|range| range.value));
+        if let Some(second) = &fold.second {
+            let step = if is_list { &self.indices } else { &self.keys };
+            let path = self.path(&fold.range).append(step);
+            self.push(&fold.variable, path, key_size, None);
+            let step = if is_list { &self.items } else { &self.values };
+            let path = self.path(&fold.range).append(step);
+            self.push(second, path, value_size, None);
+        } else {
+            let (step, size) = if is_list { (&self.items, value_size) } else { (&self.keys, key_size) };
+            let path = self.path(&fold.range).append(step);
+            self.push(&fold.variable, path, size, None);
+        }
+        let condition = self.cost(&fold.condition);
+        let step = self.cost(&fold.step);
+        self.scope.truncate(depth + 1);
+        sum = sum.add(self.cost(&fold.result));
+        self.scope.truncate(depth);
+        let count = self.size_or_unknown(&fold.range);
+        sum = sum.add(count.multiply(step.add(condition)));
+        match &fold.init.kind {
+            Kind::Literal(_) => {
+                if let Some(size) = self.size(&fold.init) {
+                    self.sizes.insert(expr.id, size);
+                }
+            }
+            Kind::List(_) | Kind::Map(_) => {
+                self.sizes.insert(expr.id, count);
+                if let Some(entry) = self.entry(&fold.step) {
+                    self.entries.insert(expr.id, entry);
+                }
+            }
+            _ => {}
+        }
+        sum
+    }
+
+    fn binding(&mut self, expr: &Expr, fold: &Comprehension) -> Range {
+        let mut sum = self.cost(&fold.range).add(self.cost(&fold.init));
+        let depth = self.scope.len();
+        let (path, size, entry) = (self.path(&fold.init), self.size(&fold.init), self.entry(&fold.init));
+        self.push(&fold.accumulator, path, size, entry);
+        sum = sum.add(self.cost(&fold.result));
+        self.scope.truncate(depth);
+        self.copy_sizes(expr, &fold.result);
+        sum
+    }
+
+    fn copy_sizes(&mut self, to: &Expr, from: &Expr) {
+        if let Some(size) = self.size(from) {
+            self.sizes.insert(to.id, size);
+        }
+        if let Some(entry) = self.entry(from) {
+            self.entries.insert(to.id, entry);
+        }
+    }
+
+    fn entry(&self, expr: &Expr) -> Option<EntrySize> {
+        if let Some(entry) = self.entries.get(&expr.id) {
+            return Some(*entry);
+        }
+        match &expr.kind {
+            Kind::Ident(name) => self.variable(name)?.entry,
+            _ => None,
+        }
+    }
+
+    fn size_or_unknown(&mut self, expr: &Expr) -> Range {
+        self.size(expr).unwrap_or(Range::UNKNOWN)
+    }
+
+    fn size(&mut self, expr: &Expr) -> Option<Range> {
+        if let Some(size) = self.sizes.get(&expr.id) {
+            return Some(*size);
+        }
+        let spelled = match &expr.kind {
+            Kind::Literal(Literal::String(text)) => Some(text.chars().count()),
+            Kind::Literal(Literal::Bytes(bytes)) => Some(bytes.len()),
+            Kind::Literal(_) => Some(1),
+            Kind::List(items) => Some(items.len()),
+            Kind::Map(entries) => Some(entries.len()),
+            _ => None,
+        };
+        if let Some(size) = spelled {
+            return Some(Range::fixed(size as u64));
+        }
+        if let Some(size) = self.size_at(&self.path(expr)) {
+            self.sizes.insert(expr.id, size);
+            return Some(size);
+        }
+        if self.ty(expr).is_scalar() {
+            return Some(ONE);
+        }
+        match &expr.kind {
+            Kind::Ident(name) => self.variable(name)?.size,
+            _ => None,
+        }
+    }
+
+    /// Returns the size the schema allows for the value at a path.
+    fn size_at(&self, path: &Path) -> Option<Range> {
+        if path.is_empty() {
+            return None;
+        }
+        let mut decl = self.root;
+        for step in path.steps().iter().skip(1) {
+            decl = match (&decl.ty, &**step) {
+                (DeclType::List(of) | DeclType::Map(of), "@items" | "@values") => of,
+                // Keys of maps have no limit of their own in a schema.
+                (DeclType::Map(_), "@keys") => return Some(Range::ZERO),
+                (DeclType::Object(fields), name) => fields.get(name)?,
+                _ => return None,
+            };
+        }
+        Some(Range { min: 0, max: decl.max_elements })
+    }
+}

@@ -1,0 +1,94 @@
+//! The limits of one evaluation: cost, work and memory.
+//!
+//! Cost is what Kubernetes charges: it decides whether a rule fails, so it equals the cost of the real server. Cost is not
+//! proportional to time for every operation (the size of a string costs one unit however long the string is), so work and
+//! memory are bounded as well. All three are charged before the step they pay for.
+
+/// The cost one evaluation of an expression may have.
+pub(super) const CALL_COST: u64 = 1_000_000;
+/// The cost all rules of one object may have together.
+pub(super) const OBJECT_COST: u64 = 10_000_000;
+/// The work all rules of one object may take. A unit is about a nanosecond.
+const OBJECT_WORK: u64 = 128 << 20;
+/// The bytes one evaluation may allocate.
+const CALL_MEMORY: u64 = 64 << 20;
+
+/// Why an evaluation has no value.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Fault {
+    /// A limit was reached. No operator recovers from this fault.
+    Exhausted,
+    /// An error of the expression, such as a missing key.
+    Error(String),
+}
+
+impl Fault {
+    pub(super) fn error<T>(message: impl Into<String>) -> Result<T, Self> {
+        Err(Self::Error(message.into()))
+    }
+}
+
+/// The fault of a call whose arguments fit no overload.
+pub(super) fn no_overload<T>() -> Result<T, Fault> {
+    Fault::error("no such overload")
+}
+
+/// The limits left to the rules of one object.
+#[derive(Debug)]
+pub(super) struct Meter {
+    /// The cost of the current evaluation.
+    pub(super) cost: u64,
+    memory: u64,
+    work: u64,
+}
+
+impl Meter {
+    pub(super) fn new() -> Self {
+        Self { cost: 0, memory: 0, work: OBJECT_WORK }
+    }
+
+    /// Starts an evaluation.
+    pub(super) fn start(&mut self) {
+        self.cost = 0;
+        self.memory = 0;
+    }
+
+    /// Adds to the cost of the current evaluation.
+    pub(super) fn charge(&mut self, cost: u64) -> Result<(), Fault> {
+        self.cost = self.cost.saturating_add(cost);
+        if self.cost > CALL_COST { Err(Fault::Exhausted) } else { self.work(1) }
+    }
+
+    /// Charges steps that have no cost in Kubernetes, or less than they take.
+    pub(super) fn work(&mut self, units: u64) -> Result<(), Fault> {
+        if let Some(left) = self.work.checked_sub(units) {
+            self.work = left;
+            return Ok(());
+        }
+        self.work = 0;
+        // The evaluation failed for its limit, so its cost is at least the limit.
+        self.cost = self.cost.max(CALL_COST + 1);
+        Err(Fault::Exhausted)
+    }
+
+    /// Charges memory that is about to be allocated.
+    pub(super) fn allocate(&mut self, bytes: usize) -> Result<(), Fault> {
+        let bytes = bytes as u64;
+        self.memory = self.memory.saturating_add(bytes);
+        if self.memory > CALL_MEMORY {
+            self.cost = self.cost.max(CALL_COST + 1);
+            return Err(Fault::Exhausted);
+        }
+        self.work(bytes / 4)
+    }
+
+    /// Charges for values that are about to be put in a list or map.
+    pub(super) fn allocate_values(&mut self, count: usize) -> Result<(), Fault> {
+        self.allocate(count.saturating_mul(2 * size_of::<super::value::Value<'_>>()))
+    }
+
+    /// Charges for reading a text once.
+    pub(super) fn read(&mut self, text: &str) -> Result<(), Fault> {
+        self.work(text.len() as u64 / 4 + 1)
+    }
+}
