@@ -91,7 +91,19 @@ public final class Operator {
     }
   }
 
-  public static void main(String[] arguments) throws Exception {
+  public static void main(String[] arguments) {
+    int code = 0;
+    try {
+      run(arguments);
+    } catch (Exception failure) {
+      failure.printStackTrace();
+      code = 1;
+    }
+    // The threads of the operator would keep the program running.
+    System.exit(code);
+  }
+
+  private static void run(String[] arguments) throws Exception {
     Config config = Config.fromKubeconfig(new File(arguments[0]));
     try (KubernetesClient client = new KubernetesClientBuilder().withConfig(config).build()) {
       client
