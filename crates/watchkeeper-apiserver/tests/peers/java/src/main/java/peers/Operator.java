@@ -73,6 +73,10 @@ public final class Operator {
               .build();
       map.addOwnerReference(greeting);
       context.getClient().resource(map).fieldManager("greetings").forceConflicts().serverSideApply();
+      // A patch that changes nothing returns the version of whoever wrote last, and the SDK would take that write for its own.
+      if (greeting.getStatus() != null && message.equals(greeting.getStatus().message)) {
+        return UpdateControl.noUpdate();
+      }
       Greeting status = new Greeting();
       status.setMetadata(
           new ObjectMetaBuilder()
