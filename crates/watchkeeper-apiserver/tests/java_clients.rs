@@ -60,13 +60,8 @@ async fn an_informer_of_fabric8_follows_objects_over_a_websocket() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_of_the_java_operator_sdk_reconciles_and_cleans_up() {
     let Session { lines, metrics } = run(true, "peers.Operator").await;
-    let expected = [
-        "reconciled Hello Ann",
-        "reconciled Hello Bob",
-        "reconciled Hello Bob",
-        "cleanup from-java",
-        "gone",
-    ];
+    let expected =
+        ["reconciled Hello Ann", "reconciled Hello Bob", "reconciled Hello Bob", "cleanup from-java", "gone"];
     assert_eq!(lines, expected);
     assert!(is_over_websocket(&metrics, "greetings"), "{metrics}");
 }

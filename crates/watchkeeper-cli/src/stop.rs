@@ -53,7 +53,8 @@ impl Requests {
     #[cfg(unix)]
     fn new() -> Self {
         use tokio::signal::unix::{SignalKind, signal};
-        let both = || Ok::<_, std::io::Error>([signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?]);
+        let both =
+            || Ok::<_, std::io::Error>([signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?]);
         Self { signals: both().ok() }
     }
 

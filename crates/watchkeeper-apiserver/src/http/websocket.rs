@@ -45,9 +45,8 @@ const CLOSE_GRACE: Duration = Duration::from_secs(2);
 
 /// Returns whether a request asks for a WebSocket.
 pub(super) fn is_requested(headers: &HeaderMap) -> bool {
-    let is_websocket = headers
-        .get(header::UPGRADE)
-        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"));
+    let is_websocket =
+        headers.get(header::UPGRADE).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"));
     is_websocket
         && headers
             .get_all(header::CONNECTION)
@@ -104,7 +103,11 @@ pub(super) struct Switch {
 /// Turns the response of a watch into a protocol switch, if the request asks for a WebSocket.
 ///
 /// The body of the response stays the stream of events. A connection serves it after the switch.
-pub(super) fn switch(parts: &Parts, response: Response<ResponseBody>, media: Media) -> Response<ResponseBody> {
+pub(super) fn switch(
+    parts: &Parts,
+    response: Response<ResponseBody>,
+    media: Media,
+) -> Response<ResponseBody> {
     if !is_requested(&parts.headers) || response.status() != StatusCode::OK {
         return response;
     }
@@ -144,11 +147,13 @@ fn handshake(headers: &HeaderMap) -> Result<(&str, Option<HeaderValue>), ApiErro
         return Err(ApiError::bad_request("WebSocket handshake without Sec-WebSocket-Key"));
     }
     if text(header::SEC_WEBSOCKET_VERSION) != VERSION {
-        return Err(ApiError::bad_request(format!("WebSocket handshake: Sec-WebSocket-Version must be {VERSION}")));
+        return Err(ApiError::bad_request(format!(
+            "WebSocket handshake: Sec-WebSocket-Version must be {VERSION}"
+        )));
     }
-    let is_origin = text(header::ORIGIN)
-        .parse::<Uri>()
-        .is_ok_and(|origin| origin.scheme().is_some() || origin.path().starts_with('/') && origin.authority().is_none());
+    let is_origin = text(header::ORIGIN).parse::<Uri>().is_ok_and(|origin| {
+        origin.scheme().is_some() || origin.path().starts_with('/') && origin.authority().is_none()
+    });
     if !is_origin {
         let message = "WebSocket handshake: the Origin header must be a URL";
         return Err(ApiError::new(403, "Forbidden", message));
@@ -207,9 +212,9 @@ where
     let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
     let (mut sink, mut source) = socket.split();
     // A client that does not read blocks `send`, and so the timer of the watch itself.
-    let limit = events.watch_timeout().map_or(limits.response_timeout, |timeout| {
-        timeout.saturating_add(limits.watch_write_grace)
-    });
+    let limit = events
+        .watch_timeout()
+        .map_or(limits.response_timeout, |timeout| timeout.saturating_add(limits.watch_write_grace));
     let code = tokio::select! {
         is_sent = send(&mut sink, &mut events, is_binary) => is_sent.then_some(CloseCode::Normal),
         code = receive(&mut source) => code,

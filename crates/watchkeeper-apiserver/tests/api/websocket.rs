@@ -12,10 +12,7 @@ use tokio::{
 };
 use tokio_tungstenite::{
     WebSocketStream, client_async,
-    tungstenite::{
-        Bytes, Message, client::IntoClientRequest,
-        protocol::frame::coding::CloseCode,
-    },
+    tungstenite::{Bytes, Message, client::IntoClientRequest, protocol::frame::coding::CloseCode},
 };
 use tower::ServiceExt;
 use watchkeeper_apiserver::{ApiServer, Endpoint};
@@ -132,7 +129,13 @@ async fn a_websocket_watch_has_selectors_and_forms() {
     let cluster = Cluster::new();
     let endpoint = listen(&cluster.server).await;
     for (name, color) in [("a", "red"), ("b", "blue")] {
-        cluster.ok("POST", MAPS, json!({"metadata": {"name": name, "labels": {"color": color}}, "data": {"k": "v"}})).await;
+        cluster
+            .ok(
+                "POST",
+                MAPS,
+                json!({"metadata": {"name": name, "labels": {"color": color}}, "data": {"k": "v"}}),
+            )
+            .await;
     }
     let path = format!("{MAPS}?watch=1&labelSelector=color%3Dblue");
     let (mut plain, _) = connect(&endpoint, &path, &[]).await;
@@ -166,7 +169,8 @@ async fn an_expired_websocket_watch_is_told_in_an_event_and_closed() {
     let cluster = Cluster::new();
     let endpoint = listen(&cluster.server).await;
     cluster.ok("POST", "/-/control", json!({"action": "compact"})).await;
-    let (mut socket, response) = connect(&endpoint, &format!("{MAPS}?watch=true&resourceVersion=1"), &[]).await;
+    let (mut socket, response) =
+        connect(&endpoint, &format!("{MAPS}?watch=true&resourceVersion=1"), &[]).await;
     assert_eq!(response.status(), 101);
     let (kind, status) = event(&mut socket).await;
     assert_eq!((kind.as_str(), &status["code"]), ("ERROR", &json!(410)));
@@ -223,11 +227,16 @@ async fn a_subprotocol_carries_a_bearer_token() {
     let server = ApiServer::builder().tokens("sécret,ann,1,system:masters").unwrap().rbac(true).build();
     let endpoint = listen(&server).await;
     let watch = format!("{MAPS}?watch=true");
-    let bearer = |token: &str| format!("base64url.bearer.authorization.k8s.io.{}", URL_SAFE_NO_PAD.encode(token));
+    let bearer =
+        |token: &str| format!("base64url.bearer.authorization.k8s.io.{}", URL_SAFE_NO_PAD.encode(token));
     let right = bearer("sécret");
     let offered = format!("{right}, base64.binary.k8s.io");
     let (_, response) = connect(&endpoint, &watch, &[("sec-websocket-protocol", &offered)]).await;
-    assert_eq!(response.headers()["sec-websocket-protocol"], "base64.binary.k8s.io", "the token is not sent back");
+    assert_eq!(
+        response.headers()["sec-websocket-protocol"],
+        "base64.binary.k8s.io",
+        "the token is not sent back"
+    );
     let cases = [
         (format!("{}, a", bearer("other")), 401),
         (right.clone(), 401),
@@ -241,7 +250,11 @@ async fn a_subprotocol_carries_a_bearer_token() {
         assert_eq!(code, expected, "{offered}: {body}");
     }
     let plain = [("sec-websocket-protocol", offered.as_str()), ("upgrade", "")];
-    assert_eq!(refused(&endpoint, &watch, &plain).await.0, 403, "only WebSockets authenticate by subprotocol");
+    assert_eq!(
+        refused(&endpoint, &watch, &plain).await.0,
+        403,
+        "only WebSockets authenticate by subprotocol"
+    );
 }
 
 #[tokio::test]

@@ -108,7 +108,8 @@ async fn a_kubeconfig_file_that_everybody_could_read_becomes_private() {
 async fn with_a_stuck_client() -> (Running, TcpStream, SocketAddr) {
     let folder = tempfile::tempdir().unwrap();
     let kubeconfig = folder.path().join("kubeconfig");
-    let mut serving = Running::start(&["serve", "--port", "0", "--kubeconfig-out", kubeconfig.to_str().unwrap()]);
+    let mut serving =
+        Running::start(&["serve", "--port", "0", "--kubeconfig-out", kubeconfig.to_str().unwrap()]);
     let line = serving.line_with("serving on").await;
     let url = line.split_whitespace().find_map(|word| word.strip_prefix("http://")).unwrap();
     let address: SocketAddr = url.parse().unwrap();

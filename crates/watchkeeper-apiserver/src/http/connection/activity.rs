@@ -10,7 +10,7 @@ use http::Version;
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
 
-use super::body::Slot;
+use super::{body::Slot, output::Output};
 use crate::http::{limits::ConnectionLimits, websocket::Upgrade};
 
 /// The limit that a connection exceeded.
@@ -30,6 +30,8 @@ pub(super) struct Activity {
     state: Mutex<State>,
     /// Notified when a deadline may have moved closer.
     changed: Notify,
+    /// The bytes that wait to be written.
+    pub(super) output: Output,
 }
 
 struct State {
@@ -71,6 +73,7 @@ impl Activity {
                 upgrade: None,
             }),
             changed: Notify::new(),
+            output: Output::default(),
         }
     }
 
@@ -79,7 +82,7 @@ impl Activity {
         let mut state = self.state.lock();
         state.is_http2 = version == Version::HTTP_2;
         state.open_requests += 1;
-        RequestGuard { activity: Arc::clone(self) }
+        RequestGuard { activity: Arc::clone(self), is_http2: state.is_http2 }
     }
 
     /// Records that bytes arrived.
@@ -194,7 +197,8 @@ impl fmt::Debug for Activity {
 /// An open request. Dropping the guard ends the request.
 #[derive(Debug)]
 pub(super) struct RequestGuard {
-    activity: Arc<Activity>,
+    pub(super) activity: Arc<Activity>,
+    pub(super) is_http2: bool,
 }
 
 impl Drop for RequestGuard {
@@ -204,7 +208,10 @@ impl Drop for RequestGuard {
 }
 
 /// The time on tokio's clock.
-#[expect(clippy::disallowed_methods, reason = "deadlines of connections run on tokio's clock, which tests can pause")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "deadlines of connections run on tokio's clock, which tests can pause"
+)]
 pub(in crate::http) fn now() -> Instant {
     Instant::now()
 }

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::time::{Instant, Sleep};
 
-use super::activity::{Activity, RequestGuard, now};
+use super::activity::{RequestGuard, now};
 use crate::http::{body::ResponseBody, limits::ConnectionLimits};
 
 /// The largest piece of a response that is passed on at a time. Pieces are copies, so that a client that does not read
@@ -122,24 +122,31 @@ pub(super) struct Abandoned;
 #[derive(Debug)]
 pub(super) struct TrackedBody {
     slot: Arc<Slot>,
-    activity: Arc<Activity>,
     /// Keeps the request open as long as there is a body to send.
-    _guard: RequestGuard,
+    request: RequestGuard,
 }
 
 impl TrackedBody {
     /// Starts the deadline of a response.
-    pub(super) fn new(activity: &Arc<Activity>, body: ResponseBody, guard: RequestGuard) -> Self {
+    pub(super) fn new(body: ResponseBody, request: RequestGuard) -> Self {
         let watch_timeout = body.watch_timeout();
         let slot = Arc::new(Slot(Mutex::new(Some(Parts { body, rest: Bytes::new() }))));
-        activity.add_response(&slot, watch_timeout);
-        Self { slot, activity: Arc::clone(activity), _guard: guard }
+        request.activity.add_response(&slot, watch_timeout);
+        Self { slot, request }
+    }
+
+    /// Passes bytes on, and counts them where the connection has one stream. HTTP/2 limits each stream by itself.
+    fn pass(&self, data: Bytes) -> Poll<Option<Result<Frame<Bytes>, Abandoned>>> {
+        if !self.request.is_http2 {
+            self.request.activity.output.passed(data.len());
+        }
+        Poll::Ready(Some(Ok(Frame::data(data))))
     }
 }
 
 impl Drop for TrackedBody {
     fn drop(&mut self) {
-        self.activity.remove_response(&self.slot);
+        self.request.activity.remove_response(&self.slot);
     }
 }
 
@@ -151,6 +158,9 @@ impl Body for TrackedBody {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Abandoned>>> {
+        if !self.request.is_http2 {
+            ready!(self.request.activity.output.poll_room(context));
+        }
         let mut slot = self.slot.0.lock();
         let Some(parts) = slot.as_mut() else { return Poll::Ready(Some(Err(Abandoned))) };
         if parts.rest.is_empty() {
@@ -160,12 +170,12 @@ impl Body for TrackedBody {
             let Ok(frame) = frame;
             match frame.into_data() {
                 Ok(data) if data.len() > PIECE_BYTES => parts.rest = data,
-                Ok(data) => return Poll::Ready(Some(Ok(Frame::data(data)))),
+                Ok(data) => return self.pass(data),
                 Err(frame) => return Poll::Ready(Some(Ok(frame))),
             }
         }
         let piece = parts.rest.split_to(PIECE_BYTES.min(parts.rest.len()));
-        Poll::Ready(Some(Ok(Frame::data(Bytes::copy_from_slice(&piece)))))
+        self.pass(Bytes::copy_from_slice(&piece))
     }
 
     fn is_end_stream(&self) -> bool {

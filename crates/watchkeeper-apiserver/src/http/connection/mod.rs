@@ -6,6 +6,7 @@
 mod activity;
 mod body;
 mod observed;
+mod output;
 #[cfg(test)]
 mod tests;
 
@@ -135,9 +136,9 @@ fn finish(
     if let Some(switch) = response.extensions_mut().remove::<websocket::Switch>() {
         let (parts, body) = response.into_parts();
         activity.set_upgrade(websocket::Upgrade::new(switch, body));
-        return Response::from_parts(parts, TrackedBody::new(activity, ResponseBody::whole(""), guard));
+        return Response::from_parts(parts, TrackedBody::new(ResponseBody::whole(""), guard));
     }
-    response.map(|body| TrackedBody::new(activity, body, guard))
+    response.map(|body| TrackedBody::new(body, guard))
 }
 
 fn builder(limits: &ConnectionLimits, streams: Streams) -> auto::Builder<Streams> {

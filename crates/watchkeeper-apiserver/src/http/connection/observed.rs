@@ -1,4 +1,4 @@
-//! A stream that reports received bytes.
+//! A stream that reports received and written bytes.
 
 use std::{
     io,
@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::activity::Activity;
 
-/// A stream that reports received bytes to the [`Activity`] of its connection.
+/// A stream that reports received and written bytes to the [`Activity`] of its connection.
 #[derive(Debug)]
 pub(super) struct ObservedIo<S> {
     stream: S,
@@ -22,6 +22,13 @@ impl<S> ObservedIo<S> {
     /// Observes `stream`.
     pub(super) fn new(stream: S, activity: Arc<Activity>) -> Self {
         Self { stream, activity }
+    }
+
+    fn report(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(bytes)) = written {
+            self.activity.output.written(bytes);
+        }
+        written
     }
 }
 
@@ -46,7 +53,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ObservedIo<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let poll = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.report(poll)
     }
 
     fn poll_write_vectored(
@@ -54,7 +62,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ObservedIo<S> {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+        let poll = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.report(poll)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -62,7 +71,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ObservedIo<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        let poll = Pin::new(&mut self.stream).poll_flush(context);
+        if matches!(poll, Poll::Ready(Ok(()))) {
+            self.activity.output.flushed();
+        }
+        poll
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

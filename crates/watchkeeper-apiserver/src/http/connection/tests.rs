@@ -142,7 +142,9 @@ async fn an_idle_connection_is_closed_after_90_seconds_and_a_next_head_has_32() 
 async fn a_body_without_progress_is_answered_with_a_timeout_after_15_seconds() {
     let mut peer = Peer::new();
     let mut client = peer.connect(4096);
-    let head = format!("POST {MAPS} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{{");
+    let head = format!(
+        "POST {MAPS} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{{"
+    );
     client.write_all(head.as_bytes()).await.unwrap();
     let (reply, took) = read_to_close(&mut client).await;
     assert!(reply.starts_with("HTTP/1.1 504") && reply.contains(r#""reason":"Timeout""#), "{reply}");
@@ -266,7 +268,8 @@ async fn an_unread_watch_on_http2_is_freed_and_other_streams_go_on() {
     let mut clients = JoinSet::new();
     peer.fill().await;
     let mut client = http2_client(peer.connect(64 * 1024), &mut clients).await;
-    let unread = client.send_request(http2_get(&format!("{MAPS}?watch=true&timeoutSeconds=7"))).await.unwrap();
+    let unread =
+        client.send_request(http2_get(&format!("{MAPS}?watch=true&timeoutSeconds=7"))).await.unwrap();
     assert_eq!(peer.open_watches().await, 1);
     assert_eq!(seconds(watches_end(&peer).await), 12);
     let other = client.send_request(http2_get("/readyz")).await.unwrap();
@@ -298,7 +301,10 @@ async fn a_http2_connection_with_a_watch_stays_open_and_has_a_limit_of_streams()
     let first = client.send_request(http2_get(&watch)).await.unwrap();
     let second = client.send_request(http2_get(&watch)).await.unwrap();
     let mut third = Box::pin(client.send_request(http2_get("/readyz")));
-    assert!(tokio::time::timeout(Duration::from_secs(150), &mut third).await.is_err(), "two streams are open");
+    assert!(
+        tokio::time::timeout(Duration::from_secs(150), &mut third).await.is_err(),
+        "two streams are open"
+    );
     drop(first);
     assert_eq!(third.await.unwrap().status(), 200);
     second.into_body().collect().await.unwrap();
@@ -321,4 +327,24 @@ async fn a_client_that_opens_and_resets_streams_is_disconnected() {
     client.write_all(&bytes).await.unwrap();
     let (_, took) = read_to_close(&mut client).await;
     assert!(took < Duration::from_secs(1), "{took:?}");
+}
+
+#[tokio::test]
+async fn a_connection_holds_a_bounded_part_of_a_response_that_is_not_read() {
+    let activity = Arc::new(Activity::new(ConnectionLimits::default()));
+    let events = futures_util::stream::repeat_with(|| Bytes::from(vec![0; 10_000]));
+    let guard = activity.begin(http::Version::HTTP_11);
+    let mut body = TrackedBody::new(ResponseBody::frames(events), guard);
+    let mut held = 0;
+    let full = std::future::poll_fn(|context| {
+        while let std::task::Poll::Ready(frame) = hyper::body::Body::poll_frame(pin!(&mut body), context) {
+            held += frame.unwrap().unwrap().into_data().unwrap().len();
+            assert!(held <= 128 * 1024 + 10_000, "{held}");
+        }
+        std::task::Poll::Ready(())
+    });
+    full.await;
+    assert!(held >= 128 * 1024, "{held}");
+    activity.output.written(20_000);
+    assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap().len(), 10_000);
 }

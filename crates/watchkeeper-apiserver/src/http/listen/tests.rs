@@ -1,9 +1,6 @@
 //! The accept loop and the end of a listener, on paused time.
 
-use std::{
-    io::Write,
-    sync::Arc,
-};
+use std::{io::Write, sync::Arc};
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
@@ -149,7 +146,10 @@ async fn shutdown_ends_within_the_grace_period_whatever_clients_do() {
         ("half a head", "GET /version HTTP/1.1\r\nHost:".to_owned()),
         ("half a body", format!("POST {MAPS} HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{{")),
         ("a list that is not read", "GET /openapi/v3/api/v1 HTTP/1.1\r\nHost: a\r\n\r\n".to_owned()),
-        ("a watch that is not read", "GET /api/v1/namespaces?watch=true HTTP/1.1\r\nHost: a\r\n\r\n".to_owned()),
+        (
+            "a watch that is not read",
+            "GET /api/v1/namespaces?watch=true HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(),
+        ),
         ("a websocket that is not read", websocket),
         ("half a preface of HTTP/2", "PRI * HTTP/2.0\r\n".to_owned()),
     ];
