@@ -18,7 +18,7 @@ use crate::http::{limits::ConnectionLimits, websocket::Upgrade};
 pub(super) enum Expiry {
     /// The head of a request was not complete in time.
     Header,
-    /// No request was made for the idle timeout.
+    /// The connection had no request during the idle timeout.
     Idle,
     /// A client on HTTP/1.1 did not read a response in time.
     Response,

@@ -35,7 +35,7 @@ pub(in crate::http) enum BodyError {
 /// A request body that has to make progress and has to end in time.
 pub(super) struct RequestBody {
     incoming: Incoming,
-    /// None for a request without a body.
+    /// The deadlines; absent for a request without a body.
     timer: Option<Timer>,
 }
 
@@ -159,7 +159,7 @@ impl Body for TrackedBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Abandoned>>> {
         if !self.request.is_http2 {
-            ready!(self.request.activity.output.poll_room(context));
+            ready!(self.request.activity.output.poll_below_limit(context));
         }
         let mut slot = self.slot.0.lock();
         let Some(parts) = slot.as_mut() else { return Poll::Ready(Some(Err(Abandoned))) };

@@ -19,7 +19,7 @@ pub(super) struct ObservedIo<S> {
 }
 
 impl<S> ObservedIo<S> {
-    /// Observes `stream`.
+    /// Creates an observer of `stream`.
     pub(super) fn new(stream: S, activity: Arc<Activity>) -> Self {
         Self { stream, activity }
     }

@@ -19,8 +19,8 @@ struct State {
 }
 
 impl Output {
-    /// Waits until there is room for more bytes.
-    pub(super) fn poll_room(&self, context: &Context<'_>) -> Poll<()> {
+    /// Waits until fewer bytes than the limit wait to be written.
+    pub(super) fn poll_below_limit(&self, context: &Context<'_>) -> Poll<()> {
         let mut state = self.0.lock();
         if state.waiting_bytes < LIMIT_BYTES {
             return Poll::Ready(());

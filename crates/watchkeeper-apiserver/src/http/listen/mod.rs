@@ -74,7 +74,7 @@ impl Listener {
 
 /// A source of connections. Tests have their own.
 trait Accept: Send {
-    /// A connection.
+    /// The type of an accepted connection.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
     /// Waits for the next connection. Dropping the future loses no connection.

@@ -11,7 +11,7 @@ use crate::{ApiServer, http::Identity};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// A socket that fails for a while and then waits for ever.
+/// A socket that fails for a while and then waits forever.
 struct Exhausted {
     failures: usize,
     attempts: Arc<Mutex<Vec<Instant>>>,
@@ -68,7 +68,7 @@ impl MakeWriter<'_> for Lines {
 }
 
 struct Server {
-    _server: ApiServer,
+    _api: ApiServer,
     shutdown: watch::Sender<bool>,
     shared: Shared,
 }
@@ -77,7 +77,7 @@ fn server(tls: Option<TlsAcceptor>, limits: ConnectionLimits) -> Server {
     let server = ApiServer::builder().controllers(false).build();
     let (shutdown, is_down) = watch::channel(false);
     let shared = Shared { api: server.api(), tls, limits, shutdown: is_down };
-    Server { _server: server, shutdown, shared }
+    Server { _api: server, shutdown, shared }
 }
 
 #[tokio::test(start_paused = true)]
@@ -85,7 +85,7 @@ async fn an_accept_loop_without_file_descriptors_backs_off_and_logs_once() {
     let lines = Lines::default();
     let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
     let _guard = tracing::subscriber::set_default(subscriber);
-    let Server { shared, shutdown, _server } = server(None, ConnectionLimits::default());
+    let Server { shared, shutdown, _api } = server(None, ConnectionLimits::default());
     let attempts = Arc::new(Mutex::new(Vec::new()));
     let socket = Exhausted { failures: 12, attempts: Arc::clone(&attempts) };
     let loops = accept(socket, shared, Duration::from_secs(5));
@@ -114,9 +114,9 @@ fn an_accepted_connection_resets_the_pause_and_a_quiet_time_ends_the_episode() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_beyond_the_connection_limit_waits_for_room() {
+async fn a_client_beyond_the_connection_limit_waits_for_another_to_leave() {
     let limits = ConnectionLimits { max_connections: 1, ..ConnectionLimits::default() };
-    let Server { shared, shutdown, _server } = server(None, limits);
+    let Server { shared, shutdown, _api } = server(None, limits);
     let (dial, dialled) = tokio::sync::mpsc::unbounded_channel();
     let mut tasks = JoinSet::new();
     tasks.spawn(accept(Dialled(dialled), shared, Duration::from_secs(5)));
@@ -157,11 +157,11 @@ async fn shutdown_ends_within_the_grace_period_whatever_clients_do() {
         for (name, bytes) in &cases {
             let identity = Identity::new([127, 0, 0, 1].into()).unwrap();
             let tls = is_tls.then_some(identity.acceptor);
-            let Server { shared, shutdown, _server } = server(tls, ConnectionLimits::default());
+            let Server { shared, shutdown, _api } = server(tls, ConnectionLimits::default());
             let (dial, dialled) = tokio::sync::mpsc::unbounded_channel();
             let mut tasks = JoinSet::new();
             tasks.spawn(accept(Dialled(dialled), shared, Duration::from_secs(5)));
-            // Room for next to nothing, so that every reply blocks. To TLS these bytes are half a handshake.
+            // The stream holds next to nothing, so that every reply blocks. To TLS these bytes are half a handshake.
             let (mut client, theirs) = duplex(256);
             dial.send(theirs).unwrap();
             client.write_all(bytes.as_bytes()).await.unwrap();
