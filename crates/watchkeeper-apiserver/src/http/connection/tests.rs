@@ -92,7 +92,7 @@ fn seconds(duration: Duration) -> u64 {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_never_completes_its_first_head_is_closed_after_32_seconds() {
-    for start in ["", "G", "GET /version HTTP/1.1\r\nHost: a\r\nX-A", "PRI * HTTP/2.0\r\n"] {
+    for start in ["", "G", "GET /version HTTP/1.1\r\nHost: localhost\r\nX-A", "PRI * HTTP/2.0\r\n"] {
         let mut peer = Peer::new();
         let mut client = peer.connect(4096);
         client.write_all(start.as_bytes()).await.unwrap();
@@ -107,7 +107,7 @@ async fn a_head_that_drips_is_closed_after_32_seconds() {
     let (mut reader, mut writer) = tokio::io::split(peer.connect(4096));
     let start = now();
     let drips = async {
-        writer.write_all(b"GET /version HTTP/1.1\r\nHost: a\r\nX-Slow: ").await.unwrap();
+        writer.write_all(b"GET /version HTTP/1.1\r\nHost: localhost\r\nX-Slow: ").await.unwrap();
         while writer.write_all(b"a").await.is_ok() {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
@@ -121,7 +121,7 @@ async fn a_head_that_drips_is_closed_after_32_seconds() {
 #[tokio::test(start_paused = true)]
 async fn an_idle_connection_is_closed_after_90_seconds_and_a_next_head_has_32() {
     let mut peer = Peer::new();
-    let request = b"GET /version HTTP/1.1\r\nHost: a\r\n\r\n";
+    let request = b"GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let mut idle = peer.connect(4096);
     idle.write_all(request).await.unwrap();
     assert!(read_response(&mut idle).await.starts_with("HTTP/1.1 200"));
@@ -143,7 +143,7 @@ async fn a_body_without_progress_is_answered_with_a_timeout_after_15_seconds() {
     let mut peer = Peer::new();
     let mut client = peer.connect(4096);
     let head = format!(
-        "POST {MAPS} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{{"
+        "POST {MAPS} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{{"
     );
     client.write_all(head.as_bytes()).await.unwrap();
     let (reply, took) = read_to_close(&mut client).await;
@@ -157,7 +157,7 @@ async fn a_body_that_drips_is_answered_with_a_timeout_after_60_seconds() {
     let (mut reader, mut writer) = tokio::io::split(peer.connect(4096));
     let start = now();
     let drips = async {
-        let head = format!("POST {MAPS} HTTP/1.1\r\nHost: a\r\nContent-Length: 3000\r\n\r\n");
+        let head = format!("POST {MAPS} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3000\r\n\r\n");
         writer.write_all(head.as_bytes()).await.unwrap();
         while writer.write_all(b" ").await.is_ok() {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -193,13 +193,14 @@ async fn watches_end(peer: &Peer) -> Duration {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_is_not_read_ends_at_its_timeout_and_frees_its_memory() {
-    let websocket = "Origin: http://a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+    let websocket = "Origin: http://localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                      Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
     for headers in ["", websocket] {
         let mut peer = Peer::new();
         peer.fill().await;
         let mut client = peer.connect(256);
-        let request = format!("GET {MAPS}?watch=true&timeoutSeconds=7 HTTP/1.1\r\nHost: a\r\n{headers}\r\n");
+        let request =
+            format!("GET {MAPS}?watch=true&timeoutSeconds=7 HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n");
         client.write_all(request.as_bytes()).await.unwrap();
         tokio::time::sleep(Duration::from_millis(1)).await;
         assert_eq!(peer.open_watches().await, 1);
@@ -214,7 +215,7 @@ async fn a_watch_that_is_read_slowly_gets_everything() {
     let mut peer = Peer::new();
     peer.fill().await;
     let mut client = peer.connect(256);
-    let request = format!("GET {MAPS}?watch=true&timeoutSeconds=600 HTTP/1.1\r\nHost: a\r\n\r\n");
+    let request = format!("GET {MAPS}?watch=true&timeoutSeconds=600 HTTP/1.1\r\nHost: localhost\r\n\r\n");
     client.write_all(request.as_bytes()).await.unwrap();
     tokio::time::sleep(Duration::from_mins(5)).await;
     let (text, took) = read_to_close_of_watch(&mut client).await;
@@ -241,7 +242,7 @@ async fn a_response_that_is_not_read_is_aborted_after_a_minute() {
         peer.call("POST", MAPS, body).await;
     }
     let mut client = peer.connect(256);
-    client.write_all(format!("GET {MAPS} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).await.unwrap();
+    client.write_all(format!("GET {MAPS} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
     let start = now();
     peer.tasks.join_next().await.unwrap().unwrap();
     assert_eq!(seconds(now().duration_since(start)), 60);

@@ -124,7 +124,7 @@ async fn a_client_beyond_the_connection_limit_waits_for_another_to_leave() {
     dial.send(theirs).unwrap();
     let (mut second, theirs) = duplex(4096);
     dial.send(theirs).unwrap();
-    second.write_all(b"GET /version HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    second.write_all(b"GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     let mut reply = [0; 12];
     let early = tokio::time::timeout(Duration::from_secs(10), second.read_exact(&mut reply)).await;
     assert!(early.is_err(), "the limit is one connection");
@@ -138,17 +138,17 @@ async fn a_client_beyond_the_connection_limit_waits_for_another_to_leave() {
 #[tokio::test(start_paused = true)]
 async fn shutdown_ends_within_the_grace_period_whatever_clients_do() {
     let websocket = format!(
-        "GET {MAPS}?watch=true HTTP/1.1\r\nHost: a\r\nOrigin: http://a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+        "GET {MAPS}?watch=true HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
     );
     let cases = [
         ("nothing", String::new()),
         ("half a head", "GET /version HTTP/1.1\r\nHost:".to_owned()),
-        ("half a body", format!("POST {MAPS} HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{{")),
-        ("a list that is not read", "GET /openapi/v3/api/v1 HTTP/1.1\r\nHost: a\r\n\r\n".to_owned()),
+        ("half a body", format!("POST {MAPS} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{{")),
+        ("a list that is not read", "GET /openapi/v3/api/v1 HTTP/1.1\r\nHost: localhost\r\n\r\n".to_owned()),
         (
             "a watch that is not read",
-            "GET /api/v1/namespaces?watch=true HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(),
+            "GET /api/v1/namespaces?watch=true HTTP/1.1\r\nHost: localhost\r\n\r\n".to_owned(),
         ),
         ("a websocket that is not read", websocket),
         ("half a preface of HTTP/2", "PRI * HTTP/2.0\r\n".to_owned()),
