@@ -126,7 +126,10 @@ pub(super) fn switch(
                        or connect with HTTP/1.1";
         return respond::error(&ApiError::bad_request(message), Media::Json);
     };
-    let mut switch = Response::new(response.into_body());
+    let (watch, events) = response.into_parts();
+    let mut switch = Response::new(events);
+    // Metrics find the resource of the watch there.
+    *switch.extensions_mut() = watch.extensions;
     *switch.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = switch.headers_mut();
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
