@@ -51,10 +51,18 @@ enum Controllers {
     None,
 }
 
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> Result<(), Failure> {
     tracing_subscriber::fmt().init();
-    let arguments = Arguments::parse();
+    let runtime = tokio::runtime::Runtime::new()?;
+    let ended = runtime.block_on(serve(&Arguments::parse()));
+    // Does not wait for requests that are still computing.
+    runtime.shutdown_background();
+    ended
+}
+
+async fn serve(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.authorization_mode == AuthorizationMode::Rbac && arguments.token_auth_file.is_none() {
         return Err(
             "--authorization-mode RBAC needs --token-auth-file: without tokens nobody could do anything"
@@ -80,7 +88,25 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         std::fs::write(file, endpoint.kubeconfig(token.as_deref()))?;
     }
     tracing::info!(url = endpoint.url(), "serving until interrupted");
+    asked_to_stop().await?;
+    tokio::select! {
+        () = server.shutdown() => Ok(()),
+        // A second request does not wait for clients.
+        asked = asked_to_stop() => asked,
+    }
+}
+
+/// Waits for Ctrl-C or, on Unix, SIGTERM.
+async fn asked_to_stop() -> Result<(), Failure> {
+    #[cfg(unix)]
+    {
+        let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+        tokio::select! {
+            interrupted = tokio::signal::ctrl_c() => interrupted?,
+            _ = terminate.recv() => {}
+        }
+    }
+    #[cfg(not(unix))]
     tokio::signal::ctrl_c().await?;
-    server.shutdown().await;
     Ok(())
 }

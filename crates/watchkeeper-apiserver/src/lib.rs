@@ -90,5 +90,5 @@ mod watch;
 
 pub use auth::tokens::TokenFileError;
 pub use clock::{Clock, Sleep, TokioClock};
-pub use http::{Endpoint, ResponseBody};
+pub use http::{ConnectionLimits, Endpoint, ResponseBody};
 pub use server::{ApiServer, ApiServerBuilder, ApiService};

@@ -26,11 +26,17 @@ use crate::{
     },
     clock::{Clock, TokioClock},
     controllers::{Background, ControllerOptions},
-    http::{AllowedHosts, Api, Endpoint, Guards, Identity, Listener, ResponseBody},
+    http::{
+        AllowedHosts, Api, ConnectionLimits, Endpoint, Guards, Identity, ListenOptions, Listener,
+        ResponseBody,
+    },
     kinds::Registry,
     rest::{EventExpiry, Rest},
     storage::{HistoryWindow, MemoryStore, Storage},
 };
+
+/// Time after the grace period for aborted connections and for controllers to end.
+const SHUTDOWN_MARGIN: Duration = Duration::from_secs(1);
 
 /// A Kubernetes API server in this process.
 ///
@@ -47,6 +53,7 @@ struct Inner {
     api: Arc<Api>,
     background: Arc<Background>,
     shutdown: watch::Sender<bool>,
+    listening: ListenOptions,
     listeners: Mutex<Vec<Listener>>,
 }
 
@@ -63,6 +70,7 @@ pub struct ApiServerBuilder {
     is_rbac: bool,
     has_controllers: bool,
     allowed_hosts: Vec<String>,
+    listening: ListenOptions,
 }
 
 impl Default for ApiServerBuilder {
@@ -77,6 +85,10 @@ impl Default for ApiServerBuilder {
             is_rbac: false,
             has_controllers: true,
             allowed_hosts: Vec::new(),
+            listening: ListenOptions {
+                limits: ConnectionLimits::default(),
+                shutdown_grace: Duration::from_secs(5),
+            },
         }
     }
 }
@@ -166,6 +178,20 @@ impl ApiServerBuilder {
         self
     }
 
+    /// Limits the connections of a listening server.
+    #[must_use]
+    pub fn connection_limits(mut self, limits: ConnectionLimits) -> Self {
+        self.listening.limits = limits;
+        self
+    }
+
+    /// Sets how long [`ApiServer::shutdown`] waits for open connections before it aborts them. Defaults to 5 s.
+    #[must_use]
+    pub fn shutdown_grace(mut self, grace: Duration) -> Self {
+        self.listening.shutdown_grace = grace;
+        self
+    }
+
     /// Makes the server.
     pub fn build(self) -> ApiServer {
         let (shutdown, is_down) = watch::channel(false);
@@ -195,7 +221,9 @@ impl ApiServerBuilder {
             Guards { hosts: AllowedHosts::new(self.allowed_hosts), is_deterministic: self.seed.is_some() };
         let authorization = Authorization::new(self.is_rbac);
         let api = Arc::new(Api::new(rest, self.tokens, authorization, self.has_control, guards));
-        ApiServer { inner: Arc::new(Inner { api, background, shutdown, listeners: Mutex::new(Vec::new()) }) }
+        let listeners = Mutex::new(Vec::new());
+        let listening = self.listening;
+        ApiServer { inner: Arc::new(Inner { api, background, shutdown, listening, listeners }) }
     }
 }
 
@@ -243,7 +271,8 @@ impl ApiServer {
         if let Some(authority) = &authority {
             self.inner.background.trust(authority);
         }
-        let listener = Listener::start(Arc::clone(&self.inner.api), address, acceptor, is_down).await?;
+        let api = Arc::clone(&self.inner.api);
+        let listener = Listener::start(api, address, acceptor, self.inner.listening, is_down).await?;
         self.inner.api.add_address(listener.address().ip());
         self.inner.api.rest.advertise(listener.address());
         let endpoint = Endpoint::new(listener.address(), authority);
@@ -252,14 +281,29 @@ impl ApiServer {
         Ok(endpoint)
     }
 
+    /// Returns the API behind the sockets.
+    #[cfg(test)]
+    pub(crate) fn api(&self) -> Arc<Api> {
+        Arc::clone(&self.inner.api)
+    }
+
     /// Ends every watch, closes every socket and waits until that is done.
+    ///
+    /// Requests that are being served may complete. Connections that are still open after the grace period
+    /// ([`ApiServerBuilder::shutdown_grace`]) are aborted, whatever their clients do, so that this returns shortly after it.
     pub async fn shutdown(&self) {
         self.inner.shutdown.send_replace(true);
         let listeners = std::mem::take(&mut *self.inner.listeners.lock());
-        for listener in listeners {
-            listener.join().await;
+        let all = async {
+            for listener in listeners {
+                listener.join().await;
+            }
+            self.inner.background.join().await;
+        };
+        let deadline = self.inner.listening.shutdown_grace.saturating_add(SHUTDOWN_MARGIN);
+        if tokio::time::timeout(deadline, all).await.is_err() {
+            tracing::warn!("shutdown grace period ended; leaving unfinished tasks behind");
         }
-        self.inner.background.join().await;
     }
 }
 

@@ -2,35 +2,20 @@
 
 #[path = "peers/programs.rs"]
 mod programs;
+#[path = "peers/session.rs"]
+mod session;
 
 use std::{
-    net::SocketAddr,
     path::{Path, PathBuf},
     process::Command,
 };
 
 use programs::go_programs;
-use watchkeeper_apiserver::ApiServer;
-
-/// Runs a client against a server that listens over TLS and knows one token, and answers the lines it printed.
-async fn lines_of(client: impl FnOnce(&Path) -> Command + Send + 'static) -> Vec<String> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let kubeconfig = folder.path().join("kubeconfig");
-    let server =
-        ApiServer::builder().tokens("secret,admin,1,system:masters").expect("a token").rbac(true).build();
-    let endpoint = server.listen_tls(SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a free port");
-    std::fs::write(&kubeconfig, endpoint.kubeconfig(Some("secret"))).expect("the folder can be written");
-    let run = move || client(&kubeconfig).output().expect("the client runs");
-    let output = tokio::task::spawn_blocking(run).await.expect("the client ends");
-    server.shutdown().await;
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{}\n{out}{err}", output.status);
-    out.lines().map(str::to_owned).collect()
-}
+use session::Session;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_informer_of_client_go_lists_watches_and_writes() {
-    let lines = lines_of(|kubeconfig| {
+    let Session { lines, .. } = Session::run(true, |kubeconfig| {
         let mut informer = Command::new(go_programs().join("informer"));
         informer.arg("-kubeconfig").arg(kubeconfig);
         informer
@@ -47,7 +32,7 @@ async fn an_informer_of_client_go_lists_watches_and_writes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_python_client_lists_watches_resumes_and_applies() {
-    let lines = lines_of(|kubeconfig| {
+    let Session { lines, .. } = Session::run(true, |kubeconfig| {
         let mut session = Command::new(python());
         session.arg(folder("python/session.py")).arg(kubeconfig).arg("default");
         session

@@ -1,11 +1,17 @@
 //! `watchkeeper serve`: the API server for kubectl and every other client.
 
-use std::{io::Write as _, net::SocketAddr, path::PathBuf};
+use std::{io::Write as _, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::ValueEnum;
 use watchkeeper::apiserver::{ApiServer, Endpoint};
 
 use crate::{exit::Failure, files, stop};
+
+/// Time for open connections to end after the program was asked to stop.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
+
+/// Time after the grace period at which the process ends, whatever it is doing.
+const LAST_RESORT: Duration = Duration::from_secs(2);
 
 /// The arguments of `serve`.
 #[derive(Debug, Clone, clap::Args)]
@@ -52,7 +58,7 @@ enum Controllers {
     None,
 }
 
-/// Serves until it is asked to stop.
+/// Serves until the program is asked to stop. The process ends within seven seconds of that, or when it is asked again.
 ///
 /// # Errors
 /// If the port is taken, if a file cannot be read or written, or if RBAC is asked for without tokens.
@@ -77,7 +83,7 @@ pub async fn serve(arguments: &ServeArguments) -> Result<(), Failure> {
         builder =
             builder.tokens(&csv).map_err(|error| Failure::Other(format!("{}: {error}", path.display())))?;
     }
-    let server = builder.build();
+    let server = builder.shutdown_grace(SHUTDOWN_GRACE).build();
     let address = SocketAddr::from(([127, 0, 0, 1], arguments.port));
     let endpoint =
         if arguments.tls { server.listen_tls(address).await } else { server.listen(address).await };
@@ -85,7 +91,9 @@ pub async fn serve(arguments: &ServeArguments) -> Result<(), Failure> {
         Failure::Other(format!("cannot listen on {address}: {error}; choose another port with --port"))
     })?;
     announce(&endpoint, arguments.kubeconfig_out.as_ref(), token.as_deref())?;
-    stop::requested().await;
+    stop::requested_with_deadline(SHUTDOWN_GRACE + LAST_RESORT)
+        .await
+        .map_err(|error| Failure::Other(format!("cannot receive signals: {error}")))?;
     server.shutdown().await;
     Ok(())
 }

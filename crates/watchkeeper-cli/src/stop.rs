@@ -1,29 +1,81 @@
-//! Being asked to stop.
+//! Requests to stop: signals.
 
-/// Returns when the program is asked to stop: Ctrl-C, or on Unix SIGTERM. Never, if it cannot be asked.
+use std::{future, io::Write as _, process, thread, time::Duration};
+
+use tokio::sync::oneshot;
+
+/// The exit code of a program that is interrupted while it stops.
+const INTERRUPTED: i32 = 130;
+
+/// Returns when the program is asked to stop: Ctrl-C, or on Unix SIGTERM. Never returns if signals cannot be received.
 pub(crate) async fn requested() {
-    let interrupted = async {
+    Requests::new().next().await;
+}
+
+/// Returns when the program is asked to stop, and ends the process if it then takes longer than `grace` or is asked
+/// again.
+///
+/// Signals are received on a thread of their own, so that this works while every thread of the runtime computes.
+///
+/// # Errors
+/// Returns the error of the operating system if the thread cannot be started.
+pub(crate) async fn requested_with_deadline(grace: Duration) -> std::io::Result<()> {
+    let (asked, is_asked) = oneshot::channel();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        runtime.block_on(async {
+            let mut requests = Requests::new();
+            requests.next().await;
+            // An error means that the program has stopped waiting, and so is ending already.
+            let _ = asked.send(());
+            let (code, reason) = tokio::select! {
+                () = requests.next() => (INTERRUPTED, "interrupted again while stopping"),
+                () = tokio::time::sleep(grace) => (1, "not stopped within the grace period"),
+            };
+            // The process ends whether or not this can be written.
+            let _ = writeln!(anstream::stderr(), "error: {reason}; exiting");
+            process::exit(code)
+        })
+    })?;
+    match is_asked.await {
+        Ok(()) => Ok(()),
+        Err(_) => future::pending().await,
+    }
+}
+
+/// The requests to stop, from the moment that this is made.
+struct Requests {
+    #[cfg(unix)]
+    signals: Option<[tokio::signal::unix::Signal; 2]>,
+}
+
+impl Requests {
+    #[cfg(unix)]
+    fn new() -> Self {
+        use tokio::signal::unix::{SignalKind, signal};
+        let both =
+            || Ok::<_, std::io::Error>([signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?]);
+        Self { signals: both().ok() }
+    }
+
+    #[cfg(unix)]
+    async fn next(&mut self) {
+        let Some([interrupt, terminate]) = &mut self.signals else { return future::pending().await };
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn new() -> Self {
+        Self {}
+    }
+
+    #[cfg(not(unix))]
+    async fn next(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
+            future::pending().await
         }
-    };
-    tokio::select! {
-        () = interrupted => {}
-        () = terminated() => {}
     }
-}
-
-#[cfg(unix)]
-async fn terminated() {
-    match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-        Ok(mut signals) => {
-            signals.recv().await;
-        }
-        Err(_) => std::future::pending().await,
-    }
-}
-
-#[cfg(not(unix))]
-async fn terminated() {
-    std::future::pending().await
 }

@@ -5,6 +5,7 @@ use std::{
     fmt,
     pin::Pin,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -16,6 +17,8 @@ use super::metrics::Counted;
 /// The body of an answer.
 pub struct ResponseBody {
     inner: Inner,
+    /// The duration of a watch.
+    watch_timeout: Option<Duration>,
     /// Counts the answer for as long as it is read.
     _counted: Option<Counted>,
 }
@@ -28,11 +31,22 @@ enum Inner {
 impl ResponseBody {
     pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
         let bytes = Some(bytes.into()).filter(|bytes| !bytes.is_empty());
-        Self { inner: Inner::Whole(bytes), _counted: None }
+        Self { inner: Inner::Whole(bytes), watch_timeout: None, _counted: None }
     }
 
     pub(crate) fn frames(frames: impl Stream<Item = Bytes> + Send + 'static) -> Self {
-        Self { inner: Inner::Frames(Box::pin(frames)), _counted: None }
+        Self { inner: Inner::Frames(Box::pin(frames)), watch_timeout: None, _counted: None }
+    }
+
+    /// Marks the body as a watch that ends after `timeout`.
+    #[must_use]
+    pub(crate) fn watching_for(self, timeout: Duration) -> Self {
+        Self { watch_timeout: Some(timeout), ..self }
+    }
+
+    /// Returns the duration of a watch; none for other responses.
+    pub(super) fn watch_timeout(&self) -> Option<Duration> {
+        self.watch_timeout
     }
 
     /// The same, counted until it is dropped.

@@ -2,12 +2,14 @@
 
 mod access;
 mod body;
+mod connection;
 mod credentials;
 mod deadline;
 mod discovery;
 mod endpoint;
 mod health;
 mod heavy;
+mod limits;
 mod listen;
 mod metrics;
 mod negotiate;
@@ -18,12 +20,14 @@ mod service;
 mod tls;
 mod verb;
 mod warning;
+mod websocket;
 mod yaml;
 
 pub use body::ResponseBody;
 pub use endpoint::Endpoint;
+pub use limits::ConnectionLimits;
 
 pub(crate) use access::AllowedHosts;
-pub(crate) use listen::Listener;
+pub(crate) use listen::{ListenOptions, Listener};
 pub(crate) use service::{Api, Guards};
 pub(crate) use tls::Identity;

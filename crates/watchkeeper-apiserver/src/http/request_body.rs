@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http_body::Body;
 use http_body_util::{BodyExt, Limited};
 
+use super::connection::BodyError;
 use crate::status::{ApiError, Details};
 
 /// The largest body of a request, in bytes; kube-apiserver's limit.
@@ -25,7 +26,7 @@ impl<B> RequestBody for B where
 /// Reads a whole body.
 ///
 /// # Errors
-/// 413 for a body that is larger than [`BODY_LIMIT`]; 400 for one that ends early.
+/// 413 for a body that is larger than [`BODY_LIMIT`]; 504 for one that is not sent in time; 400 for one that ends early.
 pub(super) async fn read(body: impl RequestBody) -> Result<Bytes, ApiError> {
     match Limited::new(body, BODY_LIMIT).collect().await {
         Ok(body) => Ok(body.to_bytes()),
@@ -35,6 +36,10 @@ pub(super) async fn read(body: impl RequestBody) -> Result<Bytes, ApiError> {
             format!("Request entity too large: limit is {BODY_LIMIT}"),
         )
         .with_details(Details::default())),
+        Err(error) if matches!(error.downcast_ref(), Some(BodyError::TimedOut)) => {
+            let message = "Timeout: request did not complete within the allotted timeout";
+            Err(ApiError::new(504, "Timeout", message))
+        }
         Err(error) => Err(ApiError::bad_request(format!("the body could not be read: {error}"))),
     }
 }

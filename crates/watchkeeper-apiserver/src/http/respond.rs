@@ -22,7 +22,10 @@ pub(super) fn answer(
 ) -> Response<ResponseBody> {
     let is_watch = matches!(answer.payload, Payload::Watch(_) | Payload::Frames(_));
     let body = match answer.payload {
-        Payload::Watch(watcher) => ResponseBody::frames(watcher.into_stream()),
+        Payload::Watch(watcher) => {
+            let timeout = watcher.timeout();
+            ResponseBody::frames(watcher.into_stream()).watching_for(timeout)
+        }
         Payload::Frames(frames) => {
             ResponseBody::frames(stream::iter(Some(frames).filter(|frames| !frames.is_empty())))
         }

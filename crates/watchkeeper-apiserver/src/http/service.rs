@@ -21,6 +21,7 @@ use super::{
     request_body::{self, RequestBody},
     respond,
     verb::{self, Verb},
+    websocket,
 };
 use crate::{
     auth::{
@@ -197,14 +198,23 @@ impl Api {
         body: B,
         source: Source,
     ) -> Response<ResponseBody> {
-        let user = match self.authenticate(&head.parts.headers, source) {
+        let Head { mut parts, segments, resource, parameters, verb } = head;
+        let authenticate = |headers: &HeaderMap| self.authenticate(headers, source);
+        let user = match websocket::authenticate(&mut parts.headers, authenticate) {
             Ok(user) => user,
             Err(error) => return respond::error(&error, Media::Json),
         };
-        let Head { parts, segments, resource, parameters, verb } = head;
         if let Some(resource) = resource {
             return match self.resource(&parts, user, resource, parameters, verb) {
-                Ok(call) => self.execute(call, body).await,
+                Ok(call) => {
+                    let media = call.media;
+                    let response = self.execute(call, body).await;
+                    if verb == Some(Verb::Watch) {
+                        websocket::switch(&parts, response, media)
+                    } else {
+                        response
+                    }
+                }
                 Err(response) => *response,
             };
         }

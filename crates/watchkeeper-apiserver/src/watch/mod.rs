@@ -88,6 +88,7 @@ struct Source {
 }
 
 struct Timers {
+    timeout: Duration,
     clock: Arc<dyn Clock>,
     end: Sleep,
     bookmark: Sleep,
@@ -99,6 +100,7 @@ impl Timers {
     fn new(clock: Arc<dyn Clock>, timeout: Duration, bookmark_interval: Duration) -> Self {
         let before_end = timeout.checked_sub(LAST_BOOKMARK).unwrap_or(timeout);
         Self {
+            timeout,
             end: clock.sleep(timeout),
             bookmark: clock.sleep(bookmark_interval.min(before_end)),
             bookmark_interval,
@@ -162,6 +164,11 @@ impl Watcher {
             shutdown,
             kind: None,
         })
+    }
+
+    /// Returns the time after which the watch ends, counted from its start.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timers.timeout
     }
 
     /// The same watch, ending when `kind` is served no longer: after the last event of its objects.

@@ -4,6 +4,8 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use crate::support::{Cluster, version};
 use futures_util::{StreamExt, TryStreamExt};
+use http_body_util::BodyExt;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_client::{
     Api,
@@ -14,7 +16,10 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
-use watchkeeper_apiserver::{ApiServer, Clock, TokioClock};
+use tokio_rustls::client::TlsStream;
+use watchkeeper_apiserver::{ApiServer, Clock, Endpoint, TokioClock};
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 fn map(name: &str) -> ConfigMap {
     serde_json::from_value(json!({"metadata": {"name": name}})).unwrap()
@@ -131,6 +136,48 @@ async fn a_socket_serves_the_same_objects_and_shutdown_joins_open_watches() {
     assert!(TcpStream::connect(endpoint.address()).await.is_err());
 }
 
+/// Connects to a server that is trusted by its authority, and offers protocols to it.
+async fn connect_tls(endpoint: &Endpoint, protocols: &[&str]) -> TlsStream<TcpStream> {
+    let mut roots = rustls::RootCertStore::empty();
+    let authority = endpoint.authority().unwrap();
+    let certificate = rustls::pki_types::pem::PemObject::from_pem_slice(authority.as_bytes()).unwrap();
+    roots.add(certificate).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+    let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+    let socket = TcpStream::connect(endpoint.address()).await.unwrap();
+    connector.connect("localhost".try_into().unwrap(), socket).await.unwrap()
+}
+
+#[tokio::test]
+async fn http2_is_agreed_on_over_tls_and_carries_requests_beside_watches() {
+    let server = ApiServer::in_process();
+    let endpoint = server.listen_tls(loopback()).await.unwrap();
+    let socket = connect_tls(&endpoint, &["http/1.1"]).await;
+    assert_eq!(socket.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
+    let socket = connect_tls(&endpoint, &["h2", "http/1.1"]).await;
+    assert_eq!(socket.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(socket)).await.unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn(connection);
+    let url = format!("https://localhost{MAPS}");
+    let request = http::Request::get(format!("{url}?watch=true")).body(String::new()).unwrap();
+    let watch = sender.send_request(request).await.unwrap();
+    assert_eq!((watch.status().as_u16(), watch.version()), (200, http::Version::HTTP_2));
+    let request = http::Request::post(&url).header("content-type", "application/json");
+    let request = request.body(r#"{"metadata": {"name": "a"}}"#.to_owned()).unwrap();
+    assert_eq!(sender.send_request(request).await.unwrap().status(), 201);
+    let event = watch.into_body().frame().await.unwrap().unwrap().into_data().unwrap();
+    assert!(event.starts_with(b"{\"type\":\"ADDED\""), "{event:?}");
+    server.shutdown().await;
+}
+
 #[tokio::test]
 async fn a_socket_with_tls_is_trusted_by_its_authority_and_asks_for_tokens() {
     let server = ApiServer::builder().tokens("secret,ann,1,\"system:masters\"").unwrap().build();
@@ -139,19 +186,7 @@ async fn a_socket_with_tls_is_trusted_by_its_authority_and_asks_for_tokens() {
     assert_eq!(config["clusters"][0]["cluster"]["server"], endpoint.url());
     assert_eq!(config["users"][0]["user"]["token"], "secret");
 
-    let mut roots = rustls::RootCertStore::empty();
-    let authority = endpoint.authority().unwrap();
-    let certificate = rustls::pki_types::pem::PemObject::from_pem_slice(authority.as_bytes()).unwrap();
-    roots.add(certificate).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
-    let socket = TcpStream::connect(endpoint.address()).await.unwrap();
-    let mut socket = connector.connect("localhost".try_into().unwrap(), socket).await.unwrap();
+    let mut socket = connect_tls(&endpoint, &[]).await;
     let wrong = "GET /api HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer other\r\n\r\n";
     let answer = raw(&mut socket, wrong, "Unauthorized\"").await;
     assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");

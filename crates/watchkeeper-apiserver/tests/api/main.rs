@@ -21,3 +21,4 @@ mod strict;
 mod support;
 mod versions_on_create;
 mod warnings;
+mod websocket;

@@ -1,7 +1,9 @@
 //! `serve`.
 
-use std::os::unix::fs::PermissionsExt as _;
+use std::{net::SocketAddr, os::unix::fs::PermissionsExt as _, time::Duration};
 
+use rustix::process::Signal;
+use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 use watchkeeper::{
     client::config::{Kubeconfig, Loader},
     prelude::*,
@@ -100,4 +102,39 @@ async fn a_kubeconfig_file_that_everybody_could_read_becomes_private() {
     assert_eq!(mode & 0o777, 0o600, "{mode:o}");
     assert!(namespaces(Loader::new().file(&kubeconfig)).await.unwrap().contains(&"default".to_owned()));
     assert_eq!(serving.interrupt().await, Some(0));
+}
+
+/// A server with a client that has sent half a request, and the address of the server.
+async fn with_a_stuck_client() -> (Running, TcpStream, SocketAddr) {
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let mut serving =
+        Running::start(&["serve", "--port", "0", "--kubeconfig-out", kubeconfig.to_str().unwrap()]);
+    let line = serving.line_with("serving on").await;
+    let url = line.split_whitespace().find_map(|word| word.strip_prefix("http://")).unwrap();
+    let address: SocketAddr = url.parse().unwrap();
+    let mut client = TcpStream::connect(address).await.unwrap();
+    let half = "POST /api/v1/namespaces HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{";
+    client.write_all(half.as_bytes()).await.unwrap();
+    // A complete exchange on another connection shows that the server has begun with the first.
+    namespaces(Loader::new().file(&kubeconfig)).await.unwrap();
+    (serving, client, address)
+}
+
+#[tokio::test]
+async fn sigterm_ends_the_server_within_its_grace_period_whatever_clients_do() {
+    let (serving, _client, _) = with_a_stuck_client().await;
+    serving.signal(Signal::TERM);
+    let code = tokio::time::timeout(Duration::from_secs(15), serving.ended()).await;
+    assert_eq!(code.expect("the grace period is five seconds"), Some(0));
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_the_server_at_once() {
+    let (serving, _client, address) = with_a_stuck_client().await;
+    serving.signal(Signal::TERM);
+    // The server has taken notice when it accepts no more connections.
+    while TcpStream::connect(address).await.is_ok() {}
+    serving.signal(Signal::TERM);
+    assert_eq!(serving.ended().await, Some(130));
 }

@@ -89,9 +89,19 @@ impl Running {
     }
 
     /// Asks it to stop as Ctrl-C does, and returns its exit code.
-    pub(crate) async fn interrupt(mut self) -> Option<i32> {
+    pub(crate) async fn interrupt(self) -> Option<i32> {
+        self.signal(Signal::INT);
+        self.ended().await
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
         let id = Pid::from_raw(self.child.id().unwrap().try_into().unwrap()).unwrap();
-        kill_process(id, Signal::INT).unwrap();
+        kill_process(id, signal).unwrap();
+    }
+
+    /// Waits until it ends, and returns its exit code.
+    pub(crate) async fn ended(mut self) -> Option<i32> {
         let ending = async {
             // Read, so that it is not held up by nobody reading.
             while self.lines.next_line().await.unwrap().is_some() {}
