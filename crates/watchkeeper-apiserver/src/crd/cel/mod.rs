@@ -19,7 +19,7 @@ use serde_json::Value;
 pub(crate) use self::{check::problem, compile::compile};
 use super::{
     structural::{Additional, Structural, Ty},
-    validate::{NO_PATH, correlated},
+    validate::{Correlation, NO_PATH},
 };
 use crate::field::{FieldError, FieldErrorKind};
 
@@ -159,8 +159,9 @@ impl Run {
             }
             Value::Array(items) => {
                 let Some(of) = &schema.items else { return };
+                let olds = Correlation::new(old, schema);
                 for (index, item) in items.iter().enumerate() {
-                    let before = correlated(item, old, schema);
+                    let before = olds.of(item);
                     self.walk(item, before, of, &format!("{path}[{index}]"), false);
                 }
             }
