@@ -67,6 +67,8 @@
 mod apply;
 mod auth;
 mod clock;
+#[cfg(test)]
+mod complexity;
 mod controllers;
 mod convert;
 mod crd;

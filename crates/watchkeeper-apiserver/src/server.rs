@@ -57,6 +57,9 @@ struct Inner {
     listeners: Mutex<Vec<Listener>>,
 }
 
+/// The default of [`ApiServerBuilder::history_bytes`].
+const HISTORY_BYTES: usize = 64 * 1024 * 1024;
+
 /// What a server is made from.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -77,7 +80,7 @@ impl Default for ApiServerBuilder {
     fn default() -> Self {
         Self {
             clock: None,
-            history: HistoryWindow { events: 10_000, age: Duration::from_mins(5) },
+            history: HistoryWindow { events: 10_000, age: Duration::from_mins(5), bytes: HISTORY_BYTES },
             bookmark_interval: Duration::from_mins(1),
             seed: None,
             tokens: Tokens::default(),
@@ -101,10 +104,20 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Keeps the history of each resource for `age`, and at most `events` of it.
+    /// Keeps the history of each resource for `age`, and at most `events` events of it. Defaults to 5 minutes and 10,000
+    /// events. [`history_bytes`](Self::history_bytes) bounds the memory of the history as well.
     #[must_use]
     pub fn history(mut self, events: usize, age: Duration) -> Self {
-        self.history = HistoryWindow { events, age };
+        self.history = HistoryWindow { events, age, ..self.history };
+        self
+    }
+
+    /// Bounds the memory of the history of all resources together: the objects of all events that are kept, in bytes.
+    /// Defaults to 64 MiB. The resources with the longest history lose their oldest events first; a watch or a list that
+    /// needs such an event is answered with 410. Objects that are stored take their own size in addition, once.
+    #[must_use]
+    pub fn history_bytes(mut self, bytes: usize) -> Self {
+        self.history.bytes = bytes;
         self
     }
 

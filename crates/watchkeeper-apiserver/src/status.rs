@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::field::cut;
+
 /// One cause in the details of a status.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cause {
@@ -30,6 +32,9 @@ pub(crate) struct Details {
     pub retry_after_seconds: Option<u32>,
 }
 
+/// The longest message of an error, in bytes. Longer ones are cut: they quote what the client sent.
+const MAX_MESSAGE_BYTES: usize = 64 * 1024;
+
 /// An error answer. It prints as its message, and [`ApiError::to_status`] is what goes over the wire.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
@@ -54,7 +59,7 @@ impl ApiError {
         Self {
             code,
             reason,
-            message: message.into(),
+            message: cut(message.into(), MAX_MESSAGE_BYTES),
             details: None,
             continue_token: None,
             warnings: Vec::new(),

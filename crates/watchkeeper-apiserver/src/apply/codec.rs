@@ -37,7 +37,7 @@ pub(super) fn is_member(step: &Value) -> bool {
 /// # Errors
 /// When a member's name is no step of a path.
 pub(crate) fn decode(fields: &Value) -> Result<FieldSet, InvalidElement> {
-    let mut set = FieldSet::default();
+    let mut nodes = Vec::new();
     for (text, below) in fields.as_object().into_iter().flatten() {
         if text == SELF {
             continue;
@@ -45,7 +45,7 @@ pub(crate) fn decode(fields: &Value) -> Result<FieldSet, InvalidElement> {
         let Some(element) = PathElement::parse(text)? else { continue };
         let is_marked = below.as_object().is_some_and(|below| below.contains_key(SELF));
         let below = decode(below)?;
-        set.join_node(element, Node { is_member: is_marked || below.is_empty(), below });
+        nodes.push((element, Node { is_member: is_marked || below.is_empty(), below }));
     }
-    Ok(set)
+    Ok(FieldSet::from_nodes(nodes))
 }

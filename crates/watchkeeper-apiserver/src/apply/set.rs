@@ -125,13 +125,48 @@ impl FieldSet {
 
     /// Adds the paths of `other`.
     pub(crate) fn join(&mut self, other: Self) {
+        let is_behind = match (self.nodes.last(), other.nodes.first()) {
+            (Some((last, _)), Some((first, _))) => last < first,
+            _ => true,
+        };
         if self.nodes.is_empty() {
             *self = other;
-            return;
+        } else if is_behind {
+            self.nodes.extend(other.nodes);
+        } else if other.nodes.len() == 1 {
+            for (element, node) in other.nodes {
+                self.join_node(element, node);
+            }
+        } else {
+            // Both are sorted. Putting steps between others one by one would move the rest each time.
+            let own = std::mem::take(&mut self.nodes);
+            self.nodes.reserve(own.len() + other.nodes.len());
+            let mut others = other.nodes.into_iter().peekable();
+            for (element, mut node) in own {
+                while let Some(before) = others.next_if(|(other, _)| *other < element) {
+                    self.nodes.push(before);
+                }
+                if let Some((_, same)) = others.next_if(|(other, _)| *other == element) {
+                    node.join(same);
+                }
+                self.nodes.push((element, node));
+            }
+            self.nodes.extend(others);
         }
-        for (element, node) in other.nodes {
-            self.join_node(element, node);
+    }
+
+    /// Makes a set of steps in any order, in which a step may occur more than once.
+    pub(crate) fn from_nodes(mut nodes: Vec<(PathElement, Node)>) -> Self {
+        nodes.retain(|(_, node)| !node.is_empty());
+        nodes.sort_by(|(left, _), (right, _)| left.cmp(right));
+        let mut set = Self { nodes: Vec::with_capacity(nodes.len()) };
+        for (element, node) in nodes {
+            match set.nodes.last_mut() {
+                Some((last, known)) if *last == element => known.join(node),
+                _ => set.nodes.push((element, node)),
+            }
         }
+        set
     }
 
     /// Takes out the paths of `other`, and no path below them.

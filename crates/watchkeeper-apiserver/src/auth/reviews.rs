@@ -271,7 +271,7 @@ mod tests {
         });
         let tokens = Tokens::parse("secret,bob,uid-bob,ops").expect("one line");
         let authorizer = Authorizer::Rbac(Arc::new(policy));
-        let history = HistoryWindow { events: 1, age: std::time::Duration::ZERO };
+        let history = HistoryWindow { events: 1, age: std::time::Duration::ZERO, bytes: usize::MAX };
         let authenticator = Authenticator {
             tokens: &tokens,
             issuer: &TokenIssuer::default(),

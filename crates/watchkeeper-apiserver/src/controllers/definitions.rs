@@ -1,7 +1,7 @@
 //! Definitions of custom resources that end: their objects go first.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, HashSet, VecDeque},
     time::Duration,
 };
 
@@ -52,7 +52,8 @@ impl Definitions {
             }
             Change::Gone(object) => self.look_at_defining(&object.place.kind),
             Change::Relisted(kind, objects) if kind.group == GROUP && kind.kind == KIND => {
-                self.ending.retain(|name, _| objects.iter().any(|object| object.place.name == *name));
+                let there: HashSet<&str> = objects.iter().map(|object| &*object.place.name).collect();
+                self.ending.retain(|name, _| there.contains(&**name));
                 for object in objects {
                     self.take_definition(object);
                 }

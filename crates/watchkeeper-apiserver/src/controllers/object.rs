@@ -27,7 +27,7 @@ pub(crate) struct Place {
 }
 
 /// An owner as a dependent names it. It is the owner only if the uid is right as well.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Owner {
     /// Group and version, such as `apps/v1`.
     pub(crate) api_version: Box<str>,

@@ -3,11 +3,11 @@
 //! The real server checks definitions in a form of its own, in which what all versions share stands once beside them; the
 //! paths of errors are paths of that form. [`internal`] makes it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Value, json};
 
-use super::schema_check;
+use super::{pattern::Patterns, schema_check};
 use crate::{
     field::{FieldError, FieldErrorKind},
     strategy::{At, Errors, edit, names},
@@ -208,6 +208,9 @@ fn described(of: &At<'_>, schema: &At<'_>, has_status: bool, errors: &mut Errors
     let schema = schema.at("openAPIV3Schema");
     if schema.is_set() {
         schema_check::check(&schema, has_status, errors);
+        if !Patterns::fit(schema.value) {
+            errors.push(schema.forbidden("the patterns of the schema take too much memory"));
+        }
     }
     let subresources = of.at("subresources");
     let scale = subresources.at("scale");
@@ -358,15 +361,17 @@ fn stored(stored: &At<'_>, versions: &At<'_>, errors: &mut Errors) {
         errors.push(stored.invalid("must have at least one stored version"));
         return;
     }
-    let has = |name: &str| stored.items().any(|stored| stored.text() == name);
+    let names: HashSet<&str> = stored.items().map(|stored| stored.text()).collect();
     for version in versions.items() {
         let name = version.at("name");
-        if version.at("storage").is_true() && !has(name.text()) {
+        if version.at("storage").is_true() && !names.contains(name.text()) {
             errors.push(stored.invalid(format!("must have the storage version {}", name.text())));
         }
     }
+    let served: HashSet<&str> =
+        versions.items().filter_map(|version| version.value.get("name")?.as_str()).collect();
     for name in stored.items() {
-        if !versions.items().any(|version| version.at("name").text() == name.text()) {
+        if !served.contains(name.text()) {
             let version = name.text();
             errors.push(name.invalid(format!("missing from spec.versions; {version} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {version} and removes {version} from status.storedVersions")));
         }

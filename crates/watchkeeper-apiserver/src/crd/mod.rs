@@ -1,8 +1,12 @@
 //! Kinds that come and go at run time: what a `CustomResourceDefinition` must be, and what it makes.
 
+mod allowed;
 mod cel;
 mod definition;
 mod format;
+#[cfg(test)]
+mod growth;
+mod pattern;
 mod prune;
 mod schema_check;
 mod status;

@@ -53,10 +53,63 @@ fn prune(value: &mut Value, schema: Option<&Structural>, is_resource: bool) {
     }
 }
 
+/// The memory that the defaults of one object may take, in bytes: a large default of the items of a long list multiplies.
+const MAX_DEFAULTS_BYTES: usize = 32 * 1024 * 1024;
+
 /// Fills in defaults. A null where none is allowed counts as left out: it becomes the default, or goes.
+///
+/// Stops when the defaults take too much memory. [`lacks_defaults`] then returns true.
 pub(crate) fn set_defaults(value: &mut Value, schema: &Structural) {
     drop_nulls(value, schema);
-    fill(value, schema);
+    fill_defaults(value, schema);
+}
+
+/// Fills in defaults and drops nothing: a null where none is allowed and there is no default stays.
+pub(crate) fn fill_defaults(value: &mut Value, schema: &Structural) {
+    fill(value, schema, &mut Budget(MAX_DEFAULTS_BYTES));
+}
+
+/// Returns whether defaults are missing, because they take too much memory.
+pub(crate) fn lacks_defaults(value: &Value, schema: &Structural) -> bool {
+    let is_left_out = |value: Option<&Value>, of: &Structural| {
+        of.default.is_some() && value.is_none_or(|value| is_misplaced_null(value, of))
+    };
+    match value {
+        Value::Object(members) => {
+            schema.defaulted().any(|(name, property)| is_left_out(members.get(name), property))
+                || members
+                    .iter()
+                    .any(|(name, member)| schema.member(name).is_some_and(|of| lacks_defaults(member, of)))
+        }
+        Value::Array(items) => schema.items.as_ref().is_some_and(|of| {
+            items.iter().any(|item| is_left_out(Some(item), of) || lacks_defaults(item, of))
+        }),
+        _ => false,
+    }
+}
+
+/// The memory that is left for defaults.
+struct Budget(usize);
+
+impl Budget {
+    /// Returns a copy of a default, if there is memory for it.
+    fn copy(&mut self, default: &Value) -> Option<Value> {
+        self.0 = self.0.checked_sub(weight(default))?;
+        Some(default.clone())
+    }
+}
+
+/// Returns about how much memory a value takes, with its place in an object.
+fn weight(value: &Value) -> usize {
+    let own = 128;
+    own + match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Object(members) => {
+            512 + members.iter().map(|(name, member)| name.len() + weight(member)).sum::<usize>()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
 }
 
 fn is_misplaced_null(value: &Value, schema: &Structural) -> bool {
@@ -86,40 +139,38 @@ fn drop_nulls(value: &mut Value, schema: &Structural) {
     }
 }
 
-/// Fills in defaults and drops nothing: a null where none is allowed and there is no default stays.
-pub(crate) fn fill(value: &mut Value, schema: &Structural) {
+fn fill(value: &mut Value, schema: &Structural, budget: &mut Budget) {
     match value {
         Value::Object(members) => {
-            for (name, property) in &schema.properties {
+            for (name, property) in schema.defaulted() {
                 let Some(default) = &property.default else { continue };
                 let is_left_out = members.get(name).is_none_or(|member| is_misplaced_null(member, property));
-                if is_left_out {
-                    members.insert(name.clone(), default.clone());
+                if is_left_out && let Some(default) = budget.copy(default) {
+                    members.insert(name.to_owned(), default);
                 }
             }
             for (name, member) in members {
                 let Some(of) = schema.member(name) else { continue };
-                if is_misplaced_null(member, of)
-                    && let Some(default) = &of.default
-                {
-                    *member = default.clone();
-                }
-                fill(member, of);
+                fill_one(member, of, budget);
             }
         }
         Value::Array(items) => {
             let Some(of) = &schema.items else { return };
             for item in items {
-                if is_misplaced_null(item, of)
-                    && let Some(default) = &of.default
-                {
-                    *item = default.clone();
-                }
-                fill(item, of);
+                fill_one(item, of, budget);
             }
         }
         _ => {}
     }
+}
+
+fn fill_one(value: &mut Value, schema: &Structural, budget: &mut Budget) {
+    if is_misplaced_null(value, schema)
+        && let Some(default) = schema.default.as_ref().and_then(|default| budget.copy(default))
+    {
+        *value = default;
+    }
+    fill(value, schema, budget);
 }
 
 #[cfg(test)]

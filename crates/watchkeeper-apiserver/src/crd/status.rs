@@ -1,5 +1,7 @@
 //! What the server says about a definition: which names it has, whether its kinds are served.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use crate::strategy::edit;
@@ -120,7 +122,7 @@ fn texts(value: Option<&Value>) -> Vec<String> {
 fn names<'a>(definition: &Value, others: impl IntoIterator<Item = &'a Value>) -> Names {
     let group = definition.pointer("/spec/group");
     let name = definition.pointer("/metadata/name");
-    let (mut resources, mut kinds) = (Vec::new(), Vec::new());
+    let (mut resources, mut kinds) = (HashSet::new(), HashSet::new());
     for other in others {
         if other.pointer("/spec/group") != group || other.pointer("/metadata/name") == name {
             continue;

@@ -1,12 +1,12 @@
 //! The strategy of a custom kind.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use serde_json::Value;
 
 use super::{
     cel,
-    prune::{fill, prune_object, set_defaults},
+    prune::{fill_defaults, lacks_defaults, prune_object, set_defaults},
     structural::Structural,
     validate::{NO_PATH, embedded, list_types, validate},
 };
@@ -59,6 +59,13 @@ impl CustomStrategy {
             };
             errors.push(FieldError::new(FieldErrorKind::Invalid, path.as_str(), Some(count.clone()), detail));
         }
+    }
+
+    /// Returns an error if not all defaults were filled in.
+    fn defaults(&self, object: &Value) -> Option<FieldError> {
+        let detail = "the defaults of the schema take too much memory for the items of this object";
+        lacks_defaults(object, &self.schema)
+            .then(|| FieldError::new(FieldErrorKind::Invalid, NO_PATH, Some("".into()), detail))
     }
 
     fn lists(&self, object: &Value) -> Vec<FieldError> {
@@ -114,7 +121,7 @@ impl Strategy for CustomStrategy {
     }
 
     fn set_defaults_of_applied(&self, object: &mut Value) {
-        fill(object, &self.schema);
+        fill_defaults(object, &self.schema);
     }
 
     fn prepare_for_create(&self, object: &mut Value) {
@@ -169,6 +176,7 @@ impl Strategy for CustomStrategy {
             return errors;
         }
         metadata::validate_create(&At::root(object), NameRule::Subdomain, self.is_namespaced, &mut errors);
+        errors.extend(self.defaults(object));
         errors.extend(validate(object, None, &self.schema, ""));
         self.scale(object, &mut errors);
         embedded(object, &self.schema, "", &mut errors);
@@ -183,6 +191,7 @@ impl Strategy for CustomStrategy {
             return errors;
         }
         metadata::validate_update(&At::root(object), &At::root(old), &mut errors);
+        errors.extend(self.defaults(object));
         if part == Part::Subresource("status") {
             if let (Some(status), Some(schema)) = (object.get("status"), self.schema.properties.get("status"))
             {
@@ -205,7 +214,7 @@ impl Strategy for CustomStrategy {
             let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
             finalizers.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
         };
-        let known = old.map(names).unwrap_or_default();
+        let known: HashSet<String> = old.map(names).unwrap_or_default().into_iter().collect();
         let new = names(object).into_iter().filter(|name| !known.contains(name));
         let unqualified = new.filter(|name| {
             !name.contains('/') && !["orphan", "foregroundDeletion", "kubernetes"].contains(&name.as_str())

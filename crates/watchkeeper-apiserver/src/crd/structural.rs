@@ -1,11 +1,15 @@
 //! The schema of a custom resource, read once.
 
-use std::collections::BTreeMap;
+use std::{cell::RefCell, collections::BTreeMap};
 
-use regex::Regex;
 use serde_json::Value;
 
-use super::{cel::Rule, format::Format};
+use super::{
+    allowed::Allowed,
+    cel::Rule,
+    format::Format,
+    pattern::{Pattern, Patterns},
+};
 
 /// What a JSON value is, as schemas name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,12 +94,14 @@ pub(crate) struct Structural {
     pub(crate) is_atomic_map: bool,
     pub(crate) list: ListType,
     pub(crate) properties: BTreeMap<String, Structural>,
+    /// The names of the properties that have defaults: there may be few among many.
+    defaulted: Vec<String>,
     pub(crate) additional: Additional,
     pub(crate) items: Option<Box<Structural>>,
     pub(crate) default: Option<Value>,
     pub(crate) required: Vec<String>,
-    pub(crate) allowed: Option<Vec<Value>>,
-    pub(crate) pattern: Option<Regex>,
+    pub(crate) allowed: Option<Allowed>,
+    pub(crate) pattern: Option<Pattern>,
     pub(crate) bounds: Bounds,
     pub(crate) all_of: Vec<Structural>,
     pub(crate) any_of: Vec<Structural>,
@@ -125,6 +131,11 @@ pub(crate) struct Bounds {
 impl Structural {
     /// Reads a schema. What cannot be read counts as not there: a definition is checked before it is served.
     pub(crate) fn read(schema: &Value) -> Self {
+        Self::read_with(schema, &RefCell::default())
+    }
+
+    fn read_with(schema: &Value, patterns: &RefCell<Patterns>) -> Self {
+        let read = |schema: &Value| Self::read_with(schema, patterns);
         let flag = |name: &str| schema.get(name).and_then(Value::as_bool) == Some(true);
         let text = |name: &str| schema.get(name).and_then(Value::as_str).unwrap_or_default();
         let texts = |name: &str| -> Vec<String> {
@@ -132,9 +143,11 @@ impl Structural {
             items.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
         };
         let schemas = |name: &str| -> Vec<Self> {
-            schema.get(name).and_then(Value::as_array).into_iter().flatten().map(Self::read).collect()
+            schema.get(name).and_then(Value::as_array).into_iter().flatten().map(read).collect()
         };
         let properties = schema.get("properties").and_then(Value::as_object);
+        let properties: BTreeMap<String, Self> =
+            properties.into_iter().flatten().map(|(name, property)| (name.clone(), read(property))).collect();
         let ty = Ty::named(text("type"));
         let mut read = Self {
             ty,
@@ -150,35 +163,33 @@ impl Structural {
                 "map" => ListType::Map(texts("x-kubernetes-list-map-keys")),
                 _ => ListType::Atomic,
             },
-            properties: properties
-                .into_iter()
-                .flatten()
-                .map(|(name, property)| (name.clone(), Self::read(property)))
+            defaulted: properties
+                .iter()
+                .filter(|(_, property)| property.default.is_some())
+                .map(|(name, _)| name.clone())
                 .collect(),
+            properties,
             additional: match schema.get("additionalProperties") {
                 Some(Value::Bool(true)) => Additional::Any,
-                Some(of @ Value::Object(_)) => Additional::Of(Box::new(Self::read(of))),
+                Some(of @ Value::Object(_)) => Additional::Of(Box::new(read(of))),
                 _ => Additional::None,
             },
-            items: schema
-                .get("items")
-                .filter(|items| items.is_object())
-                .map(|items| Box::new(Self::read(items))),
+            items: schema.get("items").filter(|items| items.is_object()).map(|items| Box::new(read(items))),
             default: schema.get("default").filter(|default| !default.is_null()).cloned(),
             required: texts("required"),
             allowed: schema
                 .get("enum")
                 .and_then(Value::as_array)
                 .filter(|values| !values.is_empty())
-                .cloned(),
+                .map(|values| Allowed::new(values)),
             pattern: Some(text("pattern"))
                 .filter(|pattern| !pattern.is_empty())
-                .and_then(|pattern| Regex::new(pattern).ok()),
+                .and_then(|pattern| patterns.borrow_mut().compile(pattern).ok()),
             bounds: Bounds::read(schema),
             all_of: schemas("allOf"),
             any_of: schemas("anyOf"),
             one_of: schemas("oneOf"),
-            not: schema.get("not").filter(|not| not.is_object()).map(|not| Box::new(Self::read(not))),
+            not: schema.get("not").filter(|not| not.is_object()).map(|not| Box::new(read(not))),
             rules: Rule::read_all(schema),
             holds_rules: false,
         };
@@ -193,6 +204,11 @@ impl Structural {
             Additional::None | Additional::Any => None,
         };
         self.properties.values().chain(self.items.as_deref()).chain(additional).chain(&self.all_of)
+    }
+
+    /// Returns the properties that have defaults.
+    pub(crate) fn defaulted(&self) -> impl Iterator<Item = (&str, &Self)> {
+        self.defaulted.iter().filter_map(|name| Some((name.as_str(), self.properties.get(name)?)))
     }
 
     /// The schema of a member, if it is known.

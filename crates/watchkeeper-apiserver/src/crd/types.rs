@@ -1,6 +1,6 @@
 //! The types of a custom resource in the form all types have, for apply and for reading bodies.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use super::structural::{Additional, ListType, Structural, Ty};
 use crate::schema::{
@@ -77,11 +77,12 @@ impl Builder<'_> {
             }
         }
         let mut fields: Vec<Field> = Vec::with_capacity(schema.properties.len() + 3);
+        let required: HashSet<&str> = schema.required.iter().map(String::as_str).collect();
         for (name, property) in &schema.properties {
             // Metadata is that of all objects, whatever the schema says of it.
             let ty =
                 if is_resource && name == "metadata" { self.metadata } else { self.add(property, false) };
-            fields.push(field(name, ty, schema.required.contains(name), property));
+            fields.push(field(name, ty, required.contains(name.as_str()), property));
         }
         if is_resource {
             for name in ["apiVersion", "kind", "metadata"] {

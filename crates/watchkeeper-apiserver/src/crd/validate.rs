@@ -4,35 +4,76 @@
 //! twice, and what combinations of schemas find wrong has no path. A value that did not change is not checked again, so
 //! that objects outlive a schema that has become stricter.
 
+use std::{cell::Cell, collections::HashMap};
+
 use serde_json::{Number, Value};
 
 use super::{
     format::Format,
     structural::{Additional, ListType, Structural, Ty},
 };
-use crate::field::{FieldError, FieldErrorKind};
+use crate::field::{FieldError, FieldErrorKind, MAX_ERRORS, MAX_TEXT_BYTES, shown};
 
 /// The path of errors that have none.
 pub(crate) const NO_PATH: &str = "<nil>";
 
+/// Steps the validation of any object may take. Alternatives multiply with the items they are tried on, and patterns with
+/// the length of texts, so a small schema and a small object can together ask for hours of work.
+const BASE_STEPS: u64 = 200_000;
+
+/// Further steps for each value of an object.
+const STEPS_PER_VALUE: u64 = 20;
+
+/// The most steps, whatever the object.
+const MAX_STEPS: u64 = 8_000_000;
+
+/// Returns the steps that the validation of `value` may take: a number for each value and for each byte of text.
+fn steps_for(value: &Value) -> u64 {
+    fn own(value: &Value) -> u64 {
+        STEPS_PER_VALUE
+            + match value {
+                Value::String(text) => text.len() as u64,
+                Value::Array(items) => items.iter().map(own).sum(),
+                Value::Object(members) => members.values().map(own).sum(),
+                Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+            }
+    }
+    MAX_STEPS.min(BASE_STEPS + own(value))
+}
+
+/// Bytes of a text that count as one step.
+const BYTES_PER_STEP: u64 = 64;
+
 /// Checks a value by a schema. `base` is where the value is, empty for a whole object.
+///
+/// Reports at most [`MAX_ERRORS`] errors. An object is invalid if its validation takes too many steps.
 pub(crate) fn validate(
     value: &Value,
     old: Option<&Value>,
     schema: &Structural,
     base: &str,
 ) -> Vec<FieldError> {
-    let mut checker = Checker { base, path: String::new(), errors: Vec::new(), matched: 0 };
+    let steps = Cell::new(steps_for(value));
+    let mut checker = Checker { base, path: String::new(), errors: Vec::new(), matched: 0, steps: &steps };
     checker.check(value, old, schema);
-    checker.errors
+    let mut errors = checker.errors;
+    if steps.get() == 0 {
+        let detail =
+            "the object is too large for the alternatives and patterns of its schema: validation was stopped";
+        errors.truncate(MAX_ERRORS - 1);
+        errors.push(FieldError::new(FieldErrorKind::Invalid, NO_PATH, Some("".into()), detail));
+    }
+    errors
 }
 
 struct Checker<'a> {
     base: &'a str,
     path: String,
     errors: Vec<FieldError>,
-    /// Schemas that were tried; of alternatives that all fail, the one that got furthest is told about.
+    /// Schemas that were tried; of alternatives that all fail, the errors of the one that got furthest are reported.
     matched: usize,
+    /// Steps that are left, for alternatives too.
+    steps: &'a Cell<u64>,
 }
 
 impl Checker<'_> {
@@ -40,8 +81,16 @@ impl Checker<'_> {
         self.at(&self.path)
     }
 
+    /// Counts work; returns false when there was too much of it, or there are errors enough.
+    fn may_go_on(&self, steps: u64) -> bool {
+        self.steps.set(self.steps.get().saturating_sub(steps));
+        self.steps.get() > 0 && self.errors.len() < MAX_ERRORS
+    }
+
     fn at(&self, path: &str) -> String {
         let path = path.trim_start_matches('.');
+        // A path that is cut later is not copied whole for each of many errors.
+        let path = &path[..path.floor_char_boundary(MAX_TEXT_BYTES + 1)];
         match (self.base, path) {
             ("", "") => NO_PATH.to_owned(),
             (base, "") => base.to_owned(),
@@ -60,8 +109,13 @@ impl Checker<'_> {
     }
 
     fn invalid(&mut self, value: impl Into<Value>, detail: &str) {
-        let detail = format!("{} in body {detail}", self.path);
+        let detail = format!("{} in body {detail}", self.short_path());
         self.error(FieldErrorKind::Invalid, value.into(), detail);
+    }
+
+    /// Returns the path for explanations.
+    fn short_path(&self) -> &str {
+        &self.path[..self.path.floor_char_boundary(MAX_TEXT_BYTES)]
     }
 
     fn unplaced(&mut self, detail: String) {
@@ -77,8 +131,17 @@ impl Checker<'_> {
     }
 
     fn check(&mut self, value: &Value, old: Option<&Value>, schema: &Structural) {
-        self.matched += 1;
         if old == Some(value) {
+            self.matched += 1;
+        } else {
+            self.check_changed(value, old, schema);
+        }
+    }
+
+    /// Checks a value that is not what it was.
+    fn check_changed(&mut self, value: &Value, old: Option<&Value>, schema: &Structural) {
+        self.matched += 1;
+        if !self.may_go_on(1) {
             return;
         }
         self.check_type(value, schema);
@@ -92,20 +155,8 @@ impl Checker<'_> {
                 Value::Null | Value::Bool(_) => {}
             }
         }
-        if let Some(allowed) = &schema.allowed
-            && !allowed.iter().any(|allowed| is_same(allowed, value))
-        {
-            let names: Vec<String> = allowed
-                .iter()
-                .map(|allowed| {
-                    format!("{:?}", allowed.as_str().map_or_else(|| allowed.to_string(), str::to_owned))
-                })
-                .collect();
-            self.error(
-                FieldErrorKind::NotSupported,
-                value.clone(),
-                format!("supported values: {}", names.join(", ")),
-            );
+        if let Some(allowed) = schema.allowed.as_ref().filter(|allowed| !allowed.contains(value)) {
+            self.error(FieldErrorKind::NotSupported, shown(value), allowed.text().to_owned());
         }
     }
 
@@ -119,11 +170,16 @@ impl Checker<'_> {
             return;
         }
         let given = type_name(value);
-        let detail = format!("{} in body must be of type {wanted}: {given:?}", self.path);
+        let detail = format!("{} in body must be of type {wanted}: {given:?}", self.short_path());
         self.error(FieldErrorKind::TypeInvalid, given.into(), detail);
     }
 
     fn text(&mut self, text: &str, schema: &Structural) {
+        if !self.may_go_on(text.len() as u64 / BYTES_PER_STEP)
+            || !schema.pattern.as_ref().is_none_or(|pattern| self.may_go_on(pattern.steps(text)))
+        {
+            return;
+        }
         let length = text.chars().count() as u64;
         // One of these is told about, not all.
         if let Some(most) = schema.bounds.max_length.filter(|most| length > *most) {
@@ -138,7 +194,8 @@ impl Checker<'_> {
         if let Some(Format::Text(check)) = schema.format
             && !check(text)
         {
-            let detail = format!("{} in body must be of type {}: {text:?}", self.path, schema.format_name);
+            let name = &schema.format_name;
+            let detail = format!("{} in body must be of type {name}: {text:?}", self.short_path());
             self.error(FieldErrorKind::TypeInvalid, text.into(), detail);
         }
     }
@@ -158,7 +215,8 @@ impl Checker<'_> {
                 _ => None,
             };
             if let Some(format) = wrong {
-                let detail = format!("Checked value must be of type integer {format} in {}", self.path);
+                let detail =
+                    format!("Checked value must be of type integer {format} in {}", self.short_path());
                 self.unplaced(detail);
             }
         }
@@ -187,8 +245,12 @@ impl Checker<'_> {
 
     fn list(&mut self, items: &[Value], old: Option<&Value>, schema: &Structural) {
         if let Some(of) = &schema.items {
+            let olds = Correlation::new(old, schema);
             for (index, item) in items.iter().enumerate() {
-                let before = correlated(item, old, schema);
+                if !self.may_go_on(0) {
+                    return;
+                }
+                let before = olds.of(item);
                 self.within(&format!("[{index}]"), |checker| checker.check(item, before, of));
             }
         }
@@ -211,6 +273,9 @@ impl Checker<'_> {
             self.error(FieldErrorKind::TooMany, count.into(), format!("must have at most {most} items"));
         }
         for (name, member) in members {
+            if !self.may_go_on(0) {
+                return;
+            }
             let of = match (schema.properties.get(name), &schema.additional) {
                 (Some(property), _) => property,
                 (None, Additional::Of(of)) => of,
@@ -221,6 +286,9 @@ impl Checker<'_> {
             self.within(&step, |checker| checker.check(member, before, of));
         }
         for name in &schema.required {
+            if !self.may_go_on(1) {
+                return;
+            }
             if !members.contains_key(name) {
                 let path = self.at(&format!("{}.{name}", self.path));
                 self.errors.push(FieldError::new(FieldErrorKind::Required, path, None, ""));
@@ -228,11 +296,14 @@ impl Checker<'_> {
         }
     }
 
-    /// Tries a schema without telling what it finds wrong.
+    /// Tries a schema without reporting what is wrong.
     fn attempt(&self, value: &Value, old: Option<&Value>, schema: &Structural) -> (Vec<FieldError>, usize) {
+        // The path is only written into errors, and cut there.
+        let path = self.short_path().to_owned();
         let mut checker =
-            Checker { base: self.base, path: self.path.clone(), errors: Vec::new(), matched: 0 };
-        checker.check(value, old, schema);
+            Checker { base: self.base, path, errors: Vec::new(), matched: 0, steps: self.steps };
+        // Checked: the value is not what it was.
+        checker.check_changed(value, old, schema);
         (checker.errors, checker.matched)
     }
 
@@ -241,7 +312,7 @@ impl Checker<'_> {
         if !schema.any_of.is_empty() && !is_int_or_string {
             let results: Vec<_> = schema.any_of.iter().map(|of| self.attempt(value, old, of)).collect();
             if results.iter().all(|(errors, _)| !errors.is_empty()) {
-                self.unplaced(format!("\"{}\" must validate at least one schema (anyOf)", self.path));
+                self.unplaced(format!("\"{}\" must validate at least one schema (anyOf)", self.short_path()));
                 self.errors.extend(best(results));
             }
         }
@@ -252,13 +323,13 @@ impl Checker<'_> {
                 0 => {
                     self.unplaced(format!(
                         "\"{}\" must validate one and only one schema (oneOf). Found none valid",
-                        self.path
+                        self.short_path()
                     ));
                     self.errors.extend(best(results));
                 }
                 count => self.unplaced(format!(
                     "\"{}\" must validate one and only one schema (oneOf). Found {count} valid alternatives",
-                    self.path
+                    self.short_path()
                 )),
             }
         }
@@ -271,13 +342,16 @@ impl Checker<'_> {
             }
             if failed > 0 {
                 let none = if failed == schema.all_of.len() { ". None validated" } else { "" };
-                self.unplaced(format!("\"{}\" must validate all the schemas (allOf){none}", self.path));
+                self.unplaced(format!(
+                    "\"{}\" must validate all the schemas (allOf){none}",
+                    self.short_path()
+                ));
             }
         }
         if let Some(not) = &schema.not
             && self.attempt(value, old, not).0.is_empty()
         {
-            self.unplaced(format!("\"{}\" must not validate the schema (not)", self.path));
+            self.unplaced(format!("\"{}\" must not validate the schema (not)", self.short_path()));
         }
     }
 }
@@ -293,11 +367,36 @@ fn best(results: Vec<(Vec<FieldError>, usize)>) -> Vec<FieldError> {
     best.map(|(errors, _)| errors).unwrap_or_default()
 }
 
-/// What an item of a list was before, where items can be told apart.
-pub(crate) fn correlated<'a>(item: &Value, old: Option<&'a Value>, schema: &Structural) -> Option<&'a Value> {
-    let ListType::Map(keys) = &schema.list else { return None };
-    let olds = old?.as_array()?;
-    olds.iter().find(|old| keys.iter().all(|key| old.get(key) == item.get(key)))
+/// The items of a list before a change, by the values of their keys.
+pub(crate) struct Correlation<'a> {
+    keys: &'a [String],
+    items: HashMap<Identity<'a>, &'a Value>,
+}
+
+/// The values of the keys of an item.
+type Identity<'a> = Vec<Option<&'a Value>>;
+
+fn identity<'a>(item: &'a Value, keys: &[String]) -> Identity<'a> {
+    keys.iter().map(|key| item.get(key)).collect()
+}
+
+impl<'a> Correlation<'a> {
+    /// Reads the list `old`. Items of lists that are not maps have no identity.
+    pub(crate) fn new(old: Option<&'a Value>, schema: &'a Structural) -> Self {
+        let mut correlation = Self { keys: &[], items: HashMap::new() };
+        if let (ListType::Map(keys), Some(Value::Array(olds))) = (&schema.list, old) {
+            correlation.keys = keys;
+            for old in olds {
+                correlation.items.entry(identity(old, keys)).or_insert(old);
+            }
+        }
+        correlation
+    }
+
+    /// Returns what `item` was before.
+    pub(crate) fn of(&self, item: &Value) -> Option<&'a Value> {
+        if self.items.is_empty() { None } else { self.items.get(&identity(item, self.keys)).copied() }
+    }
 }
 
 fn is_integer(value: &Value) -> bool {
@@ -332,27 +431,32 @@ fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// Numbers are the same whatever way they are written.
-fn is_same(allowed: &Value, given: &Value) -> bool {
-    match (allowed, given) {
-        (Value::Number(left), Value::Number(right)) => match (left.as_i64(), right.as_i64()) {
-            (Some(left), Some(right)) => left == right,
-            _ => left.as_f64() == right.as_f64(),
-        },
-        _ => allowed == given,
-    }
-}
-
 /// `10` instead of `10.0`.
 fn plain(number: f64) -> String {
     number.to_string()
 }
 
-/// What is wrong with lists whose items must differ.
+/// Calls `report` with the place of the second item of each identity that occurs more than once, while it returns true.
+fn repeated<'a>(identities: impl Iterator<Item = Identity<'a>>, mut report: impl FnMut(usize) -> bool) {
+    let mut counts: HashMap<Identity<'a>, u8> = HashMap::new();
+    for (index, identity) in identities.enumerate() {
+        let count = counts.entry(identity).or_default();
+        *count = count.saturating_add(1);
+        if *count == 2 && !report(index) {
+            return;
+        }
+    }
+}
+
+/// Adds errors for lists whose items must differ and do not: one for each value that occurs more than once.
 pub(crate) fn list_types(value: &Value, schema: &Structural, path: &str, errors: &mut Vec<FieldError>) {
+    if errors.len() >= MAX_ERRORS {
+        return;
+    }
+    let path = &path[..path.floor_char_boundary(MAX_TEXT_BYTES)];
     match value {
         Value::Object(members) => {
-            for (name, member) in members {
+            for (name, member) in members.iter().filter(|(_, member)| has_parts(member)) {
                 if let Some(property) = schema.properties.get(name) {
                     let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                     list_types(member, property, &path, errors);
@@ -362,29 +466,34 @@ pub(crate) fn list_types(value: &Value, schema: &Structural, path: &str, errors:
             }
         }
         Value::Array(items) => {
-            let mut seen: Vec<Value> = Vec::new();
-            for (index, item) in items.iter().enumerate() {
-                let identity = match &schema.list {
-                    ListType::Atomic => None,
-                    ListType::Set => Some(item.clone()),
-                    ListType::Map(keys) => Some(
-                        keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone()))).collect(),
-                    ),
-                };
-                let Some(identity) = identity else { continue };
-                if seen.contains(&identity) {
-                    errors.push(FieldError::new(
-                        FieldErrorKind::Duplicate,
-                        format!("{path}[{index}]"),
-                        Some(identity),
-                        "",
-                    ));
-                } else {
-                    seen.push(identity);
+            match &schema.list {
+                ListType::Atomic => {}
+                ListType::Set => repeated(items.iter().map(|item| vec![Some(item)]), |index| {
+                    let path = format!("{path}[{index}]");
+                    let item = items.get(index).map(shown);
+                    errors.push(FieldError::new(FieldErrorKind::Duplicate, path, item, ""));
+                    errors.len() < MAX_ERRORS
+                }),
+                ListType::Map(keys) => {
+                    if let Some(index) = items.iter().position(|item| !item.is_object() && !item.is_null()) {
+                        let path = format!("{path}[{index}]");
+                        let detail = "must be an object for an array of list-type map";
+                        let item = items.get(index).map(shown);
+                        errors.push(FieldError::new(FieldErrorKind::Invalid, path, item, detail));
+                    } else {
+                        repeated(items.iter().map(|item| identity(item, keys)), |index| {
+                            let path = format!("{path}[{index}]");
+                            let given =
+                                |key: &String| Some((key.clone(), items.get(index)?.get(key)?.clone()));
+                            let item = keys.iter().filter_map(given).collect();
+                            errors.push(FieldError::new(FieldErrorKind::Duplicate, path, Some(item), ""));
+                            errors.len() < MAX_ERRORS
+                        });
+                    }
                 }
             }
             if let Some(of) = &schema.items {
-                for (index, item) in items.iter().enumerate() {
+                for (index, item) in items.iter().enumerate().filter(|(_, item)| has_parts(item)) {
                     list_types(item, of, &format!("{path}[{index}]"), errors);
                 }
             }
@@ -393,8 +502,16 @@ pub(crate) fn list_types(value: &Value, schema: &Structural, path: &str, errors:
     }
 }
 
-/// Objects inside an object must say what they are.
+fn has_parts(value: &Value) -> bool {
+    value.is_object() || value.is_array()
+}
+
+/// Adds errors for embedded objects without apiVersion or kind.
 pub(crate) fn embedded(value: &Value, schema: &Structural, path: &str, errors: &mut Vec<FieldError>) {
+    if errors.len() >= MAX_ERRORS {
+        return;
+    }
+    let path = &path[..path.floor_char_boundary(MAX_TEXT_BYTES)];
     match value {
         Value::Object(members) => {
             if schema.is_embedded {
@@ -411,7 +528,7 @@ pub(crate) fn embedded(value: &Value, schema: &Structural, path: &str, errors: &
                     }
                 }
             }
-            for (name, member) in members {
+            for (name, member) in members.iter().filter(|(_, member)| has_parts(member)) {
                 if let Some(property) = schema.properties.get(name) {
                     let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                     embedded(member, property, &path, errors);
@@ -422,7 +539,7 @@ pub(crate) fn embedded(value: &Value, schema: &Structural, path: &str, errors: &
         }
         Value::Array(items) => {
             if let Some(of) = &schema.items {
-                for (index, item) in items.iter().enumerate() {
+                for (index, item) in items.iter().enumerate().filter(|(_, item)| has_parts(item)) {
                     embedded(item, of, &format!("{path}[{index}]"), errors);
                 }
             }

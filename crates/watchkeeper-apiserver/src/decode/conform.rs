@@ -4,7 +4,10 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use super::scalar;
+use super::{
+    limits::{MAX_PATHS, path_text},
+    scalar,
+};
 use crate::schema::{Scalar, Shape, Struct, TypeRef};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -21,7 +24,7 @@ pub(super) enum Mode {
 /// What a walk over an object found.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
-    /// Paths of members that are not in the schema; they are gone from the object.
+    /// Paths of members that are not in the schema, up to a limit. All such members are gone from the object.
     pub(super) unknown: Vec<String>,
 }
 
@@ -137,8 +140,9 @@ impl Walk {
         }
         for name in unknown {
             members.remove(&name);
-            let path = if self.path.is_empty() { name } else { format!("{}.{name}", self.path) };
-            self.findings.unknown.push(path);
+            if self.findings.unknown.len() < MAX_PATHS {
+                self.findings.unknown.push(path_text(&self.path, &name));
+            }
         }
         if mode == Mode::BuiltIn && has_nulls {
             members.retain(|_, value| !value.is_null());

@@ -1,13 +1,24 @@
-//! JSON and YAML, read with an eye on keys that are given twice.
+//! JSON and YAML, read with an eye on keys that are given twice and on the memory the values take.
 
-use std::fmt;
+use std::{
+    collections::HashSet,
+    fmt::{self, Write as _},
+};
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value, map::Entry};
+
+use super::limits::{MAX_PATHS, Weight, path_text};
 
 /// Levels of nesting in a YAML body; deeper ones are refused. A level costs the reader kilobytes of stack. (JSON bodies
 /// are bounded by their reader, at 128.)
 const MAX_DEPTH: usize = 64;
+
+/// Nodes of a YAML body, aliases followed; more are refused.
+const MAX_NODES: usize = 1_000_000;
+
+/// Events of a YAML body that come from aliases; more are refused.
+const MAX_REPLAYED: usize = 20_000;
 
 /// A body, and the paths of the keys in it that were given before.
 #[derive(Debug)]
@@ -16,119 +27,243 @@ pub(super) struct Document {
     pub(super) duplicates: Vec<String>,
 }
 
-impl Document {
-    /// Reads JSON. The last of several values under one key counts.
-    pub(super) fn from_json(body: &[u8]) -> Result<Self, String> {
-        // Text that is known to be UTF-8 is not looked at again string by string.
-        let read = match std::str::from_utf8(body) {
-            Ok(text) => serde_json::from_str(text),
-            Err(_) => serde_json::from_slice(body),
-        };
-        read.map_err(|error: serde_json::Error| {
-            if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() }
-        })
-    }
+/// Why a body was not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Unreadable {
+    /// The body is malformed; the text says how.
+    Syntax(String),
+    /// The values of the body take more memory than a request may.
+    TooLarge,
+}
 
-    /// Reads YAML, one document of it.
-    pub(super) fn from_yaml(body: &[u8]) -> Result<Self, String> {
-        serde_saphyr::from_slice_with_options(body, yaml_options()).map_err(|error| {
-            // What went wrong and where, without the excerpt of the body that follows it.
-            error.to_string().lines().next().unwrap_or("not YAML").to_owned()
-        })
+impl Unreadable {
+    /// Returns the same reason, with the text of a malformed body changed by `change`.
+    pub(super) fn map(self, change: impl FnOnce(String) -> String) -> Self {
+        match self {
+            Self::Syntax(text) => Self::Syntax(change(text)),
+            Self::TooLarge => Self::TooLarge,
+        }
     }
 }
 
-/// Returns how YAML is read: the last of several values under one key counts, and nesting is limited.
+impl Document {
+    /// Reads JSON. The last of several values under one key counts.
+    pub(super) fn from_json(body: &[u8]) -> Result<Self, Unreadable> {
+        let mut reading = Reading::default();
+        // Text that is known to be UTF-8 is not looked at again string by string.
+        let read = match std::str::from_utf8(body) {
+            Ok(text) => reading.json(&mut serde_json::Deserializer::from_str(text)),
+            Err(_) => reading.json(&mut serde_json::Deserializer::from_slice(body)),
+        };
+        let read = read.map_err(|error| {
+            if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() }
+        });
+        reading.finish(read)
+    }
+
+    /// Reads YAML, one document of it. JSON is YAML, and is read as JSON where it is that, many times as fast.
+    pub(super) fn from_yaml(body: &[u8]) -> Result<Self, Unreadable> {
+        if body.trim_ascii_start().starts_with(b"{") {
+            match Self::from_json(body) {
+                Err(Unreadable::Syntax(_)) => {}
+                read => return read,
+            }
+        }
+        let mut reading = Reading::default();
+        let read =
+            serde_saphyr::with_deserializer_from_slice_with_options(body, yaml_options(), |deserializer| {
+                Seed(&mut reading).deserialize(deserializer)
+            });
+        let read = read.map_err(|error| {
+            // What went wrong and where, without the excerpt of the body that follows it.
+            error.to_string().lines().next().unwrap_or("not YAML").to_owned()
+        });
+        reading.finish(read)
+    }
+}
+
+/// Returns how YAML is read: the last of several values under one key counts, and depth, nodes and aliases are limited.
 pub(super) fn yaml_options() -> serde_saphyr::Options {
     let mut options = serde_saphyr::Options::default();
     options.duplicate_keys = serde_saphyr::DuplicateKeyPolicy::LastWins;
     let mut budget = serde_saphyr::Budget::default();
     budget.max_depth = MAX_DEPTH;
+    budget.max_nodes = MAX_NODES;
     options.budget = Some(budget);
+    options.alias_limits.max_total_replayed_events = MAX_REPLAYED;
     options
 }
 
-impl<'de> Deserialize<'de> for Document {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(DocumentVisitor)
+/// The state of reading one body.
+#[derive(Debug, Default)]
+struct Reading {
+    /// The path of the value that is being read.
+    path: String,
+    duplicates: Vec<String>,
+    /// The duplicates again: each is reported once.
+    reported: HashSet<String>,
+    weight: Weight,
+}
+
+impl Reading {
+    fn json<'de, R: serde_json::de::Read<'de>>(
+        &mut self,
+        deserializer: &mut serde_json::Deserializer<R>,
+    ) -> serde_json::Result<Value> {
+        let value = Seed(self).deserialize(&mut *deserializer)?;
+        deserializer.end()?;
+        Ok(value)
+    }
+
+    fn finish(self, read: Result<Value, String>) -> Result<Document, Unreadable> {
+        if self.weight.is_exceeded() {
+            return Err(Unreadable::TooLarge);
+        }
+        let value = read.map_err(Unreadable::Syntax)?;
+        Ok(Document { value, duplicates: self.duplicates })
+    }
+
+    /// Counts memory, and fails when it is more than a body may take.
+    fn charge<E: serde::de::Error>(&mut self, bytes: usize) -> Result<(), E> {
+        self.weight.add(bytes);
+        if self.weight.is_exceeded() { Err(E::custom("the body takes too much memory")) } else { Ok(()) }
+    }
+
+    fn repeated(&mut self, key: &str) {
+        if self.duplicates.len() < MAX_PATHS {
+            let path = path_text(&self.path, key);
+            if self.reported.insert(path.clone()) {
+                self.duplicates.push(path);
+            }
+        }
     }
 }
 
-struct DocumentVisitor;
+/// Reads a value into the state.
+struct Seed<'r>(&'r mut Reading);
 
-fn plain(value: impl Into<Value>) -> Document {
-    Document { value: value.into(), duplicates: Vec::new() }
+impl<'de> DeserializeSeed<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
 }
 
-impl<'de> Visitor<'de> for DocumentVisitor {
-    type Value = Document;
+impl<'de> Visitor<'de> for Seed<'_> {
+    type Value = Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a value")
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Document, E> {
-        Ok(plain(value))
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Document, E> {
-        Ok(plain(value))
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Document, E> {
-        Ok(plain(value))
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Document, E> {
-        Ok(plain(Number::from_f64(value).map_or(Value::Null, Value::Number)))
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Document, E> {
-        Ok(plain(value))
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Value, E> {
+        self.0.charge(Weight::of_text(value))?;
+        Ok(value.into())
     }
 
-    fn visit_string<E>(self, value: String) -> Result<Document, E> {
-        Ok(plain(value))
+    fn visit_string<E: serde::de::Error>(self, value: String) -> Result<Value, E> {
+        self.0.charge(Weight::of_text(&value))?;
+        Ok(value.into())
     }
 
-    fn visit_unit<E>(self) -> Result<Document, E> {
-        Ok(plain(Value::Null))
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
     }
 
-    fn visit_none<E>(self) -> Result<Document, E> {
-        Ok(plain(Value::Null))
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Document, D::Error> {
-        Document::deserialize(deserializer)
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        self.deserialize(deserializer)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Document, A::Error> {
-        let (mut items, mut duplicates) = (Vec::new(), Vec::new());
-        while let Some(item) = access.next_element::<Document>()? {
-            duplicates.extend(item.duplicates.iter().map(|path| join(&format!("[{}]", items.len()), path)));
-            items.push(item.value);
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let reading = self.0;
+        let length = reading.path.len();
+        let mut items = Vec::new();
+        loop {
+            _ = write!(reading.path, "[{}]", items.len());
+            let Some(item) = access.next_element_seed(Seed(reading))? else { break };
+            reading.charge(Weight::ITEM)?;
+            items.push(item);
+            reading.path.truncate(length);
         }
-        Ok(Document { value: Value::Array(items), duplicates })
+        reading.path.truncate(length);
+        Ok(Value::Array(items))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Document, A::Error> {
-        let (mut members, mut duplicates) = (Map::new(), Vec::new());
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let reading = self.0;
+        let length = reading.path.len();
+        let mut members = Map::new();
+        reading.charge(Weight::OBJECT)?;
         while let Some(key) = access.next_key::<String>()? {
-            let member = access.next_value::<Document>()?;
-            duplicates.extend(member.duplicates.iter().map(|path| join(&key, path)));
+            reading.charge(Weight::of_text(&key) + Weight::ITEM)?;
+            if members.contains_key(&key) {
+                reading.repeated(&key);
+            }
+            if length > 0 {
+                reading.path.push('.');
+            }
+            reading.path.push_str(&key);
+            let member = access.next_value_seed(Seed(reading))?;
+            reading.path.truncate(length);
             match members.entry(key) {
-                Entry::Vacant(place) => _ = place.insert(member.value),
-                Entry::Occupied(mut place) => {
-                    duplicates.push(place.key().clone());
-                    place.insert(member.value);
-                }
+                Entry::Vacant(place) => _ = place.insert(member),
+                Entry::Occupied(mut place) => _ = place.insert(member),
             }
         }
-        Ok(Document { value: Value::Object(members), duplicates })
+        Ok(Value::Object(members))
     }
 }
 
-fn join(outer: &str, path: &str) -> String {
-    if path.starts_with('[') { format!("{outer}{path}") } else { format!("{outer}.{path}") }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_that_takes_far_more_memory_than_bytes_is_refused() {
+        let body = format!("{{\"a\":[{}{{}}]}}", "{},".repeat(900_000));
+        assert_eq!(Document::from_json(body.as_bytes()).unwrap_err(), Unreadable::TooLarge);
+        let body = format!("{{\"a\":[{}0]}}", "1,".repeat(1_400_000));
+        assert!(Document::from_json(body.as_bytes()).is_ok(), "numbers take what they take");
+    }
+
+    #[test]
+    fn aliases_that_multiply_are_refused_before_they_fill_the_memory() {
+        let mut body = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
+        for level in 1..12 {
+            let below = level - 1;
+            let aliases = vec![format!("*a{below}"); 10].join(",");
+            writeln!(body, "a{level}: &a{level} [{aliases}]").unwrap();
+        }
+        assert!(Document::from_yaml(body.as_bytes()).is_err());
+        let merged = format!("a: &a {{{}}}\nb: [{}]\n", "k: 1", vec!["{<<: *a}"; 20_000].join(","));
+        assert!(Document::from_yaml(merged.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn a_key_given_many_times_is_reported_once_at_the_place_it_has() {
+        let read = Document::from_json(br#"{"a":[{"b":1,"b":2,"b":3}],"c":1,"c":{"d":1,"d":2}}"#).unwrap();
+        assert_eq!(read.duplicates, ["a[0].b", "c", "c.d"]);
+        assert_eq!(read.value, serde_json::json!({"a": [{"b": 3}], "c": {"d": 2}}));
+    }
 }

@@ -6,6 +6,7 @@
 
 mod conform;
 mod document;
+mod limits;
 mod scalar;
 mod strict;
 
@@ -21,7 +22,8 @@ use crate::{
 };
 
 use conform::Mode;
-use document::Document;
+use document::{Document, Unreadable};
+use limits::MAX_PROBLEMS;
 use strict::Problems;
 
 /// What a request asks for when its body has members nobody knows, or keys twice (`fieldValidation`).
@@ -131,8 +133,11 @@ pub(crate) fn delete_options(content_type: Option<&str>, body: &[u8]) -> Result<
 /// # Errors
 /// 400 for bodies that are not a document.
 pub(crate) fn applied(body: &[u8], validation: FieldValidation) -> Result<Decoded, ApiError> {
-    let Document { value, duplicates } = Document::from_yaml(body)
-        .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
+    let Document { value, duplicates } =
+        Document::from_yaml(body).map_err(|unreadable| match unreadable {
+            Unreadable::Syntax(error) => ApiError::bad_request(format!("error decoding YAML: {error}")),
+            Unreadable::TooLarge => too_large(),
+        })?;
     let problems = if duplicates.is_empty() { Problems::default() } else { Problems::of_yaml(body) };
     match validation {
         FieldValidation::Strict if !problems.is_empty() => {
@@ -152,8 +157,25 @@ pub(crate) fn applied(body: &[u8], validation: FieldValidation) -> Result<Decode
 /// 400 for bodies that are not JSON.
 pub(crate) fn patch(body: &[u8]) -> Result<(Value, Vec<String>), ApiError> {
     let Document { value, duplicates } =
-        Document::from_json(body).map_err(|_| ApiError::bad_request("invalid JSON patch"))?;
-    Ok((value, duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect()))
+        Document::from_json(body).map_err(|unreadable| match unreadable {
+            Unreadable::Syntax(_) => ApiError::bad_request("invalid JSON patch"),
+            Unreadable::TooLarge => too_large(),
+        })?;
+    Ok((value, repeated(&duplicates).take(MAX_PROBLEMS).collect()))
+}
+
+fn repeated(duplicates: &[String]) -> impl Iterator<Item = String> {
+    duplicates.iter().map(|path| format!("duplicate field {path:?}"))
+}
+
+fn unknown(paths: &[String]) -> impl Iterator<Item = String> {
+    paths.iter().map(|path| format!("unknown field {path:?}"))
+}
+
+/// 413: the body is short enough, and its values take too much memory.
+fn too_large() -> ApiError {
+    let message = "Request entity is too large: the values of the body take too much memory";
+    ApiError::new(413, "RequestEntityTooLarge", message)
 }
 
 /// Checks an object that was put together from a stored one and a patch.
@@ -162,10 +184,7 @@ pub(crate) fn patch(body: &[u8]) -> Result<(Value, Vec<String>), ApiError> {
 /// The sentence about a value of the wrong type.
 pub(crate) fn check(mut object: Value, ty: &TypeRef, is_custom: bool) -> Result<Checked, String> {
     let findings = conform::conform(&mut object, ty, mode(is_custom))?;
-    Ok(Checked {
-        object,
-        problems: findings.unknown.iter().map(|path| format!("unknown field {path:?}")).collect(),
-    })
+    Ok(Checked { object, problems: unknown(&findings.unknown).take(MAX_PROBLEMS).collect() })
 }
 
 /// 422 about a custom object that says it is of another kind: custom objects are read whatever they say they are, and then
@@ -215,8 +234,9 @@ impl Expected<'_> {
                 self.typed(Document::from_json(body), body, "json parse error: ", validation)?
             }
             Some(MediaType::Yaml) => {
-                let document = Document::from_yaml(body)
-                    .map_err(|error| format!("error converting YAML to JSON: {error}"));
+                let document = Document::from_yaml(body).map_err(|unreadable| {
+                    unreadable.map(|error| format!("error converting YAML to JSON: {error}"))
+                });
                 self.typed(document, body, "", validation)?
             }
             Some(MediaType::Protobuf) => Document { value: self.protobuf(body)?, duplicates: Vec::new() },
@@ -238,14 +258,17 @@ impl Expected<'_> {
     /// Sees to it that a document is an object of the kind, and says of which.
     fn typed(
         &self,
-        document: Result<Document, String>,
+        document: Result<Document, Unreadable>,
         body: &[u8],
         prefix: &str,
         validation: FieldValidation,
     ) -> Result<Document, ApiError> {
         let unrecognized =
             |wrong: &str| self.unrecognized(&format!("couldn't get version/kind; {prefix}{wrong}"), body);
-        let mut document = document.map_err(|error| unrecognized(&error))?;
+        let mut document = document.map_err(|unreadable| match unreadable {
+            Unreadable::Syntax(error) => unrecognized(&error),
+            Unreadable::TooLarge => too_large(),
+        })?;
         let Value::Object(members) = &mut document.value else {
             let found = scalar::json_type(&document.value);
             return Err(unrecognized(&format!(
@@ -284,15 +307,15 @@ impl Expected<'_> {
         let Some(kinds) = self.others else { return Vec::new() };
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let gvk = GroupVersionKind::new(group, version, self.gvk.kind.as_str());
-        let unknown = match (kinds.by_gvk(&gvk), &*object) {
+        let paths = match (kinds.by_gvk(&gvk), &*object) {
             (Some(other), _) => conform::conform(object, &other.ty, Mode::Custom).unwrap_or_default().unknown,
             (None, Value::Object(members)) => {
                 let is_known = |name: &str| matches!(name, "apiVersion" | "kind" | "metadata");
-                members.keys().filter(|name| !is_known(name)).cloned().collect()
+                members.keys().filter(|name| !is_known(name)).take(MAX_PROBLEMS).cloned().collect()
             }
             (None, _) => Vec::new(),
         };
-        unknown.iter().map(|path| format!("unknown field {path:?}")).collect()
+        unknown(&paths).take(MAX_PROBLEMS).collect()
     }
 
     fn protobuf(&self, body: &[u8]) -> Result<Value, ApiError> {

@@ -13,10 +13,11 @@ use std::{
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::{MediaType, document::yaml_options};
-
-/// The largest number of problems of a body that are reported.
-const MAX_PROBLEMS: usize = 100;
+use super::{
+    MediaType,
+    document::yaml_options,
+    limits::{MAX_PROBLEMS, path_text},
+};
 
 /// The problems of a body.
 #[derive(Debug, Default)]
@@ -47,12 +48,14 @@ impl Problems {
                 let mut unknown: Vec<&String> = unknown.iter().collect();
                 // Steps of a path end before longer names go on.
                 unknown.sort_by_key(|path| path.replace(['.', '['], "\0"));
-                Self { lines, fields: unknown.into_iter().map(|path| unknown_field(path)).collect() }
+                let fields = unknown.into_iter().map(|path| unknown_field(path)).take(MAX_PROBLEMS);
+                Self { lines, fields: fields.collect() }
             }
             MediaType::Json if !is_custom => Self { lines: Vec::new(), fields: in_order(body, unknown) },
             MediaType::Json | MediaType::Protobuf => {
                 let unknown = unknown.iter().map(|path| unknown_field(path));
-                Self { lines: Vec::new(), fields: duplicates.iter().map(duplicate).chain(unknown).collect() }
+                let fields = duplicates.iter().map(duplicate).chain(unknown).take(MAX_PROBLEMS);
+                Self { lines: Vec::new(), fields: fields.collect() }
             }
         }
     }
@@ -96,7 +99,9 @@ fn in_order(body: &[u8], unknown: &[String]) -> Vec<String> {
     _ = Step(&mut walk).deserialize(&mut serde_json::Deserializer::from_slice(body));
     let Walk { mut problems, seen, .. } = walk;
     // Paths that are too long to be compared come last.
-    problems.extend(unknown.iter().map(|path| unknown_field(path)).filter(|problem| !seen.contains(problem)));
+    let room = MAX_PROBLEMS - problems.len();
+    let others = unknown.iter().map(|path| unknown_field(path)).filter(|problem| !seen.contains(problem));
+    problems.extend(others.take(room));
     problems
 }
 
@@ -195,7 +200,7 @@ impl<'de> Visitor<'de> for Step<'_, '_> {
                 access.next_value::<IgnoredAny>()?;
             } else {
                 if !keys.insert(key) {
-                    let problem = format!("duplicate field {:?}", self.0.path);
+                    let problem = format!("duplicate field {:?}", path_text("", &self.0.path));
                     self.0.report(problem);
                 }
                 access.next_value_seed(Step(&mut *self.0))?;
@@ -248,7 +253,8 @@ impl<'de> Visitor<'de> for Lines<'_> {
             if keys.contains(&key.value) {
                 if self.0.len() < MAX_PROBLEMS {
                     let line = key.referenced.line();
-                    self.0.push(format!("line {line}: key {:?} already set in map", key.value));
+                    self.0
+                        .push(format!("line {line}: key {:?} already set in map", path_text("", &key.value)));
                 }
             } else {
                 keys.insert(key.value);

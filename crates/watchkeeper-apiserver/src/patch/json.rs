@@ -6,7 +6,10 @@ use super::{
     pointer::{Pointer, place},
     unprocessable,
 };
-use crate::status::ApiError;
+use crate::{
+    field::{MAX_TEXT_BYTES, cut},
+    status::ApiError,
+};
 
 /// The most operations of one patch.
 pub(crate) const MAX_OPERATIONS: usize = 10_000;
@@ -15,8 +18,15 @@ pub(crate) const MAX_OPERATIONS: usize = 10_000;
 /// places count, too: they are looked through to know how deep the object becomes.
 pub(crate) const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
 
+/// How many items of lists the operations of one patch may move, all together. An item put into a list or taken out of it
+/// moves all items behind it.
+pub(crate) const MAX_MOVED_ITEMS: usize = 32 * 1024 * 1024;
+
 /// How deep a patched object may be, so that it can be read again with its list or watch event around it.
 pub(crate) const MAX_DEPTH: usize = 120;
+
+/// Unknown members of operations that are reported, as many as a real server reports of a body.
+const MAX_UNKNOWN: usize = 100;
 
 /// A JSON patch that was read and not applied yet.
 #[derive(Debug, Clone)]
@@ -75,9 +85,11 @@ impl JsonPatch {
             let (op, path, from) = (text("op")?, text("path")?, text("from")?);
             let op = op.unwrap_or_else(|| "unknown".to_owned());
             let value = members.remove("value").unwrap_or_default();
-            patch.unknown.extend(
-                members.keys().map(|member| format!("json patch unknown field \"[{number}].{member}\"")),
-            );
+            let room = MAX_UNKNOWN.saturating_sub(patch.unknown.len());
+            patch.unknown.extend(members.keys().take(room).map(|member| {
+                let member = cut(member.clone(), MAX_TEXT_BYTES);
+                format!("json patch unknown field \"[{number}].{member}\"")
+            }));
             patch.operations.push(Operation { op, path, from, value });
         }
         Ok(patch)
@@ -94,13 +106,38 @@ impl JsonPatch {
     /// 422 when one of them cannot be done, a `test` fails, or the object would become too large or too deep.
     pub(crate) fn apply(&self, object: &Value) -> Result<Value, ApiError> {
         let mut patched = object.clone();
-        let mut copied_bytes = 0;
+        let mut spent = Spent::default();
         for (number, operation) in self.operations.iter().enumerate() {
             operation
-                .apply(&mut patched, &mut copied_bytes)
+                .apply(&mut patched, &mut spent)
                 .map_err(|why| unprocessable(&format!("operation {number} ({}) {why}", operation.op)))?;
         }
         Ok(patched)
+    }
+}
+
+/// The cost of the operations of a patch so far.
+#[derive(Debug, Default)]
+struct Spent {
+    copied_bytes: usize,
+    moved_items: usize,
+}
+
+impl Spent {
+    /// Counts a copy of `value`.
+    fn copy(&mut self, value: &Value) -> Result<(), Why> {
+        self.copied_bytes = self.copied_bytes.saturating_add(bytes(value));
+        if self.copied_bytes > MAX_COPIED_BYTES { Err("copies more than a patch may") } else { Ok(()) }
+    }
+
+    /// Counts items that move because one before them comes or goes.
+    fn shift(&mut self, items: usize) -> Result<(), Why> {
+        self.moved_items = self.moved_items.saturating_add(items);
+        if self.moved_items > MAX_MOVED_ITEMS {
+            Err("moves more items of lists than a patch may")
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -115,31 +152,31 @@ const NO_PLACE: Why = "points to a place that does not exist";
 const NO_INDEX: Why = "points outside a list";
 
 impl Operation {
-    fn apply(&self, root: &mut Value, copied_bytes: &mut usize) -> Result<(), Why> {
+    fn apply(&self, root: &mut Value, spent: &mut Spent) -> Result<(), Why> {
         match self.op.as_str() {
             "add" => {
                 let to = self.to()?;
                 check_depth(to.depth(), &self.value)?;
-                add(root, &to, self.value.clone())
+                add(root, &to, self.value.clone(), spent)
             }
-            "remove" => take(root, &self.to()?).map(drop),
+            "remove" => take(root, &self.to()?, spent).map(drop),
             "replace" => self.replace(root),
             "move" => {
                 let (from, to) = (self.from()?, self.to()?);
-                let value = take(root, &from)?;
+                let value = take(root, &from, spent)?;
                 if to.depth() > from.depth() {
-                    charge(copied_bytes, &value)?;
+                    spent.copy(&value)?;
                     check_depth(to.depth(), &value)?;
                 }
-                add(root, &to, value)
+                add(root, &to, value, spent)
             }
             "copy" => {
                 let (from, to) = (self.from()?, self.to()?);
                 // A member that is missing is copied as null.
                 let value = look(root, &from)?.cloned().unwrap_or_default();
-                charge(copied_bytes, &value)?;
+                spent.copy(&value)?;
                 check_depth(to.depth(), &value)?;
-                add(root, &to, value)
+                add(root, &to, value, spent)
             }
             "test" => self.test(root),
             _ => Err("is of no known kind"),
@@ -186,7 +223,7 @@ impl Operation {
     }
 }
 
-fn add(root: &mut Value, to: &Pointer, value: Value) -> Result<(), Why> {
+fn add(root: &mut Value, to: &Pointer, value: Value, spent: &mut Spent) -> Result<(), Why> {
     match to.holder(root).ok_or(NO_PLACE)? {
         (Value::Object(members), last) => {
             members.insert(last.to_owned(), value);
@@ -195,6 +232,7 @@ fn add(root: &mut Value, to: &Pointer, value: Value) -> Result<(), Why> {
         (Value::Array(items), last) => {
             // One place more than there are items: the new one may be the last.
             let place = place(last, items.len() + 1).ok_or(NO_INDEX)?;
+            spent.shift(items.len() - place)?;
             items.insert(place, value);
         }
         _ => return Err(NO_PLACE),
@@ -202,11 +240,12 @@ fn add(root: &mut Value, to: &Pointer, value: Value) -> Result<(), Why> {
     Ok(())
 }
 
-fn take(root: &mut Value, from: &Pointer) -> Result<Value, Why> {
+fn take(root: &mut Value, from: &Pointer, spent: &mut Spent) -> Result<Value, Why> {
     match from.holder(root).ok_or(NO_PLACE)? {
         (Value::Object(members), last) => members.remove(last).ok_or(NO_PLACE),
         (Value::Array(items), last) => {
             let place = place(last, items.len()).ok_or(NO_INDEX)?;
+            spent.shift(items.len() - place)?;
             Ok(items.remove(place))
         }
         _ => Err(NO_PLACE),
@@ -223,11 +262,6 @@ fn look<'v>(root: &'v mut Value, at: &Pointer) -> Result<Option<&'v Value>, Why>
         }
         _ => Err(NO_PLACE),
     }
-}
-
-fn charge(copied_bytes: &mut usize, value: &Value) -> Result<(), Why> {
-    *copied_bytes = copied_bytes.saturating_add(bytes(value));
-    if *copied_bytes > MAX_COPIED_BYTES { Err("copies more than a patch may") } else { Ok(()) }
 }
 
 /// About the length of a value's JSON.

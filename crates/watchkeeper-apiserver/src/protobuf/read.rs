@@ -1,5 +1,7 @@
 //! From protobuf to JSON.
 
+use std::cell::Cell;
+
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -10,13 +12,43 @@ use crate::schema::{Field, Scalar, Shape, TypeRef};
 /// Messages within messages, at most: more than the deepest schema of a custom resource needs.
 const MAX_DEPTH: usize = 128;
 
+/// The most memory the values of one message may take, in bytes, as estimated while reading.
+const MAX_WEIGHT: usize = 128 * 1024 * 1024;
+
+/// The memory of an object, whatever is in it: defaults may be filled into an empty one.
+const OBJECT_WEIGHT: usize = 640;
+
+/// How deep the reader is, and how much memory the values take that it has read.
+#[derive(Clone, Copy)]
+struct Limits<'a> {
+    depth: usize,
+    weight: &'a Cell<usize>,
+}
+
+impl Limits<'_> {
+    fn below(self) -> Self {
+        Self { depth: self.depth + 1, ..self }
+    }
+
+    fn check_depth(self) -> Result<(), WireError> {
+        if self.depth > MAX_DEPTH { Err(WireError::Depth) } else { Ok(()) }
+    }
+
+    /// Counts the memory of a value.
+    fn charge(self, bytes: usize) -> Result<(), WireError> {
+        self.weight.set(self.weight.get().saturating_add(bytes));
+        if self.weight.get() > MAX_WEIGHT { Err(WireError::TooLarge) } else { Ok(()) }
+    }
+}
+
 /// Reads a message of type `ty` as JSON. Members the type does not know are skipped, as Go skips them.
 ///
 /// # Errors
 /// If the bytes are not protobuf, or not of this type.
 pub(crate) fn read(message: &[u8], ty: &TypeRef) -> Result<Value, WireError> {
     let mut members = Map::new();
-    read_struct(message, ty, &[], &mut members, 0)?;
+    let weight = Cell::new(0);
+    read_struct(message, ty, &[], &mut members, Limits { depth: 0, weight: &weight })?;
     Ok(Value::Object(members))
 }
 
@@ -26,20 +58,18 @@ fn read_struct(
     ty: &TypeRef,
     outer: &[u32],
     out: &mut Map<String, Value>,
-    depth: usize,
+    limits: Limits<'_>,
 ) -> Result<(), WireError> {
-    if depth > MAX_DEPTH {
-        return Err(WireError::Depth);
-    }
+    limits.check_depth()?;
     let Shape::Struct(members) = ty.shape() else { return Ok(()) };
     for member in Members::new(message) {
         let (number, value) = member?;
         let mut below = members.fields.iter().filter_map(|field| Some((field, below(field, outer, number)?)));
         match below.next() {
-            Some((field, [])) => read_member(value, number, field, &ty.at(field.ty), out, depth)?,
+            Some((field, [])) => read_member(value, number, field, &ty.at(field.ty), out, limits)?,
             Some(_) => {
                 let inner: Vec<u32> = outer.iter().copied().chain([number]).collect();
-                read_struct(value.bytes(number)?, ty, &inner, out, depth + 1)?;
+                read_struct(value.bytes(number)?, ty, &inner, out, limits.below())?;
             }
             None => {}
         }
@@ -65,7 +95,7 @@ fn read_member(
     field: &Field,
     ty: &TypeRef,
     out: &mut Map<String, Value>,
-    depth: usize,
+    limits: Limits<'_>,
 ) -> Result<(), WireError> {
     match ty.shape() {
         Shape::List { item, .. } => {
@@ -76,21 +106,22 @@ fn read_member(
                 (Wire::Bytes(mut packed), Shape::Scalar(Scalar::Int32 | Scalar::Int64 | Scalar::Boolean)) => {
                     while !packed.is_empty() {
                         let one = Wire::Varint(super::wire::varint(&mut packed)?);
-                        items.push(read_value(one, number, &item, depth)?);
+                        items.push(read_value(one, number, &item, limits)?);
                     }
                 }
-                _ => items.push(read_value(value, number, &item, depth)?),
+                _ => items.push(read_value(value, number, &item, limits)?),
             }
         }
         Shape::Map { value: of, .. } => {
-            let (key, read) = read_entry(value.bytes(number)?, &ty.at(*of), depth)?;
+            limits.charge(OBJECT_WEIGHT / 8)?;
+            let (key, read) = read_entry(value.bytes(number)?, &ty.at(*of), limits)?;
             let entries = out.entry(&*field.name).or_insert_with(|| Value::Object(Map::new()));
             if let Value::Object(entries) = entries {
                 entries.insert(key, read);
             }
         }
         _ => {
-            let read = read_value(value, number, ty, depth)?;
+            let read = read_value(value, number, ty, limits)?;
             out.insert(field.name.as_ref().to_owned(), read);
         }
     }
@@ -98,7 +129,7 @@ fn read_member(
 }
 
 /// An entry of a map: a message with the key and the value. Lists as values have a message of their own around them.
-fn read_entry(entry: &[u8], of: &TypeRef, depth: usize) -> Result<(String, Value), WireError> {
+fn read_entry(entry: &[u8], of: &TypeRef, limits: Limits<'_>) -> Result<(String, Value), WireError> {
     let mut key = String::new();
     let mut read = None;
     for member in Members::new(entry) {
@@ -108,11 +139,11 @@ fn read_entry(entry: &[u8], of: &TypeRef, depth: usize) -> Result<(String, Value
                 Some(item) => {
                     let items = Members::new(value.bytes(2)?).map(|part| {
                         let (number, value) = part?;
-                        read_value(value, number, &item, depth + 1)
+                        read_value(value, number, &item, limits.below())
                     });
                     read = Some(Value::Array(items.collect::<Result<_, _>>()?));
                 }
-                None => read = Some(read_value(value, 2, of, depth + 1)?),
+                None => read = Some(read_value(value, 2, of, limits.below())?),
             },
             _ => {}
         }
@@ -126,15 +157,17 @@ fn read_entry(entry: &[u8], of: &TypeRef, depth: usize) -> Result<(String, Value
     Ok((key, read.unwrap_or_else(absent)))
 }
 
-fn read_value(value: Wire<'_>, number: u32, ty: &TypeRef, depth: usize) -> Result<Value, WireError> {
+fn read_value(value: Wire<'_>, number: u32, ty: &TypeRef, limits: Limits<'_>) -> Result<Value, WireError> {
+    limits.charge(size_of::<Value>())?;
     Ok(match ty.shape() {
         Shape::Struct(_) => {
+            limits.charge(OBJECT_WEIGHT)?;
             let mut members = Map::new();
-            read_struct(value.bytes(number)?, ty, &[], &mut members, depth + 1)?;
+            read_struct(value.bytes(number)?, ty, &[], &mut members, limits.below())?;
             Value::Object(members)
         }
         Shape::Scalar(scalar) => read_scalar(value, number, *scalar)?,
-        Shape::Any => read_any(value.bytes(number)?, ty, depth + 1)?,
+        Shape::Any => read_any(value.bytes(number)?, ty, limits.below())?,
         // No type of upstream has a list in a list or a map in a list.
         Shape::List { .. } | Shape::Map { .. } => return Err(WireError::Kind(number)),
     })
@@ -205,10 +238,8 @@ fn read_time(message: &[u8], scalar: Scalar) -> Result<Value, WireError> {
 }
 
 /// Raw JSON, or one of the types of custom resource definitions that are one of two things.
-fn read_any(message: &[u8], ty: &TypeRef, depth: usize) -> Result<Value, WireError> {
-    if depth > MAX_DEPTH {
-        return Err(WireError::Depth);
-    }
+fn read_any(message: &[u8], ty: &TypeRef, limits: Limits<'_>) -> Result<Value, WireError> {
+    limits.check_depth()?;
     let schema = || ty.named("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps");
     let alternative = ty.name().and_then(|name| name.split_once(".JSONSchemaPropsOr")).map(|(_, rest)| rest);
     let mut read = Value::Null;
@@ -223,11 +254,11 @@ fn read_any(message: &[u8], ty: &TypeRef, depth: usize) -> Result<Value, WireErr
             }
             (Some("Bool"), 1) => read = (value.varint(number)? != 0).into(),
             (Some("Bool"), 2) | (Some("Array" | "StringArray"), 1) => {
-                read = read_value(value, number, &schema(), depth)?;
+                read = read_value(value, number, &schema(), limits)?;
             }
             (Some(list @ ("Array" | "StringArray")), 2) => {
                 let item = if list == "Array" {
-                    read_value(value, number, &schema(), depth)?
+                    read_value(value, number, &schema(), limits)?
                 } else {
                     value.text(number)?.into()
                 };

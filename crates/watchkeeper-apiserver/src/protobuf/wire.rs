@@ -22,6 +22,9 @@ pub(crate) enum WireError {
     /// Messages within messages, deeper than any object is.
     #[error("proto: nested too deeply")]
     Depth,
+    /// Values that take more memory than a message may.
+    #[error("proto: the values of the message take too much memory")]
+    TooLarge,
     /// Raw JSON within a message that is none.
     #[error("proto: a raw member is not JSON: {0}")]
     Raw(String),

@@ -1,12 +1,17 @@
 //! The errors of the API, in the words and with the details clients know.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use crate::{
-    field::{FieldError, FieldErrorKind},
+    field::{FieldError, FieldErrorKind, MAX_ERRORS},
     kinds::Kind,
     status::{ApiError, Cause, Details},
 };
+
+/// The text of all causes of one reply together, in bytes. Further errors are counted, not described.
+const MAX_CAUSES_BYTES: usize = 1024 * 1024;
 
 /// `pods`, or `deployments.apps`.
 fn qualified(name: &str, group: &str) -> String {
@@ -87,25 +92,32 @@ pub(crate) fn invalid(kind: &Kind, name: &str, errors: &[FieldError]) -> ApiErro
 
 /// 422 about something that is not the object: its options, its resource.
 pub(crate) fn invalid_as(kind: &str, group: &str, name: &str, errors: &[FieldError]) -> ApiError {
+    // Errors that read the same are listed once in the message, and each is a cause.
+    let mut listed: HashSet<String> = HashSet::new();
     let mut texts: Vec<String> = Vec::new();
+    let mut causes = Vec::new();
+    let mut bytes = 0;
     for error in errors {
-        let text = format!("{}: {}", error.path, field_message(error));
-        if !texts.contains(&text) {
+        let message = field_message(error);
+        bytes += error.path.len() + message.len();
+        if causes.len() == MAX_ERRORS || bytes > MAX_CAUSES_BYTES {
+            texts.push(format!("... ({} more errors)", errors.len() - causes.len()));
+            break;
+        }
+        let text = format!("{}: {message}", error.path);
+        if listed.insert(text.clone()) {
             texts.push(text);
         }
+        causes.push(Cause {
+            reason: error.kind.reason().to_owned(),
+            message,
+            field: Some(error.path.clone()),
+        });
     }
     let list = match texts.as_slice() {
         [one] => one.clone(),
         _ => format!("[{}]", texts.join(", ")),
     };
-    let causes = errors
-        .iter()
-        .map(|error| Cause {
-            reason: error.kind.reason().to_owned(),
-            message: field_message(error),
-            field: Some(error.path.clone()),
-        })
-        .collect();
     let subject = qualified(kind, group);
     ApiError::new(422, "Invalid", format!("{subject} {name:?} is invalid: {list}")).with_details(Details {
         name: Some(name.to_owned()),

@@ -1,74 +1,104 @@
 //! Field selectors: `metadata.name=a,spec.nodeName!=n1`.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::label::SelectorError;
-use crate::storage::Content;
+use crate::{
+    field::{MAX_TEXT_BYTES, cut},
+    storage::Content,
+};
 
 /// A field selector; the empty one selects everything.
+///
+/// Terms are kept by field: the number of terms on a field matters once, when the selector is read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FieldSelector {
-    terms: Vec<Term>,
+    by_field: BTreeMap<String, Terms>,
 }
 
-/// One term of a field selector.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Term {
-    field: String,
-    value: String,
-    /// Whether the field must have the value, or must not.
-    is_equal: bool,
+/// The conjunction of all terms on one field.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Terms {
+    /// The field has all of these values: more than one is never true.
+    is: BTreeSet<String>,
+    /// The field has none of these values.
+    is_not: BTreeSet<String>,
+}
+
+impl Terms {
+    fn allow(&self, value: &str) -> bool {
+        let is_equal = match self.is.len() {
+            0 => true,
+            1 => self.is.contains(value),
+            _ => false,
+        };
+        is_equal && !self.is_not.contains(value)
+    }
 }
 
 impl FieldSelector {
     /// Reads a selector as it stands in a query.
     pub(crate) fn parse(text: &str) -> Result<Self, SelectorError> {
-        let mut terms = Vec::new();
+        let mut selector = Self::default();
         for part in split_terms(text) {
             if part.is_empty() {
                 continue;
             }
             let Some((field, is_equal, value)) = split_term(part) else {
+                let (text, part) =
+                    (cut(text.to_owned(), MAX_TEXT_BYTES), cut(part.to_owned(), MAX_TEXT_BYTES));
                 return Err(SelectorError(format!("invalid selector: '{text}'; can't understand '{part}'")));
             };
             let value = unescape(value).ok_or_else(|| {
                 SelectorError(format!("invalid field selector: invalid escape sequence in value: {value}"))
             })?;
-            terms.push(Term { field: field.to_owned(), value, is_equal });
+            selector.add(field, is_equal, value);
         }
-        Ok(Self { terms })
+        Ok(selector)
     }
 
-    /// Whether it selects everything.
+    fn add(&mut self, field: &str, is_equal: bool, value: String) {
+        let terms = self.by_field.entry(field.to_owned()).or_default();
+        if is_equal {
+            terms.is.insert(value)
+        } else {
+            terms.is_not.insert(value)
+        };
+    }
+
+    /// Returns whether the selector selects everything.
     pub(crate) fn is_empty(&self) -> bool {
-        self.terms.is_empty()
+        self.by_field.is_empty()
     }
 
     /// Gives each field the name `rename` has for it.
     pub(crate) fn rename<E>(&mut self, rename: impl Fn(&str) -> Result<String, E>) -> Result<(), E> {
-        for term in &mut self.terms {
-            term.field = rename(&term.field)?;
+        for (field, terms) in std::mem::take(&mut self.by_field) {
+            let known = self.by_field.entry(rename(&field)?).or_default();
+            known.is.extend(terms.is);
+            known.is_not.extend(terms.is_not);
         }
         Ok(())
     }
 
     /// Asks for one value of a field as well.
     pub(crate) fn require(&mut self, field: &str, value: &str) {
-        self.terms.push(Term { field: field.to_owned(), value: value.to_owned(), is_equal: true });
+        self.add(field, true, value.to_owned());
     }
 
     /// Returns the value that the selector requires of `field`, if it requires one.
     pub(crate) fn required(&self, field: &str) -> Option<&str> {
-        self.terms.iter().find(|term| term.is_equal && term.field == field).map(|term| term.value.as_str())
+        self.by_field.get(field)?.is.first().map(String::as_str)
     }
 
-    /// Whether an object is selected.
+    /// Returns whether an object is selected.
     pub(crate) fn matches(&self, content: &Content) -> bool {
-        self.terms.iter().all(|term| {
-            let value = match term.field.as_str() {
-                "metadata.name" => &*content.name,
-                "metadata.namespace" => &*content.namespace,
+        self.by_field.iter().all(|(field, terms)| {
+            terms.allow(match field.as_str() {
+                "metadata.name" => &content.name,
+                "metadata.namespace" => &content.namespace,
                 field => content.field(field),
-            };
-            (value == term.value) == term.is_equal
+            })
         })
     }
 }
@@ -130,9 +160,11 @@ mod tests {
     #[test]
     fn terms_are_split_and_unescaped() {
         let selector = FieldSelector::parse(r"a=1,b!=2,,c==x\,y\=z\\").unwrap();
-        let terms: Vec<_> =
-            selector.terms.iter().map(|term| (&*term.field, term.is_equal, &*term.value)).collect();
-        assert_eq!(terms, [("a", true, "1"), ("b", false, "2"), ("c", true, "x,y=z\\")]);
+        let mut expected = FieldSelector::default();
+        for (field, is_equal, value) in [("a", true, "1"), ("b", false, "2"), ("c", true, "x,y=z\\")] {
+            expected.add(field, is_equal, value.to_owned());
+        }
+        assert_eq!(selector, expected);
     }
 
     #[test]
@@ -155,6 +187,10 @@ mod tests {
             ("spec.nodeName=", false),
             ("status.phase=", true),
             ("status.phase!=Running", true),
+            ("metadata.name=x,metadata.name=x", true),
+            ("metadata.name=x,metadata.name=y", false),
+            ("metadata.name!=y,metadata.name!=z", true),
+            ("metadata.name!=y,metadata.name!=x", false),
         ] {
             assert_eq!(FieldSelector::parse(selector).unwrap().matches(&content), expected, "{selector}");
         }

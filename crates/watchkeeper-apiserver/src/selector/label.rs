@@ -1,13 +1,75 @@
 //! Label selectors: `app in (a, b),tier!=web,!canary,size>3`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::storage::Content;
 
 /// A label selector; the empty one selects everything.
+///
+/// Requirements are kept by key, so that an object is compared with what the selector says of the labels it has. The number
+/// of requirements matters once, when the selector is read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LabelSelector {
-    requirements: Vec<Requirement>,
+    by_key: BTreeMap<String, Condition>,
+    /// How many of the keys must be there.
+    needed: usize,
+}
+
+/// The conjunction of all requirements on one key.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Condition {
+    must_exist: bool,
+    must_be_absent: bool,
+    /// The value is one of these.
+    among: Option<BTreeSet<String>>,
+    /// The value is none of these.
+    not_among: BTreeSet<String>,
+    above: Option<i64>,
+    below: Option<i64>,
+}
+
+impl Condition {
+    fn add(&mut self, operator: Operator) {
+        match operator {
+            Operator::Absent => self.must_be_absent = true,
+            Operator::NotIn(mut values) => {
+                // The smaller set goes into the larger one.
+                if values.len() > self.not_among.len() {
+                    std::mem::swap(&mut values, &mut self.not_among);
+                }
+                self.not_among.extend(values);
+            }
+            Operator::Exists => self.must_exist = true,
+            Operator::In(values) => {
+                self.must_exist = true;
+                self.among = Some(match self.among.take() {
+                    Some(mut known) => {
+                        known.retain(|value| values.contains(value));
+                        known
+                    }
+                    None => values,
+                });
+            }
+            Operator::Above(bound) => {
+                self.must_exist = true;
+                self.above = Some(self.above.map_or(bound, |known| known.max(bound)));
+            }
+            Operator::Below(bound) => {
+                self.must_exist = true;
+                self.below = Some(self.below.map_or(bound, |known| known.min(bound)));
+            }
+        }
+    }
+
+    /// Returns whether a label that is there may have this value.
+    fn allows(&self, value: &str) -> bool {
+        let number = || value.parse::<i64>().ok();
+        !self.must_be_absent
+            && self.among.as_ref().is_none_or(|among| among.contains(value))
+            && !self.not_among.contains(value)
+            && self.above.is_none_or(|bound| number().is_some_and(|number| number > bound))
+            && self.below.is_none_or(|bound| number().is_some_and(|number| number < bound))
+    }
 }
 
 /// A selector that is not understood; the text is what clients are told.
@@ -15,13 +77,8 @@ pub(crate) struct LabelSelector {
 #[error("{0}")]
 pub(crate) struct SelectorError(pub(crate) String);
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Requirement {
-    key: String,
-    operator: Operator,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The operator of one requirement, with its values.
+#[derive(Debug)]
 enum Operator {
     Exists,
     Absent,
@@ -37,28 +94,33 @@ impl LabelSelector {
         Parser { tokens: tokens(text), next: 0 }.selector()
     }
 
-    /// Whether it selects everything.
+    /// Returns whether the selector selects everything.
     pub(crate) fn is_empty(&self) -> bool {
-        self.requirements.is_empty()
+        self.by_key.is_empty()
     }
 
-    /// Whether an object with the labels of `content` is selected.
+    /// Returns whether an object with the labels of `content` is selected.
     pub(crate) fn matches(&self, content: &Content) -> bool {
-        self.requirements.iter().all(|requirement| requirement.matches(content.label(&requirement.key)))
-    }
-}
-
-impl Requirement {
-    fn matches(&self, value: Option<&str>) -> bool {
-        let number = || value.and_then(|value| value.parse::<i64>().ok());
-        match &self.operator {
-            Operator::Exists => value.is_some(),
-            Operator::Absent => value.is_none(),
-            Operator::In(values) => value.is_some_and(|value| values.contains(value)),
-            Operator::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
-            Operator::Above(bound) => number().is_some_and(|number| number > *bound),
-            Operator::Below(bound) => number().is_some_and(|number| number < *bound),
+        let labels = &content.labels;
+        if self.needed > labels.len() {
+            return false;
         }
+        if self.by_key.len() <= labels.len() {
+            return self.by_key.iter().all(|(key, condition)| match content.label(key) {
+                Some(value) => condition.allows(value),
+                None => !condition.must_exist,
+            });
+        }
+        let mut needed = self.needed;
+        for (key, value) in labels {
+            if let Some(condition) = self.by_key.get(&**key) {
+                if !condition.allows(value) {
+                    return false;
+                }
+                needed -= usize::from(condition.must_exist);
+            }
+        }
+        needed == 0
     }
 }
 
@@ -114,7 +176,7 @@ impl<'a> Parser<'a> {
     }
 
     fn selector(mut self) -> Result<LabelSelector, SelectorError> {
-        let mut requirements = Vec::new();
+        let mut selector = LabelSelector::default();
         loop {
             match self.peek() {
                 Token::End => break,
@@ -125,11 +187,10 @@ impl<'a> Parser<'a> {
                     )));
                 }
             }
-            let requirement = self.requirement();
-            requirements.push(
-                requirement
-                    .map_err(|error| SelectorError(format!("unable to parse requirement: {error}")))?,
-            );
+            let (key, operator) = self
+                .requirement()
+                .map_err(|error| SelectorError(format!("unable to parse requirement: {error}")))?;
+            selector.by_key.entry(key.to_owned()).or_default().add(operator);
             match self.take() {
                 Token::End => break,
                 Token::Symbol(",") => {
@@ -149,10 +210,11 @@ impl<'a> Parser<'a> {
                 }
             }
         }
-        Ok(LabelSelector { requirements })
+        selector.needed = selector.by_key.values().filter(|condition| condition.must_exist).count();
+        Ok(selector)
     }
 
-    fn requirement(&mut self) -> Result<Requirement, SelectorError> {
+    fn requirement(&mut self) -> Result<(&'a str, Operator), SelectorError> {
         let is_negated = self.peek() == Token::Symbol("!");
         if is_negated {
             self.take();
@@ -169,7 +231,7 @@ impl<'a> Parser<'a> {
         } else {
             self.operator(key)?
         };
-        Ok(Requirement { key: key.to_owned(), operator })
+        Ok((key, operator))
     }
 
     fn operator(&mut self, key: &str) -> Result<Operator, SelectorError> {
@@ -352,6 +414,26 @@ mod tests {
             ("app=web,size=11", false),
             ("example.com/x=1", true),
             ("in in (in)", false),
+        ] {
+            assert_eq!(selects(selector, &labels), expected, "{selector}");
+        }
+    }
+
+    #[test]
+    fn requirements_on_one_key_hold_together() {
+        let labels = json!({"app": "web", "size": "10"});
+        for (selector, expected) in [
+            ("app in (web,db),app in (web,x)", true),
+            ("app in (web,db),app in (db,x)", false),
+            ("app!=db,app!=x,app notin (y,z)", true),
+            ("app!=db,app!=x,app notin (web,z)", false),
+            ("app,!app", false),
+            ("other!=a,!other", true),
+            ("size>3,size>9,size<20,size<11", true),
+            ("size>3,size>10", false),
+            ("size<20,size<10", false),
+            ("app=web,size=10,other", false),
+            ("app=web,size=10,!a,!b,!c,d!=1", true),
         ] {
             assert_eq!(selects(selector, &labels), expected, "{selector}");
         }

@@ -1,6 +1,13 @@
 //! The history of one table: what happened, in order, for as long as the window reaches back.
 
-use std::{collections::VecDeque, sync::Arc, time::SystemTime};
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::SystemTime,
+};
 
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
@@ -8,9 +15,16 @@ use tokio::sync::watch;
 
 use super::object::Object;
 
-/// So many of the newest events keep their frames: beyond that a frame costs as much memory as the object it is of, for
-/// watchers that are hardly ever there.
+/// The newest events keep their frames: beyond that a frame costs as much memory as the object it is of, for watchers that
+/// are hardly ever there.
 const FRAMES: usize = 1024;
+
+/// The frames that are kept hold at most about this many bytes. The newest event keeps its frame whatever its size.
+const FRAME_BYTES: usize = 4 * 1024 * 1024;
+
+/// The bytes of events that a reader takes from the log at a time. Events that a slow reader has taken stay in memory when
+/// they have left the window.
+const BATCH_BYTES: usize = 256 * 1024;
 
 /// What an [`Event`] says about its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +53,16 @@ pub(crate) struct Event {
     /// The frame most watchers are sent.
     pub(crate) frame: SharedFrame,
 }
+
+impl Event {
+    /// Returns about how many bytes of memory the event keeps. The object before it is counted by the event before it.
+    pub(crate) fn bytes(&self) -> usize {
+        EVENT_BYTES + self.object.content.held_bytes()
+    }
+}
+
+/// The memory of an event beside its object: the event, its place in the log and the row of the object.
+const EVENT_BYTES: usize = 256;
 
 /// A frame made by the first watcher that sends it, kept for the others for as long as the event is one of the newest.
 #[derive(Debug, Default)]
@@ -99,6 +123,25 @@ pub(crate) struct Log {
     newest: watch::Sender<u64>,
 }
 
+/// A number of bytes that the logs of one store count together.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct HeldBytes(Arc<AtomicUsize>);
+
+impl HeldBytes {
+    /// Returns the number.
+    pub(crate) fn get(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, bytes: usize) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn subtract(&self, bytes: usize) {
+        self.0.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
 #[derive(Debug)]
 struct Ring {
     events: VecDeque<Arc<Event>>,
@@ -106,13 +149,40 @@ struct Ring {
     dropped: u64,
     /// Everything after this version is kept.
     oldest: u64,
+    /// The bytes that the events hold.
+    bytes: usize,
+    /// The bytes that the events of all tables hold.
+    total: HeldBytes,
+    /// The first event that keeps its frame, counted as `dropped` is, and what the objects of it and of later ones hold.
+    first_frame: u64,
+    frame_bytes: usize,
+}
+
+impl Ring {
+    /// Drops the frame of the oldest event that keeps one.
+    fn let_frame_go(&mut self) {
+        let place = usize::try_from(self.first_frame - self.dropped).unwrap_or(usize::MAX);
+        if let Some(event) = self.events.get(place) {
+            event.frame.let_go();
+            self.frame_bytes -= event.bytes();
+        }
+        self.first_frame += 1;
+    }
 }
 
 impl Log {
     /// An empty log of a table whose history begins at `oldest`.
-    pub(crate) fn new(oldest: u64) -> Self {
+    pub(crate) fn new(oldest: u64, total: HeldBytes) -> Self {
         Self {
-            ring: RwLock::new(Ring { events: VecDeque::new(), dropped: 0, oldest }),
+            ring: RwLock::new(Ring {
+                events: VecDeque::new(),
+                dropped: 0,
+                oldest,
+                bytes: 0,
+                total,
+                first_frame: 0,
+                frame_bytes: 0,
+            }),
             newest: watch::Sender::new(oldest),
         }
     }
@@ -124,11 +194,16 @@ impl Log {
             ring.events.back().is_none_or(|last| last.version < event.version),
             "events are in order"
         );
+        let bytes = event.bytes();
+        ring.bytes += bytes;
+        ring.total.add(bytes);
+        ring.frame_bytes += bytes;
         ring.events.push_back(Arc::new(event));
-        if let Some(older) =
-            ring.events.len().checked_sub(FRAMES + 1).and_then(|place| ring.events.get(place))
+        let end = ring.dropped + ring.events.len() as u64;
+        while ring.first_frame + 1 < end
+            && (end - ring.first_frame > FRAMES as u64 || ring.frame_bytes > FRAME_BYTES)
         {
-            older.frame.let_go();
+            ring.let_frame_go();
         }
     }
 
@@ -147,8 +222,12 @@ impl Log {
         self.ring.read().oldest
     }
 
-    /// How many events are kept.
-    #[cfg(test)]
+    /// Returns about how many bytes of memory the events keep.
+    pub(crate) fn bytes(&self) -> usize {
+        self.ring.read().bytes
+    }
+
+    /// Returns how many events are kept.
     pub(crate) fn len(&self) -> usize {
         self.ring.read().events.len()
     }
@@ -163,7 +242,8 @@ impl Log {
         Ok(Position(ring.dropped + read as u64))
     }
 
-    /// Appends up to `limit` events from `position` on to `events`, and moves the position behind them.
+    /// Appends up to `limit` events from `position` on to `events`, and moves the position behind them. Stops after the event
+    /// with which the events hold more than [`BATCH_BYTES`].
     pub(crate) fn read(
         &self,
         position: &mut Position,
@@ -176,19 +256,33 @@ impl Log {
         };
         let start = usize::try_from(start).unwrap_or(usize::MAX).min(ring.events.len());
         let end = start.saturating_add(limit).min(ring.events.len());
-        events.extend(ring.events.range(start..end).cloned());
-        position.0 = ring.dropped + end as u64;
+        let mut bytes = 0;
+        let before = events.len();
+        for event in ring.events.range(start..end) {
+            events.push_back(Arc::clone(event));
+            bytes += event.bytes();
+            if bytes > BATCH_BYTES {
+                break;
+            }
+        }
+        position.0 = ring.dropped + (start + events.len() - before) as u64;
         Ok(())
     }
 
     /// Drops the oldest events while `is_over` says so of the oldest and of how many there are; answers those dropped.
-    pub(crate) fn drop_while(&self, is_over: impl Fn(&Event, usize) -> bool) -> Vec<Arc<Event>> {
+    pub(crate) fn drop_while(&self, mut is_over: impl FnMut(&Event, usize) -> bool) -> Vec<Arc<Event>> {
         let mut gone = Vec::new();
         let mut ring = self.ring.write();
         while let Some(first) = ring.events.front()
             && is_over(first, ring.events.len())
         {
-            ring.oldest = first.version;
+            let (version, bytes) = (first.version, first.bytes());
+            if ring.first_frame == ring.dropped {
+                ring.let_frame_go();
+            }
+            ring.oldest = version;
+            ring.bytes -= bytes;
+            ring.total.subtract(bytes);
             ring.dropped += 1;
             gone.extend(ring.events.pop_front());
         }
@@ -215,9 +309,54 @@ impl Log {
 mod tests {
     use super::{super::tests::content, *};
 
+    fn large(version: u64, bytes: usize) -> Event {
+        let metadata = serde_json::json!({"name": "x", "annotations": {"a": "x".repeat(bytes)}});
+        let content =
+            super::super::Content::new(&serde_json::json!({"metadata": metadata}), Box::default()).unwrap();
+        Event {
+            version,
+            at: SystemTime::UNIX_EPOCH,
+            change: Change::Modified,
+            object: Arc::new(Object { version, content }),
+            previous: None,
+            frame: SharedFrame::default(),
+        }
+    }
+
+    #[test]
+    fn frames_of_large_objects_are_kept_within_a_number_of_bytes() {
+        let log = Log::new(1, HeldBytes::default());
+        let start = log.position_after(1).unwrap();
+        for version in 2..20 {
+            let event = large(version, FRAME_BYTES / 3);
+            event.frame.get(|| Bytes::from(vec![1]));
+            log.push(event);
+        }
+        let (mut events, mut position) = (VecDeque::new(), start);
+        while events.len() < 18 {
+            log.read(&mut position, usize::MAX, &mut events).unwrap();
+        }
+        let kept = events.iter().filter(|event| !event.frame.get(Bytes::new).is_empty()).count();
+        assert_eq!(kept, 2, "so many fit");
+    }
+
+    #[test]
+    fn a_slow_reader_takes_few_large_events_at_a_time() {
+        let log = Log::new(1, HeldBytes::default());
+        let mut position = log.position_after(1).unwrap();
+        for version in 2..20 {
+            log.push(large(version, BATCH_BYTES / 2));
+        }
+        let mut events = VecDeque::new();
+        log.read(&mut position, 64, &mut events).unwrap();
+        assert_eq!(events.iter().map(|event| event.version).collect::<Vec<_>>(), [2, 3]);
+        log.read(&mut position, 64, &mut events).unwrap();
+        assert_eq!(events.len(), 4, "reading goes on where it stopped");
+    }
+
     #[test]
     fn frames_are_kept_for_the_newest_events_only() {
-        let log = Log::new(1);
+        let log = Log::new(1, HeldBytes::default());
         let object = Arc::new(Object { version: 1, content: content("ns", "x", 0) });
         let frame = Bytes::from(vec![0]);
         let (after, too_many) = (log.position_after(1).unwrap(), 3);
@@ -234,7 +373,10 @@ mod tests {
             log.push(event);
         }
         let mut events = VecDeque::new();
-        log.read(&mut after.clone(), usize::MAX, &mut events).unwrap();
+        let mut position = after;
+        while events.len() < FRAMES + too_many {
+            log.read(&mut position, usize::MAX, &mut events).unwrap();
+        }
         let is_kept: Vec<bool> =
             events.iter().map(|event| event.frame.get(Bytes::new).as_ptr() == frame.as_ptr()).collect();
         let kept = is_kept.iter().filter(|is_kept| **is_kept).count();

@@ -13,26 +13,31 @@ use parking_lot::RwLock;
 use tokio::sync::watch;
 
 use super::{
-    Change, Conflict, Content, Event, Expected, Expired, Log, Object, Page, Query, SharedFrame, Storage,
-    table::Table,
+    Change, Conflict, Content, Event, Expected, Expired, HeldBytes, Log, Object, Page, Query, SharedFrame,
+    Storage, table::Table,
 };
 
 /// The version of an empty store; zero means "any" in requests, so no list may answer it.
 const FIRST_VERSION: u64 = 1;
 
-/// How far back the history of each table reaches: to whichever bound is met first.
+/// How far back history reaches: to whichever bound is met first. The number of events and their age are those of each
+/// table; the bytes are those of all tables together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HistoryWindow {
     /// So many events.
     pub(crate) events: usize,
     /// So long.
     pub(crate) age: Duration,
+    /// So many bytes of objects, over all tables.
+    pub(crate) bytes: usize,
 }
 
 /// All tables behind one lock, held for as long as it takes to look up or put a pointer.
 #[derive(Debug)]
 pub(crate) struct MemoryStore {
     window: HistoryWindow,
+    /// The bytes that the history of all tables holds.
+    held: HeldBytes,
     tables: RwLock<Tables>,
     /// Published after the event is in its log: a reader that takes this first and finds its log read to the end has
     /// seen everything up to it.
@@ -54,19 +59,33 @@ impl MemoryStore {
     pub(crate) fn new(window: HistoryWindow) -> Self {
         Self {
             window,
+            held: HeldBytes::default(),
             tables: RwLock::new(Tables { by_name: BTreeMap::new(), version: FIRST_VERSION, compacted: 0 }),
             version: AtomicU64::new(FIRST_VERSION),
             newest: watch::Sender::new(FIRST_VERSION),
         }
     }
 
-    /// Drops what has left the window.
+    /// Drops what has left the window of a table by number or by age.
     fn trim(&self, table: &mut Table, now: SystemTime) {
-        let gone = table
-            .log
-            .drop_while(|oldest, count| count > self.window.events || self.is_too_old(oldest.at, now));
-        for event in gone {
-            table.forget_before(&event.object.content.key(), event.version);
+        table.drop_while(|oldest, count| count > self.window.events || self.is_too_old(oldest.at, now));
+    }
+
+    /// Drops the oldest events of the tables with the longest history while all tables together hold too many bytes.
+    fn trim_bytes(&self, tables: &mut Tables) {
+        while let Some(excess) = self.held.get().checked_sub(self.window.bytes).filter(|excess| *excess > 0) {
+            let with_history = tables.by_name.values_mut().filter(|table| table.log.len() > 1);
+            let Some(table) = with_history.max_by_key(|table| table.log.bytes()) else { return };
+            let before = table.log.bytes();
+            // A quarter at a time, so that the largest table is not searched for with every event.
+            let goal = before.saturating_sub(excess.max(before / 4));
+            let mut left = before;
+            table.drop_while(|oldest, count| {
+                // The newest event stays: it is about to be delivered.
+                let is_over = left > goal && count > 1;
+                left -= oldest.bytes().min(left);
+                is_over
+            });
         }
     }
 
@@ -88,7 +107,7 @@ impl MemoryStore {
         let tables = &mut *tables;
         let compacted = tables.compacted;
         if !tables.by_name.contains_key(table) {
-            tables.by_name.insert(table.into(), Table::new(compacted));
+            tables.by_name.insert(table.into(), Table::new(compacted, &self.held));
         }
         let Some(rows) = tables.by_name.get_mut(table) else { return Err(Conflict { current: None }) };
         let current = rows.get(key).cloned();
@@ -119,11 +138,33 @@ impl MemoryStore {
         rows.put(key, version, object.clone());
         rows.log.push(event);
         self.trim(rows, now);
+        let log = Arc::clone(&rows.log);
+        self.trim_bytes(tables);
         self.version.store(version, Ordering::Release);
-        rows.log.wake(version);
+        log.wake(version);
         self.newest.send_replace(version);
         Ok((version, object))
     }
+}
+
+/// Returns the page of the objects that are wanted among `candidates`, which are in order.
+fn select(
+    version: u64,
+    candidates: Vec<Arc<Object>>,
+    limit: Option<usize>,
+    is_wanted: &dyn Fn(&Object) -> bool,
+) -> Page {
+    let mut objects = Vec::new();
+    let mut candidates = candidates.into_iter();
+    while let Some(object) = candidates.next() {
+        if limit.is_some_and(|limit| objects.len() >= limit) {
+            return Page { version, objects, rest: Some((object.content.key(), 1 + candidates.len())) };
+        }
+        if is_wanted(&object) {
+            objects.push(object);
+        }
+    }
+    Page { version, objects, rest: None }
 }
 
 impl Storage for MemoryStore {
@@ -182,17 +223,17 @@ impl Storage for MemoryStore {
         if version < oldest {
             return Err(Expired { oldest });
         }
-        let mut objects = Vec::new();
         let mut range = rows.range(query.prefix, query.start, query.at);
-        while let Some((key, object)) = range.next() {
-            if query.limit.is_some_and(|limit| objects.len() >= limit) {
-                return Ok(Page { version, objects, rest: Some((key.to_owned(), 1 + range.count())) });
-            }
-            if query.filter.is_none_or(|is_wanted| is_wanted(object)) {
-                objects.push(Arc::clone(object));
-            }
-        }
-        Ok(Page { version, objects, rest: None })
+        let Some(is_wanted) = query.filter else {
+            let limit = query.limit.unwrap_or(usize::MAX);
+            let objects = range.by_ref().take(limit).map(|(_, object)| Arc::clone(object)).collect();
+            let rest = range.next().map(|(key, _)| key.to_owned());
+            return Ok(Page { version, objects, rest: rest.map(|key| (key, 1 + range.count())) });
+        };
+        // Selectors are as long as clients like. Only pointers are copied while writers wait.
+        let candidates: Vec<Arc<Object>> = range.map(|(_, object)| Arc::clone(object)).collect();
+        drop(tables);
+        Ok(select(version, candidates, query.limit, is_wanted))
     }
 
     fn log(&self, table: &str) -> Arc<Log> {
@@ -201,7 +242,7 @@ impl Storage for MemoryStore {
         }
         let mut tables = self.tables.write();
         let compacted = tables.compacted;
-        let rows = tables.by_name.entry(table.into()).or_insert_with(|| Table::new(compacted));
+        let rows = tables.by_name.entry(table.into()).or_insert_with(|| Table::new(compacted, &self.held));
         Arc::clone(&rows.log)
     }
 
@@ -210,9 +251,7 @@ impl Storage for MemoryStore {
         let tables = &mut *tables;
         tables.compacted = tables.version;
         for rows in tables.by_name.values_mut() {
-            for event in rows.log.drop_while(|_, _| true) {
-                rows.forget_before(&event.object.content.key(), event.version);
-            }
+            rows.drop_while(|_, _| true);
             rows.log.raise_oldest(tables.version);
         }
     }

@@ -15,7 +15,7 @@ use std::{fmt, sync::Arc, time::SystemTime};
 
 use tokio::sync::watch;
 
-pub(crate) use log::{Change, Event, Log, Position, SharedFrame};
+pub(crate) use log::{Change, Event, HeldBytes, Log, Position, SharedFrame};
 pub(crate) use memory::{HistoryWindow, MemoryStore};
 pub(crate) use object::{Content, Object};
 

@@ -96,6 +96,14 @@ impl Content {
         serde_json::Deserializer::from_slice(&bytes).into_iter().next()?.ok()
     }
 
+    /// Returns about how many bytes of memory the content takes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let pairs = self.labels.iter().chain(&*self.fields);
+        let texts =
+            pairs.map(|(name, value)| name.len() + value.len() + 2 * size_of::<Box<str>>()).sum::<usize>();
+        self.rest.len() + self.namespace.len() + self.name.len() + self.uid.len() + texts
+    }
+
     /// Bytes it takes when written out.
     pub(crate) fn len(&self) -> usize {
         self.rest.len() + 64

@@ -6,7 +6,10 @@ use std::{
     sync::Arc,
 };
 
-use super::{log::Log, object::Object};
+use super::{
+    log::{Event, HeldBytes, Log},
+    object::Object,
+};
 
 /// A table: objects by key, in the order lists have.
 #[derive(Debug)]
@@ -51,8 +54,8 @@ impl Row {
 }
 
 impl Table {
-    pub(super) fn new(oldest: u64) -> Self {
-        Self { log: Arc::new(Log::new(oldest)), rows: BTreeMap::new(), live: 0 }
+    pub(super) fn new(oldest: u64, held: &HeldBytes) -> Self {
+        Self { log: Arc::new(Log::new(oldest, held.clone())), rows: BTreeMap::new(), live: 0 }
     }
 
     pub(super) fn get(&self, key: &str) -> Option<&Arc<Object>> {
@@ -86,6 +89,13 @@ impl Table {
                     versions.push_back(Version { version, object });
                 }
             }
+        }
+    }
+
+    /// Drops the oldest events of the log while `is_over` returns true, and the versions that only they could show.
+    pub(super) fn drop_while(&mut self, is_over: impl FnMut(&Event, usize) -> bool) {
+        for event in self.log.drop_while(is_over) {
+            self.forget_before(&event.object.content.key(), event.version);
         }
     }
 
@@ -137,7 +147,7 @@ mod tests {
 
     #[test]
     fn the_row_of_a_deleted_object_is_freed_when_the_object_can_no_longer_be_listed() {
-        let mut table = Table::new(1);
+        let mut table = Table::new(1, &HeldBytes::default());
         let object = Arc::new(Object { version: 2, content: content("ns", "x", 0) });
         table.put("ns/x", 2, Some(object));
         table.put("ns/x", 3, None);

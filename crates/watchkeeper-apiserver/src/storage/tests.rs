@@ -12,7 +12,7 @@ use serde_json::json;
 use super::*;
 
 const TABLE: &str = "configmaps";
-const WINDOW: HistoryWindow = HistoryWindow { events: 12, age: Duration::from_mins(1) };
+const WINDOW: HistoryWindow = HistoryWindow { events: 12, age: Duration::from_mins(1), bytes: usize::MAX };
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -285,4 +285,72 @@ fn compaction_expires_the_older_versions_of_every_table() {
         assert_eq!(list(newest - 1), Err(Expired { oldest: newest }), "{table}");
         assert_eq!(store.log(table).oldest(), newest, "{table}");
     }
+}
+
+fn sized(name: &str, bytes: usize) -> Content {
+    let metadata = json!({"name": name, "namespace": "ns", "annotations": {"a": "x".repeat(bytes)}});
+    Content::new(&json!({"metadata": metadata}), Box::default()).unwrap()
+}
+
+/// Rewrites an object and returns its last version.
+fn rewrite(store: &MemoryStore, table: &str, name: &str, times: usize, bytes: usize) -> u64 {
+    let mut last = 0;
+    for _ in 0..times {
+        let current = store.get(table, &format!("ns/{name}")).map(|object| object.version);
+        let expected = current.map_or(Expected::Absent, Expected::Version);
+        last = store.put(table, sized(name, bytes), expected, SystemTime::UNIX_EPOCH).unwrap().version;
+    }
+    last
+}
+
+#[test]
+fn history_is_bounded_by_bytes_as_well_as_by_number() {
+    let window = HistoryWindow { events: 10_000, age: Duration::from_hours(1), bytes: 1024 * 1024 };
+    let store = MemoryStore::new(window);
+    let first = rewrite(&store, "small", "s", 50, 10);
+    let old = Arc::downgrade(&store.get("small", "ns/s").unwrap());
+    let last = rewrite(&store, TABLE, "x", 400, 100 * 1024);
+    let log = store.log(TABLE);
+    assert!(log.bytes() <= 1024 * 1024 && log.len() >= 6, "{} events of {} bytes", log.len(), log.bytes());
+    assert!(log.position_after(last - 1).is_ok(), "the newest event is kept");
+    let lagged = log.position_after(first + 1).unwrap_err();
+    assert_eq!(lagged.oldest, log.oldest());
+    let list = |version| {
+        let query = Query { prefix: "", start: "", at: Some(version), limit: None, filter: None };
+        store.list(TABLE, query, SystemTime::UNIX_EPOCH)
+    };
+    assert_eq!(list(first + 1).unwrap_err(), Expired { oldest: log.oldest() });
+    assert_eq!(list(last - 2).unwrap().objects.len(), 1);
+    assert_eq!(store.log("small").len(), 50, "tables with little history keep it");
+    assert!(old.upgrade().is_some());
+}
+
+#[test]
+fn an_object_larger_than_the_window_is_still_announced() {
+    let window = HistoryWindow { events: 10_000, age: Duration::from_hours(1), bytes: 1024 };
+    let store = MemoryStore::new(window);
+    let log = store.log(TABLE);
+    for _ in 0..5 {
+        let before = store.version();
+        let mut position = log.position_after(before.max(log.oldest())).unwrap();
+        rewrite(&store, TABLE, "x", 1, 10_000);
+        let mut events = VecDeque::new();
+        log.read(&mut position, 64, &mut events).unwrap();
+        assert_eq!(events.len(), 1);
+    }
+    assert_eq!(log.len(), 1);
+}
+
+#[test]
+fn a_selector_runs_without_holding_up_writers() {
+    let store = MemoryStore::new(WINDOW);
+    store.put(TABLE, content("ns", "a", 1), Expected::Absent, SystemTime::UNIX_EPOCH).unwrap();
+    // A write inside the selector would deadlock if the list held the lock.
+    let is_wanted = |object: &Object| {
+        let name = format!("from-{}", object.content.name);
+        store.put(TABLE, content("ns", &name, 1), Expected::Absent, SystemTime::UNIX_EPOCH).is_ok()
+    };
+    let query = Query { prefix: "", start: "", at: None, limit: None, filter: Some(&is_wanted) };
+    let page = store.list(TABLE, query, SystemTime::UNIX_EPOCH).unwrap();
+    assert_eq!((page.objects.len(), store.count(TABLE)), (1, 2));
 }

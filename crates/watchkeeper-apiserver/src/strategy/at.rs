@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::field::{FieldError, FieldErrorKind};
+use crate::field::{FieldError, FieldErrorKind, shown};
 
 static NULL: Value = Value::Null;
 
@@ -134,7 +134,7 @@ impl<'a> At<'a> {
 
     /// An error of `kind` here that shows the value.
     pub(crate) fn error(&self, kind: FieldErrorKind, detail: impl Into<String>) -> FieldError {
-        FieldError::new(kind, self.path(), Some(self.value.clone()), detail)
+        FieldError::new(kind, self.path(), Some(shown(self.value)), detail)
     }
 
     /// The value here is wrong.
@@ -160,7 +160,7 @@ impl<'a> At<'a> {
     /// The value is none of `allowed`.
     pub(crate) fn unsupported(&self, allowed: &[&str]) -> FieldError {
         let quoted: Vec<String> = allowed.iter().map(|value| format!("{value:?}")).collect();
-        let value = if self.is_set() { self.value.clone() } else { Value::String(String::new()) };
+        let value = if self.is_set() { shown(self.value) } else { Value::String(String::new()) };
         FieldError::new(
             FieldErrorKind::NotSupported,
             self.path(),

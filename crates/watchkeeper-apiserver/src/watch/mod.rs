@@ -27,7 +27,7 @@ use crate::{
     storage::{Change, Event, Log, Object, Position, Storage},
 };
 
-/// Events taken from the log at a time: enough to spare locking, few enough to hold for a slow reader.
+/// Events taken from the log at a time: enough to spare locking. The log stops earlier when events are large.
 const BATCH: usize = 64;
 
 /// How long before its end a watch tells its version, so that the client resumes from there.

@@ -34,7 +34,7 @@ struct Fixture {
 
 impl Fixture {
     fn new(events: usize) -> Self {
-        let window = HistoryWindow { events, age: Duration::from_hours(1) };
+        let window = HistoryWindow { events, age: Duration::from_hours(1), bytes: usize::MAX };
         let kinds = Registry::new().kinds();
         Self {
             store: Arc::new(MemoryStore::new(window)),

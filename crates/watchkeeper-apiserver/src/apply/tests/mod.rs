@@ -2,6 +2,7 @@
 
 mod builtin;
 mod conflicts;
+mod growth;
 mod laws;
 mod lists;
 mod ownership;

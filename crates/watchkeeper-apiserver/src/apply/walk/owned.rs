@@ -55,18 +55,18 @@ fn owned_members(members: &Map<String, Value>, ty: &TypeRef) -> Result<Node, Fau
 }
 
 fn owned_items(items: &[Value], ty: &TypeRef, topology: &Topology) -> Result<Node, Fault> {
-    let mut found = Node::default();
     let item = ty.item().unwrap_or_else(TypeRef::any);
     let elements = elements_of(items, topology)?;
     let mut seen = BTreeSet::new();
     let repeated: BTreeSet<_> = elements.iter().filter(|element| !seen.insert(*element)).cloned().collect();
+    let mut nodes = Vec::with_capacity(items.len());
     for (element, value) in elements.into_iter().zip(items) {
         let mut node = Node { is_member: true, below: FieldSet::default() };
         // Of an item that is there more than once, nobody can own a part.
         if !repeated.contains(&element) {
             node.below = owned_at(value, &item).map_err(|fault| fault.below(&element))?.below;
         }
-        found.below.join_node(element, node);
+        nodes.push((element, node));
     }
-    Ok(found)
+    Ok(Node { is_member: false, below: FieldSet::from_nodes(nodes) })
 }

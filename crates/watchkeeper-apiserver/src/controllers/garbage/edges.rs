@@ -1,6 +1,6 @@
 //! Who refers to whom, by uid.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::controllers::object::{Owner, Uid};
 
@@ -45,23 +45,27 @@ impl Edges {
 
     /// Replaces the owners of `dependent`. Returns the owners it no longer blocks.
     pub(super) fn replace(&mut self, dependent: &Uid, old: &[Owner], new: &[Owner]) -> Vec<Uid> {
-        let blocks = |owners: &[Owner], uid: &Uid| {
-            // A reference to itself would block for ever, so it does not block.
-            uid != dependent && owners.iter().any(|owner| owner.uid == *uid && owner.blocks)
+        // A reference to itself would block forever, so it does not block.
+        let blocking = |owners: &[Owner]| -> HashSet<Uid> {
+            let blocking = owners.iter().filter(|owner| owner.blocks && owner.uid != *dependent);
+            blocking.map(|owner| owner.uid.clone()).collect()
         };
+        let (mut blocked, blocks) = (blocking(old), blocking(new));
+        let kept: HashSet<&Uid> = new.iter().map(|owner| &owner.uid).collect();
         let mut unblocked = Vec::new();
         for owner in old {
-            if blocks(old, &owner.uid) && !blocks(new, &owner.uid) && !unblocked.contains(&owner.uid) {
+            // Taken out, so that an owner that is named twice is unblocked once.
+            if blocked.remove(&owner.uid) && !blocks.contains(&owner.uid) {
                 unblocked.push(owner.uid.clone());
             }
-            if !new.iter().any(|kept| kept.uid == owner.uid) {
+            if !kept.contains(&owner.uid) {
                 self.remove(&owner.uid, dependent);
             }
         }
         for owner in new {
             let dependents = self.of_owner.entry(owner.uid.clone()).or_default();
             dependents.all.insert(dependent.clone());
-            if blocks(new, &owner.uid) {
+            if blocks.contains(&owner.uid) {
                 dependents.blocking.insert(dependent.clone());
             } else {
                 dependents.blocking.remove(dependent);

@@ -138,7 +138,8 @@ impl Graph {
             old.as_ref().map_or((&[][..], Wait::Nothing), |old| (&old.owners, old.waits_for()));
 
         self.replace_owners(&uid, old_owners, &object.owners);
-        let is_new_owner = |owner: &&Owner| !old_owners.contains(owner);
+        let known: HashSet<&Owner> = old_owners.iter().collect();
+        let is_new_owner = |owner: &&Owner| !known.contains(owner);
         if object.owners.iter().filter(is_new_owner).any(|owner| self.is_doubtful(owner, &object)) {
             self.queue.add(Task::Check(uid.clone()));
         }

@@ -4,7 +4,7 @@ mod conditions;
 mod purge;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
     time::Duration,
 };
 
@@ -64,7 +64,8 @@ impl Namespaces {
             Change::Seen(object) | Change::Gone(object) => self.look_at(&object.place.namespace),
             Change::Relisted(kind, objects) => {
                 if is_namespace(kind) {
-                    self.terminating.retain(|name| objects.iter().any(|object| object.place.name == *name));
+                    let there: HashSet<&str> = objects.iter().map(|object| &*object.place.name).collect();
+                    self.terminating.retain(|name| there.contains(&**name));
                     for object in objects {
                         self.take_namespace(object);
                     }

@@ -3,6 +3,8 @@
 mod rules;
 mod structure;
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use self::rules::{Place, Totals};
@@ -11,7 +13,10 @@ use super::{
     structural::{Structural, Ty},
     validate,
 };
-use crate::strategy::{At, Errors};
+use crate::{
+    field::MAX_ERRORS,
+    strategy::{At, Errors},
+};
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
@@ -285,8 +290,13 @@ fn map_keys(keys: &At<'_>, items: &At<'_>, errors: &mut Errors) {
         return;
     }
     let properties = items.at("properties");
-    let mut seen: Vec<String> = Vec::new();
+    let required_at = items.at("required");
+    let required: HashSet<&str> = required_at.items().map(|required| required.text()).collect();
+    let mut seen = HashSet::new();
     for key in keys.items() {
+        if errors.len() >= MAX_ERRORS {
+            return;
+        }
         let property = properties.key(key.text());
         if !property.is_set() {
             errors.push(keys.invalid("entries must all be names of item properties"));
@@ -297,8 +307,7 @@ fn map_keys(keys: &At<'_>, items: &At<'_>, errors: &mut Errors) {
                     .invalid("must be a scalar type if parent array's x-kubernetes-list-type is map"),
             );
         } else {
-            let is_required = items.at("required").items().any(|required| required.text() == key.text());
-            if !is_required && !property.at("default").is_set() {
+            if !required.contains(key.text()) && !property.at("default").is_set() {
                 errors.push(property.at("default").missing("this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"));
             }
             if property.at("nullable").is_true() {
@@ -309,9 +318,8 @@ fn map_keys(keys: &At<'_>, items: &At<'_>, errors: &mut Errors) {
                 );
             }
         }
-        if seen.iter().any(|seen| seen == key.text()) {
+        if !seen.insert(key.text()) {
             errors.push(keys.invalid("must not contain duplicate entries"));
         }
-        seen.push(key.text().to_owned());
     }
 }

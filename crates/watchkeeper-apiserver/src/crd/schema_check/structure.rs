@@ -1,9 +1,11 @@
 //! What makes a schema structural: each value has its type in one place.
 
-use regex::Regex;
 use serde_json::Value;
 
-use crate::strategy::{At, Errors};
+use crate::{
+    crd::pattern::Pattern,
+    strategy::{At, Errors},
+};
 
 /// Where in a schema a part of it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -103,8 +105,8 @@ fn metadata(schema: &At<'_>, level: Level, errors: &mut Errors) {
 
 fn pattern(schema: &At<'_>, errors: &mut Errors) {
     let pattern = schema.at("pattern");
-    if let Err(error) = Regex::new(pattern.text()) {
-        let why = error.to_string().lines().last().unwrap_or_default().to_owned();
+    if let Err(error) = Pattern::new(pattern.text()) {
+        let why = error.lines().last().unwrap_or_default().to_owned();
         errors.push(pattern.invalid(format!("must be a valid regular expression, but isn't: {why}")));
     }
 }

@@ -1,0 +1,15 @@
+//! The target of this name of `tests/fuzz`, driven by libFuzzer.
+#![no_main]
+
+#[path = "../../tests/api/answer.rs"]
+mod answer;
+#[path = "../../tests/fuzz/bits.rs"]
+mod bits;
+#[path = "../../tests/fuzz/targets.rs"]
+#[allow(dead_code)]
+mod targets;
+
+use libfuzzer_sys::fuzz_target;
+use targets::Target;
+
+fuzz_target!(|input: &[u8]| targets::run(Target::Patch, input));

@@ -1,0 +1,54 @@
+//! Work grows in proportion to the input: each test runs one algorithm on an input and on one four times as large.
+
+mod growth;
+
+use std::{fmt::Display, time::Duration};
+
+/// Four times the input may take this many times as long. Linear work takes 4 times as long, sorting a little more,
+/// comparing every item with every other one 16 times.
+const LARGEST_RATIO: f64 = 10.0;
+
+/// Runs shorter than this are not compared: the ratio would be that of two interruptions.
+const SHORTEST: Duration = Duration::from_millis(2);
+
+/// Panics if `work` on the input made by `input` for `size * 4` takes much more than four times as long as for `size`.
+///
+/// The fastest of several runs counts, in processor time, so that other processes on the machine do not matter.
+pub(crate) fn assert_linear<I, R>(
+    what: impl Display,
+    size: usize,
+    input: impl Fn(usize) -> I,
+    work: impl Fn(&I) -> R,
+) {
+    let small = fastest(&input(size), &work);
+    let large = fastest(&input(size * 4), &work);
+    let ratio = large.max(SHORTEST).as_secs_f64() / small.max(SHORTEST).as_secs_f64();
+    assert!(ratio < LARGEST_RATIO, "{what}: {size} items took {small:?}, four times as many took {large:?}");
+}
+
+/// Panics if `many` takes several times as long as `few`.
+pub(crate) fn assert_no_growth<R>(what: impl Display, few: impl Fn() -> R, many: impl Fn() -> R) {
+    let (small, large) = (fastest(&(), |()| few()), fastest(&(), |()| many()));
+    let ratio = large.max(SHORTEST).as_secs_f64() / small.max(SHORTEST).as_secs_f64();
+    assert!(ratio < LARGEST_RATIO, "{what}: few terms took {small:?}, many took {large:?}");
+}
+
+fn fastest<I, R>(input: &I, work: impl Fn(&I) -> R) -> Duration {
+    let mut best = Duration::MAX;
+    for _ in 0..3 {
+        let start = processor_time();
+        std::hint::black_box(work(input));
+        best = best.min(processor_time().saturating_sub(start));
+    }
+    best
+}
+
+/// Returns the time this thread has run on a processor; wall time where the system does not report it.
+#[expect(clippy::disallowed_methods, reason = "measures how long work really takes")]
+fn processor_time() -> Duration {
+    static START: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    let start = START.get_or_init(std::time::Instant::now);
+    let reported = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanoseconds = reported.and_then(|text| text.split(' ').next()?.parse().ok());
+    nanoseconds.map_or_else(|| start.elapsed(), Duration::from_nanos)
+}

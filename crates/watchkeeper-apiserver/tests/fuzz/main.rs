@@ -1,0 +1,97 @@
+//! Fuzzing on a stable toolchain, for a bounded time, with limits on the time and memory of each input.
+//!
+//! Inputs are made from random bytes by the same functions that `cargo fuzz` runs (see `fuzz/`). Each target runs for
+//! `WATCHKEEPER_FUZZ_SECONDS` seconds, 2 by default, from the seed `WATCHKEEPER_FUZZ_SEED`. A failure prints the bytes.
+
+#[path = "../api/answer.rs"]
+mod answer;
+mod bits;
+mod targets;
+
+use std::{
+    alloc::System,
+    env, fs,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+use targets::Target;
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// Processor time that one input may take, in an unoptimized build.
+const MAX_TIME: Duration = Duration::from_secs(2);
+
+/// Bytes that may be allocated for one input, all together. The memory in use at any moment is less.
+const MAX_ALLOCATED: usize = 512 * 1024 * 1024;
+
+/// Longest input, in bytes.
+const MAX_LENGTH: usize = 600;
+
+/// One target at a time: time and memory are those of the process.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn setting(name: &str, default: u64) -> u64 {
+    env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+fn fuzz(target: Target) {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let seconds = setting("WATCHKEEPER_FUZZ_SECONDS", 2);
+    let seed = setting("WATCHKEEPER_FUZZ_SEED", 0x5eed);
+    let mut random = fastrand::Rng::with_seed(seed);
+    let start = now();
+    let mut count = 0_u64;
+    // The first inputs are always the same ones, however slow the machine is.
+    while count < 20 || start.elapsed() < Duration::from_secs(seconds) {
+        let input: Vec<u8> = (0..random.usize(8..MAX_LENGTH)).map(|_| random.u8(..)).collect();
+        let (before, region) = (processor_time(), Region::new(ALLOCATOR));
+        targets::run(target, &input);
+        let (time, allocated) = (processor_time().saturating_sub(before), region.change().bytes_allocated);
+        assert!(time < MAX_TIME, "{target:?} took {time:?} for {input:?}");
+        assert!(allocated < MAX_ALLOCATED, "{target:?} allocated {allocated} bytes for {input:?}");
+        count += 1;
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "bounds how long the test runs")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// Returns the processor time of the process; nothing where the system does not report it.
+fn processor_time() -> Duration {
+    let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name of the program, in parentheses, may hold spaces.
+    let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
+    let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks * 10)
+}
+
+#[test]
+fn any_body_is_read_or_refused_in_bounded_time_and_memory() {
+    fuzz(Target::Decode);
+}
+
+#[test]
+fn any_patch_is_applied_or_refused_in_bounded_time_and_memory() {
+    fuzz(Target::Patch);
+}
+
+#[test]
+fn any_selector_is_followed_or_refused_in_bounded_time_and_memory() {
+    fuzz(Target::Selectors);
+}
+
+#[test]
+fn any_rule_is_run_or_refused_in_bounded_time_and_memory() {
+    fuzz(Target::Rules);
+}
+
+#[test]
+fn any_schema_is_checked_or_refused_in_bounded_time_and_memory() {
+    fuzz(Target::Schemas);
+}
