@@ -1,7 +1,14 @@
 //! The inputs, by class.
 
+pub(crate) mod bodies;
 pub(crate) mod connections;
+pub(crate) mod custom;
+pub(crate) mod definition;
+pub(crate) mod objects;
+pub(crate) mod patches;
 pub(crate) mod reads;
+pub(crate) mod rules;
+pub(crate) mod watches;
 
 /// The collection of the `ConfigMaps` that inputs create.
 pub(crate) const MAPS: &str = "/api/v1/namespaces/default/configmaps";
