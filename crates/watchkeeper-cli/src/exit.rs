@@ -171,10 +171,10 @@ impl Failure {
     /// What went wrong with a request.
     pub fn of_request(error: &Error, target: &Target) -> Self {
         match error {
-            Error::Transport { kind, .. } => Self::of_transport(*kind, error.to_string(), target),
+            Error::Transport { kind, .. } => Self::of_transport(*kind, error, target),
             Error::Deadline { .. } => Self::unreachable(TransportKind::TimedOut, target),
             error => match error.reason() {
-                Some(reason) => Self::of_reason(reason, error.to_string(), target),
+                Some(reason) => Self::of_reason(reason, error, target),
                 None => Self::Other(one_line(error)),
             },
         }
@@ -193,10 +193,10 @@ impl Failure {
     pub fn of_sync(error: &SyncError, target: &Target) -> Self {
         match error {
             SyncError::Refused { why: Reason::Api(reason), message } => {
-                Self::of_reason(*reason, message.to_string(), target)
+                Self::of_reason(*reason, message, target)
             }
             SyncError::Refused { why: Reason::Transport(kind), message } => {
-                Self::of_transport(*kind, message.to_string(), target)
+                Self::of_transport(*kind, message, target)
             }
             SyncError::NotServed { message } => Self::NotFound(one_line(message)),
             error => Self::Other(one_line(error)),
@@ -218,8 +218,8 @@ impl Failure {
         })
     }
 
-    fn of_reason(reason: ApiReason, message: String, target: &Target) -> Self {
-        let message = one_line(&message);
+    fn of_reason(reason: ApiReason, message: &impl ToString, target: &Target) -> Self {
+        let message = one_line(message);
         let origin = target.origin.clone();
         match reason {
             ApiReason::Unauthorized => Self::Unauthorized { server: target.server.clone(), origin, message },
@@ -229,9 +229,9 @@ impl Failure {
         }
     }
 
-    fn of_transport(kind: TransportKind, message: String, target: &Target) -> Self {
+    fn of_transport(kind: TransportKind, message: &impl ToString, target: &Target) -> Self {
         match kind {
-            TransportKind::Credentials => Self::Credentials(one_line(&message)),
+            TransportKind::Credentials => Self::Credentials(one_line(message)),
             kind => Self::unreachable(kind, target),
         }
     }

@@ -1,6 +1,6 @@
 //! Rows as aligned text.
 
-use std::fmt::Write as _;
+use std::{borrow::Cow, fmt::Write as _};
 
 use jiff::Timestamp;
 use watchkeeper::{kube_core::DynamicObject, prelude::*};
@@ -85,7 +85,14 @@ impl Table {
 
 /// Escapes the cells of a row: the contents of objects and the columns of definitions are not trusted.
 fn printable(row: Row) -> Row {
-    row.iter().map(|cell| escape::line(cell).into_owned()).collect()
+    let printable = |cell: String| {
+        match escape::line(&cell) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(escaped) => Some(escaped),
+        }
+        .unwrap_or(cell)
+    };
+    row.into_iter().map(printable).collect()
 }
 
 /// How old an object is.
