@@ -2,7 +2,11 @@
 //!
 //! `cargo run --release -p watchkeeper-apiserver --example serve -- --port 8001 --kubeconfig-out kubeconfig`
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{
+    io::Write as _,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 use clap::{Parser, ValueEnum};
 use watchkeeper_apiserver::ApiServer;
@@ -85,7 +89,11 @@ async fn serve(arguments: &Arguments) -> Result<(), Failure> {
     let endpoint =
         if arguments.tls { server.listen_tls(address).await? } else { server.listen(address).await? };
     if let Some(file) = &arguments.kubeconfig_out {
-        std::fs::write(file, endpoint.kubeconfig(token.as_deref()))?;
+        // Replaces a file that exists, because the mode of a new temporary file is 0600.
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let mut private = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+        private.write_all(endpoint.kubeconfig(token.as_deref()).as_bytes())?;
+        private.persist(file)?;
     }
     tracing::info!(url = endpoint.url(), "serving until interrupted");
     asked_to_stop().await?;

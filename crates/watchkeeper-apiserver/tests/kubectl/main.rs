@@ -60,11 +60,15 @@ spec:
 
 /// Runs `session` beside a server of its own.
 async fn with_server(session: fn(&Kubectl)) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let kubeconfig = folder.path().join("kubeconfig");
     let server = ApiServer::in_process();
     let endpoint = server.listen(SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a free port");
-    std::fs::write(&kubeconfig, endpoint.kubeconfig(None)).expect("the folder can be written");
+    run_session(&server, endpoint.kubeconfig(None), session).await;
+}
+
+async fn run_session(server: &ApiServer, text: String, session: fn(&Kubectl)) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let kubeconfig = folder.path().join("kubeconfig");
+    std::fs::write(&kubeconfig, text).expect("the folder can be written");
     tokio::task::spawn_blocking(move || session(&Kubectl::new(&kubeconfig)))
         .await
         .expect("the session holds");
@@ -78,6 +82,33 @@ macro_rules! sessions {
             with_server($session).await;
         }
     )*};
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_acts_as_other_users_and_uses_tokens_of_service_accounts() {
+    let tokens = "admin-token,admin,1,\"system:masters\"";
+    let server = ApiServer::builder().rbac(true).tokens(tokens).expect("a token file").build();
+    let endpoint = server.listen_tls(SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a free port");
+    run_session(&server, endpoint.kubeconfig(Some("admin-token")), |kubectl| {
+        let denied = kubectl.fails_with("get pods --as nobody", "");
+        assert!(denied.contains("Forbidden") && denied.contains("\"nobody\""), "{denied}");
+        kubectl.ok("create rolebinding viewers --clusterrole=view --group=viewers");
+        assert!(kubectl.ok("get pods --as nobody --as-group viewers").contains("No resources found"));
+        assert!(kubectl.ok("auth can-i list pods --as nobody --as-group viewers").starts_with("yes"));
+        let who = kubectl.ok("auth whoami --as nobody --as-group viewers --as-uid 7");
+        assert!(["nobody", "viewers", "system:authenticated"].iter().all(|word| who.contains(word)), "{who}");
+
+        kubectl.ok("create serviceaccount robot");
+        let token = kubectl.ok("create token robot");
+        let who = kubectl.ok(&format!("auth whoami --token={}", token.trim()));
+        assert!(who.contains("system:serviceaccount:default:robot"), "{who}");
+        let denied = kubectl.fails_with(&format!("get secrets --token={}", token.trim()), "");
+        assert!(denied.contains("Forbidden"), "{denied}");
+        kubectl.ok("delete serviceaccount robot");
+        let gone = kubectl.fails_with(&format!("get secrets --token={}", token.trim()), "");
+        assert!(gone.contains("Unauthorized") || gone.contains("logged in"), "{gone}");
+    })
+    .await;
 }
 
 sessions! {
