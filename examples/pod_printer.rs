@@ -77,6 +77,9 @@ async fn work(
 
 fn print(key: &str, pods: &CacheReader<Pod>) -> Result<(), String> {
     let Some(pod) = pods.get(key) else { return Ok(()) };
+    if pod.metadata.deletion_timestamp.is_some() {
+        return Ok(()); // about to be gone
+    }
     if let Some(why) = pod.annotations().get(UNPRINTABLE) {
         return Err(why.clone());
     }

@@ -116,8 +116,9 @@ async fn the_wire_shows_a_list_with_a_length_and_a_watch_in_chunks() {
             format!("> GET /api/v1/namespaces/default/pods?watch=true&resourceVersion={version} HTTP/1.1");
         assert_eq!(lines[6], watch);
         assert_eq!(lines[9], "< transfer-encoding: chunked");
-        let types: Vec<&str> = lines[10..13].iter().map(|line| line.split('"').nth(3).unwrap()).collect();
-        assert_eq!(types, ["ADDED", "MODIFIED", "DELETED"]);
+        let types: Vec<&str> = lines[10..14].iter().map(|line| line.split('"').nth(3).unwrap()).collect();
+        // A pod is marked as being deleted before it is gone.
+        assert_eq!(types, ["ADDED", "MODIFIED", "MODIFIED", "DELETED"]);
     }
     assert_eq!(cluster.pod_names().await, ["mine"]);
 }

@@ -137,6 +137,8 @@ async fn a_watch_prints_what_is_there_and_then_each_change() {
 
     pods.delete("web-2", &DeleteParams::default().grace_period(0)).await.unwrap();
     let line = watching.line().await;
+    assert!(line.starts_with("MODIFIED") && line.contains("Terminating"), "{line}");
+    let line = watching.line().await;
     assert!(line.starts_with("DELETED") && line.contains("web-2"), "{line}");
     assert_eq!(watching.interrupt().await, Some(0));
 }

@@ -23,7 +23,10 @@ const QUIET: [&str; 5] = ["h2", "hyper", "kube_client", "rustls", "tower"];
 ///
 /// In a program:
 ///
-/// ```ignore
+/// ```no_run
+/// use tracing::level_filters::LevelFilter;
+/// use watchkeeper_controller::options::log_directives;
+///
 /// let filter = std::env::var("RUST_LOG").unwrap_or_default();
 /// let filter = tracing_subscriber::EnvFilter::new(log_directives(LevelFilter::INFO, &filter));
 /// tracing_subscriber::fmt().with_env_filter(filter).init();
