@@ -5,7 +5,7 @@ use std::{io::Write as _, net::SocketAddr, path::PathBuf, time::Duration};
 use clap::ValueEnum;
 use watchkeeper::apiserver::{ApiServer, Endpoint};
 
-use crate::{exit::Failure, files, stop};
+use crate::{exit::Failure, files, stop::StopWithDeadline};
 
 /// Time for open connections to end after the program was asked to stop.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
@@ -90,10 +90,11 @@ pub async fn serve(arguments: &ServeArguments) -> Result<(), Failure> {
     let endpoint = endpoint.map_err(|error| {
         Failure::Other(format!("cannot listen on {address}: {error}; choose another port with --port"))
     })?;
-    announce(&endpoint, arguments.kubeconfig_out.as_ref(), token.as_deref())?;
-    stop::requested_with_deadline(SHUTDOWN_GRACE + LAST_RESORT)
-        .await
+    // Before the announcement, because a reader of it may stop the program at once.
+    let stop = StopWithDeadline::listen(SHUTDOWN_GRACE + LAST_RESORT)
         .map_err(|error| Failure::Other(format!("cannot receive signals: {error}")))?;
+    announce(&endpoint, arguments.kubeconfig_out.as_ref(), token.as_deref())?;
+    stop.requested().await;
     server.shutdown().await;
     Ok(())
 }

@@ -12,34 +12,50 @@ pub(crate) async fn requested() {
     Requests::new().next().await;
 }
 
-/// Returns when the program is asked to stop, and ends the process if it then takes longer than `grace` or is asked
-/// again.
+/// A request to stop that ends the process if the program then takes longer than its grace period, or is asked again.
 ///
 /// Signals are received on a thread of their own, so that this works while every thread of the runtime computes.
-///
-/// # Errors
-/// Returns the error of the operating system if the thread cannot be started.
-pub(crate) async fn requested_with_deadline(grace: Duration) -> std::io::Result<()> {
-    let (asked, is_asked) = oneshot::channel();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        runtime.block_on(async {
-            let mut requests = Requests::new();
-            requests.next().await;
-            // An error means that the program has stopped waiting, and so is ending already.
-            let _ = asked.send(());
-            let (code, reason) = tokio::select! {
-                () = requests.next() => (INTERRUPTED, "interrupted again while stopping"),
-                () = tokio::time::sleep(grace) => (1, "not stopped within the grace period"),
-            };
-            // The process ends whether or not this can be written.
-            let _ = writeln!(anstream::stderr(), "error: {reason}; exiting");
-            process::exit(code)
-        })
-    })?;
-    match is_asked.await {
-        Ok(()) => Ok(()),
-        Err(_) => future::pending().await,
+#[derive(Debug)]
+#[must_use = "signals end the process by default once this is dropped"]
+pub(crate) struct StopWithDeadline {
+    is_asked: oneshot::Receiver<()>,
+}
+
+impl StopWithDeadline {
+    /// Receives signals from now on.
+    ///
+    /// # Errors
+    /// Returns the error of the operating system if the thread cannot be started.
+    pub(crate) fn listen(grace: Duration) -> std::io::Result<Self> {
+        let (asked, is_asked) = oneshot::channel();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let requests = {
+            let _entered = runtime.enter();
+            Requests::new()
+        };
+        let wait = move || runtime.block_on(Self::watch(requests, asked, grace));
+        thread::Builder::new().name("signals".to_owned()).spawn(wait)?;
+        Ok(Self { is_asked })
+    }
+
+    async fn watch(mut requests: Requests, asked: oneshot::Sender<()>, grace: Duration) {
+        requests.next().await;
+        // An error means that the program has stopped waiting, and so is ending already.
+        let _ = asked.send(());
+        let (code, reason) = tokio::select! {
+            () = requests.next() => (INTERRUPTED, "interrupted again while stopping"),
+            () = tokio::time::sleep(grace) => (1, "not stopped within the grace period"),
+        };
+        // The process ends whether or not this can be written.
+        let _ = writeln!(anstream::stderr(), "error: {reason}; exiting");
+        process::exit(code)
+    }
+
+    /// Returns when the program is asked to stop.
+    pub(crate) async fn requested(self) {
+        if self.is_asked.await.is_err() {
+            future::pending().await
+        }
     }
 }
 
