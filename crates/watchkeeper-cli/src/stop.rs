@@ -54,7 +54,7 @@ impl StopWithDeadline {
     /// Returns when the program is asked to stop.
     pub(crate) async fn requested(self) {
         if self.is_asked.await.is_err() {
-            future::pending().await
+            future::pending::<()>().await;
         }
     }
 }
@@ -91,7 +91,7 @@ impl Requests {
     #[cfg(not(unix))]
     async fn next(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {
-            future::pending().await
+            future::pending::<()>().await;
         }
     }
 }
