@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    sync::watch,
+};
 
 use super::{
     Controllers,
@@ -19,6 +22,14 @@ pub(crate) trait Feed {
     async fn wait(&mut self) -> bool;
     /// Adds what has happened since the last time to `changes`, in order.
     fn take(&mut self, changes: &mut Vec<Change>);
+}
+
+/// Runs `step` so that a long one holds up no request: on a runtime with several threads, the tasks of this thread move to
+/// another one first. Without `may_be_long` that is not worth its cost.
+fn beside_others<T>(may_be_long: bool, step: impl FnOnce() -> T) -> T {
+    let is_multi_thread =
+        Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if may_be_long && is_multi_thread { tokio::task::block_in_place(step) } else { step() }
 }
 
 /// Runs the controllers until `stop` turns true or its sender is dropped.
@@ -39,7 +50,8 @@ pub(crate) async fn run(
         feed.take(&mut changes);
         changes.drain(..).for_each(|change| controllers.take(&change));
         let now = clock.now().duration_since(start).unwrap_or_default();
-        if controllers.step(now, objects) {
+        let is_due = controllers.next_due() == Some(Duration::ZERO);
+        if beside_others(is_due, || controllers.step(now, objects)) {
             steps += 1;
             if steps % STEPS_IN_A_ROW == 0 {
                 tokio::task::yield_now().await;

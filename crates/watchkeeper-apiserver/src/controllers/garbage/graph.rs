@@ -284,7 +284,7 @@ impl Graph {
 
     /// Decides about an object that nobody has deleted.
     fn judge(&mut self, object: &Meta, live: &impl Live) -> Option<Action> {
-        let mut solid = Vec::new();
+        let mut solid = HashSet::new();
         let mut waiting = Vec::new();
         let mut dangling = Vec::new();
         for owner in &object.owners {
@@ -302,7 +302,7 @@ impl Graph {
                     if found.is_being_deleted() && found.has_finalizer(FOREGROUND) {
                         waiting.push(owner.uid.clone());
                     } else {
-                        solid.push(&owner.uid);
+                        solid.insert(&owner.uid);
                     }
                 }
                 Look::Absent | Look::Found(_) => dangling.push(owner.uid.clone()),
@@ -315,7 +315,7 @@ impl Graph {
             // A waiting owner would never go while a dependent that stays refers to it.
             dangling.append(&mut waiting);
             // One owner can be named twice, once right and once wrong; references are removed by uid.
-            dangling.retain(|uid| !solid.contains(&uid));
+            dangling.retain(|uid| !solid.contains(uid));
             return (!dangling.is_empty()).then(|| object.action(Operation::RemoveOwners(dangling)));
         }
         let dependents = self.edges.dependents(&object.uid);

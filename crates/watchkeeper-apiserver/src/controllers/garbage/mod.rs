@@ -5,7 +5,7 @@ mod graph;
 #[cfg(test)]
 mod model;
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use serde_json::Value;
 
@@ -93,9 +93,10 @@ fn owner_references(metadata: &mut Value) -> Option<&mut Vec<Value>> {
 
 fn remove_owners(metadata: &mut Value, owners: &[Uid]) {
     let Some(references) = owner_references(metadata) else { return };
+    let owners: HashSet<&str> = owners.iter().map(|owner| &**owner).collect();
     references.retain(|reference| {
         let uid = reference.get("uid").and_then(Value::as_str);
-        !owners.iter().any(|owner| uid == Some(owner))
+        !uid.is_some_and(|uid| owners.contains(uid))
     });
     if references.is_empty()
         && let Some(metadata) = metadata.as_object_mut()
