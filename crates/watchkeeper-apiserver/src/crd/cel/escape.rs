@@ -25,7 +25,7 @@ const RESERVED: [&str; 21] = [
 ];
 
 /// Returns whether a word is reserved in CEL.
-pub(super) fn is_reserved(name: &str) -> bool {
+pub(crate) fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name)
 }
 

@@ -39,6 +39,7 @@ mod value;
 pub(crate) use self::{
     compile::{Compiled, Wanted},
     decl::Decl,
+    escape::is_reserved,
     rule::{Rule, field_path},
     validate::validate,
 };

@@ -34,6 +34,7 @@ mod service;
 mod storage;
 #[cfg(test)]
 mod tests;
+mod volume_source;
 mod workload;
 
 use serde_json::Value;

@@ -71,7 +71,7 @@ pub(crate) fn metadata() -> Class {
     Class { inputs, ..Class::default() }
 }
 
-/// One large object, written again and again.
+/// Repeated writes of a large object.
 pub(crate) fn rewrites() -> Class {
     let target = format!("{MAPS}/large");
     let object = |text: &str| map(&json!({"name": "large"}), std::iter::once(("a".to_owned(), json!(text))));

@@ -12,6 +12,7 @@ use super::{
     static_warnings,
 };
 use crate::{
+    crd::is_reserved_in_cel,
     field::{FieldError, FieldErrorKind},
     strategy::{
         at::{At, Errors},
@@ -126,33 +127,8 @@ const VARIABLE: Table = &[
     ("expression", &[Rule::Check(|text, errors| expression(text, "expression is not specified", errors))]),
 ];
 
-/// Words of CEL that are no identifiers.
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
-
 fn is_cel_identifier(name: &str) -> bool {
-    names::c_identifier(name).is_empty() && !RESERVED.contains(&name)
+    names::c_identifier(name).is_empty() && !is_reserved_in_cel(name)
 }
 
 fn api_version(version: &At<'_>, errors: &mut Errors) {

@@ -2,7 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{super::claim, container::Volume, projected};
+use super::{
+    super::{
+        claim,
+        volume_source::{azure_uri, fibre_channel, flex_options, flocker, host_ports, iscsi_name},
+    },
+    container::Volume,
+    projected,
+};
 use crate::strategy::{
     at::{At, Errors},
     formats, names,
@@ -51,7 +58,7 @@ const SOURCES: &[(&str, Table)] = &[
         "iscsi",
         &[
             ("targetPortal", &[Required]),
-            ("iqn", &[Required, Check(initiator)]),
+            ("iqn", &[Required, Check(iscsi_name)]),
             ("lun", &[InRange(0, 255)]),
             (
                 "",
@@ -72,7 +79,7 @@ const SOURCES: &[(&str, Table)] = &[
     ("quobyte", &[("", &[Check(quobyte)]), ("volume", &[Required])]),
     ("downwardAPI", &[("defaultMode", &[Check(FILE_MODE)]), ("", &[Check(projected::downward_files)])]),
     ("fc", &[("", &[Check(fibre_channel)])]),
-    ("flexVolume", &[("driver", &[Required]), ("", &[Check(flex_options)])]),
+    ("flexVolume", &[("driver", &[Required]), ("options", &[Check(flex_options)])]),
     (
         "configMap",
         &[("name", &[Required]), ("defaultMode", &[Check(FILE_MODE)]), ("items[]", &[Struct(KEY_TO_PATH)])],
@@ -222,134 +229,22 @@ fn absolute(path: &At<'_>, errors: &mut Errors) {
     errors.extend(formats::absolute_path(path.text()).into_iter().map(|detail| path.invalid(detail)));
 }
 
-/// Checks the name of an iSCSI initiator or target: `iqn.`, `eui.` or `naa.` and more.
-fn initiator(name: &At<'_>, errors: &mut Errors) {
-    let text = name.text();
-    let is_hex = |digits: &str, lengths: &[usize]| {
-        lengths.contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
-    };
-    let is_right = if text.starts_with("iqn") {
-        is_iqn(text)
-    } else if text.starts_with("eui") {
-        text.strip_prefix("eui.").is_some_and(|digits| is_hex(digits, &[16]))
-    } else if text.starts_with("naa") {
-        text.strip_prefix("naa.").is_some_and(|digits| is_hex(digits, &[16, 32]))
-    } else {
-        errors.push(name.invalid("must be valid format starting with iqn, eui, or naa"));
-        return;
-    };
-    if !is_right {
-        errors.push(name.invalid("must be valid format"));
-    }
-}
-
-/// `iqn.2001-04.com.example:storage`: a month, a reversed domain, and anything without spaces after a colon.
-fn is_iqn(text: &str) -> bool {
-    let Some(rest) = text.strip_prefix("iqn.") else { return false };
-    let (front, suffix) = rest.split_once(':').map_or((rest, None), |(front, suffix)| (front, Some(suffix)));
-    let Some((month, domain)) = front.split_once('.') else { return false };
-    let is_month = month.len() == 7
-        && month
-            .bytes()
-            .enumerate()
-            .all(|(place, byte)| if place == 4 { byte == b'-' } else { byte.is_ascii_digit() });
-    let is_word = |label: &str| {
-        !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-    };
-    is_month
-        && domain.split('.').all(is_word)
-        && suffix.is_none_or(|suffix| {
-            !suffix.is_empty() && suffix.is_ascii() && !suffix.contains([' ', ',', ';', '*', '\\', '&', '%'])
-        })
-}
-
 /// Upstream spells the field in lower case in paths.
 fn initiator_name(source: &At<'_>, errors: &mut Errors) {
     let name = source.at("initiatorName");
     if name.is_set() {
-        initiator(&source.named("initiatorname", name.value), errors);
-    }
-}
-
-fn flocker(source: &At<'_>, errors: &mut Errors) {
-    let (name, uuid) = (source.at("datasetName"), source.at("datasetUUID"));
-    match (name.is_empty(), uuid.is_empty()) {
-        (true, true) => errors.push(source.missing("one of datasetName and datasetUUID is required")),
-        (false, false) => {
-            errors.push(source.invalid("datasetName and datasetUUID can not be specified simultaneously"));
-        }
-        _ => {}
-    }
-    if name.text().contains('/') {
-        errors.push(name.invalid("must not contain '/'"));
+        iscsi_name(&source.named("initiatorname", name.value), errors);
     }
 }
 
 fn quobyte(source: &At<'_>, errors: &mut Errors) {
-    let detail = "must be a host:port pair or multiple pairs separated by commas";
     let (registry, tenant) = (source.at("registry"), source.at("tenant"));
     if registry.is_empty() {
-        errors.push(registry.missing(detail));
+        errors.push(registry.missing("must be a host:port pair or multiple pairs separated by commas"));
     } else if tenant.text().len() >= 65 {
         errors.push(tenant.missing("must be a UUID and may not exceed a length of 64 characters"));
     } else {
-        for pair in registry.text().split(',') {
-            let is_pair =
-                pair.rsplit_once(':').is_some_and(|(host, _)| !host.contains(':') || host.ends_with(']'));
-            if !is_pair {
-                errors.push(registry.invalid(detail));
-            }
-        }
-    }
-}
-
-fn fibre_channel(source: &At<'_>, errors: &mut Errors) {
-    let (names, ids, lun) = (source.at("targetWWNs"), source.at("wwids"), source.at("lun"));
-    match (names.is_empty(), ids.is_empty()) {
-        (true, true) => {
-            errors.push(names.missing("must specify either targetWWNs or wwids, but not both"));
-        }
-        (false, false) => {
-            errors.push(names.invalid("targetWWNs and wwids can not be specified simultaneously"));
-        }
-        _ => {}
-    }
-    if !names.is_empty() {
-        if lun.is_set() {
-            lun.between(0, 255, errors);
-        } else {
-            errors.push(lun.missing("lun is required if targetWWNs is specified"));
-        }
-    }
-}
-
-fn flex_options(source: &At<'_>, errors: &mut Errors) {
-    let options = source.at("options");
-    for (name, option) in options.entries() {
-        let domain = format!(".{}", name.split('/').next().unwrap_or_default().to_lowercase());
-        if domain.ends_with(".kubernetes.io") || domain.ends_with(".k8s.io") {
-            let mut error = option.invalid("kubernetes.io and k8s.io namespaces are reserved");
-            error.bad_value = Some(name.into());
-            errors.push(error);
-        }
-    }
-}
-
-fn azure_uri(source: &At<'_>, errors: &mut Errors) {
-    let (kind, uri) = (source.at("kind"), source.at("diskURI"));
-    if !kind.is_set() {
-        return;
-    }
-    if kind.text() == "Managed" {
-        if !uri.text().starts_with("/subscriptions/") {
-            errors.push(uri.unsupported(&["/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}"]));
-        }
-    } else if !uri.text().starts_with("https://") {
-        errors.push(
-            uri.unsupported(&[
-                "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd",
-            ]),
-        );
+        host_ports(&registry, errors);
     }
 }
 

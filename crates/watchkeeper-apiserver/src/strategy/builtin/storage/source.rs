@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::DRIVER_NAME;
+use super::{
+    super::volume_source::{azure_uri, fibre_channel, flex_options, flocker, host_ports, iscsi_name},
+    DRIVER_NAME,
+};
 use crate::strategy::{
     at::{At, Errors, moved},
     edit::{
@@ -206,107 +209,6 @@ fn set_namespace(namespace: &At<'_>, errors: &mut Errors) {
         errors.push(namespace.invalid("if the endpointnamespace is set, it must be a valid namespace name"));
     }
     namespace.format(names::dns_label, errors);
-}
-
-fn flocker(flocker: &At<'_>, errors: &mut Errors) {
-    let (name, uuid) = (flocker.at("datasetName"), flocker.at("datasetUUID"));
-    match (name.is_empty(), uuid.is_empty()) {
-        (true, true) => errors.push(flocker.missing("one of datasetName and datasetUUID is required")),
-        (false, false) => {
-            errors.push(flocker.invalid("datasetName and datasetUUID can not be specified simultaneously"));
-        }
-        _ => {}
-    }
-    if name.text().contains('/') {
-        errors.push(name.invalid("must not contain '/'"));
-    }
-}
-
-fn host_ports(registry: &At<'_>, errors: &mut Errors) {
-    for pair in registry.text().split(',') {
-        if pair.rsplit_once(':').is_none_or(|(host, _)| host.contains(':') && !host.ends_with(']')) {
-            errors.push(registry.invalid("must be a host:port pair or multiple pairs separated by commas"));
-        }
-    }
-}
-
-/// An iSCSI name: `iqn.2001-04.com.example:x`, `eui.` with 16 or `naa.` with 32 hexadecimal digits.
-fn iscsi_name(name: &At<'_>, errors: &mut Errors) {
-    let text = name.text();
-    let is_hex = |digits: &str, length: usize| {
-        digits.len() == length
-            && digits.bytes().all(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_lowercase())
-    };
-    let is_dated = |rest: &str| {
-        let (date, domain) = (rest.get(..7).unwrap_or_default(), rest.get(7..).unwrap_or_default());
-        let is_date = date.bytes().enumerate().all(|(place, byte)| match place {
-            4 => byte == b'-',
-            _ => byte.is_ascii_digit(),
-        });
-        is_date
-            && !date.is_empty()
-            && domain.starts_with('.')
-            && domain.contains(':')
-            && domain.bytes().all(|byte| byte.is_ascii_graphic())
-    };
-    let fits = if let Some(rest) = text.strip_prefix("iqn.") {
-        is_dated(rest)
-    } else if let Some(digits) = text.strip_prefix("eui.") {
-        is_hex(digits, 16)
-    } else if let Some(digits) = text.strip_prefix("naa.") {
-        is_hex(digits, 32)
-    } else {
-        false
-    };
-    if !fits {
-        errors.push(name.invalid("must be valid format"));
-    }
-}
-
-fn fibre_channel(channel: &At<'_>, errors: &mut Errors) {
-    let (targets, ids, lun) = (channel.at("targetWWNs"), channel.at("wwids"), channel.at("lun"));
-    match (targets.is_empty(), ids.is_empty()) {
-        (true, true) => {
-            errors.push(targets.missing("must specify either targetWWNs or wwids, but not both"));
-        }
-        (false, false) => {
-            errors.push(targets.invalid("targetWWNs and wwids can not be specified simultaneously"));
-        }
-        _ => {}
-    }
-    if !targets.is_empty() {
-        if lun.is_set() {
-            lun.between(0, 255, errors);
-        } else {
-            errors.push(lun.missing("lun is required if targetWWNs is specified"));
-        }
-    }
-}
-
-fn flex_options(options: &At<'_>, errors: &mut Errors) {
-    for (name, option) in options.entries() {
-        let domain = format!(".{}", name.split('/').next().unwrap_or_default().to_lowercase());
-        if domain.ends_with(".kubernetes.io") || domain.ends_with(".k8s.io") {
-            let mut error = option.invalid("kubernetes.io and k8s.io namespaces are reserved");
-            error.bad_value = Some(name.into());
-            errors.push(error);
-        }
-    }
-}
-
-fn azure_uri(disk: &At<'_>, errors: &mut Errors) {
-    let uri = disk.at("diskURI");
-    if disk.at("kind").text() == "Managed" {
-        if !uri.text().starts_with("/subscriptions/") {
-            errors.push(uri.unsupported(&["/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}"]));
-        }
-    } else if !uri.text().starts_with("https://") {
-        errors.push(
-            uri.unsupported(&[
-                "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd",
-            ]),
-        );
-    }
 }
 
 /// Checks the one source a volume has. Rules of further sources are not checked: each is one too many.
