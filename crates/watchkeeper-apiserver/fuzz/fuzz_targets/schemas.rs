@@ -12,4 +12,4 @@ mod targets;
 use libfuzzer_sys::fuzz_target;
 use targets::Target;
 
-fuzz_target!(|input: &[u8]| targets::run(Target::Schemas, input));
+fuzz_target!(|input: &[u8]| targets::send(targets::requests(Target::Schemas, input)));

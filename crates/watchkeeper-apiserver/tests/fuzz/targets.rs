@@ -28,19 +28,21 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const THINGS: &str = "/apis/example.com/v1/namespaces/default/things";
 
-/// Sends what `input` means to `target`. Panics if an answer is none that a client can make sense of.
-pub(crate) fn run(target: Target, input: &[u8]) {
+/// Sends requests to a new server. Panics if a reply is none that a client can make sense of.
+pub(crate) fn send(requests: Vec<Request<Vec<u8>>>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime").block_on(async {
         let server = ApiServer::builder().seed(1).controllers(false).build();
-        for request in requests(target, &mut Bits::new(input)) {
+        for request in requests {
             answer::check(&server, request).await;
         }
         server.shutdown().await;
     });
 }
 
-fn requests(target: Target, bits: &mut Bits<'_>) -> Vec<Request<Vec<u8>>> {
+/// Returns the requests that `input` means for `target`.
+pub(crate) fn requests(target: Target, input: &[u8]) -> Vec<Request<Vec<u8>>> {
+    let bits = &mut Bits::new(input);
     let made = match target {
         Target::Decode => decode(bits),
         Target::Patch => patch(bits),
