@@ -20,18 +20,23 @@ pub(crate) type GatedTypes = &'static [(&'static str, &'static [Gated])];
 pub(crate) fn drop_disabled(object: &mut Value, old: Option<&Value>, types: GatedTypes) {
     for (place, fields) in types {
         for (field, _gate) in *fields {
-            let marked = if place.is_empty() { (*field).to_owned() } else { format!("{place}.{field}") };
-            let path = marked.replace('?', "");
-            if is_used(object, &path) && !old.is_some_and(|old| is_used(old, &path)) {
-                let (parent, member) = path.rsplit_once('.').unwrap_or(("", &path));
-                edit::each(object, parent, &mut |members| {
-                    members.remove(member);
-                });
-                if let Some((owner, _)) = marked.split_once('?') {
-                    remove_empty(object, owner);
-                }
+            if is_used(object, place, field) && !old.is_some_and(|old| is_used(old, place, field)) {
+                remove(object, place, field);
             }
         }
+    }
+}
+
+/// Removes `field` at every `place`.
+fn remove(object: &mut Value, place: &str, field: &str) {
+    let marked = if place.is_empty() { field.to_owned() } else { format!("{place}.{field}") };
+    let path = marked.replace('?', "");
+    let (parent, member) = path.rsplit_once('.').unwrap_or(("", &path));
+    edit::each(object, parent, &mut |members| {
+        members.remove(member);
+    });
+    if let Some((owner, _)) = marked.split_once('?') {
+        remove_empty(object, owner);
     }
 }
 
@@ -45,10 +50,12 @@ fn remove_empty(object: &mut Value, path: &str) {
     });
 }
 
-/// Returns whether the object has a value anywhere `path` leads to.
-fn is_used(object: &Value, path: &str) -> bool {
+/// Returns whether the object has a value at `field` of any `place`. Runs for every write, so it allocates nothing.
+fn is_used(object: &Value, place: &str, field: &str) -> bool {
     let mut is_used = false;
-    table::visit(&At::root(object), None, path, &mut |at, _| is_used |= at.is_set());
+    table::visit(&At::root(object), None, place, &mut |owner, _| {
+        table::visit(owner, None, field, &mut |at, _| is_used |= at.is_set());
+    });
     is_used
 }
 

@@ -5,7 +5,8 @@
 //! a function in its place in the table ([`Rule::Check`]), so that the order of errors stays that of the rows.
 //!
 //! Paths of rows are relative to the value the table describes: `a.b` is a member of a member, `a[]` each item of the list `a`,
-//! `a{}` each value of the map `a`, `a|b` both members, and the empty path the value itself.
+//! `a{}` each value of the map `a`, `a|b` both members, and the empty path the value itself. `a?` is the same as `a`: the mark
+//! has a meaning in [`gates`](super::gates) only.
 
 #[cfg(test)]
 mod tests;
@@ -176,6 +177,7 @@ pub(crate) fn visit(
         return;
     }
     let (step, rest) = path.split_once('.').unwrap_or((path, ""));
+    let step = step.strip_suffix('?').unwrap_or(step);
     let list = step.strip_suffix("[]");
     let map = step.strip_suffix("{}");
     for name in list.or(map).unwrap_or(step).split('|') {
