@@ -1,4 +1,4 @@
-//! What is wrong with a custom object by its schema.
+//! Validation of custom objects by their schemas.
 //!
 //! The errors, their paths and even their doubles are those of the real server: a number that is no whole number is wrong
 //! twice, and what combinations of schemas find wrong has no path. A value that did not change is not checked again, so

@@ -36,7 +36,7 @@ impl Checker<'_> {
             return;
         }
         let length = text.chars().count() as u64;
-        // One of these is told about, not all.
+        // Only the first of these errors is reported.
         if let Some(most) = schema.bounds.max_length.filter(|most| length > *most) {
             let path = self.here();
             let detail = format!("may not be more than {most} bytes");

@@ -40,17 +40,17 @@ const LONG_RUNNING: [&str; 5] = ["log", "exec", "attach", "portforward", "proxy"
 /// The API, as HTTP sees it.
 #[derive(Debug)]
 pub(crate) struct Api {
-    /// The verbs.
+    /// The verbs on stored objects.
     pub(crate) rest: Rest,
-    /// Who is who.
+    /// The bearer tokens and their users.
     tokens: Tokens,
-    /// Who may do what.
+    /// The permissions of users.
     authorization: Authorization,
     /// Whether `/-/control` is served.
     has_control: bool,
     /// Documents of discovery, kept until what is served changes.
     documents: Documents,
-    /// What was asked and answered.
+    /// The counters of requests and responses.
     metrics: Metrics,
     /// The hosts a server without authentication is used under.
     hosts: AllowedHosts,
