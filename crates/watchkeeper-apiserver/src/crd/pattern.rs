@@ -1,6 +1,6 @@
 //! Patterns of schemas, bounded in the memory and time they take.
 
-use std::{collections::HashMap, fmt};
+use std::{collections::HashMap, fmt, iter::Peekable, str::Chars};
 
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
@@ -31,7 +31,7 @@ impl Pattern {
     /// # Errors
     /// The explanation of what is wrong with it, if it is malformed or larger than a pattern may be.
     pub(crate) fn new(text: &str) -> Result<Self, String> {
-        let translated = with_ascii_classes(text);
+        let translated = translate(text);
         let mut refused = String::new();
         for bytes in SIZES {
             match RegexBuilder::new(&translated).size_limit(bytes).dfa_size_limit(CACHE_BYTES).build() {
@@ -62,31 +62,82 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Returns the pattern with digits, words and spaces that are those of ASCII, as Go has them. Those of Unicode take hundreds
-/// of times as much memory.
-fn with_ascii_classes(text: &str) -> String {
+/// Translates a pattern of RE2, as Go has it, for the crate `regex`.
+///
+/// Digits, words and spaces are those of ASCII. Those of Unicode take hundreds of times as much memory. Within a class,
+/// `[`, `&`, `~` and a `-` that makes no range stand for themselves.
+fn translate(text: &str) -> String {
     let mut translated = String::with_capacity(text.len());
-    let mut letters = text.chars();
+    let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {
-        if letter != '\\' {
-            translated.push(letter);
-            continue;
-        }
-        // A class within a class is their union.
-        match letters.next() {
-            Some('d') => translated.push_str("[0-9]"),
-            Some('D') => translated.push_str("[^0-9]"),
-            Some('w') => translated.push_str("[0-9A-Za-z_]"),
-            Some('W') => translated.push_str("[^0-9A-Za-z_]"),
-            Some('s') => translated.push_str(r"[\t\n\f\r ]"),
-            Some('S') => translated.push_str(r"[^\t\n\f\r ]"),
-            other => {
-                translated.push('\\');
-                translated.extend(other);
+        match letter {
+            '\\' => {
+                escape(&mut letters, &mut translated);
             }
+            '[' => class(&mut letters, &mut translated),
+            _ => translated.push(letter),
         }
     }
     translated
+}
+
+/// Translates the rest of an escape. Returns whether it is a class.
+fn escape(letters: &mut Peekable<Chars<'_>>, translated: &mut String) -> bool {
+    let letter = letters.next();
+    // A class within a class is their union.
+    let class = match letter {
+        Some('d') => "[0-9]",
+        Some('D') => "[^0-9]",
+        Some('w') => "[0-9A-Za-z_]",
+        Some('W') => "[^0-9A-Za-z_]",
+        Some('s') => r"[\t\n\f\r ]",
+        Some('S') => r"[^\t\n\f\r ]",
+        other => {
+            translated.push('\\');
+            translated.extend(other);
+            return false;
+        }
+    };
+    translated.push_str(class);
+    true
+}
+
+/// Translates the rest of a class.
+fn class(letters: &mut Peekable<Chars<'_>>, translated: &mut String) {
+    translated.push('[');
+    translated.extend(letters.next_if_eq(&'^'));
+    // The first member can be a bracket.
+    if letters.next_if_eq(&']').is_some() {
+        translated.push_str("\\]");
+    }
+    // Whether a `-` after the last member makes a range, and whether the next member ends one.
+    let (mut can_begin, mut is_end) = (translated.ends_with(']'), false);
+    while let Some(letter) = letters.next() {
+        let mut is_class = false;
+        match letter {
+            ']' => {
+                translated.push(']');
+                return;
+            }
+            '\\' => is_class = escape(letters, translated),
+            '[' if letters.peek() == Some(&':') => {
+                is_class = true;
+                translated.push('[');
+                while let Some(letter) = letters.next_if(|letter| *letter != ']') {
+                    translated.push(letter);
+                }
+                translated.extend(letters.next());
+            }
+            '-' if can_begin && letters.peek() != Some(&']') => {
+                translated.push('-');
+                (can_begin, is_end) = (false, true);
+                continue;
+            }
+            '[' | '&' | '~' | '-' => translated.extend(['\\', letter]),
+            _ => translated.push(letter),
+        }
+        (can_begin, is_end) = (!is_class && !is_end, false);
+    }
 }
 
 /// The patterns of one schema, each compiled once.
@@ -163,6 +214,30 @@ mod tests {
             (r"^[\D]$", "1", false),
             (r"^\\w$", r"\w", true),
             (r"^\S\W$", "a-", true),
+        ] {
+            assert_eq!(Pattern::new(pattern).unwrap().is_match(text), is_match, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn members_of_classes_are_those_of_re2() {
+        for (pattern, text, is_match) in [
+            (r#"^[^()<>@,;:\\"\/[\]?={} \t\x7f]+$"#, "name", true),
+            (r#"^[^()<>@,;:\\"\/[\]?={} \t\x7f]+$"#, "na[me", false),
+            ("^[a[]+$", "a[", true),
+            ("^[a&&b]+$", "a&b", true),
+            ("^[a~~b]+$", "a~b", true),
+            ("^[]a]+$", "]a", true),
+            ("^[^]a]+$", "]", false),
+            ("^[+--]+$", "+,-", true),
+            ("^[--/]+$", "-./", true),
+            ("^[--/]+$", "+", false),
+            ("^[a-c-e]+$", "b-e", true),
+            ("^[a-c-e]+$", "d", false),
+            (r"^[\d-z]+$", "1-z", true),
+            ("^[[:alpha:]_-]+$", "a_-", true),
+            ("^[[:alpha:]_-]+$", ":", false),
+            (r"^[\x00-\x1f]$", "\n", true),
         ] {
             assert_eq!(Pattern::new(pattern).unwrap().is_match(text), is_match, "{pattern} {text}");
         }

@@ -149,13 +149,11 @@ pub(crate) fn is_same(left: &Value, right: &Value) -> bool {
     }
     match (left, right) {
         (Value::Object(left), Value::Object(right)) => {
-            let is_covered = |from: &Members, to: &Members| {
-                from.iter().all(|(name, value)| match to.get(name) {
-                    Some(other) => is_same(value, other),
-                    None => says_nothing(value),
-                })
-            };
-            is_covered(left, right) && is_covered(right, left)
+            // Members of both are compared once: comparing them from either side would double the work at each level.
+            left.iter().all(|(name, value)| match right.get(name) {
+                Some(other) => is_same(value, other),
+                None => says_nothing(value),
+            }) && right.iter().all(|(name, value)| left.contains_key(name) || says_nothing(value))
         }
         (Value::Array(left), Value::Array(right)) => {
             left.len() == right.len() && left.iter().zip(right).all(|(left, right)| is_same(left, right))
@@ -174,6 +172,7 @@ mod tests {
     use serde_json::json;
 
     use super::{Lit, fill_all, is_same};
+    use crate::complexity::assert_linear;
 
     #[test]
     fn values_that_say_nothing_are_the_same_as_absent_ones() {
@@ -181,6 +180,8 @@ mod tests {
         assert!(is_same(&full, &json!({"a": [{"b": 1, "x": null}], "c": "d", "e": [], "f": ""})));
         assert!(!is_same(&full, &json!({"a": [{"b": 1}], "c": "d", "e": {}})));
         assert!(!is_same(&full, &json!({"a": [], "c": "d"})));
+        assert!(is_same(&json!({"c": "d"}), &json!({"c": "d", "e": []})));
+        assert!(!is_same(&json!({"c": "d"}), &json!({"c": "d", "e": 1})));
     }
 
     #[test]
@@ -202,5 +203,11 @@ mod tests {
             "o": {"z": 0},
         });
         assert_eq!(object, wanted);
+    }
+
+    #[test]
+    fn deep_objects_are_compared_in_linear_time() {
+        let deep = |depth| (0..depth).fold(json!(1), |inner, _| json!({"properties": inner}));
+        assert_linear("nested objects", 5, deep, |value| is_same(value, &value.clone()));
     }
 }

@@ -1,5 +1,6 @@
 //! A day with kubectl, against the listening server: what people type, and what they must see.
 
+mod commands;
 #[path = "../peers/programs.rs"]
 mod programs;
 mod session;
@@ -65,6 +66,14 @@ async fn with_server(session: fn(&Kubectl)) {
     run_session(&server, endpoint.kubeconfig(None), session).await;
 }
 
+/// Runs `session` as the administrator of a server with TLS and RBAC.
+async fn with_secure_server(session: fn(&Kubectl)) {
+    let tokens = "admin-token,admin,1,\"system:masters\"";
+    let server = ApiServer::builder().rbac(true).tokens(tokens).expect("a token file").build();
+    let endpoint = server.listen_tls(SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a free port");
+    run_session(&server, endpoint.kubeconfig(Some("admin-token")), session).await;
+}
+
 async fn run_session(server: &ApiServer, text: String, session: fn(&Kubectl)) {
     let folder = tempfile::tempdir().expect("a folder");
     let kubeconfig = folder.path().join("kubeconfig");
@@ -85,11 +94,13 @@ macro_rules! sessions {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn each_command_of_the_list_does_what_the_list_says() {
+    with_secure_server(commands::run_all).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn it_acts_as_other_users_and_uses_tokens_of_service_accounts() {
-    let tokens = "admin-token,admin,1,\"system:masters\"";
-    let server = ApiServer::builder().rbac(true).tokens(tokens).expect("a token file").build();
-    let endpoint = server.listen_tls(SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a free port");
-    run_session(&server, endpoint.kubeconfig(Some("admin-token")), |kubectl| {
+    with_secure_server(|kubectl| {
         let denied = kubectl.fails_with("get pods --as nobody", "");
         assert!(denied.contains("Forbidden") && denied.contains("\"nobody\""), "{denied}");
         kubectl.ok("create rolebinding viewers --clusterrole=view --group=viewers");
@@ -230,6 +241,16 @@ sessions! {
         let waiting = kubectl.start("wait cm/second --for=delete --timeout=30s");
         kubectl.ok("delete cm second");
         assert!(waiting.wait_with_output().expect("it ends").status.success());
+    };
+
+    it_serves_a_proxy: |kubectl| {
+        let mut proxy = kubectl.start("proxy --port=0");
+        let mut lines = BufReader::new(proxy.stdout.take().expect("piped")).lines();
+        let announced = lines.next().expect("an announcement").expect("text");
+        let address = announced.strip_prefix("Starting to serve on ").expect("an address");
+        assert!(kubectl.ok(&format!("get namespaces --server=http://{address}")).contains("kube-system"));
+        proxy.kill().expect("it runs");
+        proxy.wait().expect("it ends");
     };
 
     it_deletes_in_every_cascade_mode: |kubectl| {

@@ -32,10 +32,11 @@ impl Kubectl {
         child.wait_with_output().expect("kubectl runs to its end")
     }
 
-    /// Starts a command that goes on until it is killed, such as `get --watch`.
+    /// Starts a command that goes on until it is killed, such as `get --watch`, in the folder `files`.
     pub(crate) fn start(&self, line: &str) -> Child {
         Command::new(go_programs().join("kubectl"))
             .args(line.split_whitespace())
+            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kubectl/files"))
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.home.path())

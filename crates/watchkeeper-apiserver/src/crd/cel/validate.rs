@@ -3,14 +3,14 @@
 #[cfg(test)]
 mod cost_tests;
 
-use std::{cell::OnceCell, collections::HashMap, sync::Arc};
+use std::{cell::OnceCell, sync::Arc};
 
 use serde_json::Value as Json;
 
 use super::{
     super::{
-        structural::{Additional, ListType, Structural},
-        validate::NO_PATH,
+        structural::{Additional, Structural},
+        validate::{NO_PATH, OldItems},
     },
     compile::Compiled,
     eval::{Evaluator, Outcome},
@@ -309,31 +309,4 @@ fn default_message(rule: &Rule) -> String {
 
 fn child(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
-}
-
-/// The items of a list before a change, by their keys. Only lists of type map have any.
-struct OldItems<'a> {
-    keys: &'a [String],
-    items: HashMap<String, &'a Json>,
-}
-
-impl<'a> OldItems<'a> {
-    fn new(old: Option<&'a Json>, list: &'a ListType) -> Self {
-        let ListType::Map(keys) = list else { return Self { keys: &[], items: HashMap::new() } };
-        let olds = old.and_then(Json::as_array).into_iter().flatten();
-        Self { keys, items: olds.map(|item| (identity(item, keys), item)).collect() }
-    }
-
-    fn get(&self, item: &Json) -> Option<&'a Json> {
-        if self.keys.is_empty() {
-            return None;
-        }
-        self.items.get(&identity(item, self.keys)).copied()
-    }
-}
-
-fn identity(item: &Json, keys: &[String]) -> String {
-    let parts: Vec<String> =
-        keys.iter().map(|key| item.get(key).unwrap_or(&Json::Null).to_string()).collect();
-    parts.join("\u{0}")
 }

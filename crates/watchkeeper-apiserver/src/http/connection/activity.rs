@@ -41,6 +41,7 @@ struct State {
     waiting: Waiting,
     responses: Vec<Pending>,
     upgrade: Option<Upgrade>,
+    has_unread_body: bool,
 }
 
 /// The state of a connection without an open request.
@@ -71,6 +72,7 @@ impl Activity {
                 waiting: Waiting::FirstRequest(now()),
                 responses: Vec::new(),
                 upgrade: None,
+                has_unread_body: false,
             }),
             changed: Notify::new(),
             output: Output::default(),
@@ -82,6 +84,7 @@ impl Activity {
         let mut state = self.state.lock();
         state.is_http2 = version == Version::HTTP_2;
         state.open_requests += 1;
+        state.has_unread_body = false;
         RequestGuard { activity: Arc::clone(self), is_http2: state.is_http2 }
     }
 
@@ -113,6 +116,17 @@ impl Activity {
     pub(super) fn remove_response(&self, body: &Arc<Slot>) {
         let body = Arc::downgrade(body);
         self.state.lock().responses.retain(|pending| !pending.body.ptr_eq(&body));
+    }
+
+    /// Records that a request was answered before its body was read.
+    pub(super) fn leave_body_unread(&self) {
+        self.state.lock().has_unread_body = true;
+    }
+
+    /// Returns whether the client may still be sending a body that no one reads. Streams of HTTP/2 end by themselves.
+    pub(super) fn has_unread_body(&self) -> bool {
+        let state = self.state.lock();
+        state.has_unread_body && !state.is_http2
     }
 
     /// Keeps the watch that is served after the protocol switch.

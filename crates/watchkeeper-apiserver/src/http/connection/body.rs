@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::time::{Instant, Sleep};
 
-use super::activity::{RequestGuard, now};
+use super::activity::{Activity, RequestGuard, now};
 use crate::http::{body::ResponseBody, limits::ConnectionLimits};
 
 /// The largest piece of a response that is passed on at a time. Pieces are copies, so that a client that does not read
@@ -35,8 +35,9 @@ pub(in crate::http) enum BodyError {
 /// A request body that has to make progress and has to end in time.
 pub(super) struct RequestBody {
     incoming: Incoming,
-    /// The deadlines; absent for a request without a body.
+    /// The deadlines; absent for a request without a body, after its end, and once a deadline has passed.
     timer: Option<Timer>,
+    activity: Arc<Activity>,
 }
 
 struct Timer {
@@ -47,13 +48,22 @@ struct Timer {
 
 impl RequestBody {
     /// Starts the deadlines of a body.
-    pub(super) fn new(incoming: Incoming, limits: &ConnectionLimits) -> Self {
+    pub(super) fn new(incoming: Incoming, limits: &ConnectionLimits, activity: &Arc<Activity>) -> Self {
         let timer = (!incoming.is_end_stream()).then(|| {
             let end = now().checked_add(limits.body_timeout);
             let sleep = Box::pin(tokio::time::sleep(limits.body_progress_timeout.min(limits.body_timeout)));
             Timer { sleep, end, progress_timeout: limits.body_progress_timeout }
         });
-        Self { incoming, timer }
+        Self { incoming, timer, activity: Arc::clone(activity) }
+    }
+}
+
+impl Drop for RequestBody {
+    fn drop(&mut self) {
+        // A client that was too slow is not given more time.
+        if self.timer.is_some() && !self.incoming.is_end_stream() {
+            self.activity.leave_body_unread();
+        }
     }
 }
 
@@ -79,10 +89,14 @@ impl Body for RequestBody {
         let poll = Pin::new(&mut this.incoming).poll_frame(context);
         let Some(timer) = &mut this.timer else { return poll.map(|frame| frame.map(|f| Ok(f?))) };
         if let Poll::Ready(frame) = poll {
-            timer.restart();
+            match frame {
+                Some(_) => timer.restart(),
+                None => this.timer = None,
+            }
             return Poll::Ready(frame.map(|frame| Ok(frame?)));
         }
         ready!(timer.sleep.as_mut().poll(context));
+        this.timer = None;
         Poll::Ready(Some(Err(BodyError::TimedOut)))
     }
 

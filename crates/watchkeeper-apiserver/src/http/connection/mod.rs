@@ -5,6 +5,7 @@
 
 mod activity;
 mod body;
+mod linger;
 mod observed;
 mod output;
 #[cfg(test)]
@@ -86,7 +87,7 @@ where
         let (api, activity) = (Arc::clone(&api), Arc::clone(&activity));
         let guard = activity.begin(request.version());
         async move {
-            let request = request.map(|body| RequestBody::new(body, &limits));
+            let request = request.map(|body| RequestBody::new(body, &limits, &activity));
             let response = api.respond(request).await;
             Ok::<_, Infallible>(finish(&activity, response, guard))
         }

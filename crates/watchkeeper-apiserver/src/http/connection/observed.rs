@@ -4,24 +4,26 @@ use std::{
     io,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::activity::Activity;
+use super::{activity::Activity, linger::Linger};
 
 /// A stream that reports received and written bytes to the [`Activity`] of its connection.
 #[derive(Debug)]
 pub(super) struct ObservedIo<S> {
     stream: S,
     activity: Arc<Activity>,
+    /// The close of a connection on which the client may still be sending.
+    linger: Option<Linger>,
 }
 
 impl<S> ObservedIo<S> {
     /// Creates an observer of `stream`.
     pub(super) fn new(stream: S, activity: Arc<Activity>) -> Self {
-        Self { stream, activity }
+        Self { stream, activity, linger: None }
     }
 
     fn report(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
@@ -47,7 +49,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for ObservedIo<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for ObservedIo<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ObservedIo<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -79,6 +81,13 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ObservedIo<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        let this = &mut *self;
+        if this.linger.is_none() {
+            ready!(Pin::new(&mut this.stream).poll_shutdown(context))?;
+            if !this.activity.has_unread_body() {
+                return Poll::Ready(Ok(()));
+            }
+        }
+        this.linger.get_or_insert_with(Linger::new).poll_closed(context, &mut this.stream).map(Ok)
     }
 }

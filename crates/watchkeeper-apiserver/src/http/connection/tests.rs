@@ -102,6 +102,32 @@ async fn a_client_that_never_completes_its_first_head_is_closed_after_32_seconds
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refused_client_can_send_its_whole_body_and_read_the_reason() {
+    let body = "x".repeat(4 * 1024 * 1024);
+    let request =
+        format!("POST {MAPS} HTTP/1.1\r\nHost: example.com\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let mut peer = Peer::new();
+    let mut client = peer.connect(64 * 1024);
+    client.write_all(request.as_bytes()).await.unwrap();
+    let (response, took) = read_to_close(&mut client).await;
+    assert!(response.starts_with("HTTP/1.1 403"), "{response}");
+    assert_eq!(seconds(took), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_client_that_goes_on_sending_is_closed_after_5_seconds() {
+    let mut peer = Peer::new();
+    let mut client = peer.connect(64 * 1024);
+    let head = format!("POST {MAPS} HTTP/1.1\r\nHost: example.com\r\nContent-Length: 1000000\r\n\r\n");
+    client.write_all(head.as_bytes()).await.unwrap();
+    let start = now();
+    while client.write_all(b"x").await.is_ok() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(seconds(now().duration_since(start)), 5);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_head_that_drips_is_closed_after_32_seconds() {
     let mut peer = Peer::new();
     let (mut reader, mut writer) = tokio::io::split(peer.connect(4096));

@@ -1,0 +1,192 @@
+//! A request about a kind: found, executed, answered.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Response, header, request::Parts};
+
+use super::{
+    super::{
+        body::ResponseBody,
+        heavy,
+        metrics::About,
+        negotiate::{self, Media, Offer, Representation},
+        path::ResourcePath,
+        request_body::{self, RequestBody},
+        respond,
+        verb::{self, Verb},
+    },
+    Api, LONG_RUNNING,
+};
+use crate::{
+    auth::{
+        attributes::{Attributes, ResourceAttributes},
+        user::User,
+    },
+    rest::{self, Budget, Payload, errors, options::Parameters},
+    status::ApiError,
+};
+
+/// A request about a kind, ready to be executed.
+pub(super) struct Call {
+    pub(super) verb: Verb,
+    pub(super) path: ResourcePath,
+    pub(super) request: rest::Request,
+    pub(super) media: Media,
+    pub(super) is_pretty: bool,
+    pub(super) about: About,
+}
+
+impl Api {
+    /// Returns the call that a request about a resource asks for, still without its body, or the response to one that is
+    /// refused.
+    pub(super) fn resource(
+        &self,
+        parts: &Parts,
+        user: User,
+        resource: ResourcePath,
+        parameters: Parameters,
+        verb: Option<Verb>,
+    ) -> Result<Call, Box<Response<ResponseBody>>> {
+        let refuse = |error: &ApiError| Box::new(respond::error(error, Media::Json));
+        let name = if resource.name.is_empty() { verb::selected_name(verb, &parameters) } else { None };
+        let attributes = Attributes::Resource(ResourceAttributes {
+            verb: verb
+                .map_or_else(|| parts.method.as_str().to_ascii_lowercase(), |verb| verb.text().to_owned()),
+            group: resource.group.clone(),
+            resource: resource.resource.clone(),
+            subresource: resource.subresource.clone(),
+            namespace: if resource.resource == "namespaces" && resource.group.is_empty() {
+                resource.name.clone()
+            } else {
+                resource.namespace.clone()
+            },
+            name: name.unwrap_or_else(|| resource.name.clone()),
+        });
+        let asker = self.authorize(user, &parts.headers, &attributes).map_err(|error| refuse(&error))?;
+        // Every web service of the API begins with one slash.
+        if parts.uri.path().starts_with("//") {
+            return Err(Box::new(respond::page_not_found()));
+        }
+        let kinds = self.rest.registry.kinds();
+        let Some(version) = kinds.version(&resource.group, &resource.version) else {
+            return Err(Box::new(self.no_such_version(&resource.group)));
+        };
+        // Groups of custom resources know only their kinds; built-in ones answer for every path below them.
+        let no_such_resource = |is_custom: bool| {
+            let error = errors::no_such_resource();
+            if is_custom { Box::new(respond::page_not_found()) } else { refuse(&error) }
+        };
+        let Some(kind) = kinds.by_path(&resource.group, &resource.version, &resource.resource).cloned()
+        else {
+            return Err(no_such_resource(version.kinds.iter().all(|kind| kind.custom.is_some())));
+        };
+        let is_in_scope = kind.is_namespaced || resource.namespace.is_empty();
+        if !is_in_scope || !resource.is_well_formed() {
+            return Err(no_such_resource(kind.custom.is_some()));
+        }
+        let has_table = match resource.subresource.as_str() {
+            "" => kind.allows("list"),
+            name => matches!(name, "status" | "scale"),
+        };
+        // Protobuf has no place for what a custom resource is made of.
+        let offer = Offer { protobuf: kind.custom.is_none(), metadata: true, table: has_table };
+        let Representation { media, form } = negotiate::negotiate(
+            text(&parts.headers, header::ACCEPT.as_str()),
+            parameters.text("includeObject"),
+            verb == Some(Verb::Watch),
+            offer,
+        )
+        .map_err(|(error, media)| respond::error(&error, media))?;
+        let verb = verb::allowed(verb, &resource, &kind).map_err(|error| respond::error(&error, media))?;
+        let content_type = text(&parts.headers, header::CONTENT_TYPE.as_str());
+        let is_apply = content_type.is_some_and(|ty| ty.starts_with("application/apply-patch"));
+        let method = verb.method(is_apply);
+        let about = About::kind(method, &kind, &resource.subresource, &resource.namespace, &resource.name);
+        let user_agent = text(&parts.headers, header::USER_AGENT.as_str());
+        let is_pretty = is_pretty(&parameters, user_agent);
+        let request = rest::Request {
+            kind,
+            kinds,
+            namespace: resource.namespace.clone(),
+            name: resource.name.clone(),
+            parameters,
+            form,
+            is_protobuf: media == Media::Protobuf,
+            content_type: content_type.map(str::to_owned),
+            body: Bytes::new(),
+            asker,
+            user_agent: user_agent.map(str::to_owned),
+            budget: Budget::default(),
+        };
+        Ok(Call { verb, path: resource, request, media, is_pretty, about })
+    }
+
+    /// Reads the body of a call and executes it: inline, or among the heavy requests if it is one.
+    pub(super) async fn execute<B: RequestBody>(
+        self: &Arc<Self>,
+        mut call: Call,
+        body: B,
+    ) -> Response<ResponseBody> {
+        let (media, about) = (call.media, call.about.clone());
+        // A connection has no deadline, and no body that comes before it.
+        if call.verb.writes() && !LONG_RUNNING.contains(&call.path.subresource.as_str()) {
+            match request_body::read(body).await {
+                Ok(body) => call.request.body = body,
+                Err(error) => return respond::error(&error, media),
+            }
+        }
+        let is_heavy =
+            heavy::is_heavy(&*self.rest.store, call.verb, &call.request, call.media, call.is_pretty);
+        let mut response = match is_heavy.then(|| self.heavy.runtime()).flatten() {
+            // A version that does not come is reported by the read itself, which then has done nothing heavy.
+            Some(runtime) if self.rest.wait_for_read(&call.request).await.is_ok() => {
+                let (budget, _guard) = Budget::with_guard();
+                call.request.budget = budget;
+                let (api, bytes) = (Arc::clone(self), call.request.body.len());
+                let work = move || runtime.block_on(api.perform(call));
+                let done = self.heavy.run(bytes, work).await;
+                done.unwrap_or_else(|error| respond::error(&error, media))
+            }
+            _ => self.perform(call).await,
+        };
+        response.extensions_mut().insert(about);
+        response
+    }
+
+    /// Executes a call and encodes its answer.
+    pub(super) async fn perform(&self, call: Call) -> Response<ResponseBody> {
+        let Call { verb, path, request, media, is_pretty, about } = call;
+        let kind = Arc::clone(&request.kind);
+        self.rest.expire_events(&kind);
+        let deprecation = kind.strategy.deprecation();
+        match self.run(verb, &path, request).await {
+            Ok(mut answer) => {
+                answer.warnings.extend(deprecation);
+                let is_watch = matches!(answer.payload, Payload::Watch(_));
+                let response = respond::answer(answer, media, is_pretty, Some(&kind));
+                if is_watch {
+                    let counted = self.metrics.long_running(&about);
+                    response.map(|body| body.counted(counted))
+                } else {
+                    response
+                }
+            }
+            Err(error) => respond::error(&error.with_warnings(deprecation), media),
+        }
+    }
+}
+
+/// Returns whether JSON is indented: if the client asks for it, or is one that people read the output of.
+fn is_pretty(parameters: &Parameters, user_agent: Option<&str>) -> bool {
+    match parameters.given("pretty") {
+        Some(text) => matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True"),
+        None => user_agent.is_some_and(|agent| {
+            ["curl", "Wget", "Mozilla/5.0"].iter().any(|human| agent.starts_with(human))
+        }),
+    }
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}

@@ -1,0 +1,49 @@
+//! Who sends a request, and whether they may.
+
+use http::{HeaderMap, header};
+
+use super::{super::credentials, Api, Source};
+use crate::{
+    auth::{Asker, attributes::Attributes, impersonation, user::User},
+    status::ApiError,
+};
+
+impl Api {
+    /// Returns whether requests on sockets need credentials. If not, each is the administrator's.
+    pub(super) fn has_authentication(&self) -> bool {
+        !self.tokens.is_empty() || self.authorization.is_rbac()
+    }
+
+    /// Returns the user who sent a request.
+    pub(super) fn authenticate(&self, headers: &HeaderMap, source: Source) -> Result<User, ApiError> {
+        let authenticator = self.rest.authenticator(&self.tokens);
+        if let Some(user) = authenticator.service_account(headers.get(header::AUTHORIZATION))? {
+            return Ok(user);
+        }
+        if !self.has_authentication() || source == Source::Process && self.tokens.is_empty() {
+            return Ok(User::master("system:admin"));
+        }
+        let user = self.tokens.authenticate(credentials::authorization(headers)?)?;
+        // Where everybody may do everything, credentials are what keeps strangers out.
+        if source == Source::Network && user.is_anonymous() && !self.authorization.is_rbac() {
+            return Err(ApiError::unauthorized());
+        }
+        Ok(user)
+    }
+
+    /// Authorizes a request of `user`, or of the user that it impersonates.
+    pub(super) fn authorize(
+        &self,
+        user: User,
+        headers: &HeaderMap,
+        attributes: &Attributes,
+    ) -> Result<Asker, ApiError> {
+        let authorizer = self.authorization.authorizer(&*self.rest.store);
+        let user = impersonation::impersonate(&authorizer, user, headers, attributes)?;
+        let decision = authorizer.decide(&user, attributes);
+        if !decision.is_allowed {
+            return Err(attributes.forbidden(&user, &decision.reason));
+        }
+        Ok(Asker { user, authorizer })
+    }
+}

@@ -1,0 +1,218 @@
+//! One request, from its head to its answer.
+
+mod call;
+mod control;
+mod identity;
+mod outside;
+mod verbs;
+
+use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
+
+use futures_util::FutureExt;
+use http::{HeaderMap, Request, Response, request::Parts};
+
+use super::{
+    access::AllowedHosts,
+    body::ResponseBody,
+    deadline,
+    discovery::Documents,
+    heavy::HeavyQueue,
+    metrics::{About, Metrics},
+    negotiate::Media,
+    path::{self, ResourcePath},
+    request_body::{self, RequestBody},
+    respond,
+    verb::Verb,
+    websocket,
+};
+use crate::{
+    auth::{attributes::Attributes, stored::Authorization, tokens::Tokens},
+    rest::{self, Rest, options::Parameters},
+    status::ApiError,
+};
+
+/// The path of requests that control the server.
+const CONTROL_PATH: &str = "/-/control";
+
+/// The subresources that are connections: they take as long as the client likes.
+const LONG_RUNNING: [&str; 5] = ["log", "exec", "attach", "portforward", "proxy"];
+
+/// The API, as HTTP sees it.
+#[derive(Debug)]
+pub(crate) struct Api {
+    /// The verbs on stored objects.
+    pub(crate) rest: Rest,
+    /// The bearer tokens and their users.
+    tokens: Tokens,
+    /// The permissions of users.
+    authorization: Authorization,
+    /// Whether `/-/control` is served.
+    has_control: bool,
+    /// Documents of discovery, kept until what is served changes.
+    documents: Documents,
+    /// The counters of requests and responses.
+    metrics: Metrics,
+    /// The hosts a server without authentication is used under.
+    hosts: AllowedHosts,
+    /// The queue of requests that take much CPU time.
+    heavy: HeavyQueue,
+}
+
+/// The origin of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// A client in this process. Without tokens its requests are the administrator's: code that holds the server needs no
+    /// credentials.
+    Process,
+    /// A client on a socket.
+    Network,
+}
+
+/// How a server protects itself.
+#[derive(Debug, Default)]
+pub(crate) struct Guards {
+    /// The hosts a server without authentication is used under.
+    pub(crate) hosts: AllowedHosts,
+    /// Whether everything happens in a reproducible order.
+    pub(crate) is_deterministic: bool,
+}
+
+/// The head of a request, understood.
+struct Head {
+    parts: Parts,
+    segments: Vec<String>,
+    resource: Option<ResourcePath>,
+    parameters: Parameters,
+    verb: Option<Verb>,
+}
+
+impl Api {
+    /// The verbs over HTTP.
+    pub(crate) fn new(
+        rest: Rest,
+        tokens: Tokens,
+        authorization: Authorization,
+        has_control: bool,
+        guards: Guards,
+    ) -> Self {
+        let (documents, metrics) = (Documents::default(), Metrics::default());
+        let Guards { hosts, is_deterministic } = guards;
+        let heavy = HeavyQueue::new(is_deterministic);
+        Self { rest, tokens, authorization, has_control, documents, metrics, hosts, heavy }
+    }
+
+    /// Adds an address that requests arrive on.
+    pub(crate) fn add_address(&self, address: IpAddr) {
+        self.hosts.add_address(address);
+    }
+
+    /// Responds to a request from a socket.
+    pub(crate) async fn respond<B: RequestBody>(
+        self: &Arc<Self>,
+        request: Request<B>,
+    ) -> Response<ResponseBody> {
+        self.respond_to(request, Source::Network).await
+    }
+
+    /// Responds to a request of this process.
+    pub(crate) async fn respond_in_process<B: RequestBody>(
+        self: &Arc<Self>,
+        request: Request<B>,
+    ) -> Response<ResponseBody> {
+        self.respond_to(request, Source::Process).await
+    }
+
+    /// Responds to a request. A panic is reported as an internal error, and the connection goes on.
+    async fn respond_to<B: RequestBody>(
+        self: &Arc<Self>,
+        request: Request<B>,
+        source: Source,
+    ) -> Response<ResponseBody> {
+        let method = request.method().clone();
+        let in_flight = self.metrics.begin(&method);
+        let response = AssertUnwindSafe(self.route(request, source)).catch_unwind().await;
+        let mut response = response.unwrap_or_else(|_| {
+            let message = "This request caused the API server to panic. Look in its output for details.";
+            respond::error(&ApiError::internal(message), Media::Json)
+        });
+        drop(in_flight);
+        let about = response.extensions_mut().remove().unwrap_or_else(|| About::nothing(&method));
+        self.metrics.end(about, response.status().as_u16());
+        response
+    }
+
+    /// Handles a request before its deadline. Long-running requests have none.
+    async fn route<B: RequestBody>(
+        self: &Arc<Self>,
+        request: Request<B>,
+        source: Source,
+    ) -> Response<ResponseBody> {
+        let (parts, body) = request.into_parts();
+        if source == Source::Network
+            && !self.has_authentication()
+            && let Err(error) = self.hosts.check(&parts)
+        {
+            return respond::error(&error, Media::Json);
+        }
+        let Some(segments) = path::segments(parts.uri.path()) else {
+            return respond::error(&ApiError::bad_request("the path is not UTF-8"), Media::Json);
+        };
+        let resource = ResourcePath::read(&segments);
+        let parameters = Parameters::parse(parts.uri.query());
+        let verb = resource.as_ref().and_then(|path| Verb::of(&parts.method, path, &parameters));
+        let is_long_running = verb == Some(Verb::Watch)
+            || resource.as_ref().is_some_and(|path| LONG_RUNNING.contains(&path.subresource.as_str()));
+        let timeout = deadline::timeout_of(parameters.text("timeout"));
+        let head = Head { parts, segments, resource, parameters, verb };
+        if is_long_running {
+            return self.handle(head, body, source).await;
+        }
+        let timeout = match timeout {
+            Ok(timeout) => timeout,
+            Err(error) => return respond::error(&error, Media::Json),
+        };
+        let handled = deadline::within(&*self.rest.clock, timeout, self.handle(head, body, source)).await;
+        handled.unwrap_or_else(|| respond::error(&rest::deadline_exceeded(), Media::Json))
+    }
+
+    /// Handles a request: who asks, whether they may, and only then the body.
+    async fn handle<B: RequestBody>(
+        self: &Arc<Self>,
+        head: Head,
+        body: B,
+        source: Source,
+    ) -> Response<ResponseBody> {
+        let Head { mut parts, segments, resource, parameters, verb } = head;
+        let authenticate = |headers: &HeaderMap| self.authenticate(headers, source);
+        let user = match websocket::authenticate(&mut parts.headers, authenticate) {
+            Ok(user) => user,
+            Err(error) => return respond::error(&error, Media::Json),
+        };
+        if let Some(resource) = resource {
+            return match self.resource(&parts, user, resource, parameters, verb) {
+                Ok(call) => {
+                    let media = call.media;
+                    let response = self.execute(call, body).await;
+                    if verb == Some(Verb::Watch) {
+                        websocket::switch(&parts, response, media)
+                    } else {
+                        response
+                    }
+                }
+                Err(response) => *response,
+            };
+        }
+        let (verb, path) = (parts.method.as_str().to_ascii_lowercase(), parts.uri.path().to_owned());
+        let is_control = self.has_control && path == CONTROL_PATH;
+        if let Err(error) = self.authorize(user, &parts.headers, &Attributes::Path { verb, path }) {
+            return respond::error(&error, Media::Json);
+        }
+        if is_control {
+            return match request_body::read(body).await {
+                Ok(body) => self.control(&parts.method, &body),
+                Err(error) => respond::error(&error, Media::Json),
+            };
+        }
+        self.other(&parts, &segments)
+    }
+}
