@@ -238,6 +238,11 @@ fn rules_of_classes_and_taints_of_devices_hold() {
         &json!({"spec": {"selectors": [{"cel": {"expression": "true"}}]}}),
         &[
             ("/spec/selectors/0", json!({}), &["spec.selectors[0].cel Required"]),
+            (
+                "/spec/selectors/0/cel/expression",
+                json!("device.nope"),
+                &["spec.selectors[0].cel.expression Invalid"],
+            ),
             ("/spec/config", json!([{}]), &["spec.config[0].opaque Required"]),
             ("/spec/extendedResourceName", json!("cpu"), &["spec.extendedResourceName Invalid"]),
         ],

@@ -102,8 +102,8 @@ fn rules_of_priority_levels_hold() {
         "PriorityLevelConfiguration",
         &level,
         &[
-            ("/spec/type", json!(""), &["spec.type Required"]),
-            ("/spec/type", json!("Odd"), &["spec.type NotSupported"]),
+            ("/spec/type", json!(""), &["spec.limited Forbidden", "spec.type Required"]),
+            ("/spec/type", json!("Odd"), &["spec.limited Forbidden", "spec.type NotSupported"]),
             ("/spec/type", json!("Exempt"), &["spec.limited Forbidden", "spec.type Invalid"]),
             ("/spec/limited", Value::Null, &["spec.limited Required"]),
             (
