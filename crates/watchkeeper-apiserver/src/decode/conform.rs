@@ -95,7 +95,7 @@ impl Walk {
             (Value::Null, _) => Ok(()),
             (value, Shape::Any) if mode == Mode::BuiltIn => self.schema_or(value, ty),
             (_, Shape::Any) => Ok(()),
-            // An object where the schema has none: nobody knows its members.
+            // An object where the schema has none: its members are unknown.
             (Value::Object(members), _) if mode == Mode::Custom => {
                 self.drop_unknown(members, &members.keys().cloned().collect::<Vec<_>>());
                 Ok(())

@@ -22,13 +22,13 @@ pub(crate) struct Environment {
 /// The type that the value of an expression must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Output {
-    /// A bool.
+    /// The value is a bool.
     Bool,
-    /// A string.
+    /// The value is a string.
     String,
-    /// A string or null.
+    /// The value is a string or null.
     StringOrNull,
-    /// Any type.
+    /// The value can have any type.
     Any,
 }
 

@@ -51,8 +51,8 @@ fn rules_of_claims_of_devices_hold_for_claims_and_templates() {
         ),
         (
             "/devices/requests/0/exactly/tolerations",
-            json!([{"key": "a"}]),
-            &["devices.requests[0].exactly.tolerations[0].operator Required"],
+            json!([{"key": "a", "value": "b c"}]),
+            &["devices.requests[0].exactly.tolerations[0].value Invalid"],
         ),
         (
             "/devices/requests/0/firstAvailable",

@@ -122,7 +122,11 @@ fn rules_of_priority_levels_hold() {
                 json!("Reject"),
                 &["spec.limited.limitResponse.queuing Forbidden"],
             ),
-            ("/spec/limited/limitResponse/type", json!(""), &["spec.limited.limitResponse.type Required"]),
+            (
+                "/spec/limited/limitResponse/type",
+                json!(""),
+                &["spec.limited.limitResponse.queuing Forbidden", "spec.limited.limitResponse.type Required"],
+            ),
             (
                 &queuing("queues"),
                 json!(-1),

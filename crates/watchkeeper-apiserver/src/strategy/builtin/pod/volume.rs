@@ -194,7 +194,13 @@ fn source(volume: &At<'_>, pod: &str, errors: &mut Errors) {
         );
     }
     for (other, _) in given {
-        errors.push(volume.at(other).forbidden("may not specify more than 1 volume type"));
+        // Upstream spells two sources in its own way here.
+        let spelled = match *other {
+            "cephfs" => "cephFS",
+            "downwardAPI" => "downwarAPI",
+            other => other,
+        };
+        errors.push(volume.at(spelled).forbidden("may not specify more than 1 volume type"));
     }
 }
 
