@@ -278,6 +278,7 @@ fn is_atomic(ty: &TypeRef) -> bool {
         Shape::Struct(members) => members.is_atomic,
         Shape::Map { is_atomic, .. } => *is_atomic,
         Shape::List { topology, .. } => *topology == Topology::Atomic,
-        Shape::Scalar(_) | Shape::Any => false,
+        Shape::Any => ty.is_opaque(),
+        Shape::Scalar(_) => false,
     }
 }

@@ -30,8 +30,12 @@ pub(crate) fn convert(mut object: Value, from: &Kind, to: &Kind) -> Value {
     object["apiVersion"] = to.api_version().into();
     object["kind"] = to.gvk.kind.clone().into();
     if to.custom.is_some() {
-        // What only the other version has goes, what only this one has is defaulted.
-        to.strategy.set_defaults(&mut object);
+        // What only the other version has goes. Defaults are those of the version that is stored.
+        if to.gvk == to.storage {
+            to.strategy.set_defaults(&mut object);
+        } else {
+            to.strategy.prune(&mut object);
+        }
     } else {
         write_empty(&mut object, &to.ty);
     }

@@ -1,6 +1,6 @@
 //! Formats of texts and numbers that schemas can ask for. Formats nobody knows are not checked.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::Ipv6Addr;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use regex::Regex;
@@ -43,7 +43,7 @@ const TEXTS: &[(&str, Check)] = &[
     ("datetime", is_date_time),
     ("date", is_date),
     ("duration", |text| parse_duration_nanos(text).is_some()),
-    ("ipv4", |text| text.parse::<Ipv4Addr>().is_ok()),
+    ("ipv4", is_ipv4),
     ("ipv6", |text| text.parse::<Ipv6Addr>().is_ok()),
     ("cidr", |text| names::cidr(text).is_empty()),
     ("byte", |text| STANDARD.decode(text).is_ok()),
@@ -169,14 +169,40 @@ fn is_email(text: &str) -> bool {
     })
 }
 
+/// An IPv4 address; leading zeros are tolerated.
+fn is_ipv4(text: &str) -> bool {
+    let is_part = |part: &str| {
+        !part.is_empty()
+            && part.bytes().all(|byte| byte.is_ascii_digit())
+            && part.trim_start_matches('0').len() <= 3
+            && part.parse::<u64>().is_ok_and(|number| number <= 255)
+    };
+    text.split('.').count() == 4 && text.split('.').all(is_part)
+}
+
+/// A label without dots and with at most one dash, its second character, or labels that end with a top-level domain of at
+/// least two letters.
 fn is_hostname(text: &str) -> bool {
-    let labels = text.strip_suffix('.').unwrap_or(text);
-    !labels.is_empty()
-        && labels.len() <= 255
-        && labels.split('.').all(|label| {
-            let fits = (1..=63).contains(&label.len()) && !label.starts_with('-') && !label.ends_with('-');
-            fits && label.chars().all(|character| character.is_alphanumeric() || character == '-')
-        })
+    let is_inner = |character: char| character.is_alphanumeric();
+    if text.len() > 255 || text.split('.').any(|label| label.len() > 63) {
+        return false;
+    }
+    match text.rsplit_once('.') {
+        None => {
+            let rest = text.strip_prefix(is_inner).map(|rest| rest.strip_prefix('-').unwrap_or(rest));
+            rest.is_some_and(|rest| rest.chars().all(is_inner))
+        }
+        Some((labels, top)) => {
+            let is_label = |label: &str| {
+                label.starts_with(is_inner)
+                    && label.ends_with(is_inner)
+                    && label.chars().all(|character| is_inner(character) || character == '-')
+            };
+            top.chars().count() >= 2
+                && top.chars().all(char::is_alphabetic)
+                && labels.split('.').all(is_label)
+        }
+    }
 }
 
 fn is_mac(text: &str) -> bool {
@@ -238,7 +264,7 @@ mod tests {
             ),
             ("date", &["2020-02-29"], &["2021-02-29", "x"]),
             ("duration", &["1h30m", "2 days", "1.5s", "-3m", "0"], &["", "h", "1", "1 fortnight"]),
-            ("ipv4", &["10.0.0.1"], &["::1", "x"]),
+            ("ipv4", &["10.0.0.1", "01.2.3.4"], &["::1", "x", "1.2.3", "1.2.3.256"]),
             ("ipv6", &["::1"], &["10.0.0.1"]),
             ("cidr", &["10.0.0.0/8"], &["10.0.0.0"]),
             ("byte", &["AAEC"], &["%%"]),
@@ -246,7 +272,7 @@ mod tests {
             ("uuid4", &["123e4567-e89b-42d3-a456-426614174000"], &["123e4567-e89b-12d3-a456-426614174000"]),
             ("uri", &["https://example.com/x", "/path"], &["", "no scheme"]),
             ("email", &["a@example.com"], &["a", "@b"]),
-            ("hostname", &["a.example.com"], &["-a", ""]),
+            ("hostname", &["a.example.com", "a-b", "abc"], &["-a", "", "a.b", "a.example.com."]),
             ("mac", &["01:23:45:67:89:ab"], &["01:23"]),
             ("hexcolor", &["#fff", "A0B1C2"], &["#ff"]),
             ("isbn", &["0321751043", "978-0321751041"], &["0321751044"]),

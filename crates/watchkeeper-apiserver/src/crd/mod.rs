@@ -21,7 +21,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub(crate) use self::cel::is_reserved as is_reserved_in_cel;
+pub(crate) use self::cel::{
+    Environment as CelEnvironment, Output as CelOutput, OutputType as CelOutputType,
+    is_reserved as is_reserved_in_cel,
+};
 pub(crate) use self::definition::{defaults, stored_versions, validate as validate_definition};
 pub(crate) use self::status::{CLEANUP_FINALIZER, begin_deletion, is_established, status_after_write};
 use self::{strategy::CustomStrategy, structural::Structural};

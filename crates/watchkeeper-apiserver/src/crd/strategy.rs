@@ -47,8 +47,23 @@ impl CustomStrategy {
     fn scale(&self, object: &Value, errors: &mut Vec<FieldError>) {
         let Some(scale) = &self.scale else { return };
         for path in [&scale.spec_replicas, &scale.status_replicas] {
-            let pointer = path.replace('.', "/");
-            let Some(count) = object.pointer(&pointer).filter(|count| !count.is_null()) else { continue };
+            let invalid = |value: &Value, detail: String| {
+                FieldError::new(FieldErrorKind::Invalid, path.as_str(), Some(value.clone()), detail)
+            };
+            let count =
+                path.split('.').filter(|name| !name.is_empty()).try_fold(object, |value, name| match value {
+                    Value::Object(members) => Ok(members.get(name).unwrap_or(&Value::Null)),
+                    Value::Null => Ok(value),
+                    _ => Err("accessor error: a parent of the value is not an object".to_owned()),
+                });
+            let count = match count {
+                Ok(Value::Null) => continue,
+                Ok(count) => count,
+                Err(detail) => {
+                    errors.push(invalid(&Value::from(0), detail));
+                    continue;
+                }
+            };
             let detail = match count.as_i64() {
                 None => "accessor error: the value is not of the type int64".to_owned(),
                 Some(count) if count < 0 => "should be a non-negative integer".to_owned(),
@@ -57,7 +72,7 @@ impl CustomStrategy {
                 }
                 Some(_) => continue,
             };
-            errors.push(FieldError::new(FieldErrorKind::Invalid, path.as_str(), Some(count.clone()), detail));
+            errors.push(invalid(count, detail));
         }
     }
 
@@ -118,6 +133,10 @@ impl Strategy for CustomStrategy {
     fn set_defaults(&self, object: &mut Value) {
         prune_object(object, &self.schema);
         set_defaults(object, &self.schema);
+    }
+
+    fn prune(&self, object: &mut Value) {
+        prune_object(object, &self.schema);
     }
 
     fn set_defaults_of_applied(&self, object: &mut Value) {

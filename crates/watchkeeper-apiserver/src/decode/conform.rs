@@ -12,6 +12,9 @@ use crate::schema::{Scalar, Shape, Struct, TypeRef};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
+/// The type of a JSON schema; types that hold a schema or something else begin with this name.
+const SCHEMA: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps";
+
 /// How far an object is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
@@ -89,7 +92,14 @@ impl Walk {
                 }
                 Ok(())
             }
-            (_, Shape::Any) | (Value::Null, _) => Ok(()),
+            (Value::Null, _) => Ok(()),
+            (value, Shape::Any) if mode == Mode::BuiltIn => self.schema_or(value, ty),
+            (_, Shape::Any) => Ok(()),
+            // An object where the schema has none: its members are unknown.
+            (Value::Object(members), _) if mode == Mode::Custom => {
+                self.drop_unknown(members, &members.keys().cloned().collect::<Vec<_>>());
+                Ok(())
+            }
             (value, Shape::Scalar(of)) if mode == Mode::BuiltIn => {
                 scalar::conform(value, *of).map_err(|wrong| format!("json: {wrong} (at {})", self.path))
             }
@@ -138,16 +148,48 @@ impl Walk {
                 unknown.push(name.clone());
             }
         }
-        for name in unknown {
-            members.remove(&name);
-            if self.findings.unknown.len() < MAX_PATHS {
-                self.findings.unknown.push(path_text(&self.path, &name));
-            }
-        }
+        self.drop_unknown(members, &unknown);
         if mode == Mode::BuiltIn && has_nulls {
             members.retain(|_, value| !value.is_null());
         }
         Ok(())
+    }
+
+    fn drop_unknown(&mut self, members: &mut Map<String, Value>, unknown: &[String]) {
+        for name in unknown {
+            members.remove(name);
+            if self.findings.unknown.len() < MAX_PATHS {
+                self.findings.unknown.push(path_text(&self.path, name));
+            }
+        }
+    }
+
+    /// A JSON schema, or what may stand for one. Members that no schema has are dropped and not reported: upstream reads
+    /// these values with a decoder of its own.
+    fn schema_or(&mut self, value: &mut Value, ty: &TypeRef) -> Result<(), String> {
+        let Some(what) = ty.name().and_then(|name| name.strip_prefix(SCHEMA)) else { return Ok(()) };
+        let is_fitting = match what {
+            "OrBool" if !value.is_boolean() && !value.is_object() => {
+                return Err("boolean or JSON schema expected".to_owned());
+            }
+            "OrArray" => value.is_object() || value.is_array(),
+            "OrStringArray" if value.is_array() => return Ok(()),
+            "OrStringArray" => value.is_object(),
+            _ => true,
+        };
+        if !is_fitting {
+            *value = Value::Null;
+            return Ok(());
+        }
+        let schema = TypeRef::builtin_named(SCHEMA);
+        let mut walk = Self { path: self.path.clone(), findings: Findings::default() };
+        match value {
+            Value::Array(items) => {
+                items.iter_mut().try_for_each(|item| walk.element(item, &schema, Mode::BuiltIn))
+            }
+            Value::Object(_) => walk.value(value, &schema, Mode::BuiltIn),
+            _ => Ok(()),
+        }
     }
 
     fn within(

@@ -13,7 +13,7 @@ use crate::{
     auth::content::{self, ContentWrite},
     decode,
     kinds::Kind,
-    schema::write_empty,
+    schema::{write_empty, write_spec},
     status::{ApiError, Cause, Details},
     storage::Expected,
     strategy::{Part, WriteContext},
@@ -62,11 +62,13 @@ impl Rest {
         for member in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
             metadata.remove(member);
         }
+        write_spec(&mut object, &kind.ty);
         if source == Source::Apply {
             kind.strategy.set_defaults_of_applied(&mut object);
         } else {
             kind.strategy.set_defaults(&mut object);
         }
+        kind.strategy.set_timed_defaults(&mut object, &|| meta::timestamp(self.now()));
         write_empty(&mut object, &kind.ty);
         if source != Source::Apply {
             self.track(request, options, Part::Main, None, &mut object);

@@ -11,7 +11,7 @@ const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 /// How long a generated name is.
 const SUFFIX: usize = 5;
 /// The longest prefix of a generated name.
-const PREFIX_MAX: usize = 253 - SUFFIX;
+const PREFIX_MAX: usize = 63 - SUFFIX;
 
 /// The metadata of an object; made if it is not there.
 pub(super) fn metadata(object: &mut Value) -> Result<&mut Map<String, Value>, ApiError> {
@@ -116,8 +116,8 @@ mod tests {
     fn generated_names_fit() {
         let mut random = fastrand::Rng::with_seed(1);
         assert_eq!(generated_name("pre-", &mut random).len(), 9);
-        assert_eq!(generated_name(&"x".repeat(300), &mut random).len(), 253);
-        assert!(generated_name(&"ä".repeat(200), &mut random).len() <= 253);
+        assert_eq!(generated_name(&"x".repeat(300), &mut random).len(), 63);
+        assert!(generated_name(&"ä".repeat(200), &mut random).len() <= 63);
     }
 
     #[test]

@@ -93,7 +93,14 @@ impl Rest {
                 Ok(applied)
             })
         } else {
-            let (patch, problems) = read_patch(ty, &request.body)?;
+            // A missing object is reported before an unreadable patch.
+            let (patch, problems) = read_patch(ty, &request.body).map_err(|error| {
+                if self.store.get(&request.table(), &request.key()).is_some() {
+                    error
+                } else {
+                    errors::not_found(&request.kind, &request.name)
+                }
+            })?;
             self.change(request, &options, part, Source::Patch, &mut warnings, |current| {
                 let Some(current) = current else {
                     return Err(errors::not_found(&request.kind, &request.name));
@@ -101,6 +108,9 @@ impl Rest {
                 let mut patched = patch.apply(current, &request.kind.ty)?;
                 if ty == PatchType::Strategic {
                     wrap::integers(&mut patched, &request.kind.ty);
+                    // Such patches are applied to the type of the kind, so they cannot change it.
+                    patched["apiVersion"] = request.kind.api_version().into();
+                    patched["kind"] = request.kind.gvk.kind.clone().into();
                 }
                 let mut patched = check_patched(patched_kind, &options, patched, &problems, &mut told)?;
                 fit_namespace(&mut patched, &request.kind, &request.namespace)?;

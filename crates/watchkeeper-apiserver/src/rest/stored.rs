@@ -11,6 +11,25 @@ use crate::{
     storage::{Content, Object},
 };
 
+/// Writes numbers without a fraction as integers: `1.0` becomes `1`, as when Go writes a number.
+fn whole_numbers(value: &mut Value) {
+    /// The bound up to which every whole number of 64 bits is exact.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let whole = number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < EXACT);
+            if let Some(whole) = whole {
+                #[expect(clippy::cast_possible_truncation, reason = "the number is whole and within bounds")]
+                let whole = whole as i64;
+                *value = whole.into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
+        Value::Object(members) => members.values_mut().for_each(whole_numbers),
+        _ => {}
+    }
+}
+
 /// A kind, and the kind its objects are stored as.
 #[derive(Debug, Clone)]
 pub(crate) struct Served {
@@ -46,7 +65,12 @@ impl Served {
     /// Returns `object` as it is read after it was stored. Custom resources keep only what the version they are stored in
     /// knows, with the defaults of that version.
     pub(crate) fn as_stored(&self, object: Value) -> Value {
-        if self.kind.custom.is_none() || self.kind.gvk == self.stored.gvk {
+        if self.kind.custom.is_none() {
+            return object;
+        }
+        let mut object = object;
+        whole_numbers(&mut object);
+        if self.kind.gvk == self.stored.gvk {
             return object;
         }
         convert(convert(object, &self.kind, &self.stored), &self.stored, &self.kind)

@@ -17,7 +17,7 @@ use crate::{
     auth::content::{self, ContentWrite},
     decode,
     field::{FieldError, FieldErrorKind},
-    schema::write_empty,
+    schema::{write_empty, write_spec},
     status::ApiError,
     storage::{Expected, Object},
     strategy::{Part, WriteContext},
@@ -159,11 +159,13 @@ impl Rest {
         let kind = &request.kind;
         let strategy = &kind.strategy;
         check_version(request, &new, current.version)?;
+        write_spec(&mut new, &kind.ty);
         if source == Source::Apply {
             strategy.set_defaults_of_applied(&mut new);
         } else {
             strategy.set_defaults(&mut new);
         }
+        strategy.set_timed_defaults(&mut new, &|| meta::timestamp(self.now()));
         take_system_fields(&mut new, old)?;
         write_empty(&mut new, &kind.ty);
         if source != Source::Apply {
@@ -266,15 +268,19 @@ fn take_system_fields(new: &mut Value, old: &Value) -> Result<(), ApiError> {
     let metadata = meta::metadata(new)?;
     let old = old.get("metadata");
     let was = |member: &str| old.and_then(|old| old.get(member));
-    for member in
-        ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"]
-    {
+    for member in ["creationTimestamp", "deletionTimestamp", "generation", "selfLink"] {
         match was(member) {
             // Most clients send back what they read.
             value if value == metadata.get(member) => {}
             Some(value) => _ = metadata.insert(member.into(), value.clone()),
             None => _ = metadata.remove(member),
         }
+    }
+    // A grace period that was sent is compared with the current one.
+    if metadata.get("deletionGracePeriodSeconds").is_none_or(Value::is_null)
+        && let Some(grace) = was("deletionGracePeriodSeconds")
+    {
+        metadata.insert("deletionGracePeriodSeconds".into(), grace.clone());
     }
     if metadata.get("uid").and_then(Value::as_str).unwrap_or_default().is_empty()
         && let Some(uid) = was("uid")

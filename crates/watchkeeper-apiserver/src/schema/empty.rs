@@ -27,6 +27,19 @@ pub(crate) fn write_empty(object: &mut Value, ty: &TypeRef) {
     }
 }
 
+/// Adds the `spec` that an object of type `ty` always has, so that defaults find their place in it.
+pub(crate) fn write_spec(object: &mut Value, ty: &TypeRef) {
+    const SPEC: &str = "spec";
+    let has_spec = object.get(SPEC).is_some_and(|spec| !spec.is_null());
+    if !has_spec
+        && let Some(field) = ty.field(SPEC).filter(|field| field.empty == Empty::Zero)
+        && matches!(ty.at(field.ty).shape(), Shape::Struct(_))
+        && let Some(members) = object.as_object_mut()
+    {
+        members.insert(SPEC.to_owned(), Value::Object(Map::new()));
+    }
+}
+
 /// Both the members and the fields are sorted, so one walk along both finds what is there and what is not.
 fn write_members(members: &mut Map<String, Value>, fields: &[Field], ty: &TypeRef) {
     let (mut gone, mut absent) = (Vec::new(), Vec::new());

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::kinds::GroupVersionKind;
 
 pub(crate) use builtin::builtin;
-pub(crate) use empty::{write_empty, zero};
+pub(crate) use empty::{write_empty, write_spec, zero};
 
 /// The number of a type within its [`Schemas`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -286,6 +286,11 @@ impl TypeRef {
     /// Its OpenAPI name, if it has one.
     pub(crate) fn name(&self) -> Option<&str> {
         self.schemas.get(self.id)?.name.as_deref()
+    }
+
+    /// Whether values are JSON that is owned and replaced as a whole (`RawExtension`).
+    pub(crate) fn is_opaque(&self) -> bool {
+        self.name() == Some("io.k8s.apimachinery.pkg.runtime.RawExtension")
     }
 
     /// Another type of the same schemas.

@@ -40,6 +40,7 @@ pub(crate) fn selector_text(selector: &Value) -> String {
         };
         parts.push((key.to_owned(), part));
     }
-    parts.sort();
+    // Labels come before expressions of the same key.
+    parts.sort_by(|(left, _), (right, _)| left.cmp(right));
     parts.into_iter().map(|(_, part)| part).collect::<Vec<_>>().join(",")
 }

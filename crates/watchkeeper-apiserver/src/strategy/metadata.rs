@@ -93,6 +93,18 @@ pub(crate) fn annotations(annotations: &At<'_>, errors: &mut Errors) {
     }
 }
 
+/// Checks the metadata of a template for objects that get their names later: labels and annotations, and nothing else.
+pub(crate) fn of_template(metadata: &At<'_>, errors: &mut Errors) {
+    annotations(&metadata.at("annotations"), errors);
+    labels(&metadata.at("labels"), errors);
+    let members = metadata.value.as_object().into_iter().flatten();
+    for (name, _) in members.filter(|(name, _)| !matches!(name.as_str(), "labels" | "annotations")) {
+        if !metadata.at(name).is_empty() {
+            errors.push(metadata.at(name).forbidden("cannot be set"));
+        }
+    }
+}
+
 /// The text or the map here is longer than `length`.
 pub(crate) fn too_long(at: &At<'_>, length: usize) -> FieldError {
     let detail = format!("may not be more than {length} bytes");

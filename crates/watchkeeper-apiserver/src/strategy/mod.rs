@@ -67,6 +67,11 @@ pub(crate) trait Strategy: fmt::Debug + Send + Sync {
     fn set_defaults_of_applied(&self, object: &mut Value) {
         self.set_defaults(object);
     }
+    /// Fills in times that were left out and that the writer manages, as all defaults are. `now` returns the time of the
+    /// request.
+    fn set_timed_defaults(&self, _object: &mut Value, _now: &dyn Fn() -> String) {}
+    /// Drops what the schema of a custom resource does not know.
+    fn prune(&self, _object: &mut Value) {}
     /// Resets what a client may not set when it creates (a status, an allocated address).
     fn prepare_for_create(&self, object: &mut Value);
     /// Takes from `old` what a client may not change through `part`.

@@ -188,7 +188,8 @@ pub(crate) fn port_name(text: &str) -> Vec<String> {
     }
     if !text.bytes().all(|byte| is_lower_or_digit(byte) || byte == b'-') || text.is_empty() {
         wrong.push("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)".to_owned());
-    } else if !text.bytes().any(|byte| byte.is_ascii_lowercase()) {
+    }
+    if !text.bytes().any(|byte| byte.is_ascii_lowercase()) {
         wrong.push("must contain at least one letter (a-z)".to_owned());
     }
     if text.contains("--") {

@@ -82,7 +82,7 @@ async fn values_are_those_the_version_that_is_stored_knows() {
     let text = json!({"type": "string"});
     let default = |value: &str| json!({"type": "string", "default": value});
     let old = json!({"shared": text, "old": default("o"), "both": default("1")});
-    let new = json!({"shared": text, "new": text, "both": default("2")});
+    let new = json!({"shared": text, "new": text, "both": default("2"), "added": default("a")});
     let cluster = cluster(&json!([one("v1", true, &old), one("v2", false, &new)])).await;
     let spec = json!({"shared": "s", "new": "n"});
     let dry = cluster.ok("POST", &format!("{}?dryRun=All", path("v2")), foo("v2", "a", &spec)).await;

@@ -41,3 +41,29 @@ async fn a_deprecated_kind_is_called_so_in_errors_too() {
     assert_eq!(response.status(), 404);
     assert!(warnings(&response)[0].contains("deprecated"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn terms_without_a_selector_and_overlapping_ports_surprise() {
+    let cluster = Cluster::new();
+    let term = json!({"topologyKey": "zone"});
+    let ports = json!([{"containerPort": 80}, {"containerPort": 80, "hostPort": 80}]);
+    let pod = json!({"metadata": {"name": "p"}, "spec": {
+        "affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}},
+        "containers": [{"name": "c", "image": "i", "ports": ports}],
+    }});
+    let response = cluster.send("POST", "/api/v1/namespaces/default/pods", &pod).await;
+    assert_eq!(
+        warnings(&response),
+        [
+            "\"spec.containers[0].ports[1]: overlapping port definition with spec.containers[0].ports[0]\"",
+            "\"spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].labelSelector: a null labelSelector results in matching no pod\"",
+        ]
+    );
+    let service =
+        json!({"metadata": {"name": "s"}, "spec": {"clusterIP": "None", "externalName": "example.com"}});
+    let response = cluster.send("POST", "/api/v1/namespaces/default/services", &service).await;
+    assert_eq!(
+        warnings(&response),
+        [r#""spec.externalName is ignored when spec.type is not \"ExternalName\"""#]
+    );
+}

@@ -71,6 +71,7 @@ fn compare_place(old: Option<&Value>, new: Option<&Value>, ty: &TypeRef) -> Resu
         Shape::Struct(members) => compare_members(&mut found, old, new, ty, members.is_atomic)?,
         Shape::Map { is_atomic, .. } => compare_members(&mut found, old, new, ty, *is_atomic)?,
         Shape::List { topology, .. } => compare_items(&mut found, old, new, ty, topology)?,
+        Shape::Any if ty.is_opaque() => leaf(&mut found, old, new),
         Shape::Any => {
             let mut is_leaf = false;
             let (left, right) = (old.map(class), new.map(class));

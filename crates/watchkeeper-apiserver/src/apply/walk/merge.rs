@@ -21,6 +21,7 @@ pub(crate) fn merge(base: &Value, top: &Value, ty: &TypeRef) -> Result<Value, Fa
     match (ty.shape(), base, top) {
         (Shape::Struct(members), ..) if members.is_atomic => Ok(top.clone()),
         (Shape::Map { is_atomic: true, .. }, ..) => Ok(top.clone()),
+        (Shape::Any, ..) if ty.is_opaque() => Ok(top.clone()),
         (Shape::Struct(_) | Shape::Map { .. } | Shape::Any, Value::Object(base), Value::Object(top)) => {
             if base.is_empty() || top.is_empty() {
                 // Nothing to merge; an empty object is a value where both are.

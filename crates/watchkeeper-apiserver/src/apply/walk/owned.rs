@@ -28,7 +28,7 @@ fn owned_at(value: &Value, ty: &TypeRef) -> Result<Node, Fault> {
         Shape::Struct(members) => members.is_atomic,
         Shape::Map { is_atomic, .. } => *is_atomic,
         Shape::List { topology, .. } => *topology == Topology::Atomic,
-        Shape::Any => !value.is_object() && !value.is_null(),
+        Shape::Any => ty.is_opaque() || (!value.is_object() && !value.is_null()),
     };
     if is_leaf {
         return Ok(Node { is_member: true, below: FieldSet::default() });

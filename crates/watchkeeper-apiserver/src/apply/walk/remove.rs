@@ -26,6 +26,7 @@ pub(crate) fn remove(value: &Value, set: &FieldSet, ty: &TypeRef, emptied: Empti
         // A path below something atomic cannot be taken out of it.
         (Shape::Struct(members), Value::Object(_)) if members.is_atomic => None,
         (Shape::Map { is_atomic: true, .. } | Shape::List { topology: Topology::Atomic, .. }, _) => None,
+        (Shape::Any, _) if ty.is_opaque() => None,
         (Shape::Struct(_) | Shape::Map { .. } | Shape::Any, Value::Object(members)) => {
             remove_members(members, set, ty, emptied)
         }

@@ -23,23 +23,20 @@ pub(super) struct Checked {
     pub(super) result: Type,
 }
 
-/// Checks an expression in which `self` has the type of `decl`.
+/// Checks an expression with these variables.
 ///
 /// # Errors
 /// Messages, one for each mistake.
 pub(super) fn check(
     expr: &Expr,
     nodes: usize,
-    decl: &Arc<Decl>,
-    has_optional_old: bool,
+    variables: Vec<(Arc<str>, Type)>,
 ) -> Result<Checked, Vec<String>> {
-    let this = decl.cel_type();
-    let old = if has_optional_old { Type::optional(this.clone()) } else { this.clone() };
     let mut checker = Checker {
         bindings: Bindings::default(),
         types: vec![Type::Error; nodes],
         overloads: HashMap::new(),
-        scope: vec![("self".into(), this), ("oldSelf".into(), old)],
+        scope: variables,
         errors: Vec::new(),
     };
     let result = checker.check(expr);
@@ -136,7 +133,19 @@ impl Checker {
         }
     }
 
+    /// Returns the type of a variable whose name has a dot, such as `authorizer.requestResource`.
+    fn dotted(&self, select: &Select) -> Option<Type> {
+        let Kind::Ident(name) = &select.operand.kind else { return None };
+        let is_meant = |known: &str| {
+            known.strip_prefix(&**name).and_then(|rest| rest.strip_prefix('.')) == Some(&*select.field)
+        };
+        self.scope.iter().find(|(known, _)| is_meant(known)).map(|(_, ty)| ty.clone())
+    }
+
     fn select(&mut self, select: &Select) -> Type {
+        if let Some(ty) = self.dotted(select) {
+            return ty;
+        }
         let ty = self.field(&select.operand, &select.field, false);
         if select.is_test { Type::Bool } else { self.bindings.resolve(&ty) }
     }

@@ -63,18 +63,11 @@ impl Compiled {
 
     fn check_here(&self, decl: &Arc<Decl>, has_optional_old: bool, wanted: Wanted) -> Result<u64, String> {
         let prefix = if wanted == Wanted::String { "messageExpression " } else { "" };
-        let fail = |errors: &[String]| {
-            let errors: Vec<String> = errors.iter().map(|error| format!("ERROR: <input>: {error}")).collect();
-            format!("{prefix}compilation failed: {}", errors.join("\n"))
-        };
-        let checked =
-            check(&self.expr, self.nodes, decl, has_optional_old).map_err(|errors| fail(&errors))?;
-        let mut errors = Vec::new();
-        checked.mixed_literals(&self.expr, &mut errors);
-        literals(&self.expr, &mut errors);
-        if !errors.is_empty() {
-            return Err(fail(&errors));
-        }
+        let this = decl.cel_type();
+        let old = if has_optional_old { Type::optional(this.clone()) } else { this.clone() };
+        let checked = self
+            .checked(vec![("self".into(), this), ("oldSelf".into(), old)])
+            .map_err(|error| format!("{prefix}{error}"))?;
         let Checked { result, .. } = &checked;
         match (wanted, result) {
             (Wanted::Bool, Type::Bool) | (Wanted::String, Type::String) => {}
@@ -82,6 +75,29 @@ impl Compiled {
             (Wanted::String, _) => return Err("messageExpression must evaluate to a string".to_owned()),
         }
         Ok(estimate(&self.expr, &checked, decl))
+    }
+}
+
+impl Compiled {
+    /// Returns the type of the expression, given the types of its variables.
+    ///
+    /// # Errors
+    /// A message that shows each mistake.
+    pub(super) fn type_in(&self, variables: &[(Arc<str>, Type)]) -> Result<Type, String> {
+        stack::with_stack(self.expr.depth, || self.checked(variables.to_vec()).map(|checked| checked.result))
+            .unwrap_or_else(|| Err("compilation failed: no thread to check on".to_owned()))
+    }
+
+    fn checked(&self, variables: Vec<(Arc<str>, Type)>) -> Result<Checked, String> {
+        let fail = |errors: &[String]| {
+            let errors: Vec<String> = errors.iter().map(|error| format!("ERROR: <input>: {error}")).collect();
+            format!("compilation failed: {}", errors.join("\n"))
+        };
+        let checked = check(&self.expr, self.nodes, variables).map_err(|errors| fail(&errors))?;
+        let mut errors = Vec::new();
+        checked.mixed_literals(&self.expr, &mut errors);
+        literals(&self.expr, &mut errors);
+        if errors.is_empty() { Ok(checked) } else { Err(fail(&errors)) }
     }
 }
 

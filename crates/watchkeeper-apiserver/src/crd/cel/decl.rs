@@ -31,6 +31,8 @@ pub(super) enum DeclType {
     Bytes,
     Duration,
     Timestamp,
+    /// A type of the Kubernetes libraries.
+    Named(&'static str),
     List(Arc<Decl>),
     Map(Arc<Decl>),
     Object(BTreeMap<String, Arc<Decl>>),
@@ -88,6 +90,7 @@ impl Decl {
             DeclType::Bytes => Type::Bytes,
             DeclType::Duration => Type::Duration,
             DeclType::Timestamp => Type::Timestamp,
+            DeclType::Named(name) => Type::Named(name),
             DeclType::List(items) => Type::List(Arc::new(items.cel_type())),
             DeclType::Map(values) => Type::Map(Arc::new(Type::String), Arc::new(values.cel_type())),
             DeclType::Object(_) => Type::Object(Arc::clone(self)),

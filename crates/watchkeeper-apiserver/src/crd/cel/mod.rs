@@ -11,6 +11,7 @@
 //! | [`estimate`] | the largest cost of an expression: decides whether a definition is accepted |
 //! | [`eval`] with [`value`], [`call`], [`pattern`] | evaluation |
 //! | [`meter`] | the limits of an evaluation: cost as in Kubernetes, work, memory |
+//! | [`environment`] | variables of expressions that are not rules of a schema |
 //! | [`stack`] | larger stacks for deep recursion |
 //! | [`rule`], [`validate`] | rules of a schema, and their application to an object |
 
@@ -19,6 +20,7 @@ mod call;
 mod check;
 mod compile;
 mod decl;
+mod environment;
 mod escape;
 mod estimate;
 mod eval;
@@ -39,6 +41,7 @@ mod value;
 pub(crate) use self::{
     compile::{Compiled, Wanted},
     decl::Decl,
+    environment::{Environment, Output, OutputType},
     escape::is_reserved,
     rule::{Rule, field_path},
     validate::validate,

@@ -212,6 +212,21 @@ prefixLength cidr_prefix_length m net.CIDR int
 masked cidr_masked m net.CIDR net.CIDR
 validate format-validate m kubernetes.NamedFormat;string opt(list(string))
 format.named format-named g string opt(kubernetes.NamedFormat)
+path authorizer_path m Authorizer;string PathCheck
+group authorizer_group m Authorizer;string GroupCheck
+serviceAccount authorizer_serviceaccount m Authorizer;string;string Authorizer
+resource groupcheck_resource m GroupCheck;string ResourceCheck
+subresource resourcecheck_subresource m ResourceCheck;string ResourceCheck
+namespace resourcecheck_namespace m ResourceCheck;string ResourceCheck
+name resourcecheck_name m ResourceCheck;string ResourceCheck
+fieldSelector authorizer_fieldselector m ResourceCheck;string ResourceCheck
+labelSelector authorizer_labelselector m ResourceCheck;string ResourceCheck
+check pathcheck_check m PathCheck;string Decision
+check resourcecheck_check m ResourceCheck;string Decision
+errored decision_errored m Decision bool
+error decision_error m Decision string
+allowed decision_allowed m Decision bool
+reason decision_reason m Decision string
 ";
 
 /// Names of the formats that `format.…()` returns.
@@ -357,6 +372,11 @@ fn type_named(name: &str) -> Type {
         "kubernetes.Quantity" => Type::Named("kubernetes.Quantity"),
         "kubernetes.Semver" => Type::Named("kubernetes.Semver"),
         "kubernetes.NamedFormat" => Type::Named("kubernetes.NamedFormat"),
+        "Authorizer" => Type::Named("kubernetes.authorization.Authorizer"),
+        "PathCheck" => Type::Named("kubernetes.authorization.PathCheck"),
+        "GroupCheck" => Type::Named("kubernetes.authorization.GroupCheck"),
+        "ResourceCheck" => Type::Named("kubernetes.authorization.ResourceCheck"),
+        "Decision" => Type::Named("kubernetes.authorization.Decision"),
         _ => Type::Dyn,
     }
 }

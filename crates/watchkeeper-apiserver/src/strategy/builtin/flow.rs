@@ -283,30 +283,34 @@ const LEVEL: Table = &[
         "",
         &[
             Rule::When(
+                Condition::IsNot("type", "Limited"),
+                &[("limited", &[Rule::Absent("must be nil if the type is not Limited")])],
+            ),
+            Rule::When(
+                Condition::IsNot("type", "Exempt"),
+                &[("exempt", &[Rule::Absent("must be nil if the type is not Exempt")])],
+            ),
+            Rule::When(
                 Condition::Is("type", "Exempt"),
                 &[
-                    ("limited", &[Rule::Absent("must be nil if the type is not Limited")]),
                     ("exempt.nominalConcurrencyShares", &[Rule::Check(not_negative)]),
                     ("exempt.lendablePercent", &[Rule::Between(0, 100)]),
                 ],
             ),
             Rule::When(
                 Condition::Is("type", "Limited"),
-                &[
-                    ("exempt", &[Rule::Absent("must be nil if the type is Limited")]),
-                    (
-                        "limited",
-                        &[
-                            Rule::Present("must not be empty when type is Limited"),
-                            Rule::Struct(&[
-                                ("nominalConcurrencyShares", &[Rule::Check(not_negative)]),
-                                ("limitResponse", &[Rule::Struct(RESPONSE)]),
-                                ("lendablePercent", &[Rule::Between(0, 100)]),
-                                ("borrowingLimitPercent", &[Rule::Check(not_negative)]),
-                            ]),
-                        ],
-                    ),
-                ],
+                &[(
+                    "limited",
+                    &[
+                        Rule::Present("must not be empty when type is Limited"),
+                        Rule::Struct(&[
+                            ("nominalConcurrencyShares", &[Rule::Check(not_negative)]),
+                            ("limitResponse", &[Rule::Struct(RESPONSE)]),
+                            ("lendablePercent", &[Rule::Between(0, 100)]),
+                            ("borrowingLimitPercent", &[Rule::Check(not_negative)]),
+                        ]),
+                    ],
+                )],
             ),
         ],
     ),
@@ -318,7 +322,7 @@ const RESPONSE: Table = &[
         "",
         &[
             Rule::When(
-                Condition::Is("type", "Reject"),
+                Condition::IsNot("type", "Queue"),
                 &[("queuing", &[Rule::Absent("must be nil if limited.limitResponse.type is not Limited")])],
             ),
             Rule::When(

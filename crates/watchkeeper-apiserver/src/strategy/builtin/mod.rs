@@ -37,6 +37,8 @@ mod tests;
 mod volume_source;
 mod workload;
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use self::row::{Row, StatusMeta};
@@ -68,6 +70,15 @@ impl Builtin {
     }
 }
 
+/// Drops errors that repeat an earlier one.
+fn without_repetitions(mut errors: Errors) -> Errors {
+    if errors.len() > 1 {
+        let mut seen = HashSet::new();
+        errors.retain(|error| seen.insert(format!("{error:?}")));
+    }
+    errors
+}
+
 fn set_generation(object: &mut Value, generation: Option<i64>) {
     let Some(metadata) = edit::object(object, "metadata") else { return };
     match generation {
@@ -94,6 +105,10 @@ impl Strategy for Builtin {
     fn set_defaults(&self, object: &mut Value) {
         (self.row.defaults)(object);
         edit::fill_all(object, self.row.zeros);
+    }
+
+    fn set_timed_defaults(&self, object: &mut Value, now: &dyn Fn() -> String) {
+        (self.row.timed_defaults)(object, now);
     }
 
     fn prepare_for_create(&self, object: &mut Value) {
@@ -165,12 +180,20 @@ impl Strategy for Builtin {
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
         let mut errors = Errors::new();
         let root = At::root(object);
-        metadata::validate_create(&root, self.row.names, self.row.is_namespaced, &mut errors);
-        self.row.finalizers(&root, &mut errors);
+        let check_metadata = |errors: &mut Errors| {
+            metadata::validate_create(&root, self.row.names, self.row.is_namespaced, errors);
+            self.row.finalizers(&root, errors);
+        };
+        if !self.row.checks_metadata_last {
+            check_metadata(&mut errors);
+        }
         table::check(self.row.table, &root, &mut errors);
         (self.row.validate)(&root, &mut errors);
         (self.row.validate_create)(&root, &mut errors);
-        errors
+        if self.row.checks_metadata_last && errors.is_empty() {
+            check_metadata(&mut errors);
+        }
+        without_repetitions(errors)
     }
 
     fn validate_update(&self, part: Part<'_>, object: &Value, old: &Value) -> Vec<FieldError> {
@@ -190,7 +213,7 @@ impl Strategy for Builtin {
             }
             Part::Subresource(name) => (self.row.validate_subresource)(name, &root, &old, &mut errors),
         }
-        errors
+        without_repetitions(errors)
     }
 
     fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {

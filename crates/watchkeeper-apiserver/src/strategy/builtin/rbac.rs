@@ -45,6 +45,7 @@ const BINDING: Row = Row {
 };
 
 fn binding_defaults(object: &mut Value) {
+    edit::object(object, "roleRef");
     edit::fill_all(object, &[("roleRef", "apiGroup", S(GROUP))]);
     edit::each(object, "subjects[]", &mut |subject| {
         if matches!(edit::text(subject, "kind"), "User" | "Group") {

@@ -39,6 +39,8 @@ pub(super) struct Row {
     pub(super) creates_on_update: bool,
     pub(super) takes_unconditional_update: bool,
     pub(super) delete_returns_object: bool,
+    /// Metadata is checked only if nothing else is wrong with a new object.
+    pub(super) checks_metadata_last: bool,
     /// Finalizers need a domain unless they are known.
     pub(super) qualifies_finalizers: bool,
     /// Paths whose change starts a new generation; none for kinds that do not count.
@@ -50,6 +52,8 @@ pub(super) struct Row {
     pub(super) status_meta: StatusMeta,
     pub(super) grace_period_seconds: fn(&Value) -> Option<u32>,
     pub(super) defaults: fn(&mut Value),
+    /// Defaults that are the time of the request.
+    pub(super) timed_defaults: fn(&mut Value, &dyn Fn() -> String),
     /// Members that are shown even when they are empty.
     pub(super) zeros: &'static [Fill],
     pub(super) prepare_create: fn(&mut Value),
@@ -83,6 +87,7 @@ pub(super) const PLAIN: Row = Row {
     creates_on_update: false,
     takes_unconditional_update: true,
     delete_returns_object: false,
+    checks_metadata_last: false,
     qualifies_finalizers: true,
     generation: &[],
     starts_generation: true,
@@ -90,6 +95,7 @@ pub(super) const PLAIN: Row = Row {
     status_meta: StatusMeta::Free,
     grace_period_seconds: |_| None,
     defaults: |_| {},
+    timed_defaults: |_, _| {},
     zeros: &[],
     prepare_create: |_| {},
     prepare_update: |_, _| {},

@@ -29,7 +29,7 @@ pub(crate) type Table = &'static [(&'static str, &'static [Rule])];
 /// A rule about the value of one field.
 ///
 /// Rules of a row run in order. A broken [`Required`](Rule::Required), [`RequiredAs`](Rule::RequiredAs) or
-/// [`Present`](Rule::Present) ends the row. All other rules ignore a field that is absent or empty unless stated otherwise.
+/// [`Present`](Rule::Present) ends the row except for [`Immutable`](Rule::Immutable). All other rules ignore a field that is absent or empty unless stated otherwise.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Rule {
     /// The value must be given and not be empty.
@@ -156,9 +156,10 @@ pub(crate) fn check_rules(rules: &[Rule], at: &At<'_>, errors: &mut Errors) {
 fn walk(table: Table, at: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) {
     for (path, rules) in table {
         visit(at, old, path, &mut |place, before| {
+            let mut is_of_use = true;
             for rule in *rules {
-                if !rule.apply(place, before, errors) {
-                    break;
+                if is_of_use || matches!(rule, Rule::Immutable) {
+                    is_of_use &= rule.apply(place, before, errors);
                 }
             }
         });

@@ -8,11 +8,11 @@ use super::{
         row::{CLUSTER, Row, StatusMeta},
     },
     not_static,
-    rule::{MATCH_RESOURCES, expression, match_conditions},
+    rule::{MATCH_RESOURCES, compile, expression, match_conditions},
     static_warnings,
 };
 use crate::{
-    crd::is_reserved_in_cel,
+    crd::{CelEnvironment, CelOutput, is_reserved_in_cel},
     field::{FieldError, FieldErrorKind},
     strategy::{
         at::{At, Errors},
@@ -39,7 +39,7 @@ pub(super) const VALIDATING: Row = Row {
     status_meta: StatusMeta::Old,
     zeros: &[("", "status", O)],
     defaults: |object| edit::fill_all(object, POLICY_DEFAULTS),
-    table: &[("spec", &[Rule::Struct(SPEC)]), ("", &[Rule::Check(validations)])],
+    table: &[("spec", &[Rule::Struct(SPEC)]), ("", &[Rule::Check(expressions)])],
     status_table: &[
         ("status.typeChecking.expressionWarnings[].warning", &[Rule::Required]),
         (
@@ -56,7 +56,7 @@ pub(super) const VALIDATING: Row = Row {
 pub(super) const MUTATING: Row = Row {
     defaults: |object| edit::fill_all(object, POLICY_DEFAULTS),
     table: &[
-        ("spec", &[Rule::Struct(SPEC)]),
+        ("spec", &[Rule::Struct(SPEC), Rule::Check(|spec, errors| drop(variables(spec, errors)))]),
         ("spec.matchConstraints", &[Rule::Check(mutable)]),
         ("spec.mutations", &[Rule::RequiredAs("mutations must contain at least one item")]),
         ("spec.mutations[]", &[Rule::Check(mutation)]),
@@ -104,8 +104,12 @@ const SPEC: Table = &[
             Rule::Struct(&[("resourceRules", &[Rule::Required])]),
         ],
     ),
-    ("matchConditions", &[Rule::Check(match_conditions)]),
-    ("variables[]", &[Rule::Struct(VARIABLE)]),
+    (
+        "",
+        &[Rule::Check(|spec, errors| {
+            match_conditions(&spec.at("matchConditions"), spec.at("paramKind").is_set(), errors);
+        })],
+    ),
 ];
 
 const PARAM_KIND: Table = &[
@@ -113,19 +117,25 @@ const PARAM_KIND: Table = &[
     ("kind", &[Rule::Required, Rule::Format(names::mixed_case_label)]),
 ];
 
-const VARIABLE: Table = &[
-    (
-        "name",
-        &[Rule::Check(|name, errors| {
-            if name.text().trim().is_empty() {
-                errors.push(name.missing("name is not specified"));
-            } else if !is_cel_identifier(name.text()) {
-                errors.push(name.invalid("must be a valid CEL identifier"));
-            }
-        })],
-    ),
-    ("expression", &[Rule::Check(|text, errors| expression(text, "expression is not specified", errors))]),
-];
+/// Checks the variables and returns the environment of expressions that can use them. A variable sees those before it.
+fn variables(spec: &At<'_>, errors: &mut Errors) -> CelEnvironment {
+    let base = CelEnvironment::admission(spec.at("paramKind").is_set(), true);
+    let mut fields = Vec::new();
+    let list = spec.at("variables");
+    for variable in list.items() {
+        let name = variable.at("name");
+        if name.text().trim().is_empty() {
+            errors.push(name.missing("name is not specified"));
+        } else if !is_cel_identifier(name.text()) {
+            errors.push(name.invalid("must be a valid CEL identifier"));
+        }
+        let environment = base.clone().with_variables(&fields);
+        let text = variable.at("expression");
+        let ty = compile(&environment, CelOutput::Any, &text, "expression is not specified", errors);
+        fields.push((name.text().to_owned(), ty));
+    }
+    if fields.is_empty() { base } else { base.with_variables(&fields) }
+}
 
 fn is_cel_identifier(name: &str) -> bool {
     names::c_identifier(name).is_empty() && !is_reserved_in_cel(name)
@@ -156,8 +166,10 @@ fn api_version(version: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn validations(object: &At<'_>, errors: &mut Errors) {
+/// Checks the variables, the validations and the audit annotations of a validating policy.
+fn expressions(object: &At<'_>, errors: &mut Errors) {
     let (metadata, spec) = (object.at("metadata"), object.at("spec"));
+    let environment = variables(&spec, errors);
     let (validations, annotations) = (spec.at("validations"), spec.at("auditAnnotations"));
     if validations.is_empty() && annotations.is_empty() {
         for list in [&validations, &annotations] {
@@ -166,6 +178,9 @@ fn validations(object: &At<'_>, errors: &mut Errors) {
         return;
     }
     for validation in validations.items() {
+        let text = validation.at("expression");
+        compile(&environment, CelOutput::Bool, &text, "expression is not specified", errors);
+        message_expression(&validation.at("messageExpression"), &environment, errors);
         table::check(VALIDATION, &validation, errors);
     }
     if annotations.items().count() > 20 {
@@ -173,7 +188,7 @@ fn validations(object: &At<'_>, errors: &mut Errors) {
     }
     let mut seen = BTreeSet::new();
     for annotation in annotations.items() {
-        audit_annotation(&annotation, metadata.at("name").text(), errors);
+        audit_annotation(&annotation, metadata.at("name"), &environment, errors);
         let key = annotation.at("key");
         if !seen.insert(key.text().to_owned()) {
             errors.push(key.duplicate());
@@ -182,8 +197,6 @@ fn validations(object: &At<'_>, errors: &mut Errors) {
 }
 
 const VALIDATION: Table = &[
-    ("expression", &[Rule::Check(|text, errors| expression(text, "expression is not specified", errors))]),
-    ("messageExpression", &[Rule::Check(not_blank)]),
     (
         "message",
         &[
@@ -213,16 +226,30 @@ fn not_blank(text: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn audit_annotation(annotation: &At<'_>, policy: &str, errors: &mut Errors) {
+/// Checks an expression that makes a message.
+fn message_expression(text: &At<'_>, environment: &CelEnvironment, errors: &mut Errors) {
+    not_blank(text, errors);
+    if !text.text().trim().is_empty() {
+        let environment = environment.clone().without_authorizer();
+        compile(&environment, CelOutput::String, text, "", errors);
+    }
+}
+
+fn audit_annotation(annotation: &At<'_>, policy: At<'_>, environment: &CelEnvironment, errors: &mut Errors) {
     const LENGTH: usize = 5 * 1024;
     let (key, value) = (annotation.at("key"), annotation.at("valueExpression"));
-    let full = format!("{policy}/{}", key.text());
-    errors.extend(names::qualified(&full).into_iter().map(|detail| {
-        FieldError::new(FieldErrorKind::Invalid, key.path(), Some(full.as_str().into()), detail)
-    }));
-    expression(&value, "valueExpression is not specified", errors);
+    if policy.is_empty() {
+        errors.push(key.invalid("requires metadata.name be non-empty"));
+    } else {
+        let full = format!("{}/{}", policy.text(), key.text());
+        errors.extend(names::qualified(&full).into_iter().map(|detail| {
+            FieldError::new(FieldErrorKind::Invalid, key.path(), Some(full.as_str().into()), detail)
+        }));
+    }
     if value.text().trim().len() > LENGTH {
         errors.push(value.missing(format!("must not exceed {LENGTH} bytes in length")));
+    } else {
+        compile(environment, CelOutput::StringOrNull, &value, "valueExpression is not specified", errors);
     }
 }
 

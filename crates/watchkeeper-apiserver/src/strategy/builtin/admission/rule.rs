@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::strategy::{
-    at::{At, Errors},
-    names,
-    table::{Rule, Table},
+use crate::{
+    crd::{CelEnvironment, CelOutput, CelOutputType},
+    strategy::{
+        at::{At, Errors},
+        names,
+        table::{Rule, Table},
+    },
 };
 
 /// A rule with operations (`RuleWithOperations`).
@@ -76,13 +79,17 @@ fn resources(list: &At<'_>, errors: &mut Errors) {
 }
 
 /// Conditions in CEL on the requests that match (`matchConditions`).
-pub(super) fn match_conditions(conditions: &At<'_>, errors: &mut Errors) {
+pub(super) fn match_conditions(conditions: &At<'_>, has_params: bool, errors: &mut Errors) {
+    if conditions.is_empty() {
+        return;
+    }
+    let environment = CelEnvironment::admission(has_params, true);
     if conditions.items().count() > 64 {
         errors.push(crate::strategy::table::too_many(conditions, 64));
     }
     let mut seen = BTreeSet::new();
     for condition in conditions.items() {
-        expression(&condition.at("expression"), "", errors);
+        compile(&environment, CelOutput::Bool, &condition.at("expression"), "", errors);
         let name = condition.at("name");
         if name.is_empty() {
             errors.push(name.missing(""));
@@ -93,6 +100,24 @@ pub(super) fn match_conditions(conditions: &At<'_>, errors: &mut Errors) {
             errors.push(name.duplicate());
         }
     }
+}
+
+/// Compiles an expression that must be given and returns its type. Blanks are nothing; `detail` is that of a missing expression.
+pub(super) fn compile(
+    environment: &CelEnvironment,
+    output: CelOutput,
+    text: &At<'_>,
+    detail: &str,
+    errors: &mut Errors,
+) -> CelOutputType {
+    if text.text().trim().is_empty() {
+        errors.push(text.missing(detail));
+        return CelOutputType::unknown();
+    }
+    environment.compile(text.text(), output).unwrap_or_else(|problem| {
+        errors.push(text.invalid(problem));
+        CelOutputType::unknown()
+    })
 }
 
 /// Checks that an expression is there. Blanks are nothing.

@@ -122,7 +122,7 @@ fn webhooks(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) {
         }
         table::check(WEBHOOK_AFTER_EFFECTS, &webhook, errors);
         if checks_conditions {
-            match_conditions(&webhook.at("matchConditions"), errors);
+            match_conditions(&webhook.at("matchConditions"), false, errors);
         }
         review_versions(&webhook.at("admissionReviewVersions"), needs_known_version, errors);
         let name = webhook.at("name");

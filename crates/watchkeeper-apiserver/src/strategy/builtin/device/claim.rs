@@ -50,8 +50,7 @@ pub(super) const RESOURCE_CLAIM_TEMPLATE: Row = Row {
     defaults: |object| defaults(object, "spec.spec"),
     validate: |object, errors| {
         let spec = object.at("spec");
-        let template = spec.at("metadata");
-        metadata::labels(&template.at("labels"), errors);
+        metadata::of_template(&spec.at("metadata"), errors);
         check(&spec.at("spec"), errors);
     },
     validate_update: |object, old, errors| object.at("spec").immutable(&old.at("spec"), errors),
@@ -68,6 +67,9 @@ fn defaults(object: &mut Value, spec: &str) {
     };
     for path in ["devices.requests[].exactly", "devices.requests[].firstAvailable[]"] {
         edit::each(object, &format!("{spec}.{path}"), &mut fill);
+        edit::each(object, &format!("{spec}.{path}.tolerations[]"), &mut |toleration| {
+            edit::fill(toleration, "operator", edit::Lit::S("Equal"));
+        });
     }
 }
 

@@ -11,12 +11,15 @@ use super::{
     row::{CLUSTER, PLAIN, Row, StatusMeta},
     storage::DRIVER_NAME,
 };
-use crate::strategy::{
-    Part, WriteContext,
-    at::{At, Errors},
-    edit::{self, Lit::O},
-    metadata, names,
-    table::{self, Rule, Table},
+use crate::{
+    crd::{CelEnvironment, CelOutput},
+    strategy::{
+        Part,
+        at::{At, Errors},
+        edit::{self, Lit::O},
+        metadata, names,
+        table::{self, Rule, Table},
+    },
 };
 
 /// The row of a kind of the group `resource.k8s.io`.
@@ -58,8 +61,8 @@ const DEVICE_TAINT_RULE: Row = Row {
     status: Some(|| None),
     status_meta: StatusMeta::Old,
     zeros: &[("", "status", O)],
+    timed_defaults: |object, now| date_taints(object, "spec.taint", now),
     stamp: |part, object, old, context| {
-        stamp_taints(part, object, "spec.taint", context);
         let effect = |object: &Value| object.pointer("/spec/taint/effect").cloned();
         let time = |object: &Value| object.pointer("/spec/taint/timeAdded").cloned();
         if part == Part::Main
@@ -100,14 +103,12 @@ fn if_set(rules: &'static [Rule], at: &At<'_>, errors: &mut Errors) {
 }
 
 /// Fills in when taints at `path` were added.
-fn stamp_taints(part: Part<'_>, object: &mut Value, path: &str, context: &WriteContext<'_>) {
-    if part == Part::Main {
-        edit::each(object, path, &mut |taint| {
-            if taint.get("timeAdded").is_none_or(Value::is_null) {
-                taint.insert("timeAdded".to_owned(), context.now.into());
-            }
-        });
-    }
+fn date_taints(object: &mut Value, path: &str, now: &dyn Fn() -> String) {
+    edit::each(object, path, &mut |taint| {
+        if taint.get("timeAdded").is_none_or(Value::is_null) {
+            taint.insert("timeAdded".to_owned(), now().into());
+        }
+    });
 }
 
 const EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
@@ -147,8 +148,8 @@ fn cel_expression(expression: &At<'_>, errors: &mut Errors) {
     const LENGTH: usize = 10 * 1024;
     if expression.text().len() > LENGTH {
         errors.push(metadata::too_long(expression, LENGTH));
-    } else if expression.text().trim().is_empty() {
-        errors.push(expression.invalid("compilation failed: ERROR: <input>:1:1: Syntax error"));
+    } else if let Err(problem) = CelEnvironment::device().compile(expression.text(), CelOutput::Bool) {
+        errors.push(expression.invalid(problem));
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
         row::{CLUSTER, Row},
         storage::DRIVER_NAME,
     },
-    TAINT, binding_conditions, pool_name, qualified_name, quantity, stamp_taints,
+    TAINT, binding_conditions, date_taints, pool_name, qualified_name, quantity,
 };
 use crate::{
     field::{FieldError, FieldErrorKind},
@@ -52,7 +52,7 @@ pub(super) const RESOURCE_SLICE: Row = Row {
             });
         }
     },
-    stamp: |part, object, _, context| stamp_taints(part, object, "spec.devices[].taints[]", context),
+    timed_defaults: |object, now| date_taints(object, "spec.devices[].taints[]", now),
     table: &[
         ("spec.driver", DRIVER_NAME),
         ("spec.pool", &[Rule::Struct(POOL)]),

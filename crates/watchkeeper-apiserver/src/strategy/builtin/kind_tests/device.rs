@@ -51,8 +51,8 @@ fn rules_of_claims_of_devices_hold_for_claims_and_templates() {
         ),
         (
             "/devices/requests/0/exactly/tolerations",
-            json!([{"key": "a"}]),
-            &["devices.requests[0].exactly.tolerations[0].operator Required"],
+            json!([{"key": "a", "value": "b c"}]),
+            &["devices.requests[0].exactly.tolerations[0].value Invalid"],
         ),
         (
             "/devices/requests/0/firstAvailable",
@@ -238,6 +238,11 @@ fn rules_of_classes_and_taints_of_devices_hold() {
         &json!({"spec": {"selectors": [{"cel": {"expression": "true"}}]}}),
         &[
             ("/spec/selectors/0", json!({}), &["spec.selectors[0].cel Required"]),
+            (
+                "/spec/selectors/0/cel/expression",
+                json!("device.nope"),
+                &["spec.selectors[0].cel.expression Invalid"],
+            ),
             ("/spec/config", json!([{}]), &["spec.config[0].opaque Required"]),
             ("/spec/extendedResourceName", json!("cpu"), &["spec.extendedResourceName Invalid"]),
         ],

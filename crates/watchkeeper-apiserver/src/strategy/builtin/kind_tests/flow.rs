@@ -102,8 +102,8 @@ fn rules_of_priority_levels_hold() {
         "PriorityLevelConfiguration",
         &level,
         &[
-            ("/spec/type", json!(""), &["spec.type Required"]),
-            ("/spec/type", json!("Odd"), &["spec.type NotSupported"]),
+            ("/spec/type", json!(""), &["spec.limited Forbidden", "spec.type Required"]),
+            ("/spec/type", json!("Odd"), &["spec.limited Forbidden", "spec.type NotSupported"]),
             ("/spec/type", json!("Exempt"), &["spec.limited Forbidden", "spec.type Invalid"]),
             ("/spec/limited", Value::Null, &["spec.limited Required"]),
             (
@@ -122,7 +122,11 @@ fn rules_of_priority_levels_hold() {
                 json!("Reject"),
                 &["spec.limited.limitResponse.queuing Forbidden"],
             ),
-            ("/spec/limited/limitResponse/type", json!(""), &["spec.limited.limitResponse.type Required"]),
+            (
+                "/spec/limited/limitResponse/type",
+                json!(""),
+                &["spec.limited.limitResponse.queuing Forbidden", "spec.limited.limitResponse.type Required"],
+            ),
             (
                 &queuing("queues"),
                 json!(-1),

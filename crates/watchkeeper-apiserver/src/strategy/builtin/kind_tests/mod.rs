@@ -74,6 +74,7 @@ fn created(group: &str, kind: &str, body: &Value) -> Value {
     let strategy = for_builtin(group, "v1", kind);
     let mut object = object(group, kind, body);
     strategy.set_defaults(&mut object);
+    strategy.set_timed_defaults(&mut object, &|| NOW.to_owned());
     strategy.prepare_for_create(&mut object);
     strategy.stamp(Part::Main, &mut object, None, &WriteContext { now: NOW, user: &user() });
     object
@@ -84,6 +85,7 @@ fn updated(group: &str, kind: &str, part: Part<'_>, old: &Value, new: &Value) ->
     let strategy = for_builtin(group, "v1", kind);
     let mut object = new.clone();
     strategy.set_defaults(&mut object);
+    strategy.set_timed_defaults(&mut object, &|| NOW.to_owned());
     strategy.prepare_for_update(part, &mut object, old);
     strategy.stamp(part, &mut object, Some(old), &WriteContext { now: NOW, user: &user() });
     object

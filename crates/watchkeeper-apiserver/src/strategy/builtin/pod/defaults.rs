@@ -149,6 +149,14 @@ fn same_service_account(spec: &mut Members) {
 
 /// An image without a tag, or with the tag `latest`, may be another one tomorrow.
 fn pull_policy(image: &str) -> Lit {
+    // A name that cannot be an image has no tag, not even the default one.
+    let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-/:".contains(&byte);
+    let name = image.split_once('@').map_or(image, |(name, _)| name);
+    let repository =
+        name.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')).map_or(name, |(name, _)| name);
+    if repository.len() > 255 || (!repository.contains('/') && !repository.bytes().all(is_name)) {
+        return S("IfNotPresent");
+    }
     let (image, digest) =
         image.split_once('@').map_or((image, None), |(image, digest)| (image, Some(digest)));
     let last = image.rsplit('/').next().unwrap_or_default();

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::strategy::{
     at::{At, Errors},
-    formats, names,
+    formats, metadata, names,
     quantity::Quantity,
     table::{
         self, Condition,
@@ -122,7 +122,10 @@ const SOURCES: &[(&str, Table)] = &[
             "volumeClaimTemplate",
             &[
                 Present(""),
-                Struct(&[("metadata", &[Check(template_metadata)]), ("spec", &[Check(claim::claim_spec)])]),
+                Struct(&[
+                    ("metadata", &[Check(metadata::of_template)]),
+                    ("spec", &[Check(claim::claim_spec)]),
+                ]),
             ],
         )],
     ),
@@ -191,7 +194,13 @@ fn source(volume: &At<'_>, pod: &str, errors: &mut Errors) {
         );
     }
     for (other, _) in given {
-        errors.push(volume.at(other).forbidden("may not specify more than 1 volume type"));
+        // Upstream spells two sources in its own way here.
+        let spelled = match *other {
+            "cephfs" => "cephFS",
+            "downwardAPI" => "downwarAPI",
+            other => other,
+        };
+        errors.push(volume.at(spelled).forbidden("may not specify more than 1 volume type"));
     }
 }
 
@@ -254,16 +263,4 @@ fn publish_secret(source: &At<'_>, errors: &mut Errors) {
     let name = reference.at("name");
     let shown = source.named("name", name.value);
     shown.format(names::dns_subdomain, errors);
-}
-
-/// Checks the metadata of a claim template, which has labels and annotations only.
-fn template_metadata(metadata: &At<'_>, errors: &mut Errors) {
-    crate::strategy::metadata::annotations(&metadata.at("annotations"), errors);
-    crate::strategy::metadata::labels(&metadata.at("labels"), errors);
-    let members = metadata.value.as_object().into_iter().flatten();
-    for (name, _) in members.filter(|(name, _)| !matches!(name.as_str(), "labels" | "annotations")) {
-        if !metadata.at(name).is_empty() {
-            errors.push(metadata.at(name).forbidden("cannot be set"));
-        }
-    }
 }

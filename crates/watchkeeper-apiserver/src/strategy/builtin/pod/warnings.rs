@@ -19,6 +19,7 @@ const DEPRECATED_VOLUMES: [(&str, &str); 9] = [
     ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
 ];
 
+const MATCHES_NOTHING: &str = "a null labelSelector results in matching no pod";
 const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 
@@ -76,7 +77,7 @@ fn spec_warnings(of: &At<'_>, warnings: &mut Vec<String>) {
             warn(&key, &format!("{} is {text}", key.text()));
         }
         if !constraint.at("labelSelector").is_set() {
-            warn(&constraint.at("labelSelector"), "a null labelSelector results in matching no pod");
+            warn(&constraint.at("labelSelector"), MATCHES_NOTHING);
         }
     }
     for volume in spec.at("volumes").items() {
@@ -102,11 +103,12 @@ fn spec_warnings(of: &At<'_>, warnings: &mut Vec<String>) {
             warn(&name, &format!("duplicate name {:?}", name.text()));
         }
     }
+    fraction_warnings(&spec.at("overhead"), &mut warn);
     let seccomp = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
     if annotations.key(SECCOMP_POD).is_set() && !spec.at("securityContext").at("seccompProfile").is_set() {
         warn(&annotations.key(SECCOMP_POD), seccomp);
     }
-    let mut ports: BTreeMap<String, String> = BTreeMap::new();
+    let mut ports: BTreeMap<String, Vec<HostPort>> = BTreeMap::new();
     let mut port_names: BTreeMap<String, String> = BTreeMap::new();
     for list in ["initContainers", "containers", "ephemeralContainers"] {
         for container in spec.at(list).items() {
@@ -125,19 +127,42 @@ fn spec_warnings(of: &At<'_>, warnings: &mut Vec<String>) {
         let grace = spec.at("terminationGracePeriodSeconds");
         warn(&grace, "must be >= 0; negative values are invalid and will be treated as 1");
     }
+    affinity_warnings(&spec.at("affinity"), &mut warn);
+}
+
+/// Terms without a selector, which match no pod.
+fn affinity_warnings(affinity: &At<'_>, warn: &mut impl FnMut(&At<'_>, &str)) {
+    let mut check = |selector: &At<'_>| {
+        if !selector.is_set() {
+            warn(selector, MATCHES_NOTHING);
+        }
+    };
+    for kind in ["podAffinity", "podAntiAffinity"] {
+        let rules = affinity.at(kind);
+        for term in rules.at("requiredDuringSchedulingIgnoredDuringExecution").items() {
+            check(&term.at("labelSelector"));
+        }
+        for term in rules.at("preferredDuringSchedulingIgnoredDuringExecution").items() {
+            check(&term.at("podAffinityTerm").at("labelSelector"));
+        }
+    }
+}
+
+/// Amounts of bytes that are not whole.
+fn fraction_warnings(amounts: &At<'_>, warn: &mut impl FnMut(&At<'_>, &str)) {
+    for name in ["memory", "ephemeral-storage"] {
+        let amount = amounts.key(name);
+        if let Some(quantity) = Quantity::from_value(amount.value).filter(|amount| !amount.is_whole()) {
+            let text = quantity.canonical();
+            warn(&amount, &format!("fractional byte value {text:?} is invalid, must be an integer"));
+        }
+    }
 }
 
 fn container_warnings(container: &At<'_>, warn: &mut impl FnMut(&At<'_>, &str)) {
     let resources = container.at("resources");
     for list in ["limits", "requests"] {
-        let list = resources.at(list);
-        for name in ["memory", "ephemeral-storage"] {
-            let amount = list.key(name);
-            if let Some(quantity) = Quantity::from_value(amount.value).filter(|amount| !amount.is_whole()) {
-                let text = quantity.canonical();
-                warn(&amount, &format!("fractional byte value {text:?} is invalid, must be an integer"));
-            }
-        }
+        fraction_warnings(&resources.at(list), warn);
     }
     let mut seen = BTreeSet::new();
     for variable in container.at("env").items() {
@@ -158,22 +183,56 @@ fn container_warnings(container: &At<'_>, warn: &mut impl FnMut(&At<'_>, &str)) 
     }
 }
 
+/// A port of a container, as far as another one can collide with it on the host.
+struct HostPort {
+    path: String,
+    address: String,
+    number: i64,
+}
+
+/// Port definitions beyond this count are not compared with each other.
+const COMPARED_PORTS: usize = 100;
+
 fn port_warnings(
     port: &At<'_>,
-    ports: &mut BTreeMap<String, String>,
+    ports: &mut BTreeMap<String, Vec<HostPort>>,
     port_names: &mut BTreeMap<String, String>,
     warn: &mut impl FnMut(&At<'_>, &str),
 ) {
     let number = port.at("containerPort").int().unwrap_or(0);
-    let host = (port.at("hostIP").text(), port.at("hostPort").int().unwrap_or(0));
-    let key = format!("{number}/{}/{}/{}", port.at("protocol").text(), host.0, host.1);
-    match ports.get(&key) {
-        Some(first) => warn(port, &format!("duplicate port definition with {first}")),
-        None => {
-            ports.insert(key, port.path());
-        }
+    let (name, protocol) = (port.at("name"), port.at("protocol"));
+    let this = HostPort {
+        path: port.path(),
+        address: port.at("hostIP").text().to_owned(),
+        number: port.at("hostPort").int().unwrap_or(0),
+    };
+    if !this.address.is_empty() && this.number == 0 {
+        warn(
+            port,
+            &format!(
+                "hostIP set without hostPort: {{Name:{} HostPort:0 ContainerPort:{number} Protocol:{} HostIP:{}}}",
+                name.text(),
+                protocol.text(),
+                this.address
+            ),
+        );
     }
-    let name = port.at("name");
+    let others = ports.entry(format!("{number}/{}", protocol.text())).or_default();
+    for other in others.iter() {
+        let relation = if this.address == other.address && this.number == other.number {
+            "duplicate"
+        } else if this.number == 0 || other.number == 0 {
+            "overlapping"
+        } else if this.number == other.number && this.address.is_empty() != other.address.is_empty() {
+            "dangerously ambiguous"
+        } else {
+            continue;
+        };
+        warn(port, &format!("{relation} port definition with {}", other.path));
+    }
+    if others.len() < COMPARED_PORTS {
+        others.push(this);
+    }
     if name.is_empty() {
         return;
     }

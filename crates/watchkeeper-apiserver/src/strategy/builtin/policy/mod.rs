@@ -19,8 +19,7 @@ use crate::strategy::{
     names::NameRule,
     table::{
         Rule::{
-            AtLeast, AtMostAll, Check, CheckChange, EnumIfSet, Immutable, IntOrPercent, LabelSelector, OneOf,
-            Struct,
+            AtLeast, AtMostAll, Check, CheckChange, EnumIfSet, Immutable, IntOrPercent, LabelSelector, Struct,
         },
         Table,
     },
@@ -40,6 +39,7 @@ pub(super) fn find(group: &str, version: &str, kind: &str) -> Option<Row> {
 const DISRUPTION_BUDGET: Row = Row {
     // Upstream checks only what all objects share about the metadata of a budget.
     names: NameRule::PathSegment,
+    checks_metadata_last: true,
     qualifies_finalizers: false,
     generation: &["spec"],
     takes_unconditional_update: false,
@@ -86,11 +86,9 @@ const PRIORITY_CLASS: Row = Row {
             metadata.insert("generation".to_owned(), Value::from(1));
         }
     },
-    table: &[
-        ("value", &[CheckChange(same_value)]),
-        ("preemptionPolicy", &[OneOf(&["PreemptLowerPriority", "Never"]), Immutable]),
-    ],
+    table: &[("value", &[CheckChange(same_value)]), ("preemptionPolicy", &[Immutable])],
     validate_create: |object, errors| {
+        object.at("preemptionPolicy").one_of(&["PreemptLowerPriority", "Never"], errors);
         let (value, metadata) = (object.at("value"), object.at("metadata"));
         let name = metadata.at("name");
         if name.text().starts_with("system-") {

@@ -65,7 +65,7 @@ fn an_autoscaler_is_refused_for_each_wrong_field() {
         (
             "/spec/metrics",
             json!([{"type": "Odd"}]),
-            &["spec.metrics[0].type NotSupported", "spec.metrics[0].type NotSupported"],
+            &["spec.metrics[0].type NotSupported"],
         ),
         (
             "/spec/metrics",

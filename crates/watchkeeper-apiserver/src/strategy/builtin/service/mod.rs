@@ -19,6 +19,41 @@ use crate::strategy::{
     names::NameRule,
 };
 
+/// Fields that are ignored or deprecated.
+fn warnings(object: &Value) -> Vec<String> {
+    let root = At::root(object);
+    let spec = root.at("spec");
+    let has = |member: &str| !spec.at(member).is_empty();
+    let is_named_outside = spec.at("type").text() == "ExternalName";
+    let is_headless = spec.at("type").text() == "ClusterIP" && spec.at("clusterIP").text() == "None";
+    let mut warnings = Vec::new();
+    if is_headless {
+        for member in ["loadBalancerIP", "externalIPs"].into_iter().filter(|member| has(member)) {
+            warnings.push(format!("spec.{member} is ignored for headless services"));
+        }
+        if spec.at("sessionAffinity").text() != "None" {
+            warnings.push("spec.SessionAffinity is ignored for headless services".to_owned());
+        }
+    }
+    if has("externalIPs") && !is_headless && !is_named_outside {
+        warnings.push(
+            "spec.externalIPs is deprecated and may no longer be implemented in some clusters".to_owned(),
+        );
+    }
+    if is_named_outside && has("externalIPs") {
+        warnings.push("spec.externalIPs is ignored when spec.type is \"ExternalName\"".to_owned());
+    }
+    if !is_named_outside && has("externalName") {
+        warnings.push("spec.externalName is ignored when spec.type is not \"ExternalName\"".to_owned());
+    }
+    if spec.at("trafficDistribution").text() == "PreferClose" {
+        warnings.push(
+            "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"".to_owned(),
+        );
+    }
+    warnings
+}
+
 pub(super) const SERVICE: Row = Row {
     names: NameRule::Label,
     creates_on_update: true,
@@ -33,6 +68,7 @@ pub(super) const SERVICE: Row = Row {
     prepare_update,
     table: validate::SERVICE,
     status_table: validate::STATUS,
+    warnings: |object, _| warnings(object),
     ..PLAIN
 };
 

@@ -78,13 +78,14 @@ const CLASS: Table = &[
 
 const VOLUME_ATTRIBUTES_CLASS: Row = Row {
     delete_returns_object: true,
+    prepare_create: |object| add_finalizer(object, "kubernetes.io/vac-protection"),
     table: &[
         (
             "driverName",
             &[
+                Rule::CheckChange(|name, old, errors| unchanged("driverName", name, old, errors)),
                 Rule::Required,
                 Rule::Format(names::caseless_qualified),
-                Rule::CheckChange(|name, old, errors| unchanged("driverName", name, old, errors)),
             ],
         ),
         (

@@ -25,6 +25,9 @@ pub(super) const DAEMON_SET: Row = Row {
         edit::fill_all(object, &[("spec", "updateStrategy", O), ("spec", "revisionHistoryLimit", N(10))]);
         rolling(object, "updateStrategy", &[("", "maxUnavailable", N(1)), ("", "maxSurge", N(0))]);
         template_defaults(object);
+        // The annotation is part of the API form of the object, so the writer of the object manages it.
+        let given = template_generation(object).unwrap_or(0);
+        set_template_generation(object, given);
     },
     zeros: &[
         ("", "status", O),
