@@ -1,4 +1,4 @@
-//! One request, from its head to its answer.
+//! The request pipeline, from the head of a request to its response.
 
 use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
 
@@ -37,28 +37,28 @@ use crate::{
     strategy::Part,
 };
 
-/// The path of requests that control the server.
+/// The path of the control endpoint.
 const CONTROL_PATH: &str = "/-/control";
 
-/// The subresources that are connections: they take as long as the client likes.
+/// The subresources that are long-running connections, which have no deadline.
 const LONG_RUNNING: [&str; 5] = ["log", "exec", "attach", "portforward", "proxy"];
 
-/// The API, as HTTP sees it.
+/// The API as an HTTP service.
 #[derive(Debug)]
 pub(crate) struct Api {
-    /// The verbs.
+    /// The implementation of the verbs.
     pub(crate) rest: Rest,
-    /// Who is who.
+    /// The bearer tokens of the token file.
     tokens: Tokens,
-    /// Who may do what.
+    /// The source of authorizers.
     authorization: Authorization,
     /// Whether `/-/control` is served.
     has_control: bool,
-    /// Documents of discovery, kept until what is served changes.
+    /// The cached documents of discovery and OpenAPI.
     documents: Documents,
-    /// What was asked and answered.
+    /// The request metrics.
     metrics: Metrics,
-    /// The hosts a server without authentication is used under.
+    /// The hosts that a server without authentication accepts.
     hosts: AllowedHosts,
     /// The queue of requests that take much CPU time.
     heavy: HeavyQueue,
@@ -67,23 +67,23 @@ pub(crate) struct Api {
 /// The origin of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
-    /// A client in this process. Without tokens its requests are the administrator's: code that holds the server needs no
+    /// A client in this process. Without tokens its user is the administrator, because code that holds the server needs no
     /// credentials.
     Process,
     /// A client on a socket.
     Network,
 }
 
-/// How a server protects itself.
+/// The protective options of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Guards {
-    /// The hosts a server without authentication is used under.
+    /// The hosts that a server without authentication accepts.
     pub(crate) hosts: AllowedHosts,
-    /// Whether everything happens in a reproducible order.
+    /// Whether the order of requests is reproducible.
     pub(crate) is_deterministic: bool,
 }
 
-/// A request about a kind, ready to be executed.
+/// A request to a kind, ready for execution.
 struct Call {
     verb: Verb,
     path: ResourcePath,
@@ -93,7 +93,7 @@ struct Call {
     about: About,
 }
 
-/// The head of a request, understood.
+/// The parsed head of a request.
 struct Head {
     parts: Parts,
     segments: Vec<String>,
@@ -103,7 +103,7 @@ struct Head {
 }
 
 impl Api {
-    /// The verbs over HTTP.
+    /// Creates the service.
     pub(crate) fn new(
         rest: Rest,
         tokens: Tokens,
@@ -117,7 +117,7 @@ impl Api {
         Self { rest, tokens, authorization, has_control, documents, metrics, hosts, heavy }
     }
 
-    /// Adds an address that requests arrive on.
+    /// Adds an address that the server listens on.
     pub(crate) fn add_address(&self, address: IpAddr) {
         self.hosts.add_address(address);
     }
@@ -138,7 +138,7 @@ impl Api {
         self.respond_to(request, Source::Process).await
     }
 
-    /// Responds to a request. A panic is reported as an internal error, and the connection goes on.
+    /// Responds to a request. A panic is reported as an internal error, and the connection remains open.
     async fn respond_to<B: RequestBody>(
         self: &Arc<Self>,
         request: Request<B>,
@@ -191,7 +191,7 @@ impl Api {
         handled.unwrap_or_else(|| respond::error(&rest::deadline_exceeded(), Media::Json))
     }
 
-    /// Handles a request: who asks, whether they may, and only then the body.
+    /// Handles a request: authenticates, authorizes, and only then reads the body.
     async fn handle<B: RequestBody>(
         self: &Arc<Self>,
         head: Head,
@@ -232,7 +232,7 @@ impl Api {
         self.other(&parts, &segments)
     }
 
-    /// Returns whether requests on sockets need credentials. If not, each is the administrator's.
+    /// Returns whether requests on sockets need credentials. If not, the user of each is the administrator.
     fn has_authentication(&self) -> bool {
         !self.tokens.is_empty() || self.authorization.is_rbac()
     }
@@ -247,7 +247,7 @@ impl Api {
             return Ok(User::master("system:admin"));
         }
         let user = self.tokens.authenticate(credentials::authorization(headers)?)?;
-        // Where everybody may do everything, credentials are what keeps strangers out.
+        // Where every request is allowed, authentication is the only protection.
         if source == Source::Network && user.is_anonymous() && !self.authorization.is_rbac() {
             return Err(ApiError::unauthorized());
         }
@@ -265,8 +265,7 @@ impl Api {
         Ok(Asker { user, authorizer })
     }
 
-    /// Returns the call that a request about a resource asks for, still without its body, or the response to one that is
-    /// refused.
+    /// Returns the call of a resource request, still without its body, or the response to a rejected request.
     fn resource(
         &self,
         parts: &Parts,
@@ -291,7 +290,7 @@ impl Api {
             name: name.unwrap_or_else(|| resource.name.clone()),
         });
         let asker = self.authorize(user, &parts.headers, &attributes).map_err(|error| refuse(&error))?;
-        // Every web service of the API begins with one slash.
+        // Every path of the API starts with a single slash.
         if parts.uri.path().starts_with("//") {
             return Err(Box::new(respond::page_not_found()));
         }
@@ -299,7 +298,7 @@ impl Api {
         let Some(version) = kinds.version(&resource.group, &resource.version) else {
             return Err(Box::new(self.no_such_version(&resource.group)));
         };
-        // Groups of custom resources know only their kinds; built-in ones answer for every path below them.
+        // Custom groups respond only to paths of their kinds; built-in groups to every path below them.
         let no_such_resource = |is_custom: bool| {
             let error = errors::no_such_resource();
             if is_custom { Box::new(respond::page_not_found()) } else { refuse(&error) }
@@ -316,7 +315,7 @@ impl Api {
             "" => kind.allows("list"),
             name => matches!(name, "status" | "scale"),
         };
-        // Protobuf has no place for what a custom resource is made of.
+        // Protobuf cannot encode custom resources.
         let offer = Offer { protobuf: kind.custom.is_none(), metadata: true, table: has_table };
         let Representation { media, form } = negotiate::negotiate(
             text(&parts.headers, header::ACCEPT.as_str()),
@@ -349,10 +348,10 @@ impl Api {
         Ok(Call { verb, path: resource, request, media, is_pretty, about })
     }
 
-    /// Reads the body of a call and executes it: inline, or among the heavy requests if it is one.
+    /// Reads the body of a call and executes it: inline, or in the queue of heavy requests.
     async fn execute<B: RequestBody>(self: &Arc<Self>, mut call: Call, body: B) -> Response<ResponseBody> {
         let (media, about) = (call.media, call.about.clone());
-        // A connection has no deadline, and no body that comes before it.
+        // A connection has no deadline, and no body before the connection.
         if call.verb.writes() && !LONG_RUNNING.contains(&call.path.subresource.as_str()) {
             match request_body::read(body).await {
                 Ok(body) => call.request.body = body,
@@ -362,7 +361,7 @@ impl Api {
         let is_heavy =
             heavy::is_heavy(&*self.rest.store, call.verb, &call.request, call.media, call.is_pretty);
         let mut response = match is_heavy.then(|| self.heavy.runtime()).flatten() {
-            // A version that does not come is reported by the read itself, which then has done nothing heavy.
+            // The read itself reports a version that is not reached in time, before it does any heavy work.
             Some(runtime) if self.rest.wait_for_read(&call.request).await.is_ok() => {
                 let (budget, _guard) = Budget::with_guard();
                 call.request.budget = budget;
@@ -377,7 +376,7 @@ impl Api {
         response
     }
 
-    /// Executes a call and encodes its answer.
+    /// Executes a call and encodes its result.
     async fn perform(&self, call: Call) -> Response<ResponseBody> {
         let Call { verb, path, request, media, is_pretty, about } = call;
         let kind = Arc::clone(&request.kind);
@@ -450,8 +449,8 @@ impl Api {
         }
     }
 
-    /// Returns the 404 for a version that is not served. Built-in groups have a `Status` for it; for a group that does not
-    /// exist no service is responsible.
+    /// Returns the 404 for a version that is not served. Built-in groups return a `Status`; a group that does not exist has
+    /// no handler and returns plain text.
     fn no_such_version(&self, group: &str) -> Response<ResponseBody> {
         let kinds = self.rest.registry.kinds();
         let is_built_in = kinds.group(group).is_some_and(|group| {
@@ -538,7 +537,7 @@ impl Api {
     }
 }
 
-/// Returns whether JSON is indented: if the client asks for it, or is one that people read the output of.
+/// Returns whether JSON is indented: on request, or for clients whose output is read by people.
 fn is_pretty(parameters: &Parameters, user_agent: Option<&str>) -> bool {
     match parameters.given("pretty") {
         Some(text) => matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True"),

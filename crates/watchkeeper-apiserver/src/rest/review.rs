@@ -1,4 +1,4 @@
-//! Reviews: created, answered, never stored.
+//! Reviews: created, evaluated, never stored.
 
 use super::{
     Answer, Request, Rest,
@@ -14,17 +14,17 @@ use crate::{
     strategy::Part,
 };
 
-/// The groups whose kinds are questions.
+/// The groups whose kinds are reviews.
 const GROUPS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
 
 impl Rest {
-    /// Returns what credentials are checked against now: `tokens` and the issued tokens of service accounts.
+    /// Returns the authenticator for the current state: `tokens` and the issued tokens of service accounts.
     pub(crate) fn authenticator<'a>(&'a self, tokens: &'a Tokens) -> Authenticator<'a> {
         let now = self.timestamp().as_second();
         Authenticator { tokens, issuer: &self.issuer, store: &*self.store, now }
     }
 
-    /// POST of a review; none if the kind is no review.
+    /// Executes a POST of a review. Returns none if the kind is not a review.
     pub(crate) fn review(&self, request: &Request, tokens: &Tokens) -> Option<Result<Answer, ApiError>> {
         GROUPS.contains(&request.kind.gvk.group.as_str()).then(|| self.answer_review(request, tokens))
     }
