@@ -1,8 +1,8 @@
-//! What is wrong with a custom object by its schema.
+//! Validation of a custom object by its schema.
 //!
-//! The errors, their paths and even their doubles are those of the real server: a number that is no whole number is wrong
-//! twice, and what combinations of schemas find wrong has no path. A value that did not change is not checked again, so
-//! that objects outlive a schema that has become stricter.
+//! The errors, their paths and even their duplicates are those of the real server: a number that is not an integer is
+//! reported twice, and errors of combined schemas have no path. An unchanged value is not validated again, so that existing
+//! objects remain valid under a stricter schema.
 
 use std::{cell::Cell, collections::HashMap};
 
@@ -14,20 +14,20 @@ use super::{
 };
 use crate::field::{FieldError, FieldErrorKind, MAX_ERRORS, MAX_TEXT_BYTES, shown};
 
-/// The path of errors that have none.
+/// The path of errors without a path.
 pub(crate) const NO_PATH: &str = "<nil>";
 
-/// Steps the validation of any object may take. Alternatives multiply with the items they are tried on, and patterns with
-/// the length of texts, so a small schema and a small object can together ask for hours of work.
+/// The base number of steps for the validation of any object. Alternatives multiply with the items they are tried on, and
+/// patterns with the length of texts, so a small schema and a small object together can cause hours of work.
 const BASE_STEPS: u64 = 200_000;
 
-/// Further steps for each value of an object.
+/// The additional steps for each value of an object.
 const STEPS_PER_VALUE: u64 = 20;
 
-/// The most steps, whatever the object.
+/// The maximum number of steps for any object.
 const MAX_STEPS: u64 = 8_000_000;
 
-/// Returns the steps that the validation of `value` may take: a number for each value and for each byte of text.
+/// Returns the maximum number of steps for the validation of `value`: a number for each value and for each byte of text.
 fn steps_for(value: &Value) -> u64 {
     fn own(value: &Value) -> u64 {
         STEPS_PER_VALUE
@@ -41,10 +41,10 @@ fn steps_for(value: &Value) -> u64 {
     MAX_STEPS.min(BASE_STEPS + own(value))
 }
 
-/// Bytes of a text that count as one step.
+/// The bytes of a text that count as one step.
 const BYTES_PER_STEP: u64 = 64;
 
-/// Checks a value by a schema. `base` is where the value is, empty for a whole object.
+/// Validates a value by a schema. `base` is the path of the value, empty for a whole object.
 ///
 /// Reports at most [`MAX_ERRORS`] errors. An object is invalid if its validation takes too many steps.
 pub(crate) fn validate(
@@ -70,9 +70,10 @@ struct Checker<'a> {
     base: &'a str,
     path: String,
     errors: Vec<FieldError>,
-    /// Schemas that were tried; of alternatives that all fail, the errors of the one that got furthest are reported.
+    /// The number of schemas that were checked. If all alternatives fail, the errors of the one that checked the most are
+    /// reported.
     matched: usize,
-    /// Steps that are left, for alternatives too.
+    /// The remaining steps, shared with alternatives.
     steps: &'a Cell<u64>,
 }
 
@@ -81,7 +82,7 @@ impl Checker<'_> {
         self.at(&self.path)
     }
 
-    /// Counts work; returns false when there was too much of it, or there are errors enough.
+    /// Counts steps. Returns false if the steps or the number of errors exceed the limit.
     fn may_go_on(&self, steps: u64) -> bool {
         self.steps.set(self.steps.get().saturating_sub(steps));
         self.steps.get() > 0 && self.errors.len() < MAX_ERRORS
@@ -89,7 +90,7 @@ impl Checker<'_> {
 
     fn at(&self, path: &str) -> String {
         let path = path.trim_start_matches('.');
-        // A path that is cut later is not copied whole for each of many errors.
+        // A path that is truncated later is not copied in full for each of many errors.
         let path = &path[..path.floor_char_boundary(MAX_TEXT_BYTES + 1)];
         match (self.base, path) {
             ("", "") => NO_PATH.to_owned(),
@@ -138,7 +139,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks a value that is not what it was.
+    /// Validates a value that has changed.
     fn check_changed(&mut self, value: &Value, old: Option<&Value>, schema: &Structural) {
         self.matched += 1;
         if !self.may_go_on(1) {
@@ -181,7 +182,7 @@ impl Checker<'_> {
             return;
         }
         let length = text.chars().count() as u64;
-        // One of these is told about, not all.
+        // Only the first violated limit is reported.
         if let Some(most) = schema.bounds.max_length.filter(|most| length > *most) {
             let path = self.here();
             let detail = format!("may not be more than {most} bytes");
@@ -296,13 +297,13 @@ impl Checker<'_> {
         }
     }
 
-    /// Tries a schema without reporting what is wrong.
+    /// Tries a schema without reporting errors.
     fn attempt(&self, value: &Value, old: Option<&Value>, schema: &Structural) -> (Vec<FieldError>, usize) {
-        // The path is only written into errors, and cut there.
+        // The path is used only in errors, where it is truncated.
         let path = self.short_path().to_owned();
         let mut checker =
             Checker { base: self.base, path, errors: Vec::new(), matched: 0, steps: self.steps };
-        // Checked: the value is not what it was.
+        // The value has changed, so it is validated.
         checker.check_changed(value, old, schema);
         (checker.errors, checker.matched)
     }
@@ -356,7 +357,7 @@ impl Checker<'_> {
     }
 }
 
-/// The errors of the alternative that got furthest.
+/// Returns the errors of the alternative that checked the most schemas.
 fn best(results: Vec<(Vec<FieldError>, usize)>) -> Vec<FieldError> {
     let mut best: Option<(Vec<FieldError>, usize)> = None;
     for result in results {
@@ -381,7 +382,7 @@ fn identity<'a>(item: &'a Value, keys: &[String]) -> Identity<'a> {
 }
 
 impl<'a> Correlation<'a> {
-    /// Reads the list `old`. Items of lists that are not maps have no identity.
+    /// Indexes the list `old`. Items of lists that are not maps have no identity.
     pub(crate) fn new(old: Option<&'a Value>, schema: &'a Structural) -> Self {
         let mut correlation = Self { keys: &[], items: HashMap::new() };
         if let (ListType::Map(keys), Some(Value::Array(olds))) = (&schema.list, old) {
@@ -393,7 +394,7 @@ impl<'a> Correlation<'a> {
         correlation
     }
 
-    /// Returns what `item` was before.
+    /// Returns the old value of `item`.
     pub(crate) fn of(&self, item: &Value) -> Option<&'a Value> {
         if self.items.is_empty() { None } else { self.items.get(&identity(item, self.keys)).copied() }
     }
@@ -431,12 +432,12 @@ fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// `10` instead of `10.0`.
+/// Formats a number without a fraction of zero: `10` instead of `10.0`.
 fn plain(number: f64) -> String {
     number.to_string()
 }
 
-/// Calls `report` with the place of the second item of each identity that occurs more than once, while it returns true.
+/// Calls `report` with the index of the second item of each duplicate identity, while it returns true.
 fn repeated<'a>(identities: impl Iterator<Item = Identity<'a>>, mut report: impl FnMut(usize) -> bool) {
     let mut counts: HashMap<Identity<'a>, u8> = HashMap::new();
     for (index, identity) in identities.enumerate() {
@@ -448,7 +449,7 @@ fn repeated<'a>(identities: impl Iterator<Item = Identity<'a>>, mut report: impl
     }
 }
 
-/// Adds errors for lists whose items must differ and do not: one for each value that occurs more than once.
+/// Reports lists whose items must be unique and are not: one error for each duplicate value.
 pub(crate) fn list_types(value: &Value, schema: &Structural, path: &str, errors: &mut Vec<FieldError>) {
     if errors.len() >= MAX_ERRORS {
         return;
@@ -506,7 +507,7 @@ fn has_parts(value: &Value) -> bool {
     value.is_object() || value.is_array()
 }
 
-/// Adds errors for embedded objects without apiVersion or kind.
+/// Reports embedded resources without apiVersion or kind.
 pub(crate) fn embedded(value: &Value, schema: &Structural, path: &str, errors: &mut Vec<FieldError>) {
     if errors.len() >= MAX_ERRORS {
         return;
