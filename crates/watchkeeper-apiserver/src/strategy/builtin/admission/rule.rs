@@ -1,4 +1,4 @@
-//! Which requests a webhook or a policy is about.
+//! The requests that a webhook or a policy applies to.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ pub(super) const RULE_WITH_OPERATIONS: Table = &[
     ("scope", &[Rule::OneOf(&["*", "Cluster", "Namespaced"])]),
 ];
 
-/// The resources a policy matches (`MatchResources`).
+/// The resources that a policy matches (`MatchResources`).
 pub(super) const MATCH_RESOURCES: Table = &[
     ("matchPolicy", &[Rule::Present(""), Rule::Enum(&["Equivalent", "Exact"])]),
     ("namespaceSelector", &[Rule::Present(""), Rule::LabelSelector]),
@@ -39,7 +39,7 @@ fn lone_star(list: &At<'_>, what: &str, errors: &mut Errors) {
     }
 }
 
-/// Resources and subresources: what a wildcard covers must not be repeated.
+/// Checks resources and subresources: a wildcard must not be combined with entries that it covers.
 fn resources(list: &At<'_>, errors: &mut Errors) {
     let (mut all_subresources, mut of_all_resources) = (BTreeSet::new(), BTreeSet::new());
     let mut has_plain = false;
@@ -75,7 +75,7 @@ fn resources(list: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Conditions in CEL on the requests that match (`matchConditions`).
+/// Checks the CEL conditions on matching requests (`matchConditions`).
 pub(super) fn match_conditions(conditions: &At<'_>, errors: &mut Errors) {
     if conditions.items().count() > 64 {
         errors.push(crate::strategy::table::too_many(conditions, 64));
@@ -95,7 +95,7 @@ pub(super) fn match_conditions(conditions: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks that an expression is there. Blanks are nothing.
+/// Checks that an expression is present. Whitespace counts as empty.
 pub(super) fn expression(expression: &At<'_>, detail: &str, errors: &mut Errors) {
     if expression.text().trim().is_empty() {
         errors.push(expression.missing(detail));
