@@ -1,4 +1,4 @@
-//! Chores of this workspace: `cargo xtask <task>`.
+//! Developer tasks of this workspace: `cargo xtask <task>`.
 
 mod apischema;
 mod clientset;
