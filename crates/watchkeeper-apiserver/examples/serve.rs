@@ -13,16 +13,16 @@ use watchkeeper_apiserver::ApiServer;
 
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// The port; 0 takes a free one.
+    /// Port to listen on; 0 selects a free one.
     #[arg(long, default_value_t = 8001)]
     port: u16,
-    /// Writes a kubeconfig for kubectl here.
+    /// File to write a kubeconfig for kubectl to.
     #[arg(long)]
     kubeconfig_out: Option<PathBuf>,
     /// Serves over TLS with a generated certificate.
     #[arg(long)]
     tls: bool,
-    /// Bearer tokens: lines of token,user,uid,"group1,group2".
+    /// File of bearer tokens: lines of token,user,uid,"group1,group2".
     #[arg(long)]
     token_auth_file: Option<PathBuf>,
     /// Authorization of requests: allow all, or RBAC by roles and bindings. RBAC needs --token-auth-file.
@@ -69,7 +69,7 @@ fn main() -> Result<(), Failure> {
 async fn serve(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.authorization_mode == AuthorizationMode::Rbac && arguments.token_auth_file.is_none() {
         return Err(
-            "--authorization-mode RBAC needs --token-auth-file: without tokens nobody could do anything"
+            "--authorization-mode RBAC needs --token-auth-file: without tokens every request is anonymous and has no permissions"
                 .into(),
         );
     }

@@ -22,13 +22,13 @@ pub(crate) enum Error {
     Write { path: PathBuf, source: io::Error },
     #[error("parsing {path}: {source}")]
     Parse { path: PathBuf, source: serde_json::Error },
-    #[error("{dir} has no k8s.io/{module}@v*: `go mod download k8s.io/{module}@VERSION` puts it there")]
+    #[error("{dir} has no k8s.io/{module}@v*; run `go mod download k8s.io/{module}@VERSION`")]
     NoModule { dir: PathBuf, module: String },
     #[error("{name}: {what}")]
     Type { name: String, what: String },
-    #[error("no type of the documents is {group}/{version} {kind}, which the table of kinds names")]
+    #[error("the documents have no type for {group}/{version} {kind} of the table of kinds")]
     NoKind { group: String, version: String, kind: String },
-    #[error("{path} is not what `cargo xtask apischema --from {from}` writes; run it and commit the result")]
+    #[error("{path} is outdated; run `cargo xtask apischema --from {from}` and commit the result")]
     Differs { path: PathBuf, from: PathBuf },
 }
 

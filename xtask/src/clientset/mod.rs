@@ -22,15 +22,15 @@ pub(crate) enum Error {
     Write { path: PathBuf, source: io::Error },
     #[error("parsing {path}: {source}")]
     Parse { path: PathBuf, source: syn::Error },
-    #[error("{path}: the Resource impl of {kind} has no {what} this program can read")]
+    #[error("{path}: the Resource impl of {kind} has no {what} that can be parsed")]
     Incomplete { path: PathBuf, kind: String, what: &'static str },
     #[error(
-        "{group}/{kind} is a subresource nobody has placed yet: give it a method on its parent in the \
+        "{group}/{kind} is a new subresource; give it a method on its parent in the \
          clientset, then add it to ON_PARENT in {file}",
         file = file!()
     )]
     UnplacedSubresource { group: String, kind: String },
-    #[error("{path} is not what `cargo xtask clientset` writes; run it and commit the result")]
+    #[error("{path} is outdated; run `cargo xtask clientset` and commit the result")]
     Differs { path: PathBuf },
 }
 

@@ -13,12 +13,12 @@ use crate::status::ApiError;
 pub enum TokenFileError {
     /// The file contains no token. Without tokens a server cannot authenticate any user.
     #[error(
-        "there is no token in it; write token,user,uid and, if there are any, \"group1,group2\", a line for each user"
+        "the token file contains no token; write one line of token,user,uid,\"group1,group2\" (groups are optional) per user"
     )]
     NoTokens,
     /// A line has fewer than three columns.
     #[error(
-        "line {line} has {columns} columns; write token,user,uid and, if there are any, \"group1,group2\""
+        "line {line} has {columns} columns; write token,user,uid,\"group1,group2\" (groups are optional)"
     )]
     TooFewColumns {
         /// The line number, starting at 1.
@@ -35,13 +35,13 @@ pub enum TokenFileError {
         column: &'static str,
     },
     /// A line has an opening quote without a closing quote.
-    #[error("line {line} opens a quote and does not close it")]
+    #[error("line {line} has an opening quote without a closing quote")]
     OpenQuote {
         /// The line number, starting at 1.
         line: usize,
     },
     /// A line repeats the token of an earlier line.
-    #[error("line {line} repeats the token of an earlier line; a token stands for one user")]
+    #[error("line {line} repeats the token of an earlier line; every user needs a unique token")]
     Repeated {
         /// The line number, starting at 1.
         line: usize,

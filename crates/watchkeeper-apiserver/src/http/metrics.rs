@@ -130,11 +130,11 @@ impl Default for Metrics {
             stored: Family::default(),
         };
         let Self { registry, answered, in_flight, long_running, stored } = &mut metrics;
-        registry.register("apiserver_request", "Requests that were answered", answered.clone());
-        let help = "Requests that are being answered, watches not among them";
+        registry.register("apiserver_request", "Completed requests", answered.clone());
+        let help = "Requests in progress, except watches";
         registry.register("apiserver_current_inflight_requests", help, in_flight.clone());
-        registry.register("apiserver_longrunning_requests", "Watches that are open", long_running.clone());
-        registry.register("apiserver_storage_objects", "Objects that are stored", stored.clone());
+        registry.register("apiserver_longrunning_requests", "Open watches", long_running.clone());
+        registry.register("apiserver_storage_objects", "Stored objects, by resource", stored.clone());
         metrics
     }
 }

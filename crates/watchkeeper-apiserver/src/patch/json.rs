@@ -148,8 +148,8 @@ fn not_an_operation(number: usize, why: &str) -> ApiError {
 /// The reason why an operation failed.
 type Reason = &'static str;
 
-const NO_PLACE: Reason = "points to a place that does not exist";
-const NO_INDEX: Reason = "points outside a list";
+const NO_PLACE: Reason = "refers to a path that does not exist";
+const NO_INDEX: Reason = "refers to an index outside the list";
 
 impl Operation {
     fn apply(&self, root: &mut Value, spent: &mut Spent) -> Result<(), Reason> {

@@ -146,7 +146,7 @@ impl Rest {
                 }
             }
         }
-        Err(ApiError::internal("no name was free"))
+        Err(ApiError::internal("all generated names are in use; retry the request"))
     }
 
     /// Sets the fields of a new object that only the server may set.

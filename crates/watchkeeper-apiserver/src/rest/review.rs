@@ -46,7 +46,7 @@ impl Rest {
         let reviewer =
             Reviewer { user: &asker.user, authorizer: &asker.authorizer, authenticator, now: &now };
         let answered = reviewer.answer(review, &request.namespace).unwrap_or_else(|| {
-            Err(ApiError::internal(format!("no {} is answered here", request.kind.gvk.kind)))
+            Err(ApiError::internal(format!("{} is not a supported review", request.kind.gvk.kind)))
         });
         let answered = warned(answered, &decoded.warnings)?;
         Ok(self.show(request, 201, answered)?.with_warnings(decoded.warnings))
