@@ -34,9 +34,9 @@ pub(crate) enum Error {
     Differs { path: PathBuf },
 }
 
-/// The types that are requests about another object, by group and kind. They have no accessor: the clientset has them as
-/// methods of the parent (`pods.evict`, `pods.bind`, `service_accounts.create_token`) or of every resource (`scale`).
-/// `Status` is the response to failed requests.
+/// The types that are requests about another object, by group and kind. They have no accessor, but methods on the parent
+/// (`pods.evict`, `pods.bind`, `service_accounts.create_token`) or on every resource (`scale`). `Status` is the response to
+/// failed requests.
 const ON_PARENT: [(&str, &str); 5] = [
     ("", "Binding"),
     ("", "Status"),

@@ -12,7 +12,7 @@ use crate::{kinds::GroupVersionKind, strategy::Part};
 /// status is written), so a client that sends them does not become their manager.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum Mask {
-    /// Every field.
+    /// A write can change every field.
     #[default]
     All,
     /// Every field except these and the fields below them.

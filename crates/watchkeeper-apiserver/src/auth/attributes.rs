@@ -12,7 +12,7 @@ pub(crate) enum Attributes {
     Path {
         /// The lower-case HTTP method.
         verb: String,
-        /// The path.
+        /// The path of the request.
         path: String,
     },
 }

@@ -59,9 +59,9 @@ impl Decision {
 /// The user of a request, with the authorizer that decides on it.
 #[derive(Debug, Clone)]
 pub(crate) struct Asker {
-    /// The user.
+    /// The user of the request.
     pub(crate) user: User,
-    /// The authorizer.
+    /// The authorizer of the server.
     pub(crate) authorizer: Authorizer,
 }
 

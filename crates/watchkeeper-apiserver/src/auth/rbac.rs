@@ -12,13 +12,13 @@ use super::{Decision, aggregation, attributes::Attributes, rule::PolicyRule, use
 /// The stored roles and bindings of a policy, in the form the API serves.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RbacObjects<'a> {
-    /// All `ClusterRole`s.
+    /// The stored `ClusterRole`s.
     pub cluster_roles: &'a [Value],
-    /// All `Role`s.
+    /// The stored `Role`s.
     pub roles: &'a [Value],
-    /// All `ClusterRoleBinding`s.
+    /// The stored `ClusterRoleBinding`s.
     pub cluster_role_bindings: &'a [Value],
-    /// All `RoleBinding`s.
+    /// The stored `RoleBinding`s.
     pub role_bindings: &'a [Value],
 }
 

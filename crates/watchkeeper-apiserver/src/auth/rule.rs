@@ -13,7 +13,7 @@ pub(crate) struct PolicyRule {
     pub verbs: Vec<String>,
     /// The API groups.
     pub api_groups: Vec<String>,
-    /// The resources.
+    /// The resources, such as `pods` or `pods/status`.
     pub resources: Vec<String>,
     /// The names of objects; all objects if empty.
     pub resource_names: Vec<String>,

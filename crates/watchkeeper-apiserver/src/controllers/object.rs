@@ -20,9 +20,9 @@ pub(crate) const ORPHAN: &str = "orphan";
 pub(crate) struct Place {
     /// The kind; shared, because many objects have the same kind.
     pub(crate) kind: Arc<GroupVersionKind>,
-    /// The namespace.
+    /// The namespace of the object.
     pub(crate) namespace: Box<str>,
-    /// The name.
+    /// The name of the object.
     pub(crate) name: Box<str>,
 }
 

@@ -13,7 +13,7 @@ use crate::{kinds::GroupVersionKind, status::ApiError, strategy::Part};
 /// A kind whose objects can be listed and deleted, in its storage version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Served {
-    /// The kind.
+    /// The kind in its storage version.
     pub(crate) kind: Arc<GroupVersionKind>,
     /// The path name (plural).
     pub(crate) plural: Box<str>,

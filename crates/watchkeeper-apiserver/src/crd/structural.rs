@@ -20,7 +20,7 @@ pub(crate) enum Ty {
     Array,
     /// A JSON string.
     String,
-    /// An integer.
+    /// A JSON integer.
     Integer,
     /// An integer or a float.
     Number,
@@ -70,7 +70,7 @@ pub(crate) enum ListType {
 /// The members of an object besides its properties (`additionalProperties`).
 #[derive(Debug, Default)]
 pub(crate) enum Additional {
-    /// No other members are declared.
+    /// The schema declares no other members.
     #[default]
     None,
     /// Other members may have any value.

@@ -59,11 +59,11 @@ pub(crate) struct Checked {
 /// The media type of a body or of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MediaType {
-    /// `application/json`.
+    /// JSON (`application/json`).
     Json,
-    /// `application/yaml`.
+    /// YAML (`application/yaml`).
     Yaml,
-    /// `application/vnd.kubernetes.protobuf`.
+    /// Protobuf (`application/vnd.kubernetes.protobuf`).
     Protobuf,
 }
 

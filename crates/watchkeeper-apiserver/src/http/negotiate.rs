@@ -9,9 +9,9 @@ use crate::{
 /// The media type of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Media {
-    /// `application/json`.
+    /// JSON (`application/json`).
     Json,
-    /// `application/yaml`.
+    /// YAML (`application/yaml`).
     Yaml,
     /// Protobuf, for objects of built-in kinds.
     Protobuf,

@@ -7,7 +7,7 @@ use percent_encoding::percent_decode_str;
 pub(crate) struct ResourcePath {
     /// The group; empty for the core group.
     pub(crate) group: String,
-    /// The version.
+    /// The version, such as `v1`.
     pub(crate) version: String,
     /// Whether the path is a legacy watch path (`/api/v1/watch/…`).
     pub(crate) is_watch: bool,

@@ -103,7 +103,7 @@ pub(crate) struct ScalePaths {
 /// A table column of a `CustomResourceDefinition` (`additionalPrinterColumns`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PrinterColumn {
-    /// The heading.
+    /// The heading of the column.
     pub name: String,
     /// The type: `string`, `integer`, `number`, `boolean` or `date`.
     pub ty: String,

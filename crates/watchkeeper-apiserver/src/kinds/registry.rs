@@ -45,7 +45,7 @@ pub(crate) struct CustomKind {
 pub(crate) struct Group {
     /// The name; empty for the core group.
     pub name: String,
-    /// The versions.
+    /// The versions of the group.
     pub versions: Vec<GroupVersion>,
 }
 

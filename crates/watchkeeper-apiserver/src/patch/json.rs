@@ -22,7 +22,7 @@ pub(crate) const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
 /// all items behind it.
 pub(crate) const MAX_MOVED_ITEMS: usize = 32 * 1024 * 1024;
 
-/// The maximum depth of a patched object. It leaves room for the list or watch event around the object.
+/// The maximum depth of a patched object. Leaves some levels for the list or watch event around the object.
 pub(crate) const MAX_DEPTH: usize = 120;
 
 /// The maximum number of unknown members of operations that are reported, the same as for a body upstream.

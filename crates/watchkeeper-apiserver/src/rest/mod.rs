@@ -132,7 +132,7 @@ pub(crate) struct Answer {
 /// The content of a response.
 #[derive(Debug)]
 pub(crate) enum Payload {
-    /// Encoded JSON.
+    /// JSON that is already encoded.
     Json(Vec<u8>),
     /// A value, to be encoded in the requested media type.
     Value(Value),

@@ -15,7 +15,7 @@ use crate::{
 /// The form of objects in a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Whole objects.
+    /// Objects as a whole.
     Plain,
     /// Metadata only, in this version of `meta.k8s.io`.
     Metadata {
@@ -40,7 +40,7 @@ pub(crate) enum IncludeObject {
     Metadata,
     /// The whole object.
     Object,
-    /// No part of the object.
+    /// Rows carry no part of the object.
     None,
 }
 

@@ -22,9 +22,9 @@ pub(crate) use object::{Content, Object};
 /// The precondition of a commit on the current object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expected {
-    /// No object exists.
+    /// The object must not exist.
     Absent,
-    /// An object of this version exists.
+    /// The object must exist with this version.
     Version(u64),
 }
 

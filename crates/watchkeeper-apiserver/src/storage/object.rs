@@ -17,9 +17,9 @@ use serde_json::{Map, Value};
 pub(crate) struct Content {
     /// The namespace; empty for cluster-scoped objects.
     pub(crate) namespace: Box<str>,
-    /// The name.
+    /// The name of the object.
     pub(crate) name: Box<str>,
-    /// The uid.
+    /// The uid of the object.
     pub(crate) uid: Box<str>,
     /// The labels, sorted.
     pub(crate) labels: Box<[(Box<str>, Box<str>)]>,

@@ -10,7 +10,7 @@ pub(crate) type Members = Map<String, Value>;
 /// A default: a scalar, or an object to be filled further.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Lit {
-    /// A string.
+    /// A string default.
     S(&'static str),
     /// An optional string: the empty string is a value.
     P(&'static str),
@@ -18,7 +18,7 @@ pub(crate) enum Lit {
     I(i64),
     /// An optional number: zero is a value.
     N(i64),
-    /// A boolean.
+    /// A boolean default.
     B(bool),
     /// An empty object.
     O,

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::{Manager, OneVersion, Subject, Versions, mask::Mask, track_update};
 use crate::{kinds::GroupVersionKind, schema::TypeRef, status::ApiError};
 
-/// One object with a sequence of writes, one second apart.
+/// An object with a sequence of writes, one second apart.
 #[derive(Debug)]
 struct World {
     gvk: GroupVersionKind,

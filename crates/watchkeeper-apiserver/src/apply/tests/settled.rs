@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Manager, OneVersion, Subject, World, laws::spec};
 use crate::apply::{settled::renewed, track::Comparisons};
 
-/// One write of a sequence.
+/// A write of a sequence.
 #[derive(Debug, Clone)]
 enum Write {
     Apply(Value),

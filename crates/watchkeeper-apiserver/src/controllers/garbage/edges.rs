@@ -16,7 +16,7 @@ pub(super) struct Edges {
 /// The dependents of one owner.
 #[derive(Debug, Default)]
 pub(super) struct Dependents {
-    /// All dependents.
+    /// All dependents of the owner.
     pub(super) all: BTreeSet<Uid>,
     /// The dependents that block the owner's foreground deletion.
     pub(super) blocking: BTreeSet<Uid>,

@@ -29,7 +29,7 @@ pub(crate) enum OwnerLookup {
     NotServed,
     /// The owner's kind is namespaced and the dependent is cluster-scoped, so the owner reference is invalid.
     OutOfReach,
-    /// No object has that name.
+    /// The owner does not exist: the name is not in use.
     Absent,
     /// An object has that name.
     Found(Meta),
@@ -55,7 +55,7 @@ pub(crate) struct Action {
     pub(crate) uid: Uid,
     /// The required resourceVersion of the object.
     pub(crate) resource_version: Box<str>,
-    /// The operation.
+    /// The operation on the object.
     pub(crate) operation: Operation,
 }
 
@@ -95,7 +95,7 @@ pub(crate) enum Task {
 /// A task that was started, with the resulting action. The outcome of the action must be [reported](Graph::report).
 #[derive(Debug)]
 pub(crate) struct Step {
-    /// The task.
+    /// The task that was started.
     pub(crate) task: Task,
     /// The action to execute, if any.
     pub(crate) action: Option<Action>,

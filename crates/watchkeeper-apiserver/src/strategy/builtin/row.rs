@@ -26,7 +26,7 @@ pub(super) enum StatusMeta {
     Free,
     /// All metadata except labels may change.
     OldLabels,
-    /// No metadata may change.
+    /// The write may not change any metadata.
     Old,
 }
 

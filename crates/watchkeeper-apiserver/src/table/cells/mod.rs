@@ -141,7 +141,7 @@ impl<'a> Shown<'a> {
         none_if_empty(selector(self.at(path)))
     }
 
-    /// Formats labels.
+    /// Formats labels as a list.
     fn labels(&self, path: &str) -> Value {
         none_if_empty(labels(self.at(path)))
     }
