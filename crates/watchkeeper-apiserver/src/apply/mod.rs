@@ -244,7 +244,7 @@ pub(crate) fn apply(
     Ok(object)
 }
 
-/// Checks what needs neither the live object nor its managers.
+/// Checks the parts of a configuration that depend neither on the live object nor on its managers.
 fn check_config(config: &Value, subject: &Subject<'_>) -> Result<(), ApiError> {
     if !config.is_object() {
         return Err(ApiError::bad_request(

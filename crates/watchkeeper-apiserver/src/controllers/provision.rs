@@ -46,7 +46,7 @@ pub(crate) struct Provisioner {
 }
 
 impl Provisioner {
-    /// Creates a provisioner that starts with the system namespaces. `has_defaults` enables the default objects of namespaces.
+    /// Creates a provisioner that starts with the system namespaces. `has_defaults` enables default objects in namespaces.
     pub(crate) fn new(has_defaults: bool) -> Self {
         let mut provisioner = Self { has_defaults, certificate: None, queue: Queue::default() };
         provisioner.create_all();

@@ -59,11 +59,11 @@ pub(crate) struct Checked {
 /// The media type of a body or of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MediaType {
-    /// JSON (`application/json`).
+    /// The media type `application/json`.
     Json,
-    /// YAML (`application/yaml`).
+    /// The media type `application/yaml`.
     Yaml,
-    /// Protobuf (`application/vnd.kubernetes.protobuf`).
+    /// The media type `application/vnd.kubernetes.protobuf`.
     Protobuf,
 }
 

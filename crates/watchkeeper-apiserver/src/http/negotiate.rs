@@ -9,9 +9,9 @@ use crate::{
 /// The media type of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Media {
-    /// JSON (`application/json`).
+    /// The media type `application/json`.
     Json,
-    /// YAML (`application/yaml`).
+    /// The media type `application/yaml`.
     Yaml,
     /// Protobuf, for objects of built-in kinds.
     Protobuf,
