@@ -107,7 +107,11 @@ impl<'a> Range<'a> {
     }
 }
 
-/// Chooses the representation of a response. The second result is the media type for errors.
+/// Chooses the representation of a response.
+///
+/// # Errors
+/// 406 if no accepted representation is available, 400 for an invalid `includeObject`. Carries the media type in which to
+/// send the error.
 pub(crate) fn negotiate(
     accept: Option<&str>,
     include: Option<&str>,
