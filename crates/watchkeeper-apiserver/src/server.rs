@@ -234,7 +234,7 @@ impl ApiServerBuilder {
     ///
     /// # Examples
     ///
-    /// A watch from a version before the compaction expires:
+    /// A watch from a version before the compaction ends with an error frame:
     ///
     /// ```
     /// use http::Request;
@@ -248,8 +248,8 @@ impl ApiServerBuilder {
     /// client.request_text(compact).await?;
     ///
     /// let watch = Request::get("/api/v1/namespaces?watch=1&resourceVersion=1").body(Vec::new())?;
-    /// let response = client.request_text(watch).await;
-    /// assert!(matches!(response, Err(kube_client::Error::Api(status)) if status.code == 410));
+    /// let frame = client.request_text(watch).await?;
+    /// assert!(frame.contains(r#""type":"ERROR""#) && frame.contains(r#""code":410"#), "{frame}");
     /// # Ok(())
     /// # }
     /// ```
