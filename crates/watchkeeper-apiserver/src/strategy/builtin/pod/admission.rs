@@ -111,7 +111,7 @@ fn tolerate(object: &mut Value) {
     }
 }
 
-/// Returns the QoS class of a pod, which follows from its requests and limits.
+/// Returns the `QoS` class of a pod, which follows from its requests and limits.
 pub(super) fn qos_class(object: &Value) -> &'static str {
     let mut is_guaranteed = true;
     let mut asks = false;
