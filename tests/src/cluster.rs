@@ -1,4 +1,4 @@
-//! An embedded API server, and what it says of itself.
+//! An embedded API server with direct access for tests.
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -6,7 +6,7 @@ use http_body_util::{BodyExt, Full};
 use tower::ServiceExt;
 use watchkeeper_apiserver::{ApiServer, ResponseBody};
 
-/// An embedded API server that a test can ask behind the back of the clients it tests.
+/// An embedded API server that a test can access directly, bypassing the clients under test.
 #[derive(Debug)]
 pub struct Cluster {
     server: ApiServer,
@@ -19,20 +19,20 @@ impl Default for Cluster {
 }
 
 impl Cluster {
-    /// A server in which nobody writes but the test.
+    /// Creates a server in which only the test writes.
     pub fn new() -> Self {
         Self { server: ApiServer::builder().seed(7).control(true).controllers(false).build() }
     }
 
-    /// The server.
+    /// Returns the server.
     pub fn server(&self) -> &ApiServer {
         &self.server
     }
 
-    /// Sends a request past every wire; answers the body.
+    /// Sends a request directly to the server and returns the response body.
     ///
     /// # Panics
-    /// If it is refused.
+    /// Panics if the server rejects the request.
     pub async fn send(&self, method: &str, path: &str, body: &str) -> Bytes {
         let content_type =
             if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
@@ -50,7 +50,7 @@ impl Cluster {
         body
     }
 
-    /// Drops all history: whoever resumes from before now is told that it is gone.
+    /// Compacts the history: a watch that resumes from an earlier version receives a 410.
     pub async fn compact(&self) {
         self.send("POST", "/-/control", r#"{"action":"compact"}"#).await;
     }

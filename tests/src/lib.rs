@@ -1,4 +1,4 @@
-//! What tests that cross crates have in common: an embedded API server, and wires to it that break when told to.
+//! Support for tests across crates: an embedded API server, and connections to it that tests can break.
 
 mod cluster;
 mod wire;

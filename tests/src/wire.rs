@@ -1,4 +1,4 @@
-//! Wires between clients and a server, in process and over a socket, that break when told to.
+//! Connections between clients and a server, in process and over a socket, that tests can break.
 
 use std::{
     io,
@@ -20,14 +20,14 @@ use tokio::{
 use tower::{Service, ServiceExt};
 use watchkeeper_apiserver::{ApiServer, ApiService, ResponseBody};
 
-/// Breaks a wire and mends it.
+/// The switch that breaks and restores a wire.
 #[derive(Debug, Clone)]
 pub struct Switch(watch::Sender<State>);
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct State {
     is_broken: bool,
-    /// What was there before a break stays broken afterwards.
+    /// The number of breaks. A request or connection that started before a break stays broken after it.
     breaks: u64,
 }
 
@@ -36,7 +36,7 @@ impl Switch {
         Self(watch::Sender::new(State::default()))
     }
 
-    /// Ends everything that is on the wire in an error, and lets nothing onto it.
+    /// Ends all requests and connections on the wire with an error, and rejects new ones.
     pub fn cut(&self) {
         self.0.send_modify(|state| {
             state.is_broken = true;
@@ -44,7 +44,7 @@ impl Switch {
         });
     }
 
-    /// Lets new requests through.
+    /// Accepts new requests and connections again.
     pub fn mend(&self) {
         self.0.send_modify(|state| state.is_broken = false);
     }
@@ -53,12 +53,12 @@ impl Switch {
         self.0.borrow().is_broken
     }
 
-    /// Ends at the next break.
+    /// Returns a future that completes at the next break.
     fn broken(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut state = self.0.subscribe();
         let breaks = state.borrow().breaks;
         async move {
-            // A switch that is gone breaks nothing any more.
+            // A dropped switch never breaks the wire.
             if state.wait_for(|state| state.breaks > breaks).await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -70,7 +70,7 @@ fn reset() -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionReset, "the wire was cut")
 }
 
-/// A wire without a socket.
+/// An in-process wire without a socket.
 #[derive(Debug)]
 pub struct ServiceWire {
     service: ApiService,
@@ -78,23 +78,23 @@ pub struct ServiceWire {
 }
 
 impl ServiceWire {
-    /// A wire to `server`.
+    /// Creates a wire to `server`.
     pub fn to(server: &ApiServer) -> Self {
         Self { service: server.service(), switch: Switch::new() }
     }
 
-    /// What breaks it.
+    /// Returns the switch of the wire.
     pub fn switch(&self) -> Switch {
         self.switch.clone()
     }
 
-    /// The server as seen through the wire.
+    /// Returns the server as a service behind the wire.
     pub fn service(&self) -> WireService {
         WireService { service: self.service.clone(), switch: self.switch.clone() }
     }
 }
 
-/// The server as a service, seen through a wire.
+/// The server as a tower service behind a wire.
 #[derive(Debug, Clone)]
 pub struct WireService {
     service: ApiService,
@@ -129,7 +129,7 @@ where
     }
 }
 
-/// The frames of a body until the wire breaks, which is an error.
+/// Returns the frames of a body until the wire breaks, which is an error.
 fn until(body: ResponseBody, broken: impl Future<Output = ()> + Send + 'static) -> Frames {
     let state = (body, Box::pin(broken), false);
     Box::pin(stream::unfold(state, |(mut body, mut broken, is_over)| async move {
@@ -147,7 +147,7 @@ fn until(body: ResponseBody, broken: impl Future<Output = ()> + Send + 'static) 
     }))
 }
 
-/// A wire over a loopback socket. Dropping it ends everything on it.
+/// A wire over a loopback socket. Dropping it ends all its connections.
 #[derive(Debug)]
 pub struct SocketWire {
     address: SocketAddr,
@@ -156,10 +156,10 @@ pub struct SocketWire {
 }
 
 impl SocketWire {
-    /// A wire to the server that listens on `server`.
+    /// Creates a wire to the server that listens on `server`.
     ///
     /// # Errors
-    /// If there is no port for it.
+    /// An I/O error if no port is available.
     pub async fn to(server: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let (address, switch) = (listener.local_addr()?, Switch::new());
@@ -168,22 +168,22 @@ impl SocketWire {
         Ok(Self { address, switch, _carrier: carrier })
     }
 
-    /// Where clients connect to.
+    /// Returns the URL that clients connect to.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// What breaks it.
+    /// Returns the switch of the wire.
     pub fn switch(&self) -> Switch {
         self.switch.clone()
     }
 }
 
-/// Carries what connections say to and fro until the wire is dropped.
+/// Forwards connections until the wire is dropped.
 async fn carry(listener: TcpListener, server: SocketAddr, switch: Switch) {
     let mut connections = JoinSet::new();
     while let Ok((mut client, _)) = listener.accept().await {
-        // Connections that are over need not be kept.
+        // Ended connections are removed.
         while connections.try_join_next().is_some() {}
         if switch.is_broken() {
             continue;
@@ -191,7 +191,7 @@ async fn carry(listener: TcpListener, server: SocketAddr, switch: Switch) {
         let broken = switch.broken();
         connections.spawn(async move {
             let Ok(mut server) = TcpStream::connect(server).await else { return };
-            // Whichever ends first, both sockets close.
+            // When either direction ends, both sockets close.
             tokio::select! {
                 biased;
                 () = broken => {}

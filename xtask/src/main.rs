@@ -1,4 +1,4 @@
-//! Chores of this workspace: `cargo xtask <task>`.
+//! Developer tasks of this workspace: `cargo xtask <task>`.
 
 mod apischema;
 mod clientset;
@@ -10,11 +10,11 @@ usage: cargo xtask clientset [--check]
        cargo xtask apischema --from DIR [--check]
 
   clientset           write the table of built-in resources from the sources of k8s-openapi
-  clientset --check   fail when the committed table is not what would be written
+  clientset --check   fail if the committed table is outdated
   apischema           write the API server's table of types from the sources of Kubernetes in DIR, a Go module
                       cache (`go env GOMODCACHE`) with the modules kubernetes, api, apimachinery, kube-aggregator
                       and apiextensions-apiserver of k8s.io
-  apischema --check   fail when the committed table is not what would be written";
+  apischema --check   fail if the committed table is outdated";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -27,23 +27,23 @@ fn main() -> ExitCode {
             apischema::check(Path::new(dir)).map_err(|error| error.to_string())
         }
         _ => {
-            tell(USAGE);
+            report(USAGE);
             return ExitCode::from(2);
         }
     };
     match result {
         Ok(done) => {
-            tell(&done);
+            report(&done);
             ExitCode::SUCCESS
         }
         Err(error) => {
-            tell(&format!("xtask: {error}"));
+            report(&format!("xtask: {error}"));
             ExitCode::FAILURE
         }
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a program that talks to the person who ran it")]
-fn tell(text: &str) {
+#[expect(clippy::print_stderr, reason = "the output of a command-line program")]
+fn report(text: &str) {
     eprintln!("{text}");
 }

@@ -13,19 +13,19 @@ use watchkeeper_apiserver::ApiServer;
 
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// The port; 0 takes a free one.
+    /// Port to listen on; 0 selects a free one.
     #[arg(long, default_value_t = 8001)]
     port: u16,
-    /// Writes a kubeconfig for kubectl here.
+    /// File to write a kubeconfig for kubectl to.
     #[arg(long)]
     kubeconfig_out: Option<PathBuf>,
-    /// Serves over TLS with a certificate made for it.
+    /// Serves over TLS with a generated certificate.
     #[arg(long)]
     tls: bool,
-    /// Bearer tokens: lines of token,user,uid,"group1,group2".
+    /// File of bearer tokens: lines of token,user,uid,"group1,group2".
     #[arg(long)]
     token_auth_file: Option<PathBuf>,
-    /// Authorization of requests: all are allowed, or roles and bindings decide. RBAC needs --token-auth-file.
+    /// Authorization of requests: allow all, or RBAC by roles and bindings. RBAC needs --token-auth-file.
     #[arg(long, value_enum, default_value_t = AuthorizationMode::AlwaysAllow)]
     authorization_mode: AuthorizationMode,
     /// Serves /-/control, where tests compact the history. With --token-auth-file a request needs a token, and with RBAC
@@ -36,7 +36,7 @@ struct Arguments {
     /// --token-auth-file checks the host, so that no web page can use it. Can be repeated.
     #[arg(long, value_name = "NAME")]
     allowed_host: Vec<String>,
-    /// Which controllers run: garbage collection, namespaces and definitions, or none.
+    /// Controllers to run: garbage collection, namespaces and definitions, or none.
     #[arg(long, value_enum, default_value_t = Controllers::All)]
     controllers: Controllers,
 }
@@ -69,7 +69,7 @@ fn main() -> Result<(), Failure> {
 async fn serve(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.authorization_mode == AuthorizationMode::Rbac && arguments.token_auth_file.is_none() {
         return Err(
-            "--authorization-mode RBAC needs --token-auth-file: without tokens nobody could do anything"
+            "--authorization-mode RBAC needs --token-auth-file: without tokens every request is anonymous and has no permissions"
                 .into(),
         );
     }
@@ -99,7 +99,7 @@ async fn serve(arguments: &Arguments) -> Result<(), Failure> {
     asked_to_stop().await?;
     tokio::select! {
         () = server.shutdown() => Ok(()),
-        // A second request does not wait for clients.
+        // A second signal stops the program without waiting for clients.
         asked = asked_to_stop() => asked,
     }
 }

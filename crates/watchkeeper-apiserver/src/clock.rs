@@ -1,4 +1,4 @@
-//! Where the server's time comes from.
+//! The source of the server's time.
 
 use std::{
     fmt,
@@ -7,22 +7,23 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// A future that ends when some time has passed.
+/// A future that completes after a duration.
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Time, as the server sees it: the date it writes into objects, and a way to wait.
+/// The server's source of time: the date written into objects, and timers.
 ///
-/// Injected so that a server can run on virtual time. [`TokioClock`] is the default and follows tokio's paused time.
+/// Inject a clock to run a server on virtual time. [`TokioClock`] is the default and follows tokio's paused time.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
-    /// The date.
+    /// Returns the current date.
     fn now(&self) -> SystemTime;
 
-    /// A future that ends when `duration` has passed.
+    /// Returns a future that completes when `duration` has passed.
     fn sleep(&self, duration: Duration) -> Sleep;
 }
 
-/// The wall clock when it was made, moved on by tokio's time: in tests with paused time the date moves exactly as far as
-/// the test moves it.
+/// A [`Clock`] that starts at the wall-clock time of its creation and advances with tokio's time.
+///
+/// In tests with paused time, the date advances exactly as far as the test advances the time.
 #[derive(Debug, Clone)]
 pub struct TokioClock {
     date: SystemTime,
@@ -30,13 +31,13 @@ pub struct TokioClock {
 }
 
 impl TokioClock {
-    /// A clock that starts at the date of the machine.
+    /// Creates a clock that starts at the current date of the machine.
     #[expect(clippy::disallowed_methods, reason = "this is the clock that everything else is handed")]
     pub fn new() -> Self {
         Self { date: SystemTime::now(), origin: tokio::time::Instant::now() }
     }
 
-    /// A clock that starts at `date`, so that a test knows every timestamp.
+    /// Creates a clock that starts at `date`, so that a test can predict every timestamp.
     #[expect(clippy::disallowed_methods, reason = "this is the clock that everything else is handed")]
     pub fn starting_at(date: SystemTime) -> Self {
         Self { date, origin: tokio::time::Instant::now() }

@@ -1,37 +1,37 @@
-//! What is wrong with one field of an object: the causes of a 422.
+//! Validation errors of single fields: the causes of a 422.
 
 use std::io;
 
 use serde_json::Value;
 
-/// The kind of a [`FieldError`], named as the `reason` of a cause is on the wire.
+/// The kind of a [`FieldError`], named like the `reason` of a cause on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) enum FieldErrorKind {
-    /// A value that must be given is missing.
+    /// A required value is missing.
     Required,
-    /// A value that is malformed or must not be what it is (immutable fields too).
+    /// A value is malformed or not permitted. Changes of immutable fields are of this kind too.
     Invalid,
-    /// A value outside a fixed set.
+    /// A value is outside a fixed set.
     NotSupported,
-    /// A value that occurs twice where it may occur once.
+    /// A value occurs twice where values must be unique.
     Duplicate,
-    /// A value that is allowed in general and not here.
+    /// A value is valid in general and not permitted here.
     Forbidden,
-    /// A value of the wrong JSON type.
+    /// A value has the wrong JSON type.
     TypeInvalid,
-    /// A string or list that is too long.
+    /// A string or list is too long.
     TooLong,
-    /// A list or map with too many members.
+    /// A list or map has too many members.
     TooMany,
-    /// A value that names something which does not exist.
+    /// A value refers to something that does not exist.
     NotFound,
     /// The server could not check the value.
     Internal,
 }
 
 impl FieldErrorKind {
-    /// The reason as clients know it, such as `FieldValueRequired`.
+    /// Returns the reason on the wire, such as `FieldValueRequired`.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::Required => "FieldValueRequired",
@@ -48,16 +48,16 @@ impl FieldErrorKind {
     }
 }
 
-/// One thing wrong with one field.
+/// A validation error of one field.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FieldError {
-    /// What sort of mistake it is.
+    /// The kind of the error.
     pub kind: FieldErrorKind,
-    /// Where, as `spec.containers[0].name` or `metadata.labels[a/b]`.
+    /// The path of the field, such as `spec.containers[0].name` or `metadata.labels[a/b]`.
     pub path: String,
-    /// What was given, where showing it helps.
+    /// The rejected value, where showing the value helps.
     pub bad_value: Option<Value>,
-    /// What would be right.
+    /// The explanation, which describes a valid value.
     pub detail: String,
 }
 
@@ -78,7 +78,7 @@ impl FieldError {
     }
 }
 
-/// Errors that one check of an object reports. Checks stop when they have found as many.
+/// The number of errors after which a check of an object stops.
 pub(crate) const MAX_ERRORS: usize = 1_000;
 
 /// The longest path, value or explanation of an error, in bytes.
@@ -103,8 +103,8 @@ pub(crate) fn cut(mut text: String, limit: usize) -> String {
 /// The longest JSON of a list or an object in an error, in bytes: there may be an error for each item of a list.
 const MAX_VALUE_BYTES: usize = 2 * 1024;
 
-/// Returns `value` as an error shows it: long texts are cut, and long lists and objects are the beginning of their JSON.
-/// Takes time in proportion to what is shown.
+/// Returns `value` as shown in an error: long strings are truncated, and a long list or object is shown as the beginning of
+/// its JSON. Takes time in proportion to the output.
 pub(crate) fn shown(value: &Value) -> Value {
     match value {
         Value::String(text) if text.len() > MAX_TEXT_BYTES => {
@@ -113,14 +113,14 @@ pub(crate) fn shown(value: &Value) -> Value {
         value if is_short(value) => value.clone(),
         value => {
             let mut beginning = Beginning(Vec::new());
-            // Fails when enough is written.
+            // Fails once enough bytes are written.
             let _ = serde_json::to_writer(&mut beginning, value);
             Value::String(format!("{}...", String::from_utf8_lossy(&beginning.0)))
         }
     }
 }
 
-/// The first bytes of a text.
+/// A writer that keeps the first bytes and then fails.
 struct Beginning(Vec<u8>);
 
 impl io::Write for Beginning {
@@ -136,7 +136,7 @@ impl io::Write for Beginning {
     }
 }
 
-/// Returns whether a value is short enough to be shown as it is.
+/// Returns whether a value is short enough to be shown unchanged.
 fn is_short(value: &Value) -> bool {
     let mut budget = if value.is_string() { MAX_TEXT_BYTES } else { MAX_VALUE_BYTES };
     fits(value, &mut budget)

@@ -1,23 +1,26 @@
-//! A Kubernetes API server to embed: real semantics, no cluster, nothing to install.
+//! An embeddable Kubernetes API server: real API semantics without a cluster or an installation.
 //!
-//! A controller that is tested against it is tested against resourceVersions, conflicts, watches that expire, finalizers,
-//! server-side apply and garbage collection as an API server has them; without etcd, without containers, in milliseconds.
+//! Tests of a controller run against real resourceVersions, conflicts, watch expiry, finalizers, server-side apply and
+//! garbage collection. The server needs no etcd and no containers, and starts in milliseconds.
 //!
-//! # What it promises
+//! # Guarantees
 //!
-//! - **One sequence of versions.** Every write gets the next resourceVersion, is in the history of its resource before it is
-//!   answered, and is seen by every read that starts later. A write that changes nothing has no version and no event.
-//! - **A watch sends every event of its scope, once, in order,** or ends with an error that says so: a reader that falls
-//!   behind the history is told, never left with a gap. From any version within the history it can be resumed.
-//! - **A list is of one moment,** over all its pages, or the token says that the moment has passed. It is written as it is
-//!   read: what it holds beyond the store is a piece of text.
-//! - **Every answer is one a client knows.** Whatever is sent, what comes back is an object, a list, a watch or a `Status` with
-//!   code, reason, details and causes. Nothing that is sent can end the server.
-//! - **Time is the caller's.** With tokio's paused time, timeouts, bookmarks, history and garbage collection all run on it;
-//!   with a seed, names and uids are the same in every run.
-//! - **Nothing outlives it.** The last handle that is dropped ends every watch, and [`ApiServer::shutdown`] waits for that.
+//! - **One sequence of versions.** Every write gets the next resourceVersion. The write is in the history of its resource
+//!   before the response is sent, and every read that starts later sees it. A write that changes nothing gets no version and
+//!   sends no event.
+//! - **A watch delivers every event of its scope exactly once and in order,** or ends with an error. A client that falls
+//!   behind the history receives a 410 and never misses an event silently. A watch can resume from any version within the
+//!   history.
+//! - **A list is a snapshot of one version** across all its pages, or the continue token expires with a 410. The body is
+//!   encoded in chunks while the client reads it.
+//! - **Every response is one that clients understand:** an object, a list, a watch, or a `Status` with code, reason, details
+//!   and causes. No request can crash the server.
+//! - **Time is injected.** Timeouts, bookmarks, history and garbage collection follow tokio's time, including paused time.
+//!   With a seed, names and uids are the same in every run.
+//! - **No task outlives the server.** Dropping the last handle ends every watch. [`ApiServer::shutdown`] waits for the end
+//!   of all connections and tasks.
 //!
-//! # What it looks like
+//! # Example
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::ConfigMap;
@@ -34,7 +37,7 @@
 //! let name = created.metadata.name.clone().unwrap_or_default();
 //! assert!(created.metadata.uid.is_some() && name.starts_with("settings-"));
 //!
-//! // Whoever has not seen the latest version is refused.
+//! // An update with an outdated resourceVersion is rejected with a conflict.
 //! created.metadata.resource_version = Some("1".to_owned());
 //! let refused = maps.replace(&name, &PostParams::default(), &created).await.unwrap_err();
 //! assert!(matches!(refused, kube_client::Error::Api(status) if status.is_conflict()));
@@ -45,24 +48,30 @@
 //! # }
 //! ```
 //!
-//! [`ApiServer::listen`] and [`ApiServer::listen_tls`] serve the same objects to kubectl and to other languages, with a kubeconfig
-//! from [`Endpoint::kubeconfig`]; the example `serve` is that as a program. [`ApiServer::service`] is the server as a tower
-//! service, for clients that put something between themselves and it. [`ApiServerBuilder`] has the options: tokens, RBAC,
-//! controllers, how far history reaches back, the clock, the seed.
+//! # Access
 //!
-//! # How true it is
+//! | method | serves |
+//! |---|---|
+//! | [`ApiServer::client`] | a `kube` client in this process, without a socket |
+//! | [`ApiServer::service`] | a tower service, for clients with their own middleware |
+//! | [`ApiServer::listen`], [`ApiServer::listen_tls`] | HTTP or HTTPS, for kubectl and clients in other languages; [`Endpoint::kubeconfig`] returns their kubeconfig |
 //!
-//! It is compared, step by step, with recorded answers of a real API server of Kubernetes 1.37, and driven by kubectl,
-//! client-go, the Python client, kube-rs and this project's own informers in its tests. `FIDELITY.md` beside this crate has the result, every
-//! known difference with its reason, and what is stored and has no effect because the component that would act on it
-//! is not here: no pod is scheduled or run.
+//! [`ApiServerBuilder`] has the options: tokens, RBAC, controllers, the history window, the clock and the seed. The example
+//! `serve` runs a listening server as a program.
 //!
-//! # How fast it is
+//! # Fidelity
 //!
-//! On two cores that have nothing else to do more than ten thousand small pods are created or updated in a second, with ten
-//! watchers told of each, in a program whose allocator is jemalloc; the `apiserver` suite of the project's benchmarks measures
-//! it. Most of a write is reading, checking and writing JSON in hundreds of small blocks, so where that matters the allocator is
-//! the first thing to try.
+//! The tests compare the server step by step with recorded responses of a Kubernetes 1.37 API server. They also drive it
+//! with kubectl, client-go, the Python client, kube-rs and this project's informers. `FIDELITY.md` in this crate lists the
+//! results and every known difference with its reason. It also lists the fields that are stored without effect because no
+//! component acts on them: pods are neither scheduled nor run.
+//!
+//! # Performance
+//!
+//! On two otherwise idle cores, the server creates or updates more than ten thousand small pods per second with ten
+//! watchers, in a program that uses jemalloc. The `apiserver` suite of the project's benchmarks measures this. A write
+//! spends most of its time on parsing, checking and writing JSON in hundreds of small allocations, so the allocator matters
+//! most.
 
 mod apply;
 mod auth;

@@ -1,4 +1,4 @@
-//! The server: made, used in process, listening, shut down.
+//! The server: creation, in-process use, listening and shutdown.
 
 use std::{
     convert::Infallible,
@@ -35,14 +35,32 @@ use crate::{
     storage::{HistoryWindow, MemoryStore, Storage},
 };
 
-/// Time after the grace period for aborted connections and for controllers to end.
+/// The time after the grace period for aborted connections and controllers to end.
 const SHUTDOWN_MARGIN: Duration = Duration::from_secs(1);
 
 /// A Kubernetes API server in this process.
 ///
-/// It holds its objects in memory for as long as it lives. [`ApiServer::client`] answers a client that needs no socket;
-/// [`ApiServer::listen`] serves the same objects to other processes. Handles are clones of each other: the last one that
-/// is dropped ends every watch.
+/// The objects are in memory and live as long as the server. [`ApiServer::client`] returns a client that needs no socket;
+/// [`ApiServer::listen`] serves the same objects to other processes. Clones are handles to the same server. Dropping the
+/// last handle ends every watch.
+///
+/// # Examples
+///
+/// ```
+/// use k8s_openapi::api::core::v1::Namespace;
+/// use kube_client::{Api, api::ListParams};
+/// use watchkeeper_apiserver::ApiServer;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), kube_client::Error> {
+/// let server = ApiServer::in_process();
+/// let namespaces: Api<Namespace> = Api::all(server.client());
+/// let names: Vec<_> =
+///     namespaces.list(&ListParams::default()).await?.items.into_iter().filter_map(|item| item.metadata.name).collect();
+/// assert_eq!(names, ["default", "kube-node-lease", "kube-public", "kube-system"]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct ApiServer {
     inner: Arc<Inner>,
@@ -60,7 +78,27 @@ struct Inner {
 /// The default of [`ApiServerBuilder::history_bytes`].
 const HISTORY_BYTES: usize = 64 * 1024 * 1024;
 
-/// What a server is made from.
+/// A builder for an [`ApiServer`] with options.
+///
+/// # Examples
+///
+/// A server with RBAC, one user and reproducible names and uids:
+///
+/// ```
+/// use std::time::Duration;
+/// use watchkeeper_apiserver::ApiServer;
+///
+/// # fn main() -> Result<(), watchkeeper_apiserver::TokenFileError> {
+/// let server = ApiServer::builder()
+///     .tokens("s3cret,ann,uid-1,\"developers\"")?
+///     .rbac(true)
+///     .history(1_000, Duration::from_secs(60))
+///     .seed(7)
+///     .build();
+/// # drop(server);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ApiServerBuilder {
@@ -97,81 +135,135 @@ impl Default for ApiServerBuilder {
 }
 
 impl ApiServerBuilder {
-    /// Takes the time from `clock`.
+    /// Sets the clock. Defaults to a [`TokioClock`] that starts at the current date.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use watchkeeper_apiserver::{ApiServer, TokioClock};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let date = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+    /// let server = ApiServer::builder().clock(TokioClock::starting_at(date)).build();
+    /// # drop(server);
+    /// # }
+    /// ```
     #[must_use]
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(Arc::new(clock));
         self
     }
 
-    /// Keeps the history of each resource for `age`, and at most `events` events of it. Defaults to 5 minutes and 10,000
-    /// events. [`history_bytes`](Self::history_bytes) bounds the memory of the history as well.
+    /// Sets the history window of each resource: at most `events` events, none older than `age`. Defaults to 10,000 events
+    /// and 5 minutes.
+    ///
+    /// [`history_bytes`](Self::history_bytes) also limits the memory of the history.
     #[must_use]
     pub fn history(mut self, events: usize, age: Duration) -> Self {
         self.history = HistoryWindow { events, age, ..self.history };
         self
     }
 
-    /// Bounds the memory of the history of all resources together: the objects of all events that are kept, in bytes.
-    /// Defaults to 64 MiB. The resources with the longest history lose their oldest events first; a watch or a list that
-    /// needs such an event is answered with 410. Objects that are stored take their own size in addition, once.
+    /// Limits the memory of the history of all resources together, in bytes. Defaults to 64 MiB.
+    ///
+    /// The limit counts the objects of all retained events. Resources with the longest history lose their oldest events
+    /// first. A watch or list that needs a dropped event receives a 410. The stored objects themselves take their own size
+    /// in addition.
     #[must_use]
     pub fn history_bytes(mut self, bytes: usize) -> Self {
         self.history.bytes = bytes;
         self
     }
 
-    /// Sends watches that ask for bookmarks one every `interval`.
+    /// Sets the interval between bookmarks of a watch that requests them. Defaults to 1 minute.
     #[must_use]
     pub fn bookmark_interval(mut self, interval: Duration) -> Self {
         self.bookmark_interval = interval;
         self
     }
 
-    /// Makes names, uids and jitter the same in every run. On a current-thread runtime the order of requests is the same
-    /// too: large ones run inline instead of on a blocking thread.
+    /// Makes names, uids and jitter reproducible.
+    ///
+    /// On a current-thread runtime the order of requests is reproducible too: expensive requests run inline instead of on a
+    /// blocking thread.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Authenticates clients by bearer tokens: lines of `token,user,uid,"group1,group2"`.
+    /// Sets the bearer tokens of users, one line of `token,user,uid,"group1,group2"` per token. Defaults to none.
     ///
-    /// Requests without a token are anonymous under RBAC. Without RBAC they are rejected with 401 on a socket, because
-    /// authentication is all that protects the server then.
+    /// With RBAC, requests without a token are anonymous. Without RBAC, requests without a token on a socket are rejected
+    /// with 401, because authentication is then the only protection of the server.
     ///
     /// # Errors
-    /// If a line is not understood, or there is no token.
+    /// [`TokenFileError`] if a line is malformed, or if `csv` contains no token.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use watchkeeper_apiserver::{ApiServer, TokenFileError};
+    ///
+    /// assert!(ApiServer::builder().tokens("s3cret,ann,uid-1,\"developers\"").is_ok());
+    ///
+    /// let error = ApiServer::builder().tokens("s3cret,ann").unwrap_err();
+    /// assert!(matches!(error, TokenFileError::TooFewColumns { line: 1, columns: 2 }));
+    /// ```
     pub fn tokens(mut self, csv: &str) -> Result<Self, TokenFileError> {
         self.tokens = Tokens::parse(csv)?;
         Ok(self)
     }
 
-    /// Authorizes requests by the stored roles and bindings; otherwise everybody may do everything.
+    /// Sets whether stored roles and bindings authorize requests. Defaults to false: every request is allowed.
     ///
     /// Without [`tokens`](Self::tokens), requests on a socket are those of `system:anonymous`. Requests through
-    /// [`ApiServer::client`] and [`ApiServer::service`] are then those of an administrator: code that holds the server needs
-    /// no credentials.
+    /// [`ApiServer::client`] and [`ApiServer::service`] are then those of an administrator, because code that holds the
+    /// server needs no credentials.
     #[must_use]
-    pub fn rbac(mut self, is_asked: bool) -> Self {
-        self.is_rbac = is_asked;
+    pub fn rbac(mut self, is_enabled: bool) -> Self {
+        self.is_rbac = is_enabled;
         self
     }
 
-    /// Serves `/-/control`, where tests compact the history. It needs the same credentials as the API, and permission to
-    /// `post` to this path.
-    #[must_use]
-    pub fn control(mut self, is_served: bool) -> Self {
-        self.has_control = is_served;
-        self
-    }
-
-    /// Accepts requests that name one of these hosts, where there is no authentication.
+    /// Sets whether the server serves `/-/control`, the endpoint with which tests compact the history. Defaults to false.
     ///
-    /// Any web page could use a server without authentication on the machine of its reader. Such a server therefore rejects
-    /// requests for hosts other than loopback names and addresses, the addresses it listens on, and these names. Requests of
-    /// pages of other sites (`Origin`, `Sec-Fetch-Site`) are rejected as well. A server with [`tokens`](Self::tokens) or
+    /// A request needs the same credentials as the API, and permission to `post` to this path.
+    ///
+    /// # Examples
+    ///
+    /// A watch from a version before the compaction ends with an error frame:
+    ///
+    /// ```
+    /// use http::Request;
+    /// use watchkeeper_apiserver::ApiServer;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = ApiServer::builder().control(true).build();
+    /// let client = server.client();
+    /// let compact = Request::post("/-/control").body(br#"{"action": "compact"}"#.to_vec())?;
+    /// client.request_text(compact).await?;
+    ///
+    /// let watch = Request::get("/api/v1/namespaces?watch=1&resourceVersion=1").body(Vec::new())?;
+    /// let frame = client.request_text(watch).await?;
+    /// assert!(frame.contains(r#""type":"ERROR""#) && frame.contains(r#""code":410"#), "{frame}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn control(mut self, is_enabled: bool) -> Self {
+        self.has_control = is_enabled;
+        self
+    }
+
+    /// Sets additional host names that a server without authentication accepts in requests. Defaults to none.
+    ///
+    /// Any web page could otherwise use an unauthenticated server on the machine of its reader. Such a server therefore
+    /// rejects requests for hosts other than loopback names and addresses, the addresses it listens on, and these names. It
+    /// also rejects requests of pages of other sites (`Origin`, `Sec-Fetch-Site`). A server with [`tokens`](Self::tokens) or
     /// [`rbac`](Self::rbac) accepts every host.
     #[must_use]
     pub fn allowed_hosts(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
@@ -179,19 +271,19 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Sets whether the server runs the controllers that a cluster has beside its API server: garbage collection, the
-    /// end of namespaces, a service account in each, the rules of aggregated cluster roles. Defaults to true.
+    /// Sets whether the server runs the controllers of a cluster's control plane. Defaults to true.
     ///
-    /// Without them, dependents outlive their owners, a deleted namespace stays until its finalizers are removed, and
-    /// aggregated roles show no rules, although authorization follows their selectors. The system namespaces and
-    /// the clean-up of custom resource definitions are part of the API server and always on.
+    /// The controllers are garbage collection, namespace deletion, the default service account of each namespace, and the
+    /// aggregation of cluster roles. Without them, dependents outlive their owners, a deleted namespace remains until its
+    /// finalizers are removed, and aggregated roles show no rules, although authorization follows their selectors. The
+    /// system namespaces and the clean-up of custom resource definitions are part of the API server and always active.
     #[must_use]
-    pub fn controllers(mut self, are_run: bool) -> Self {
-        self.has_controllers = are_run;
+    pub fn controllers(mut self, is_enabled: bool) -> Self {
+        self.has_controllers = is_enabled;
         self
     }
 
-    /// Limits the connections of a listening server.
+    /// Sets the connection limits of a listening server.
     #[must_use]
     pub fn connection_limits(mut self, limits: ConnectionLimits) -> Self {
         self.listening.limits = limits;
@@ -205,7 +297,7 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Makes the server.
+    /// Creates the server.
     pub fn build(self) -> ApiServer {
         let (shutdown, is_down) = watch::channel(false);
         let clock = self.clock.unwrap_or_else(|| Arc::new(TokioClock::new()));
@@ -241,38 +333,73 @@ impl ApiServerBuilder {
 }
 
 impl ApiServer {
-    /// A server with the usual options.
+    /// Creates a server with default options.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use watchkeeper_apiserver::ApiServer;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), kube_client::Error> {
+    /// let client = ApiServer::in_process().client();
+    /// assert_eq!(client.apiserver_version().await?.major, "1");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn in_process() -> Self {
         Self::builder().build()
     }
 
-    /// A server to be made with other options.
+    /// Returns a builder for a server with other options.
     pub fn builder() -> ApiServerBuilder {
         ApiServerBuilder::default()
     }
 
-    /// A client of this server, without a socket. Its default namespace is `default`.
+    /// Returns a client of this server that needs no socket. The default namespace of the client is `default`.
     pub fn client(&self) -> Client {
         Client::new(self.service(), "default")
     }
 
-    /// The server as a service, for clients that bring their own.
+    /// Returns the server as a tower service, for clients with their own middleware.
     pub fn service(&self) -> ApiService {
         ApiService { api: Arc::clone(&self.inner.api), background: Arc::clone(&self.inner.background) }
     }
 
-    /// Serves plain HTTP on `address` until the server is shut down; HTTP/1.1, and HTTP/2 to clients that start with it.
+    /// Serves plain HTTP on `address` until the server is shut down. Port 0 selects a free port.
+    ///
+    /// The protocol is HTTP/1.1, or HTTP/2 for clients that start with HTTP/2.
     ///
     /// # Errors
-    /// If the address cannot be listened on.
+    /// An I/O error if the server cannot bind to the address.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use watchkeeper_apiserver::ApiServer;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = ApiServer::in_process();
+    /// let endpoint = server.listen(([127, 0, 0, 1], 0).into()).await?;
+    /// assert!(endpoint.url().starts_with("http://127.0.0.1:"));
+    ///
+    /// // Write this to a file for kubectl: `kubectl --kubeconfig FILE get namespaces`.
+    /// let kubeconfig = endpoint.kubeconfig(None);
+    /// assert!(kubeconfig.contains(&endpoint.url()));
+    ///
+    /// server.shutdown().await;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn listen(&self, address: SocketAddr) -> io::Result<Endpoint> {
         self.start(address, None).await
     }
 
-    /// Serves on `address` over TLS, with a certificate made for it; [`Endpoint::authority`] is what clients trust it by.
+    /// Serves HTTPS on `address` with a generated certificate. Clients trust the certificate of [`Endpoint::authority`].
     ///
     /// # Errors
-    /// If the address cannot be listened on, or no certificate can be made.
+    /// An I/O error if the server cannot bind to the address or cannot generate a certificate.
     pub async fn listen_tls(&self, address: SocketAddr) -> io::Result<Endpoint> {
         self.start(address, Some(Identity::new(address.ip())?)).await
     }
@@ -300,10 +427,11 @@ impl ApiServer {
         Arc::clone(&self.inner.api)
     }
 
-    /// Ends every watch, closes every socket and waits until that is done.
+    /// Ends every watch, closes every socket and waits until all connections and controllers have ended.
     ///
-    /// Requests that are being served may complete. Connections that are still open after the grace period
-    /// ([`ApiServerBuilder::shutdown_grace`]) are aborted, whatever their clients do, so that this returns shortly after it.
+    /// Requests in progress may complete. Connections that are still open after the grace period
+    /// ([`ApiServerBuilder::shutdown_grace`]) are aborted, whatever their clients do, so this method returns shortly after
+    /// the grace period.
     pub async fn shutdown(&self) {
         self.inner.shutdown.send_replace(true);
         let listeners = std::mem::take(&mut *self.inner.listeners.lock());
@@ -320,7 +448,7 @@ impl ApiServer {
     }
 }
 
-/// The server as a tower service.
+/// The server as a tower service. Returned by [`ApiServer::service`].
 #[derive(Debug, Clone)]
 pub struct ApiService {
     api: Arc<Api>,
@@ -344,8 +472,8 @@ where
         self.background.start(&self.api);
         let api = Arc::clone(&self.api);
         Box::pin(async move {
-            // Most requests are answered without waiting for anything: a task that sends one after the other would
-            // never let others run.
+            // Most requests complete without waiting. Without this yield, a task that sends one request after the other
+            // would starve all other tasks.
             tokio::task::coop::consume_budget().await;
             Ok(api.respond_in_process(request).await)
         })

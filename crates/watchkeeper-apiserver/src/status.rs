@@ -1,60 +1,60 @@
-//! Answers that are errors, as the `Status` objects clients branch on.
+//! Error responses, as the `Status` objects that clients branch on.
 
 use serde_json::Value;
 
 use crate::field::cut;
 
-/// One cause in the details of a status.
+/// A cause in the details of a status.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cause {
-    /// A word programs branch on, such as `FieldValueInvalid` or `FieldManagerConflict`.
+    /// The machine-readable reason, such as `FieldValueInvalid` or `FieldManagerConflict`.
     pub reason: String,
-    /// A sentence for people.
+    /// The human-readable message.
     pub message: String,
-    /// The field it is about, if it is about one.
+    /// The field that the cause is about, if any.
     pub field: Option<String>,
 }
 
-/// Details of a status: which object it is about, and why.
+/// The details of a status: the object that the status is about, and the causes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Details {
-    /// Name of the object.
+    /// The name of the object.
     pub name: Option<String>,
-    /// API group of the object, without version.
+    /// The API group of the object, without the version.
     pub group: Option<String>,
-    /// The resource (plural) or the kind, as upstream has it for the same error.
+    /// The resource (plural) or the kind of the object, whichever upstream uses for the same error.
     pub kind: Option<String>,
-    /// Uid of the object.
+    /// The uid of the object.
     pub uid: Option<String>,
-    /// What exactly.
+    /// The causes of the error.
     pub causes: Vec<Cause>,
-    /// When trying again makes sense; sent as a `Retry-After` header as well.
+    /// The number of seconds after which a retry makes sense; also sent as a `Retry-After` header.
     pub retry_after_seconds: Option<u32>,
 }
 
-/// The longest message of an error, in bytes. Longer ones are cut: they quote what the client sent.
+/// The longest message of an error, in bytes. Longer messages are truncated, because messages quote client input.
 const MAX_MESSAGE_BYTES: usize = 64 * 1024;
 
-/// An error answer. It prints as its message, and [`ApiError::to_status`] is what goes over the wire.
+/// An error response. Displays as its message; [`ApiError::to_status`] is the form on the wire.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct ApiError {
     /// The HTTP status code.
     pub code: u16,
-    /// The reason programs branch on, such as `NotFound`; empty for upstream's unknown reason.
+    /// The machine-readable reason, such as `NotFound`; empty for upstream's unknown reason.
     pub reason: &'static str,
-    /// A sentence for people.
+    /// The human-readable message.
     pub message: String,
-    /// Which object, and why.
+    /// The object that the error is about, and the causes.
     pub details: Option<Box<Details>>,
-    /// Where to go on with a list whose version has expired.
+    /// The token with which to continue a list whose version has expired.
     pub continue_token: Option<Box<str>>,
-    /// What to tell the client beside it, in `Warning` headers.
+    /// Additional messages for the client, sent as `Warning` headers.
     pub warnings: Vec<String>,
 }
 
 impl ApiError {
-    /// An error with a code, a reason and a message.
+    /// Creates an error with a code, a reason and a message.
     pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -66,22 +66,22 @@ impl ApiError {
         }
     }
 
-    /// 400.
+    /// Creates a 400 error.
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
     }
 
-    /// Returns a 401.
+    /// Creates a 401 error.
     pub(crate) fn unauthorized() -> Self {
         Self::new(401, "Unauthorized", "Unauthorized")
     }
 
-    /// 500.
+    /// Creates a 500 error.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(500, "InternalError", message)
     }
 
-    /// The same error with details.
+    /// Returns the same error with details.
     #[must_use]
     pub(crate) fn with_details(mut self, details: Details) -> Self {
         self.details = Some(Box::new(details));
@@ -95,7 +95,7 @@ impl ApiError {
         self
     }
 
-    /// The `Status` object of this error.
+    /// Returns the `Status` object of this error.
     pub(crate) fn to_status(&self) -> Value {
         let mut status = serde_json::json!({
             "kind": "Status",

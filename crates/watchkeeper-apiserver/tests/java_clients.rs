@@ -1,4 +1,4 @@
-//! The fabric8 client's informer and an operator of the Java Operator SDK, against the listening server.
+//! The fabric8 client's informer and an operator of the Java Operator SDK, against a listening server.
 
 #[path = "peers/session.rs"]
 mod session;
@@ -11,7 +11,7 @@ use std::{
 
 use session::Session;
 
-/// Compiles the Java programs, once a process, and returns the folder with the classes and libraries.
+/// Compiles the Java programs once per process. Returns the directory with the classes and libraries.
 fn java_programs() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -39,7 +39,7 @@ async fn run(is_tls: bool, program: &'static str) -> Session {
     .await
 }
 
-/// Whether a watch of a resource was switched to a WebSocket.
+/// Returns whether a watch of a resource was switched to a WebSocket.
 fn is_over_websocket(metrics: &str, resource: &str) -> bool {
     let labels = ["verb=\"WATCH\"", &format!("resource=\"{resource}\""), "code=\"101\""];
     metrics.lines().any(|line| {

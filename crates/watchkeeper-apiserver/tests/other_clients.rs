@@ -1,4 +1,4 @@
-//! client-go's informer and the Python client, against the listening server.
+//! client-go's informer and the Python client, against a listening server.
 
 #[path = "peers/programs.rs"]
 mod programs;
@@ -51,7 +51,7 @@ async fn the_python_client_lists_watches_resumes_and_applies() {
     assert_eq!(story, expected);
 }
 
-/// An interpreter with the client installed, in an environment of the tests' own.
+/// Returns an interpreter with the client installed, in a virtual environment for the tests.
 fn python() -> PathBuf {
     let environment = Path::new(env!("CARGO_TARGET_TMPDIR")).join("peers-python");
     let python = environment.join("bin/python");

@@ -1,4 +1,4 @@
-//! The faults, and what is measured after each.
+//! The faults, and the measurement after each.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use crate::{
     session::{Load, Session},
 };
 
-/// How long the load runs between two faults.
+/// The time for which the load runs between two faults.
 const QUIET: Duration = Duration::from_secs(5);
 const REVOKED: Duration = Duration::from_secs(40);
 const UNDEFINED: Duration = Duration::from_secs(10);
 const WIDGETS: usize = 50;
-/// How far a snapshot is behind when it is restored.
+/// The age of a snapshot when it is restored.
 const SNAPSHOT_AGE: Duration = Duration::from_secs(20);
 const CHANGE_INTERVAL: Duration = Duration::from_millis(20);
 const CHANGE_TIMEOUT: Duration = Duration::from_mins(1);
@@ -56,13 +56,13 @@ impl Fault {
         }
     }
 
-    /// Returns whether the server's history after the fault is another one than before. client-go resumes a watch by
-    /// resourceVersion alone, so that its cache may be wrong afterwards.
+    /// Returns whether the fault replaces the server's history. client-go resumes a watch by resourceVersion alone, so its
+    /// cache may be wrong afterwards.
     pub(crate) fn replaces_history(self) -> bool {
         matches!(self, Self::RestoredBehind | Self::RestoredPast)
     }
 
-    /// Returns how often the fault is repeated by default.
+    /// Returns the default number of repetitions of the fault.
     pub(crate) fn runs(self) -> u32 {
         match self {
             Self::Kill => 4,
@@ -94,7 +94,8 @@ impl Session {
         self.measure_config_maps(Load::Continues).await
     }
 
-    /// An established watch outlives the permission to establish it, so the connections are cut as well.
+    /// Revokes the permissions of the followers. An established watch outlives the permission to establish it, so the
+    /// connections are cut as well.
     async fn revoke_permissions(&mut self) -> Result<[Recovery; 2]> {
         self.plane.server.revoke().await?;
         self.wait_for_permission(false).await?;
@@ -185,7 +186,7 @@ impl Session {
         self.plane.wait_until_ready().await
     }
 
-    /// Measures from now on.
+    /// Measures the recovery from now on.
     async fn measure_config_maps(&mut self, load: Load) -> Result<[Recovery; 2]> {
         let start = now();
         let marker = self.mark().await?;

@@ -1,4 +1,4 @@
-//! A follower: a process that keeps caches with one of the two libraries and answers requests about them.
+//! A follower: a process that keeps caches with one of the two libraries and responds to requests about them.
 
 use std::{collections::BTreeMap, path::Path, process::Stdio};
 
@@ -68,7 +68,7 @@ impl Follower {
         }
     }
 
-    /// Returns the follower's own description of its state.
+    /// Returns the status line of the follower.
     pub(crate) async fn status(&mut self, kind: Kind) -> Result<String> {
         self.send(&format!("status {kind}\n")).await?;
         self.line().await

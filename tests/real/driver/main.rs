@@ -1,7 +1,7 @@
 //! Runs Watchkeeper's informer beside client-go's against a real control plane under faults.
 //!
-//! Prints how many seconds after the end of each fault each cache was current. `tests/real/run` builds what this needs and
-//! starts it; `tests/real/README.md` describes the rows.
+//! Prints how many seconds after the end of each fault each cache was current. `tests/real/run` builds the programs and
+//! starts this one; `tests/real/README.md` describes the rows.
 
 mod clock;
 mod error;
@@ -84,7 +84,7 @@ async fn main() -> ExitCode {
     };
     let has_passed = match ended {
         Ok(report) => {
-            // A reader that has gone is not interested.
+            // A closed standard output is not an error of the run.
             let _ = write!(io::stdout(), "{report}");
             report.passes()
         }
@@ -131,7 +131,7 @@ async fn run(arguments: Arguments, directory: &Path) -> Result<Report> {
             );
             if recoveries.iter().any(|recovery| !matches!(recovery, Recovery::Current(_))) {
                 log(format_args!("{}", session.statuses(Kind::ConfigMaps).await?));
-                // A cache that is wrong stays wrong, and would be in every row below.
+                // A wrong cache stays wrong, and would fail every following row.
                 session.restart_followers().await?;
             }
             row.runs.push(recoveries);
@@ -161,6 +161,6 @@ fn progress(start: Instant, text: fmt::Arguments<'_>) {
 }
 
 fn log(text: fmt::Arguments<'_>) {
-    // Progress is for people; without a reader the run goes on.
+    // Progress is informational; the run continues without a reader.
     let _ = writeln!(io::stderr(), "{text}");
 }

@@ -1,4 +1,4 @@
-//! The objects on the server, as the driver reads and writes them.
+//! The objects on the server, as read and written by the driver.
 
 use std::{fmt, path::Path, time::Duration};
 
@@ -27,7 +27,7 @@ use crate::{
     plane::FOLLOWER_USER,
 };
 
-/// The namespace that is followed.
+/// The followed namespace.
 pub(crate) const NAMESPACE: &str = "load";
 const CRD: &str = "widgets.real.watchkeeper.dev";
 const BINDING: &str = "follower";
@@ -100,7 +100,7 @@ impl Server {
         self.install_definition().await
     }
 
-    /// Gives the followers their permissions.
+    /// Grants the followers their permissions.
     pub(crate) async fn grant(&self) -> Result<()> {
         create(
             &self.bindings(),
@@ -113,7 +113,7 @@ impl Server {
         .await
     }
 
-    /// Takes the permissions of the followers.
+    /// Revokes the permissions of the followers.
     pub(crate) async fn revoke(&self) -> Result<()> {
         let deleted = self.bindings().delete(BINDING, &DeleteParams::default()).await;
         deleted.map(drop).during(|| "delete the role binding of the followers".to_owned())
@@ -160,17 +160,17 @@ impl Server {
         deleted.map(drop).during(|| format!("delete {CRD}"))
     }
 
-    /// Returns whether the definition of the Widgets exists, being deleted or not.
+    /// Returns whether the definition of the Widgets exists, even if it is being deleted.
     pub(crate) async fn has_definition(&self) -> Result<bool> {
         Ok(self.definitions().get_opt(CRD).await.during(|| format!("get {CRD}"))?.is_some())
     }
 
-    /// Returns the objects of a kind, for requests about single ones.
+    /// Returns the API of a kind, for requests for single objects.
     pub(crate) fn objects(&self, kind: Kind) -> Api<DynamicObject> {
         Api::namespaced_with(self.client.clone(), NAMESPACE, &kind.resource())
     }
 
-    /// Creates an object and returns its version; none if the kind is not served (yet).
+    /// Creates an object and returns its version. None if the kind is not served (yet).
     pub(crate) async fn create(&self, kind: Kind, name: &str) -> Result<Option<Version>> {
         match self.objects(kind).create(&PostParams::default(), &object(kind, name, 0)).await {
             Ok(created) => Ok(Some(version(&created))),

@@ -84,7 +84,7 @@ impl ControlPlane {
             format!("--listen-peer-urls={peer}"),
             format!("--initial-advertise-peer-urls={peer}"),
             format!("--initial-cluster=default={peer}"),
-            // The machine does not crash during a run, and a disk that is slow to sync is not the subject.
+            // The machine does not crash during a run, and the sync time of the disk is not measured.
             "--unsafe-no-fsync".to_owned(),
         ];
         self.etcd = Some(self.start("etcd", &arguments, self.ports.etcd).await?);
@@ -124,7 +124,7 @@ impl ControlPlane {
         .await
     }
 
-    /// Returns an error if a process of the control plane has ended unasked.
+    /// Returns an error if a process of the control plane has ended unexpectedly.
     pub(crate) fn check_alive(&mut self) -> Result<()> {
         [&mut self.etcd, &mut self.api_server].into_iter().flatten().try_for_each(Process::check_alive)
     }
@@ -201,7 +201,7 @@ impl ControlPlane {
     }
 }
 
-/// Returns different ports that are free now.
+/// Returns distinct ports that are free now.
 fn free_ports<const N: usize>() -> Result<[u16; N]> {
     let mut ports = [0; N];
     let mut listeners = Vec::new();

@@ -22,10 +22,10 @@ use crate::{
 
 const LISTEN_INTERVAL: Duration = Duration::from_millis(10);
 const LISTEN_TIMEOUT: Duration = Duration::from_mins(2);
-/// A graceful stop of a kube-apiserver waits up to its request timeout of 60 s.
+/// The maximum time of a graceful stop. kube-apiserver waits up to its request timeout of 60 s.
 const STOP_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// A child process. It is killed when this is dropped.
+/// A child process, which is killed on drop.
 pub(crate) struct Process {
     name: String,
     child: Child,
@@ -44,7 +44,7 @@ impl Process {
 
     /// Starts a server and waits until the started process itself listens on `port` of 127.0.0.1.
     ///
-    /// A process that was there before could answer on the port as well, so that a successful connection proves nothing.
+    /// A successful connection would prove nothing, because an older process could listen on the port.
     pub(crate) async fn start_server(
         program: &Path,
         arguments: &[String],
@@ -84,7 +84,7 @@ impl Process {
     pub(crate) fn listens_on(&self, port: u16) -> Result<bool> {
         let Some(pid) = self.child.id() else { return Ok(false) };
         match listens(pid, port) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false), // it has just ended
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false), // the process has just ended
             other => other.during(|| format!("read the sockets of {}", self.name)),
         }
     }
@@ -94,14 +94,14 @@ impl Process {
         self.child.kill().await.during(|| format!("kill {}", self.name))
     }
 
-    /// Asks the process to stop, with SIGTERM.
+    /// Sends SIGTERM to the process.
     pub(crate) fn terminate(&self) -> Result<()> {
         let pid = self.child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
-        let Some(pid) = pid else { return Ok(()) }; // it has ended
+        let Some(pid) = pid else { return Ok(()) }; // the process has ended
         kill_process(pid, Signal::TERM).map_err(io::Error::from).during(|| format!("stop {}", self.name))
     }
 
-    /// Waits until the process has ended by itself or by [`terminate`](Self::terminate).
+    /// Waits until the process has ended, by itself or by [`terminate`](Self::terminate).
     pub(crate) async fn ended(mut self) -> Result<()> {
         match timeout(STOP_TIMEOUT, self.child.wait()).await {
             Ok(status) => status.map(drop).during(|| format!("wait for {}", self.name)),
@@ -135,7 +135,7 @@ fn listens(pid: u32, port: u16) -> io::Result<bool> {
         return Ok(false);
     }
     for descriptor in fs::read_dir(format!("/proc/{pid}/fd"))? {
-        // A descriptor that was closed meanwhile is not the one.
+        // A descriptor that was closed in the meantime is not the socket.
         let Ok(target) = fs::read_link(descriptor?.path()) else { continue };
         if inodes.iter().any(|inode| target.as_os_str() == inode.as_str()) {
             return Ok(true);

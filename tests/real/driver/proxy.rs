@@ -1,4 +1,4 @@
-//! The TCP proxy between the followers and the API server: connections are cut, and new ones refused, at a chosen moment.
+//! The TCP proxy between the followers and the API server, which cuts connections and refuses new ones at a chosen moment.
 
 use std::{io, net::Ipv4Addr, sync::Arc};
 
@@ -12,8 +12,8 @@ use crate::error::{During as _, Result};
 
 /// A proxy from one port of 127.0.0.1 to another.
 ///
-/// While it is not accepting, its port is closed: clients get "connection refused", as from a server that is down.
-/// client-go recovers from that in another way than from a connection that is accepted and then reset.
+/// While the proxy is not accepting, its port is closed: clients get "connection refused", as from a server that is down.
+/// client-go recovers from a refused connection differently than from one that is accepted and then reset.
 pub(crate) struct Proxy {
     port: u16,
     upstream: u16,
@@ -38,9 +38,9 @@ impl Proxy {
         self.accepting.spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let mut connections = connections.lock().await;
-                while connections.try_join_next().is_some() {} // forget those that have ended
+                while connections.try_join_next().is_some() {} // remove ended connections
                 connections.spawn(async move {
-                    // The end of either side is the end of the connection, whatever the cause.
+                    // The end of either side ends the connection, whatever the cause.
                     let _: io::Result<()> = forward(client, upstream).await;
                 });
             }
@@ -48,7 +48,7 @@ impl Proxy {
         Ok(())
     }
 
-    /// Refuses new connections and leaves established ones alone.
+    /// Refuses new connections and keeps established ones.
     pub(crate) async fn stop_accepting(&mut self) {
         self.accepting.shutdown().await;
     }

@@ -4,14 +4,14 @@ use std::{fmt, time::Duration};
 
 use crate::follower::State;
 
-/// How a follower came out of a fault.
+/// The recovery of a follower from a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Recovery {
     /// The cache was current after this time, and equal to the server's state in the end.
     Current(Duration),
     /// The cache was not current after this time.
     Late(Duration),
-    /// The cache followed the server again and was not equal to its state.
+    /// The cache followed the server again but was not equal to its state.
     Wrong(Differences),
 }
 
@@ -45,7 +45,7 @@ impl Differences {
     }
 }
 
-/// Seconds, or the numbers of missing, stale and surplus objects.
+/// Displays as seconds, or as the numbers of missing, stale and surplus objects.
 impl fmt::Display for Recovery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use crate::{faults::Fault, recovery::Recovery};
 
-/// How much later than client-go's cache ours may be current.
+/// The maximum time by which our cache may be current later than client-go's.
 const TOLERANCE: Duration = Duration::from_secs(1);
 
 /// The results of all repetitions of one fault: ours, client-go's.

@@ -19,11 +19,11 @@ use crate::{
 };
 
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// A whole cache is compared less often, because a comparison takes milliseconds of the processor.
+/// The interval between comparisons of a whole cache, which take milliseconds of processor time.
 const COMPARE_INTERVAL: Duration = Duration::from_millis(100);
 const SYNC_TIMEOUT: Duration = Duration::from_mins(2);
 const RECOVERY_TIMEOUT: Duration = Duration::from_mins(2);
-/// How long a cache that follows the server again may differ from its state.
+/// The maximum time for which a cache that follows the server again may differ from its state.
 const EQUALITY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The parameters of a run.
@@ -49,12 +49,12 @@ pub(crate) struct Session {
     markers: u32,
 }
 
-/// Whether writes go on while a recovery is measured.
+/// Whether writes continue while a recovery is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Load {
-    /// They go on. A cache is current when it contains the marker, which was written after the end of the fault.
+    /// Writes continue. A cache is current when it contains the marker, which was written after the end of the fault.
     Continues,
-    /// They pause. A cache is current when it equals the server's state.
+    /// Writes pause. A cache is current when it equals the server's state.
     Paused,
 }
 
@@ -93,7 +93,7 @@ impl Session {
         Ok(())
     }
 
-    /// Writes an object that no cache contains yet; none while the kind is not served.
+    /// Writes an object that no cache contains yet. Returns none while the kind is not served.
     pub(crate) async fn try_mark(&mut self, kind: Kind) -> Result<Option<Marker>> {
         self.markers += 1;
         let name = format!("marker-{}", self.markers);
@@ -138,7 +138,7 @@ impl Session {
         Ok(recoveries.into())
     }
 
-    /// Returns what each follower reports about itself.
+    /// Returns the status that each follower reports.
     pub(crate) async fn statuses(&mut self, kind: Kind) -> Result<String> {
         let mut lines = Vec::new();
         for follower in &mut self.followers {
@@ -173,7 +173,7 @@ fn start_followers(settings: &Settings, plane: &ControlPlane) -> Result<[Followe
     ])
 }
 
-/// Returns the time from `start` until the cache contains the marker; none if it does not in time.
+/// Returns the time from `start` until the cache contains the marker. None if that takes too long.
 async fn seen(follower: &mut Follower, marker: &Marker, start: Instant) -> Result<Option<Duration>> {
     while follower.get(marker.kind, &marker.key).await?.as_ref() != Some(&marker.version) {
         if start.elapsed() > RECOVERY_TIMEOUT {
@@ -184,7 +184,7 @@ async fn seen(follower: &mut Follower, marker: &Marker, start: Instant) -> Resul
     Ok(Some(start.elapsed()))
 }
 
-/// Waits until the cache equals `state`, and returns the differences if it does not in time.
+/// Waits until the cache equals `state`. Returns the differences that remain at the timeout.
 async fn equal(follower: &mut Follower, kind: Kind, state: &State) -> Result<Differences> {
     let limit = now() + EQUALITY_TIMEOUT;
     loop {

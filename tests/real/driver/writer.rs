@@ -1,4 +1,4 @@
-//! The load: `ConfigMap` objects are created, updated and deleted at a fixed rate, whether the server answers or not.
+//! The load: `ConfigMap` objects are created, updated and deleted at a fixed rate, whether or not the server responds.
 
 use std::{
     sync::{
@@ -27,8 +27,8 @@ use crate::{
 };
 
 const WORKERS: usize = 8;
-/// Writes to existing objects per deletion. There is one absent name for this many existing objects, and
-/// a write to an absent name creates it, so that the number of objects stays about the same.
+/// The number of writes to existing objects per deletion. There is one absent name for this many existing objects, and a
+/// write to an absent name creates an object, so that the number of objects is about constant.
 const DELETE_ONE_IN: usize = 10;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(100);
@@ -36,7 +36,7 @@ const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(100);
 /// A running load.
 pub(crate) struct Writer {
     turn: Arc<RwLock<()>>,
-    /// Held while the load is paused.
+    /// The guard that pauses the load.
     pause: Option<OwnedRwLockWriteGuard<()>>,
     shared: Arc<Shared>,
     _workers: JoinSet<()>,
@@ -44,7 +44,7 @@ pub(crate) struct Writer {
 
 struct Shared {
     objects: Api<DynamicObject>,
-    /// Time between two writes of one worker.
+    /// The time between two writes of one worker.
     interval_us: AtomicU64,
     written: AtomicU64,
 }
@@ -75,7 +75,7 @@ impl Writer {
         Ok(Self { turn, pause: None, shared, _workers: workers })
     }
 
-    /// Pauses the load. No write is under way when this returns.
+    /// Pauses the load. No write is in progress when this returns.
     pub(crate) async fn pause(&mut self) {
         if self.pause.is_none() {
             self.pause = Some(Arc::clone(&self.turn).write_owned().await);
@@ -102,15 +102,15 @@ fn interval_us(rate: u32) -> u64 {
     WORKERS as u64 * 1_000_000 / u64::from(rate.max(1))
 }
 
-/// Writes to its own share of the names, so that no two workers race.
+/// A worker that writes to its own share of the names, so that no two workers race.
 struct Worker {
     shared: Arc<Shared>,
     slots: Vec<Slot>,
     rng: Rng,
 }
 
-/// A name, and whether the worker assumes that an object of this name exists. The server corrects a wrong assumption by
-/// status 404 or 409.
+/// A name, and whether the worker assumes that an object of this name exists. A 404 or 409 of the server corrects a wrong
+/// assumption.
 struct Slot {
     name: String,
     exists: bool,
@@ -127,7 +127,7 @@ impl Worker {
     }
 
     async fn run(mut self, turn: Arc<RwLock<()>>) {
-        // Spreads the workers over the interval.
+        // Distributes the workers over the interval.
         let mut next = now() + self.interval().mul_f64(self.rng.f64());
         loop {
             sleep_until(next).await;
@@ -137,7 +137,7 @@ impl Worker {
             if !is_done {
                 sleep(PAUSE_AFTER_ERROR).await;
             }
-            // Writes that were missed during an outage or a pause are not made up for.
+            // Writes that were missed during an outage or a pause are skipped.
             next = (next + self.interval()).max(now());
         }
     }
@@ -146,7 +146,7 @@ impl Worker {
         Duration::from_micros(self.shared.interval_us.load(Ordering::Relaxed))
     }
 
-    /// Makes one write and returns whether the server answered as expected.
+    /// Executes one write. Returns whether the server responded as expected.
     async fn write(&mut self) -> bool {
         let index = self.rng.usize(..self.slots.len());
         let slot = &mut self.slots[index];

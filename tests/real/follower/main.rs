@@ -1,6 +1,6 @@
-//! Keeps caches with Watchkeeper's shared informers and answers requests about them, one per line.
+//! Keeps caches with Watchkeeper's shared informers and responds to requests about them, one per line.
 //!
-//! `real-follower NAMESPACE`, with the kubeconfig in `$KUBECONFIG`. The caches are those of the `ConfigMap` and `Widget` objects
+//! `real-follower NAMESPACE`, with the kubeconfig in `$KUBECONFIG`. The caches contain the `ConfigMap` and `Widget` objects
 //! of the namespace, with default settings. `tests/real/README.md` describes the line protocol.
 
 use std::{

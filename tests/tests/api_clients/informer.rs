@@ -1,4 +1,4 @@
-//! Our informer and our clients.
+//! Watchkeeper's informer and clients.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ struct Informed {
 }
 
 impl Informed {
-    /// An informer whose first list is a stream of events, or pages of seven.
+    /// Creates an informer whose first list is a streaming list, or pages of seven.
     async fn new(client: Client, is_streaming: bool) -> Self {
         let maps = ResourceClient::namespaced(client, "default");
         let config = Config::new("configmaps", ListWatch::new(&maps)).reflector_with(|options| {

@@ -1,5 +1,5 @@
-//! Our informer and kube's reflector against the embedded server: they list, watch, write, resume after the wire broke and
-//! after history is gone, in process on virtual time and over sockets.
+//! Watchkeeper's informer and kube's reflector against the embedded server: list, watch, write, resume after a broken
+//! connection and after a compaction, in process on virtual time and over sockets.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -36,7 +36,7 @@ impl Reflected {
 impl Subject for Reflected {
     async fn becomes(&mut self, state: &State) {
         while objects_of(self.cache.state()) != state.objects {
-            // Errors are told and retried.
+            // The stream reports errors and retries.
             if let Ok(Event::Init) = self.events.next().await.unwrap() {
                 self.lists += 1;
             }

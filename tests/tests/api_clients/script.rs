@@ -1,4 +1,4 @@
-//! What every client goes through, and what is true afterwards.
+//! The script that every client runs, and the conditions that must hold afterwards.
 
 use std::{collections::BTreeMap, future::Future, net::SocketAddr, sync::Arc};
 
@@ -8,10 +8,10 @@ use watchkeeper_tests::{Cluster, ServiceWire, SocketWire, Switch};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// Names and versions of objects: what a cache and a server have to agree on.
+/// The names and versions of objects, which must be equal in a cache and on the server.
 pub(crate) type Objects = BTreeMap<String, String>;
 
-/// What the server has, as of a version.
+/// The state of the server at a version.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) version: String,
@@ -20,7 +20,7 @@ pub(crate) struct State {
 
 /// A client with a cache.
 pub(crate) trait Subject {
-    /// Waits until the cache is `state`.
+    /// Waits until the cache equals `state`.
     fn becomes(&mut self, state: &State) -> impl Future<Output = ()>;
 
     /// Creates an object.
@@ -32,7 +32,7 @@ pub(crate) trait Subject {
     /// Deletes an object.
     fn delete(&mut self, name: &str) -> impl Future<Output = ()>;
 
-    /// How often it has read everything again since its first list.
+    /// Returns the number of relists since the first list.
     fn relists(&self) -> u64;
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn objects_of(objects: impl IntoIterator<Item = Arc<ConfigMap>>) -> O
     objects.into_iter().map(entry).collect()
 }
 
-/// What the server itself says.
+/// Returns the state from the server itself.
 async fn truth(cluster: &Cluster) -> State {
     let list: Value = serde_json::from_slice(&cluster.send("GET", MAPS, "").await).unwrap();
     let text = |item: &Value, member: &str| item["metadata"][member].as_str().unwrap().to_owned();
@@ -62,7 +62,7 @@ async fn behind_its_back(cluster: &Cluster, created: &str, changed: &str, delete
     cluster.send("DELETE", &format!("{MAPS}/{deleted}"), "").await;
 }
 
-/// A server with something in it.
+/// Returns a server with some objects.
 pub(crate) async fn cluster() -> Cluster {
     let cluster = Cluster::new();
     for number in 0..20 {
@@ -83,7 +83,7 @@ pub(crate) fn in_process(cluster: &Cluster) -> ServiceWire {
     ServiceWire::to(cluster.server())
 }
 
-/// Lists, watches, writes, and goes on after each kind of interruption.
+/// Lists, watches, writes, and continues after each kind of interruption.
 pub(crate) async fn run(cluster: &Cluster, wire: &Switch, mut client: impl Subject) {
     client.becomes(&truth(cluster).await).await;
     assert_eq!(truth(cluster).await.objects.len(), 20);
@@ -95,20 +95,20 @@ pub(crate) async fn run(cluster: &Cluster, wire: &Switch, mut client: impl Subje
     assert!(state.objects.contains_key("written") && !state.objects.contains_key("m-01"));
     client.becomes(&state).await;
 
-    // The watch goes on from where it was: history has everything that was missed.
+    // The watch resumes: the history contains all missed events.
     wire.cut();
     behind_its_back(cluster, "resumed", "m-02", "m-03").await;
     wire.mend();
     client.becomes(&truth(cluster).await).await;
     assert_eq!(client.relists(), 0, "a watch that broke was not resumed");
 
-    // It cannot: history is gone, and with it the only trace of what was deleted.
+    // The watch cannot resume: the history is compacted, including the deletion events.
     wire.cut();
     behind_its_back(cluster, "relisted", "m-04", "m-05").await;
     cluster.compact().await;
     wire.mend();
     client.becomes(&truth(cluster).await).await;
-    // One that first asks for a list of the version it had is refused that too, and asks again for any.
+    // A client that first lists at its last version is rejected too, and then lists at any version.
     assert!(client.relists() > 0, "history that is gone was not noticed");
 
     client.create("last").await;

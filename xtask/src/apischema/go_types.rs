@@ -1,7 +1,7 @@
-//! Protobuf numbers, out of the tags of Go structs.
+//! Protobuf field numbers from the tags of Go structs.
 //!
-//! The tags are the one place that has the JSON name, the protobuf number and "its members are mine" of a field side by
-//! side; the `.proto` files spell some names differently and do not say which messages are flattened in JSON.
+//! Only the tags contain the JSON name, the protobuf number and the inlining of a field together. The `.proto` files spell
+//! some names differently and do not state which messages are inlined in JSON.
 
 use std::{
     collections::BTreeMap,
@@ -11,41 +11,41 @@ use std::{
 
 use super::{Error, module, read};
 
-/// What Go knows of a JSON member.
+/// The properties of a JSON member in Go.
 #[derive(Debug, Clone)]
 pub(super) struct Member {
-    /// Where it is in protobuf: its number, behind those of the messages it is flattened out of.
+    /// The protobuf field numbers: that of the member, after those of the messages it is inlined from.
     pub(super) numbers: Vec<u32>,
-    /// Can be nil, so zero is a value like others.
+    /// Whether the field is a pointer, so that zero is a value like any other.
     pub(super) is_pointer: bool,
-    /// `omitempty`: empty strings, lists and maps, 0 and false are not written; structs are.
+    /// Whether the tag has `omitempty`: empty strings, lists and maps, 0 and false are omitted; structs are written.
     pub(super) omits_empty: bool,
-    /// `omitzero`: structs with nothing in them are not written.
+    /// Whether the tag has `omitzero`: structs of zero values are omitted.
     pub(super) omits_zero: bool,
 }
 
-/// A struct of Go, as far as its tags go.
+/// The tags of a Go struct.
 #[derive(Debug, Default)]
 struct Struct {
-    /// By JSON name.
+    /// The members, by JSON name.
     members: BTreeMap<String, Member>,
-    /// Number and OpenAPI name of flattened structs.
+    /// The number and OpenAPI name of inlined structs.
     flattened: Vec<(u32, String)>,
 }
 
-/// The structs of the packages asked for, read when first asked.
+/// The structs of Go packages, parsed on first use.
 pub(super) struct Packages {
     from: PathBuf,
     read: BTreeMap<String, BTreeMap<String, Struct>>,
 }
 
 impl Packages {
-    /// Packages of the Go module cache `from`.
+    /// Creates a reader of packages in the Go module cache `from`.
     pub(super) fn new(from: &Path) -> Self {
         Self { from: from.to_owned(), read: BTreeMap::new() }
     }
 
-    /// The JSON members of a type named as in OpenAPI.
+    /// Returns the JSON members of a type with an OpenAPI name.
     pub(super) fn members(&mut self, name: &str) -> Result<BTreeMap<String, Member>, Error> {
         let found = self.find(name)?;
         let (mut members, flattened) = (found.members.clone(), found.flattened.clone());

@@ -1,7 +1,7 @@
-//! The table of built-in types, from the sources of Kubernetes.
+//! The table of built-in types, generated from the sources of Kubernetes.
 //!
-//! `openapi` reads what the published documents say of a type, `go_types` the protobuf numbers out of the struct tags,
-//! `render` writes the table. Only facts are taken: names, types, numbers and markers; no sentence of the documents.
+//! `openapi` reads the types of the published documents, `go_types` the protobuf numbers in struct tags, `render` writes the
+//! table. Only facts are used: names, types, numbers and markers; no text of the documents.
 
 mod go_types;
 mod openapi;
@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Why the table could not be made, or is not what it should be.
+/// The reason why the table could not be generated, or is outdated.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("reading {path}: {source}")]
@@ -22,17 +22,17 @@ pub(crate) enum Error {
     Write { path: PathBuf, source: io::Error },
     #[error("parsing {path}: {source}")]
     Parse { path: PathBuf, source: serde_json::Error },
-    #[error("{dir} has no k8s.io/{module}@v*: `go mod download k8s.io/{module}@VERSION` puts it there")]
+    #[error("{dir} has no k8s.io/{module}@v*; run `go mod download k8s.io/{module}@VERSION`")]
     NoModule { dir: PathBuf, module: String },
     #[error("{name}: {what}")]
     Type { name: String, what: String },
-    #[error("no type of the documents is {group}/{version} {kind}, which the table of kinds names")]
+    #[error("the documents have no type for {group}/{version} {kind} of the table of kinds")]
     NoKind { group: String, version: String, kind: String },
-    #[error("{path} is not what `cargo xtask apischema --from {from}` writes; run it and commit the result")]
+    #[error("{path} is outdated; run `cargo xtask apischema --from {from}` and commit the result")]
     Differs { path: PathBuf, from: PathBuf },
 }
 
-/// Types that are read or described without being a kind of the table: options, parts of lists and answers.
+/// The types in the table that are not kinds: options, parts of lists and responses.
 const ALSO: [&str; 12] = [
     "io.k8s.api.authentication.v1.TokenRequest",
     "io.k8s.api.autoscaling.v1.Scale",
@@ -48,14 +48,14 @@ const ALSO: [&str; 12] = [
     "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent",
 ];
 
-/// Writes the table where the API server includes it.
+/// Writes the table to the file that the API server includes.
 pub(crate) fn write(from: &Path) -> Result<String, Error> {
     let (path, text) = generate(from)?;
     fs::write(&path, text).map_err(|source| Error::Write { path: path.clone(), source })?;
     Ok(format!("wrote {}", path.display()))
 }
 
-/// Compares the committed table with what would be written.
+/// Compares the committed table with the generated one.
 pub(crate) fn check(from: &Path) -> Result<String, Error> {
     let (path, text) = generate(from)?;
     if read(&path)? == text {
@@ -83,7 +83,7 @@ fn generate(from: &Path) -> Result<(PathBuf, String), Error> {
     Ok((crate_sources.join("schema/types.txt"), text))
 }
 
-/// The newest unpacked version of a module of k8s.io in a Go module cache.
+/// Returns the newest unpacked version of a module of k8s.io in a Go module cache.
 fn module(from: &Path, name: &str) -> Result<PathBuf, Error> {
     let dir = from.join("k8s.io");
     let prefix = format!("{name}@v");

@@ -1,4 +1,4 @@
-//! What the published OpenAPI documents say of the types.
+//! The types in the published OpenAPI documents.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -29,14 +29,14 @@ impl Documents {
         Ok(Self { schemas })
     }
 
-    /// The schema of a type.
+    /// Returns the schema of a type.
     pub(super) fn schema(&self, name: &str) -> Result<&Value, Error> {
         self.schemas
             .get(name)
             .ok_or_else(|| Error::Type { name: name.to_owned(), what: "in no document".into() })
     }
 
-    /// The name of the type of a kind.
+    /// Returns the name of the type of a kind.
     pub(super) fn name_of(&self, group: &str, version: &str, kind: &str) -> Result<String, Error> {
         self.schemas
             .iter()
@@ -50,7 +50,7 @@ impl Documents {
     }
 }
 
-/// The group, version and kind of a schema that has exactly one; options are in every group and count as none.
+/// Returns the group, version and kind of a schema that has exactly one. Options are in every group and count as none.
 pub(super) fn only_kind(schema: &Value) -> Option<(&str, &str, &str)> {
     let [one] = schema["x-kubernetes-group-version-kind"].as_array()?.as_slice() else { return None };
     Some((one["group"].as_str()?, one["version"].as_str()?, one["kind"].as_str()?))

@@ -1,4 +1,4 @@
-//! Writing the table.
+//! Rendering of the table.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +17,7 @@ const HEADER: &str = "\
 # The types of Kubernetes 1.37, written by `cargo xtask apischema`; the parser beside it explains the form.
 ";
 
-/// Types that are not what their schema says, or whose schema says nothing.
+/// The types whose shape differs from their schema, or whose schema is empty.
 const SPECIAL: [(&str, &str); 8] = [
     ("io.k8s.apimachinery.pkg.api.resource.Quantity", "quantity"),
     ("io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1", "any"),
@@ -29,7 +29,7 @@ const SPECIAL: [(&str, &str); 8] = [
     ("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON", "any"),
 ];
 
-/// The table of the types `roots` and all they refer to.
+/// Renders the table of the types `roots` and all types they refer to.
 pub(super) fn render(
     documents: &Documents,
     go: &mut Packages,
@@ -72,7 +72,7 @@ fn render_type(
     let members = go.members(name)?;
     for (member, property) in schema["properties"].as_object().into_iter().flatten() {
         let known = members.get(member);
-        // Kind and version travel in the envelope; everything else must have a number.
+        // Kind and version are in the envelope; all other members must have a number.
         if known.is_none() && member != "kind" && member != "apiVersion" {
             return Err(Error::Type {
                 name: name.to_owned(),
@@ -112,15 +112,15 @@ fn render_type(
     Ok(out)
 }
 
-/// What becomes of a member without a value: nothing to say of pointers, `e` when it is left out like an absent one, `z`
-/// when it is written as its zero, `n` when it is written as null.
+/// Returns the mark for a member without a value: none for pointers, `e` if it is omitted, `z` if it is written as its zero
+/// value, `n` if it is written as null.
 fn zero(documents: &Documents, member: &Member, property: &Value) -> &'static str {
     let reference = property["$ref"].as_str().or_else(|| property.pointer("/allOf/0/$ref")?.as_str());
     let target = reference.map(|reference| reference.rsplit('/').next().unwrap_or(reference));
     let is_struct = target.is_some();
     let is_nil =
         matches!(property["type"].as_str(), Some("array" | "object")) || property["format"] == "byte";
-    // Written by functions of their own, which have no zero to write but null.
+    // These types have custom encoders, which write null instead of a zero value.
     let is_null = target.is_some_and(|target| {
         target.ends_with(".Time")
             || target.ends_with(".MicroTime")
@@ -140,7 +140,7 @@ fn zero(documents: &Documents, member: &Member, property: &Value) -> &'static st
     }
 }
 
-/// The shapes of the types of `CustomResourceDefinition` that are one of two things and have no schema.
+/// Returns the shapes of the union types of `CustomResourceDefinition`, which have no schema.
 fn alternatives(name: &str, open: &mut BTreeSet<String>) -> Option<&'static str> {
     let (package, rest) = name.split_once(".JSONSchemaPropsOr")?;
     open.insert(format!("{package}.JSONSchemaProps"));

@@ -1,7 +1,7 @@
-//! The table of built-in resources, from the sources of k8s-openapi.
+//! The table of built-in resources, generated from the sources of k8s-openapi.
 //!
-//! `sources` finds the crate and reads one type's facts out of one file, `model` folds the facts of all
-//! Kubernetes versions into ranges, `render` writes the table.
+//! `sources` locates the crate and parses the types in its files, `model` merges the facts of all Kubernetes versions into
+//! ranges, `render` writes the table.
 
 mod model;
 mod render;
@@ -11,7 +11,7 @@ use std::{fs, io, path::PathBuf};
 
 use sources::Sources;
 
-/// Why the table could not be made, or is not what it should be.
+/// The reason why the table could not be generated, or is outdated.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("`cargo metadata`: {0}")]
@@ -22,21 +22,21 @@ pub(crate) enum Error {
     Write { path: PathBuf, source: io::Error },
     #[error("parsing {path}: {source}")]
     Parse { path: PathBuf, source: syn::Error },
-    #[error("{path}: the Resource impl of {kind} has no {what} this program can read")]
+    #[error("{path}: the Resource impl of {kind} has no {what} that can be parsed")]
     Incomplete { path: PathBuf, kind: String, what: &'static str },
     #[error(
-        "{group}/{kind} is a subresource nobody has placed yet: give it a method on its parent in the \
+        "{group}/{kind} is a new subresource; give it a method on its parent in the \
          clientset, then add it to ON_PARENT in {file}",
         file = file!()
     )]
     UnplacedSubresource { group: String, kind: String },
-    #[error("{path} is not what `cargo xtask clientset` writes; run it and commit the result")]
+    #[error("{path} is outdated; run `cargo xtask clientset` and commit the result")]
     Differs { path: PathBuf },
 }
 
-/// Types that are requests about another object, by group and kind. They get no accessor of their own: the
-/// clientset has them as methods of the parent (`pods.evict`, `pods.bind`, `service_accounts.create_token`) or
-/// of every resource (`scale`). `Status` is what failed requests answer with.
+/// The types that are requests about another object, by group and kind. They have no accessor, but methods on the parent
+/// (`pods.evict`, `pods.bind`, `service_accounts.create_token`) or on every resource (`scale`). `Status` is the response to
+/// failed requests.
 const ON_PARENT: [(&str, &str); 5] = [
     ("", "Binding"),
     ("", "Status"),
@@ -45,14 +45,14 @@ const ON_PARENT: [(&str, &str); 5] = [
     ("policy", "Eviction"),
 ];
 
-/// Writes the table where the clientset includes it.
+/// Writes the table to the file that the clientset includes.
 pub(crate) fn write() -> Result<String, Error> {
     let (path, text) = generate()?;
     fs::write(&path, text).map_err(|source| Error::Write { path: path.clone(), source })?;
     Ok(format!("wrote {}", path.display()))
 }
 
-/// Compares the committed table with what would be written.
+/// Compares the committed table with the generated one.
 pub(crate) fn check() -> Result<String, Error> {
     let (path, text) = generate()?;
     let committed = fs::read_to_string(&path).map_err(|source| Error::Read { path: path.clone(), source })?;

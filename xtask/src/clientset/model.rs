@@ -1,4 +1,4 @@
-//! Folding the facts of several Kubernetes versions into one table.
+//! The merge of the facts of several Kubernetes versions into one table.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,27 +7,27 @@ use super::{
     sources::{ResourceFacts, Scope},
 };
 
-/// A run of Kubernetes minor versions without a gap; `None` is an open end.
+/// A contiguous range of Kubernetes minor versions. `None` is an open end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Range {
     pub(super) from: Option<u32>,
     pub(super) to: Option<u32>,
 }
 
-/// A group and version, named the way its accessor is.
+/// A group and version, with the names of its accessor.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct GroupVersion {
-    /// `apps_v1`
+    /// The accessor, such as `apps_v1`.
     pub(super) accessor: String,
-    /// `AppsV1`
+    /// The name of the type, such as `AppsV1`.
     pub(super) type_name: String,
-    /// `apps/v1`
+    /// The API version, such as `apps/v1`.
     pub(super) api_version: String,
-    /// `api::apps::v1`
+    /// The module in k8s-openapi, such as `api::apps::v1`.
     pub(super) module: String,
 }
 
-/// What is known of all resources, by group-version, each with the versions of Kubernetes that have it.
+/// All resources by group-version, each with the Kubernetes versions that have it.
 pub(super) struct Model {
     minors: Vec<u32>,
     groups: BTreeMap<GroupVersion, BTreeMap<ResourceFacts, BTreeSet<u32>>>,
@@ -47,7 +47,7 @@ impl Model {
         Ok(())
     }
 
-    /// Every group-version with the ranges it exists in.
+    /// Returns every group-version with the ranges in which it exists.
     pub(super) fn groups(&self) -> impl Iterator<Item = (&GroupVersion, Vec<Range>)> {
         self.groups.iter().map(|(group, resources)| {
             let minors = resources.values().flatten().copied().collect();
@@ -55,7 +55,7 @@ impl Model {
         })
     }
 
-    /// The resources of a group-version, those that exist in the same versions of Kubernetes together.
+    /// Returns the resources of a group-version, grouped by the Kubernetes versions in which they exist.
     pub(super) fn resources(&self, group: &GroupVersion) -> BTreeMap<Range, Vec<&ResourceFacts>> {
         let mut blocks: BTreeMap<Range, Vec<&ResourceFacts>> = BTreeMap::new();
         for (facts, minors) in self.groups.get(group).into_iter().flatten() {
@@ -82,7 +82,7 @@ impl Model {
 }
 
 fn group_version(facts: &ResourceFacts) -> GroupVersion {
-    // `rbac.authorization.k8s.io` is `rbac`, as in client-go; the group with the empty name is `core`.
+    // `rbac.authorization.k8s.io` becomes `rbac`, as in client-go; the empty group becomes `core`.
     let group = facts.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
     let api_version = if facts.group.is_empty() {
         facts.version.clone()
@@ -102,8 +102,8 @@ fn capitalised(word: &str) -> String {
     letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
 }
 
-/// The method name of a resource: its plural, with the word boundaries of its kind (`NetworkPolicy` and
-/// `networkpolicies` make `network_policies`).
+/// Returns the method name of a resource: its plural, with the word boundaries of its kind (`NetworkPolicy` and
+/// `networkpolicies` become `network_policies`).
 pub(super) fn method_name(kind: &str, plural: &str) -> String {
     let letters: Vec<char> = kind.chars().collect();
     let mut name = String::new();

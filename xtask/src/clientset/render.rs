@@ -1,4 +1,4 @@
-//! Writing the table as two macros that hand every row to a macro of the reader's choice.
+//! Rendering of the table as two macros that pass every row to a given macro.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use super::{
 
 const INDENT: &str = "        ";
 
-/// The whole file.
+/// Renders the whole file.
 pub(super) fn render(model: &Model, crate_version: &str) -> String {
     let mut groups = String::new();
     let mut resources = String::new();

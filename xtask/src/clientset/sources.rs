@@ -1,4 +1,4 @@
-//! Finding k8s-openapi, and reading what one of its files says about a type.
+//! Location of k8s-openapi, and parsing of the types in its files.
 
 use std::{
     fs,
@@ -11,16 +11,16 @@ use syn::{Expr, ImplItem, Item, ItemImpl, Lit, Type};
 
 use super::Error;
 
-/// Where the sources are, and which Kubernetes versions they have types for.
+/// The location of the sources, and the Kubernetes versions they support.
 pub(super) struct Sources {
     pub(super) workspace_root: PathBuf,
     pub(super) crate_version: String,
-    /// Minor versions of Kubernetes 1.x, ascending.
+    /// The minor versions of Kubernetes 1.x, ascending.
     pub(super) minors: Vec<u32>,
     src: PathBuf,
 }
 
-/// Where objects of a type live, as k8s-openapi's marker types say it.
+/// The scope of a type, as in k8s-openapi's marker types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Scope {
     Cluster,
@@ -28,7 +28,7 @@ pub(super) enum Scope {
     SubResource,
 }
 
-/// What one `impl Resource` says, and which other traits the type has.
+/// The facts of one `impl Resource`, and the other traits of the type.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ResourceFacts {
     pub(super) group: String,
@@ -36,14 +36,14 @@ pub(super) struct ResourceFacts {
     pub(super) kind: String,
     pub(super) plural: String,
     pub(super) scope: Scope,
-    /// Whether there is a list of it; a type without one is only ever sent (a review).
+    /// Whether the type has a list. A type without one is only sent, such as a review.
     pub(super) listable: bool,
-    /// The module the type is exported from, below the crate root.
+    /// The module that exports the type, below the crate root.
     pub(super) module: String,
 }
 
 impl Sources {
-    /// Asks cargo where k8s-openapi is.
+    /// Locates k8s-openapi by `cargo metadata`.
     pub(super) fn locate() -> Result<Self, Error> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let output = Command::new(cargo)
@@ -73,7 +73,7 @@ impl Sources {
         Some(Self { workspace_root, crate_version: package["version"].as_str()?.to_owned(), minors, src })
     }
 
-    /// Every type of one Kubernetes version that has a URL, in no particular order.
+    /// Returns every type of one Kubernetes version that has a URL, in unspecified order.
     pub(super) fn resources(&self, minor: u32) -> Result<Vec<ResourceFacts>, Error> {
         let root = self.src.join(format!("v1_{minor}"));
         let mut found = Vec::new();
@@ -101,12 +101,12 @@ fn module_path(folder: &Path) -> String {
     parts.join("::")
 }
 
-/// Reads the resource a file declares, if it declares one.
+/// Parses the resource that a file declares, if any.
 ///
-/// A type with an empty URL segment (a list, a discovery document) has no place of its own on the server and
-/// is not a resource here. Generic types are lists of others.
+/// A type with an empty URL segment (a list, a discovery document) has no path on the server and is not a resource here.
+/// Generic types are lists of others.
 pub(super) fn parse(text: &str, path: &Path, module: &str) -> Result<Option<ResourceFacts>, Error> {
-    // Most files declare a part of some spec; the full parse is only for those that might say more.
+    // Most files declare no resource, so only candidates are parsed in full.
     if !text.contains("crate::Resource for") {
         return Ok(None);
     }

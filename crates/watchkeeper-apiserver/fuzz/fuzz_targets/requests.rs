@@ -1,7 +1,7 @@
-//! A server that is asked anything answers: no panic, and every refusal is a `Status`.
+//! Arbitrary requests to a server: no panic, and every rejection is a `Status`.
 //!
-//! An input is requests as text, a line with `%%` between them: a line with method and target, headers, an empty line, the
-//! body. They are sent to one server, one after the other, so that later ones meet what earlier ones left.
+//! An input consists of requests as text, separated by lines with `%%`: a line with method and target, headers, an empty
+//! line, the body. All are sent to one server in order, so that later requests find the results of earlier ones.
 #![no_main]
 
 #[path = "../../tests/api/answer.rs"]
@@ -11,7 +11,7 @@ use http::Request;
 use libfuzzer_sys::fuzz_target;
 use watchkeeper_apiserver::ApiServer;
 
-/// Enough to meet what was left, few enough to stay quick.
+/// The maximum number of requests: enough for interactions between them, few enough to be fast.
 const REQUESTS: usize = 8;
 
 fuzz_target!(|input: &[u8]| {

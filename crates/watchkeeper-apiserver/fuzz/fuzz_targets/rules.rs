@@ -1,4 +1,4 @@
-//! The target of this name of `tests/fuzz`, driven by libFuzzer.
+//! The target `rules` of `tests/fuzz`, driven by libFuzzer.
 #![no_main]
 
 #[path = "../../tests/api/answer.rs"]

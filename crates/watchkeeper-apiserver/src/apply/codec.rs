@@ -1,4 +1,4 @@
-//! Field sets as `fieldsV1` writes them.
+//! Encoding and decoding of field sets as `fieldsV1`.
 
 use serde_json::{Map, Value};
 
@@ -7,10 +7,10 @@ use super::{
     set::{FieldSet, Node},
 };
 
-/// The name of "the step itself" among the steps below it.
+/// The key with which `fieldsV1` marks a step itself as a member of the set.
 const SELF: &str = ".";
 
-/// The `fieldsV1` of a set.
+/// Returns the `fieldsV1` of a set.
 pub(crate) fn encode(set: &FieldSet) -> Value {
     Value::Object(set.nodes().map(|(element, node)| (element.encode(), encode_node(node))).collect())
 }
@@ -18,7 +18,7 @@ pub(crate) fn encode(set: &FieldSet) -> Value {
 fn encode_node(node: &Node) -> Value {
     let below = encode(&node.below);
     match below {
-        // A step with nothing below it is a member without saying so.
+        // A step without children is a member without the explicit mark.
         Value::Object(mut below) if node.is_member && !below.is_empty() => {
             below.insert(SELF.to_owned(), Value::Object(Map::new()));
             Value::Object(below)
@@ -27,15 +27,15 @@ fn encode_node(node: &Node) -> Value {
     }
 }
 
-/// Whether a step of a `fieldsV1` that [`encode`] wrote is in the set itself.
+/// Returns whether a step of a `fieldsV1` that [`encode`] wrote is itself a member of the set.
 pub(super) fn is_member(step: &Value) -> bool {
     step.as_object().is_some_and(|below| below.is_empty() || below.contains_key(SELF))
 }
 
-/// Reads a `fieldsV1`. Steps with a prefix of a later time are left out, as are values that are no objects.
+/// Parses a `fieldsV1`. Steps with an unknown prefix are ignored, as are values that are not objects.
 ///
 /// # Errors
-/// When a member's name is no step of a path.
+/// An error if the key of a member is not a step of a path.
 pub(crate) fn decode(fields: &Value) -> Result<FieldSet, InvalidElement> {
     let mut nodes = Vec::new();
     for (text, below) in fields.as_object().into_iter().flatten() {

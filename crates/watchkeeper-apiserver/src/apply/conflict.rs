@@ -1,4 +1,4 @@
-//! Fields that others manage.
+//! Conflicts between an apply and the fields of other managers.
 
 use super::{
     managed::{ManagerId, Operation},
@@ -6,15 +6,15 @@ use super::{
 };
 use crate::status::{ApiError, Cause, Details};
 
-/// What an apply would take from other managers.
+/// The fields that an apply would take from other managers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Conflicts {
-    /// Sorted by manager.
+    /// The conflicting fields, sorted by manager.
     by_manager: Vec<(ManagerId, String, FieldSet)>,
 }
 
 impl Conflicts {
-    /// Adds the fields of one manager; managers come sorted.
+    /// Adds the fields of one manager. Managers must be added in order.
     pub(super) fn add(&mut self, manager: &ManagerId, fields: FieldSet) {
         if !fields.is_empty() {
             self.by_manager.push((manager.clone(), describe(manager), fields));
@@ -25,7 +25,7 @@ impl Conflicts {
         self.by_manager.is_empty()
     }
 
-    /// Leaves out the fields in `allowed`.
+    /// Removes the fields in `allowed` from the conflicts.
     pub(super) fn allow(&mut self, allowed: &FieldSet) {
         self.by_manager.retain_mut(|(_, _, fields)| {
             fields.subtract(allowed);
@@ -33,7 +33,7 @@ impl Conflicts {
         });
     }
 
-    /// The 409 that says which fields, and whose.
+    /// Returns the 409 with a cause for each field and its manager.
     pub(super) fn into_error(self) -> ApiError {
         let found: Vec<(String, Vec<Path>)> =
             self.by_manager.into_iter().map(|(_, manager, fields)| (manager, fields.paths())).collect();

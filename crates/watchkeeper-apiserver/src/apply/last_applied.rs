@@ -8,15 +8,15 @@ use super::{
     walk::{compare, owned},
 };
 
-/// The manager the annotation is kept for: kubectl's, unless a user chose another.
+/// The manager for which the annotation is kept: the default manager of kubectl.
 pub(super) const MANAGER: &str = "kubectl";
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// All annotations of an object together.
+/// The maximum size of all annotations of an object together.
 const MAX_ANNOTATIONS_BYTES: usize = 256 * 1024;
 
-/// The fields that client-side apply set and that still are as it set them: no conflict for kubectl.
+/// Returns the fields that client-side apply set and that still have the same value. These are no conflict for kubectl.
 pub(super) fn fields(live: &Value, subject: &Subject<'_>) -> Option<FieldSet> {
     let text = live["metadata"]["annotations"][ANNOTATION].as_str()?;
     let last: Value = serde_json::from_str(text).ok()?;
@@ -31,7 +31,7 @@ pub(super) fn fields(live: &Value, subject: &Subject<'_>) -> Option<FieldSet> {
     Some(fields)
 }
 
-/// Brings the annotation up to date, where there is one.
+/// Updates the annotation, if the object has it.
 pub(super) fn renew(object: &mut Value, config: &Value) {
     let Some(annotations) = object
         .get_mut("metadata")

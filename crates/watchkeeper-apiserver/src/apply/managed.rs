@@ -1,4 +1,4 @@
-//! `metadata.managedFields`: who manages which fields.
+//! `metadata.managedFields`: the managers of an object and their fields.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use serde_json::{Map, Value};
 
 use super::{codec, set::FieldSet};
 
-/// How many managers that update are told apart; the oldest of more become one.
+/// The maximum number of managers with the operation `Update`; beyond it, the oldest ones are merged into one.
 const MAX_UPDATERS: usize = 10;
 
-/// The manager that stands for the oldest updates.
+/// The manager into which the oldest updates are merged.
 const ANCIENT_CHANGES: &str = "ancient-changes";
 
-/// What a manager does.
+/// The operation of a manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Operation {
-    /// Says all it wants, each time.
+    /// The manager applies its complete configuration each time.
     Apply,
-    /// Changes what is there.
+    /// The manager updates the stored object.
     Update,
 }
 
@@ -31,27 +31,27 @@ impl Operation {
     }
 }
 
-/// What tells managers apart.
+/// The identity of a manager.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ManagerId {
-    /// Its name.
+    /// The name of the manager.
     pub name: String,
-    /// What it does.
+    /// The operation of the manager.
     pub operation: Operation,
-    /// The API version it updates in; empty for appliers, who are the same in every version.
+    /// The API version of its updates; empty for appliers, which are the same manager in every version.
     pub api_version: String,
-    /// The subresource it writes through; empty for the object itself.
+    /// The subresource of its writes; empty for the object itself.
     pub subresource: String,
 }
 
-/// What one manager manages.
+/// The fields of one manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// The version the paths are of.
+    /// The API version of the paths.
     pub api_version: String,
-    /// The paths.
+    /// The paths of the fields.
     pub fields: FieldSet,
-    /// When they last changed.
+    /// The time of the last change.
     pub time: Option<Timestamp>,
 }
 
@@ -61,43 +61,43 @@ pub(crate) struct Managed {
     entries: BTreeMap<ManagerId, Entry>,
 }
 
-/// Why a `managedFields` cannot be read.
+/// The reason why a `managedFields` cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum InvalidManagedFields {
-    /// The list or an entry is not what it should be.
+    /// The list or an entry has the wrong type.
     #[error("managedFields must be a list of objects")]
     Shape,
-    /// An operation that is none.
+    /// An entry has an unknown operation.
     #[error("operation must be `Apply` or `Update`")]
     Operation,
-    /// An entry without a version.
+    /// An entry has no API version.
     #[error("apiVersion must not be empty")]
     ApiVersion,
-    /// An entry without a type of fields.
+    /// An entry has no `fieldsType`.
     #[error("missing fieldsType in managed fields entry {0}")]
     MissingFieldsType(usize),
-    /// An entry with a type of fields nobody knows.
+    /// An entry has an unknown `fieldsType`.
     #[error("invalid fieldsType {fields_type:?} in managed fields entry {place}")]
     FieldsType {
-        /// What was given.
+        /// The given `fieldsType`.
         fields_type: String,
-        /// The place of the entry.
+        /// The index of the entry.
         place: usize,
     },
-    /// A time that is none.
+    /// An entry has an invalid time.
     #[error("invalid time in managed fields entry {0}")]
     Time(usize),
-    /// Paths that are none.
+    /// An entry has invalid paths.
     #[error("error decoding set: {0}")]
     Fields(#[from] super::path::InvalidElement),
 }
 
 impl Managed {
-    /// Reads a `managedFields`; none and null are no managers.
+    /// Parses a `managedFields`. None and null mean no managers.
     ///
     /// # Errors
-    /// When it is not a list of complete entries.
+    /// An error if the value is not a list of complete entries.
     pub(crate) fn decode(entries: Option<&Value>) -> Result<Self, InvalidManagedFields> {
         let mut managed = Self::default();
         let entries = match entries {
@@ -113,7 +113,8 @@ impl Managed {
         Ok(managed)
     }
 
-    /// Whether a `managedFields` sent by a client asks to forget all managers: an empty list, or one empty entry.
+    /// Returns whether a `managedFields` sent by a client requests a reset of all managers: an empty list, or one empty
+    /// entry.
     pub(crate) fn is_reset(entries: Option<&Value>) -> bool {
         match entries {
             Some(Value::Array(entries)) => match &**entries {
@@ -125,7 +126,7 @@ impl Managed {
         }
     }
 
-    /// The `managedFields`: appliers first, then by time and name; none without managers.
+    /// Returns the `managedFields`: appliers first, then by time and name. None without managers.
     pub(crate) fn encode(&self) -> Option<Value> {
         if self.entries.is_empty() {
             return None;
@@ -138,32 +139,32 @@ impl Managed {
         Some(entries.into_iter().map(|(id, entry)| encode_entry(id, entry)).collect())
     }
 
-    /// Whether nobody manages anything.
+    /// Returns whether there are no managers.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// What a manager manages.
+    /// Returns the fields of a manager.
     pub(crate) fn get(&self, id: &ManagerId) -> Option<&Entry> {
         self.entries.get(id)
     }
 
-    /// What a manager manages from now on.
+    /// Sets the fields of a manager.
     pub(crate) fn insert(&mut self, id: ManagerId, entry: Entry) {
         self.entries.insert(id, entry);
     }
 
-    /// Every manager with what it manages.
+    /// Returns every manager with its fields.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&ManagerId, &Entry)> {
         self.entries.iter()
     }
 
-    /// Changes what managers manage, and forgets those for whom `change` says so or who have nothing left.
+    /// Changes the fields of managers. Removes managers for which `change` returns false or that have no fields left.
     pub(crate) fn retain(&mut self, mut change: impl FnMut(&ManagerId, &mut Entry) -> bool) {
         self.entries.retain(|id, entry| change(id, entry) && !entry.fields.is_empty());
     }
 
-    /// Makes one manager of the oldest that update, for each version, so that not more than ten are left.
+    /// Merges the oldest managers with the operation `Update`, per version, so that at most ten remain.
     pub(crate) fn cap_updaters(&mut self) {
         let mut updaters: Vec<_> =
             self.entries.iter().filter(|(id, _)| id.operation == Operation::Update).collect();
@@ -173,7 +174,7 @@ impl Managed {
         }
         updaters.sort_by_key(|(id, entry)| (entry.time.map_or(0, Timestamp::as_second), *id));
         let oldest: Vec<ManagerId> = updaters.into_iter().map(|(id, _)| id.clone()).collect();
-        // The first of a version stays as it is until a second one joins it.
+        // The first manager of a version keeps its name until a second one is merged with it.
         let mut first_of_version: BTreeMap<String, ManagerId> = BTreeMap::new();
         for id in oldest {
             if excess == 0 {
@@ -265,12 +266,12 @@ fn encode_entry(id: &ManagerId, entry: &Entry) -> Value {
     Value::Object(members)
 }
 
-/// A time as entries have it.
+/// Formats a time as in entries.
 pub(super) fn written_time(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Whether a written entry is that of `id`, in its version.
+/// Returns whether an encoded entry is that of `id`, in its version.
 pub(super) fn is_of(entry: &Value, id: &ManagerId) -> bool {
     let is = |member: &str, text: &str| entry.get(member).and_then(Value::as_str).unwrap_or_default() == text;
     is("manager", &id.name) && is("operation", id.operation.name()) && is("subresource", &id.subresource)

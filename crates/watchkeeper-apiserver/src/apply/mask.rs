@@ -1,4 +1,4 @@
-//! Which fields a write through a part of an object cannot change.
+//! The fields that a write through a subresource cannot change.
 
 use super::{
     path::PathElement,
@@ -6,22 +6,22 @@ use super::{
 };
 use crate::{kinds::GroupVersionKind, strategy::Part};
 
-/// The fields a write changes, as far as managers are concerned.
+/// The fields that a write can change, for the purpose of field management.
 ///
-/// The server puts other fields back to what they were (a status when the object is written, the rest when its status
-/// is), so whoever sends them does not become their manager.
+/// The server resets all other fields to their stored values (the status when the object is written, the rest when the
+/// status is written), so a client that sends them does not become their manager.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum Mask {
-    /// Every field.
+    /// A write can change every field.
     #[default]
     All,
-    /// Every field but these and what is below them.
+    /// Every field except these and the fields below them.
     Except(FieldSet),
-    /// Only these and what is below them; a step that is none stands for any.
+    /// Only these fields and the fields below them. A step of `None` matches any step.
     Only(Vec<Vec<Option<PathElement>>>),
 }
 
-/// Kinds whose status is written with the metadata put back, too.
+/// The kinds for which a write of the status also resets the metadata.
 const STATUS_KEEPS_METADATA: &[(&str, &str)] = &[
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
     ("apiregistration.k8s.io", "APIService"),
@@ -43,7 +43,7 @@ const STATUS_KEEPS_METADATA: &[(&str, &str)] = &[
 ];
 
 impl Mask {
-    /// What a write through `part` of an object of this kind changes.
+    /// Returns the mask of a write through `part` of an object of this kind.
     pub(crate) fn of(gvk: &GroupVersionKind, is_custom: bool, has_status: bool, part: Part<'_>) -> Self {
         let except = |paths: &[&[&str]]| Self::Except(FieldSet::of_fields(paths));
         let kind = (gvk.group.as_str(), gvk.kind.as_str());
@@ -81,7 +81,7 @@ impl Mask {
         }
     }
 
-    /// Takes out of `set` what a write does not change.
+    /// Removes from `set` the fields that a write cannot change.
     pub(crate) fn apply(&self, set: &mut FieldSet) {
         match self {
             Self::All => {}

@@ -1,26 +1,27 @@
-//! Server-side apply, and who manages which field.
+//! Server-side apply and field management.
 //!
-//! Every write goes through here: [`apply()`] makes the new object of an apply, [`track_update`] follows any other write.
-//! Both keep `metadata.managedFields` by the rules of Kubernetes:
+//! Every write goes through this module: [`apply()`] computes the new object of an apply, [`track_update`] follows any other
+//! write. Both maintain `metadata.managedFields` by the rules of Kubernetes:
 //!
-//! - An applier manages what it last applied. What it applied before and does not any more goes away, unless somebody else
-//!   manages it. A field another manager has with another value is a conflict, unless the apply is forced.
-//! - Whoever updates manages what it changed; others lose it.
-//! - Objects made without managers (a reset) are followed again from their first apply on.
+//! - An applier manages the fields of its last configuration. A field that it applied before and no longer applies is
+//!   removed, unless another manager has it. A field that another manager has with another value is a conflict, unless the
+//!   apply is forced.
+//! - An updater manages the fields that it changed; other managers lose them.
+//! - Objects without managers (after a reset) are tracked again from their first apply on.
 //!
-//! | module | what it holds |
+//! | module | content |
 //! |---|---|
-//! | [`path`], [`set`], [`codec`] | paths into objects, sets of them, and their `fieldsV1` |
-//! | [`walk`] | walks over objects beside their type: compare, merge, remove |
-//! | [`managed`] | managers and what they manage |
-//! | [`track`] | how managers change with the object |
-//! | [`settled`] | updates with which they do not |
-//! | [`mask`] | fields a subresource cannot change |
+//! | [`path`], [`set`], [`codec`] | paths into objects, sets of paths, and their `fieldsV1` encoding |
+//! | [`walk`] | walks over objects along their type: compare, merge, remove |
+//! | [`managed`] | managers and their fields |
+//! | [`track`] | changes of managers with the object |
+//! | [`settled`] | the fast path for updates that change no manager |
+//! | [`mask`] | fields that a subresource cannot change |
 //! | [`options`] | names of managers, and the options of a patch |
-//! | [`scale`] | managers of `spec.replicas` as the scale subresource sees them |
+//! | [`scale`] | managers of `spec.replicas` in the scale subresource |
 //!
-//! A write is, in order: decode, defaults, [`track_update`] (or [`apply()`], then defaults), reset what the part cannot
-//! change, validate, [`keep_times`], store if anything changed.
+//! The steps of a write are: decode, set defaults, [`track_update`] (or [`apply()`], then set defaults), reset the fields
+//! that the part cannot change, validate, [`keep_times`], store if anything changed.
 
 pub(crate) mod codec;
 mod conflict;
@@ -59,10 +60,10 @@ use crate::{
     strategy::Part,
 };
 
-/// The manager of what an object had before it was first applied to.
+/// The manager of the fields that an object had before its first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// What is written: objects of a kind in one version, whole or through a subresource.
+/// The target of a write: objects of a kind in one version, whole or through a subresource.
 #[derive(Debug, Clone)]
 pub(crate) struct Subject<'a> {
     gvk: &'a GroupVersionKind,
@@ -71,27 +72,27 @@ pub(crate) struct Subject<'a> {
     subresource: &'a str,
     mask: Mask,
     versions: &'a dyn Versions,
-    /// The type is the same for as long as the server runs, as those of built-in kinds are.
+    /// Whether the type never changes while the server runs, as for built-in kinds.
     has_fixed_type: bool,
 }
 
-/// Who writes, and when.
+/// The writer and the time of a write.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Manager<'a> {
-    /// Its name; see [`options::manager_name`].
+    /// The name of the manager; see [`options::manager_name`].
     pub name: &'a str,
     /// The time of the write.
     pub now: Timestamp,
 }
 
-/// The other versions a kind is served in, for managers that wrote in one of them.
+/// The other served versions of a kind, for managers that wrote in one of them.
 pub(crate) trait Versions: fmt::Debug {
-    /// `object` in `api_version`, and its type there; none when the kind is not served in that version. Managers in such a
-    /// version are forgotten.
+    /// Returns `object` in `api_version` with its type there. None if the kind is not served in that version; managers in
+    /// such a version are removed.
     fn convert(&self, object: &Value, api_version: &str) -> Option<(Value, TypeRef)>;
 }
 
-/// For kinds that have one version only.
+/// The versions of a kind that has only one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OneVersion;
 
@@ -102,7 +103,7 @@ impl Versions for OneVersion {
 }
 
 impl<'a> Subject<'a> {
-    /// Objects of `kind`, written through `part`.
+    /// Returns the subject for objects of `kind`, written through `part`.
     pub(crate) fn of(kind: &'a Kind, part: Part<'a>, versions: &'a dyn Versions) -> Self {
         let has_status = kind.subresources.iter().any(|subresource| subresource.name == "status");
         let mask = Mask::of(&kind.gvk, kind.custom.is_some(), has_status, part);
@@ -111,14 +112,15 @@ impl<'a> Subject<'a> {
         Self { has_fixed_type, ..Self::new(&kind.gvk, &kind.ty, versions).through(subresource, mask) }
     }
 
-    /// Objects of a kind, written whole, every field of which a write can change.
+    /// Returns the subject for objects of a kind, written whole, without a mask.
     pub(crate) fn new(gvk: &'a GroupVersionKind, ty: &'a TypeRef, versions: &'a dyn Versions) -> Self {
         let api_version =
             if gvk.group.is_empty() { gvk.version.clone() } else { format!("{}/{}", gvk.group, gvk.version) };
         Self { gvk, api_version, ty, subresource: "", mask: Mask::All, versions, has_fixed_type: false }
     }
 
-    /// The same, written through a subresource (none: empty) that changes what `mask` says.
+    /// Returns the same subject, written through a subresource (empty for the object itself) that changes the fields of
+    /// `mask`.
     #[must_use]
     pub(crate) fn through(self, subresource: &'a str, mask: Mask) -> Self {
         Self { subresource, mask, ..self }
@@ -133,7 +135,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// How errors name an object.
+    /// Returns the description of an object in errors.
     fn describe(&self, object: &Value) -> String {
         let metadata = |member: &str| object["metadata"][member].as_str().unwrap_or_default();
         let GroupVersionKind { group, version, kind } = self.gvk;
@@ -141,11 +143,12 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Follows a write that is not an apply: what differs between `live` (none: a create) and `new` is the manager's now.
+/// Follows a write that is not an apply: the fields that differ between `live` (none for a create) and `new` go to the
+/// manager.
 ///
-/// Managers in `new` replace those of `live` if they can be read; a list that is empty or holds one empty entry forgets
-/// them all. Through a subresource they are always those of `live`. An object that cannot be compared keeps the managers
-/// it had.
+/// Managers in `new` replace those of `live` if they can be parsed. A list that is empty or contains one empty entry removes
+/// all managers. Through a subresource, the managers are always those of `live`. An object that cannot be compared keeps its
+/// managers.
 pub(crate) fn track_update(
     live: Option<&Value>,
     new: &mut Value,
@@ -180,7 +183,7 @@ fn managed_for_update(of_live: Option<&Value>, given: Option<&Value>, subject: &
         if Managed::is_reset(given) {
             return Managed::default();
         }
-        // Clients that do not know of managers send none; that must not delete them.
+        // Clients without support for managed fields send none; this must not remove the managers.
         if let Some(managed) = Managed::decode(given).ok().filter(|managed| !managed.is_empty()) {
             return managed;
         }
@@ -199,12 +202,13 @@ fn set_managed_fields(object: &mut Value, entries: Option<Value>) {
     }
 }
 
-/// The object after `config` was applied to `live` (none: it is created), managers included. Defaults are to be set on it.
+/// Returns the object after `config` was applied to `live` (none for a create), including managers. The caller sets defaults
+/// on it.
 ///
 /// # Errors
-/// - 400 when `config` is of another kind or version, or brings managers.
-/// - 409 with a cause for each field that others manage with another value, unless `force`.
-/// - 500 when `config` does not fit its type, as upstream answers.
+/// - 400 if `config` is of another kind or version, or contains managers.
+/// - 409 with a cause for each field that other managers have with another value, unless `force`.
+/// - 500 if `config` does not match its type, as upstream.
 pub(crate) fn apply(
     live: Option<&Value>,
     config: &Value,
@@ -218,7 +222,7 @@ pub(crate) fn apply(
 
     let applied = match track::apply(live, config, subject, managed.clone(), manager, force) {
         Err(track::Refused::Conflicts(conflicts)) if manager.name == last_applied::MANAGER => {
-            // Client-side apply leaves an annotation that says which fields were the client's all along.
+            // The annotation of client-side apply tells which fields already belong to the client.
             let allowed = live.and_then(|live| last_applied::fields(live, subject)).unwrap_or_default();
             let mut remaining = conflicts;
             remaining.allow(&allowed);
@@ -240,7 +244,7 @@ pub(crate) fn apply(
     Ok(object)
 }
 
-/// The checks that need neither the live object nor its managers.
+/// Checks the parts of a configuration that depend neither on the live object nor on its managers.
 fn check_config(config: &Value, subject: &Subject<'_>) -> Result<(), ApiError> {
     if !config.is_object() {
         return Err(ApiError::bad_request(
@@ -265,13 +269,13 @@ fn check_config(config: &Value, subject: &Subject<'_>) -> Result<(), ApiError> {
     Err(failure(format!("failed to create typed patch object ({}): {message}", subject.describe(config))))
 }
 
-/// Errors of apply have no reason upstream.
+/// Returns an apply error, which has no reason upstream.
 fn failure(message: String) -> ApiError {
     ApiError::new(500, "", message)
 }
 
-/// Puts the times of managers back where nothing else changed between `live` and `new`, so that a write without effect
-/// has none.
+/// Restores the times of managers if nothing else changed between `live` and `new`, so that a write without effect is a
+/// no-op.
 pub(crate) fn keep_times(live: &Value, new: &mut Value) {
     fn entries(object: &Value) -> Option<&Vec<Value>> {
         object.get("metadata")?.get("managedFields")?.as_array()
@@ -296,7 +300,7 @@ fn same_but_for_managers(left: &Value, right: &Value) -> bool {
         && same_members(left.get("metadata"), right.get("metadata"), "managedFields")
 }
 
-/// Whether two objects have the same members, but for one.
+/// Returns whether two objects have the same members, except for one.
 fn same_members(left: Option<&Value>, right: Option<&Value>, but: &str) -> bool {
     let (Some(Value::Object(left)), Some(Value::Object(right))) = (left, right) else { return false };
     let are_found = |(name, value): (&String, &Value)| {

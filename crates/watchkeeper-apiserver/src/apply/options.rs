@@ -1,11 +1,11 @@
-//! Names of managers, and what the options of a patch may say about them.
+//! Names of managers, and the options of a patch that concern them.
 
 use crate::field::{FieldError, FieldErrorKind};
 
 /// The longest name of a manager, in bytes.
 pub(crate) const MAX_MANAGER_BYTES: usize = 128;
 
-/// The manager of a write: the one it names, or else the client's program, from the front of its `User-Agent`.
+/// Returns the manager of a write: the requested name, or else the name of the client program from its `User-Agent`.
 pub(crate) fn manager_name(requested: &str, user_agent: &str) -> String {
     if !requested.is_empty() {
         return requested.to_owned();
@@ -21,7 +21,7 @@ pub(crate) fn manager_name(requested: &str, user_agent: &str) -> String {
     name
 }
 
-/// What is wrong with the `fieldManager` of a write.
+/// Validates the `fieldManager` of a write.
 pub(crate) fn check_manager(name: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if name.len() > MAX_MANAGER_BYTES {
@@ -35,7 +35,7 @@ pub(crate) fn check_manager(name: &str) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with `fieldManager` and `force` of a patch. Only apply takes `force`, and it must name its manager.
+/// Validates `fieldManager` and `force` of a patch. Only apply accepts `force`, and apply must name its manager.
 pub(crate) fn check_patch(name: &str, force: Option<bool>, is_apply: bool) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if is_apply && name.is_empty() {

@@ -1,4 +1,4 @@
-//! Steps from an object to a value in it, as `managedFields` writes them.
+//! The steps of a path from an object to one of its values, as in `managedFields`.
 
 use std::{
     cmp::Ordering,
@@ -7,28 +7,28 @@ use std::{
 
 use serde_json::{Number, Value};
 
-/// One step of a path into an object.
+/// A step of a path into an object.
 ///
-/// Steps are ordered: members by name, then items by their keys, items by value, items by place.
+/// Steps are ordered: members by name, then items by keys, items by value, items by index.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum PathElement {
-    /// The member of this name.
+    /// A member with this name.
     Field(Box<str>),
-    /// The item of a list whose key members have these values; sorted by name.
+    /// A list item with these values of its key members, sorted by name.
     Key(Vec<(Box<str>, Token)>),
-    /// The item of a set with this value.
+    /// An item of a set with this value.
     Value(Token),
-    /// The item of a list at this place.
+    /// A list item at this index.
     Index(i64),
 }
 
-/// A JSON value with an order: numbers, strings, booleans, lists, objects, null.
+/// A JSON value with a total order: numbers, strings, booleans, lists, objects, null.
 ///
-/// A whole number equals the same number written with a fraction of zero.
+/// An integer equals the same number written with a fraction of zero.
 #[derive(Debug, Clone)]
 pub(crate) struct Token(pub Value);
 
-/// A text that is not a step of a path.
+/// The error for a text that is not a step of a path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is no step of a field path: {reason}")]
 pub(crate) struct InvalidElement {
@@ -37,15 +37,15 @@ pub(crate) struct InvalidElement {
 }
 
 impl PathElement {
-    /// The step to the member `name`.
+    /// Returns the step to the member `name`.
     pub(crate) fn field(name: &str) -> Self {
         Self::Field(name.into())
     }
 
-    /// Reads `f:name`, `k:{"name":"x"}`, `v:"x"` or `i:0`; none for prefixes of a later time, which are to be ignored.
+    /// Parses `f:name`, `k:{"name":"x"}`, `v:"x"` or `i:0`. Returns none for unknown prefixes, which are to be ignored.
     ///
     /// # Errors
-    /// When the text has no such prefix, or what follows it is not what the prefix announces.
+    /// An error if the text has no prefix, or if the rest does not match the prefix.
     pub(crate) fn parse(text: &str) -> Result<Option<Self>, InvalidElement> {
         let invalid = |reason| InvalidElement { text: text.to_owned(), reason };
         let Some((prefix, rest)) = text.split_once(':').filter(|(prefix, _)| prefix.len() == 1) else {
@@ -71,13 +71,13 @@ impl PathElement {
         }
     }
 
-    /// The step to the item with these keys, in any order.
+    /// Returns the step to the item with these keys, in any order.
     pub(crate) fn key(mut keys: Vec<(Box<str>, Token)>) -> Self {
         keys.sort_by(|(left, _), (right, _)| left.cmp(right));
         Self::Key(keys)
     }
 
-    /// The step as `managedFields` has it; [`PathElement::parse`] reads it back.
+    /// Returns the step as in `managedFields`. [`PathElement::parse`] is the inverse.
     pub(crate) fn encode(&self) -> String {
         let mut text = String::new();
         match self {
@@ -110,7 +110,7 @@ impl PathElement {
     }
 }
 
-/// `.name`, `[name="x",port=80]`, `[="x"]`, `[0]`: how conflicts name fields.
+/// Displays as `.name`, `[name="x",port=80]`, `[="x"]` or `[0]`, as in conflicts.
 impl fmt::Display for PathElement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -157,7 +157,7 @@ impl Ord for Token {
     }
 }
 
-/// Whether two values are the same to a client: numbers by what they count, objects whatever the order of their members.
+/// Returns whether two values are equal for a client: numbers by value, objects regardless of the order of their members.
 pub(crate) fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::String(left), Value::String(right)) => left == right,
@@ -221,11 +221,11 @@ fn compare_numbers(left: &Number, right: &Number) -> Ordering {
 }
 
 fn float(number: &Number) -> f64 {
-    // Without arbitrary precision every number is one.
+    // Without arbitrary precision, every number converts.
     number.as_f64().unwrap_or_default()
 }
 
-/// Exact, so that the order stays one beyond the whole numbers a float can tell apart.
+/// Compares exactly, so that the order is total beyond the integers that a float can represent.
 fn compare_mixed(whole: i128, float: f64) -> Ordering {
     #[expect(
         clippy::cast_possible_truncation,
@@ -235,12 +235,12 @@ fn compare_mixed(whole: i128, float: f64) -> Ordering {
     whole.cmp(&floor).then(if float > float.floor() { Ordering::Less } else { Ordering::Equal })
 }
 
-/// Writes JSON as the encoder behind `managedFields` does, which escapes what HTML would read.
+/// Writes JSON like the encoder behind `managedFields`, which escapes HTML characters.
 fn push_json(text: &mut String, value: &Value) {
     match value {
         Value::String(string) => push_string(text, string),
         Value::Number(number) => match number.as_f64() {
-            // A whole float loses its fraction there.
+            // That encoder drops the fraction of a whole float.
             Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 1e21 => {
                 // Writing to a string cannot fail.
                 let _ = write!(text, "{float:.0}");

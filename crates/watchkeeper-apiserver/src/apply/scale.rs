@@ -1,7 +1,7 @@
-//! Managers of `spec.replicas` as the scale subresource sees them.
+//! Managers of `spec.replicas` in the scale subresource.
 //!
-//! A scale is its own kind in its own version, with one field that is the object's. Whoever writes it manages that field of
-//! the object.
+//! A scale is a kind with its own version and one field that belongs to the object. A writer of the scale manages that field
+//! of the object.
 
 use std::collections::BTreeMap;
 
@@ -13,15 +13,15 @@ use super::{
     set::FieldSet,
 };
 
-/// The version of scales.
+/// The API version of scales.
 const SCALE_VERSION: &str = "autoscaling/v1";
 
-/// Where the object has its replicas, in each version it is served in; none where a version has no scale.
+/// The path of the replicas in each served version of the object; none for a version without scale.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ReplicasPaths(BTreeMap<String, Option<Vec<PathElement>>>);
 
 impl ReplicasPaths {
-    /// Adds a version, with the members that lead to the replicas in it (`["spec", "replicas"]`).
+    /// Adds a version with the path of its replicas (`["spec", "replicas"]`).
     #[must_use]
     pub(crate) fn with(mut self, api_version: &str, path: Option<&[&str]>) -> Self {
         let path = path.map(|path| path.iter().map(|name| PathElement::field(name)).collect());
@@ -34,10 +34,10 @@ fn replicas_of_scale() -> FieldSet {
     FieldSet::of_fields(&[&["spec", "replicas"]])
 }
 
-/// The `managedFields` of the scale of an object with these.
+/// Returns the `managedFields` of the scale of an object with these `managedFields`.
 ///
 /// # Errors
-/// When those of the object cannot be read.
+/// An error if the `managedFields` of the object cannot be parsed.
 pub(crate) fn to_scale(
     entries: Option<&Value>,
     paths: &ReplicasPaths,
@@ -53,10 +53,10 @@ pub(crate) fn to_scale(
     Ok(scale.encode())
 }
 
-/// The `managedFields` of an object in `api_version` after those of its scale became `scale_entries`.
+/// Returns the `managedFields` of an object in `api_version` after those of its scale became `scale_entries`.
 ///
 /// # Errors
-/// When either cannot be read.
+/// An error if either cannot be parsed.
 pub(crate) fn to_parent(
     entries: Option<&Value>,
     scale_entries: Option<&Value>,
@@ -66,7 +66,7 @@ pub(crate) fn to_parent(
     let mut parent = Managed::decode(entries)?;
     let scale = Managed::decode(scale_entries)?;
     let own_path = paths.0.get(api_version).and_then(Option::as_deref).unwrap_or_default();
-    // A new manager of the scale has no time, as upstream has it.
+    // A new manager of the scale has no time, as upstream.
     let times: BTreeMap<_, _> = parent.iter().map(|(id, entry)| (id.clone(), entry.time)).collect();
     let mut kept = Vec::new();
     parent.retain(|id, entry| {

@@ -5,27 +5,27 @@ use std::fmt;
 use super::path::PathElement;
 use crate::schema::{Shape, TypeRef};
 
-/// A set of paths into an object: what somebody manages, or what changed.
+/// A set of paths into an object: the fields of a manager, or the changed fields.
 ///
-/// A path in the set says nothing about the paths above and below it. The object as a whole is never a member. Two sets
-/// with the same paths are equal, and write the same `fieldsV1`.
+/// A member path implies nothing about the paths above and below it. The root is never a member. Two sets with the same
+/// paths are equal and have the same `fieldsV1`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FieldSet {
-    /// Sorted. Walks over objects come upon steps in order, so that adding one is a push; a set is made and dropped with
-    /// every write, and vectors are a fraction of the allocations of trees.
+    /// The steps with their nodes, sorted. Walks over objects produce steps in order, so that an insertion is a push. A set
+    /// is created and dropped with every write, and vectors need far fewer allocations than trees.
     nodes: Vec<(PathElement, Node)>,
 }
 
-/// What a [`FieldSet`] says about one step: whether it is in the set, and what below it is.
+/// The entry of a step in a [`FieldSet`]: whether the step is a member, and the members below it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Node {
-    /// The step itself is in the set.
+    /// Whether the step itself is a member.
     pub is_member: bool,
-    /// What below the step is.
+    /// The members below the step.
     pub below: FieldSet,
 }
 
-/// A path, printed as conflicts name it: `.spec.containers[name="a"].image`.
+/// A path. Displays as in conflicts: `.spec.containers[name="a"].image`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Path(pub Vec<PathElement>);
 
@@ -36,7 +36,7 @@ impl fmt::Display for Path {
 }
 
 impl Node {
-    /// Neither the step nor anything below it is in the set.
+    /// Returns whether neither the step nor any path below it is a member.
     pub(crate) fn is_empty(&self) -> bool {
         !self.is_member && self.below.is_empty()
     }
@@ -48,7 +48,7 @@ impl Node {
 }
 
 impl FieldSet {
-    /// A set of paths of member names: `[&["status"], &["metadata", "labels"]]`.
+    /// Creates a set from paths of member names: `[&["status"], &["metadata", "labels"]]`.
     pub(crate) fn of_fields(paths: &[&[&str]]) -> Self {
         let mut set = Self::default();
         for path in paths {
@@ -58,12 +58,12 @@ impl FieldSet {
         set
     }
 
-    /// Whether no path is in the set.
+    /// Returns whether the set has no paths.
     pub(crate) fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// Adds one path; the empty path is not one.
+    /// Adds a path. The empty path is ignored.
     pub(crate) fn insert(&mut self, path: &[PathElement]) {
         let Some((first, rest)) = path.split_first() else { return };
         let node = self.node_mut(first);
@@ -74,7 +74,7 @@ impl FieldSet {
         }
     }
 
-    /// Whether this very path is in the set.
+    /// Returns whether exactly this path is in the set.
     pub(crate) fn has(&self, path: &[PathElement]) -> bool {
         match path {
             [] => false,
@@ -83,13 +83,13 @@ impl FieldSet {
         }
     }
 
-    /// What the set says about a step.
+    /// Returns the node of a step.
     pub(crate) fn node(&self, element: &PathElement) -> Option<&Node> {
         let place = self.place(element).ok()?;
         self.nodes.get(place).map(|(_, node)| node)
     }
 
-    /// Where a step is, or would be.
+    /// Returns the index of a step, or the index at which to insert it.
     fn place(&self, element: &PathElement) -> Result<usize, usize> {
         match self.nodes.last() {
             None => Err(0),
@@ -98,7 +98,7 @@ impl FieldSet {
         }
     }
 
-    /// What the set says about a step, to be added to.
+    /// Returns the node of a step for modification, adding it if necessary.
     fn node_mut(&mut self, element: &PathElement) -> &mut Node {
         let place = self.place(element).unwrap_or_else(|place| {
             self.nodes.insert(place, (element.clone(), Node::default()));
@@ -107,12 +107,12 @@ impl FieldSet {
         &mut self.nodes[place].1
     }
 
-    /// Every step with what the set says about it, in order.
+    /// Returns every step with its node, in order.
     pub(crate) fn nodes(&self) -> impl ExactSizeIterator<Item = (&PathElement, &Node)> {
         self.nodes.iter().map(|(element, node)| (element, node))
     }
 
-    /// Adds what a node says about a step.
+    /// Adds a node to a step.
     pub(crate) fn join_node(&mut self, element: PathElement, node: Node) {
         if node.is_empty() {
             return;
@@ -138,7 +138,7 @@ impl FieldSet {
                 self.join_node(element, node);
             }
         } else {
-            // Both are sorted. Putting steps between others one by one would move the rest each time.
+            // Both are sorted, so they are merged. Single insertions would move the rest each time.
             let own = std::mem::take(&mut self.nodes);
             self.nodes.reserve(own.len() + other.nodes.len());
             let mut others = other.nodes.into_iter().peekable();
@@ -155,7 +155,7 @@ impl FieldSet {
         }
     }
 
-    /// Makes a set of steps in any order, in which a step may occur more than once.
+    /// Creates a set from steps in any order. A step may occur more than once.
     pub(crate) fn from_nodes(mut nodes: Vec<(PathElement, Node)>) -> Self {
         nodes.retain(|(_, node)| !node.is_empty());
         nodes.sort_by(|(left, _), (right, _)| left.cmp(right));
@@ -169,7 +169,7 @@ impl FieldSet {
         set
     }
 
-    /// Takes out the paths of `other`, and no path below them.
+    /// Removes the paths of `other`, but not the paths below them.
     pub(crate) fn subtract(&mut self, other: &Self) {
         self.retain(other, |node, other| {
             node.is_member &= !other.is_member;
@@ -177,7 +177,7 @@ impl FieldSet {
         });
     }
 
-    /// Takes out the paths of `other` with everything below them.
+    /// Removes the paths of `other` and all paths below them.
     pub(crate) fn subtract_below(&mut self, other: &Self) {
         self.retain(other, |node, other| {
             if other.is_member {
@@ -192,7 +192,7 @@ impl FieldSet {
         if other.is_empty() {
             return;
         }
-        // Both are sorted: one walk over the other set finds every step of this one.
+        // Both are sorted, so one walk over the other set finds every step of this one.
         let mut others = other.nodes.iter().peekable();
         self.nodes.retain_mut(|(element, node)| {
             while others.next_if(|(other, _)| *other < *element).is_some() {}
@@ -203,7 +203,7 @@ impl FieldSet {
         });
     }
 
-    /// The paths in both sets.
+    /// Returns the paths that are in both sets.
     #[must_use]
     pub(crate) fn intersection(&self, other: &Self) -> Self {
         let mut both = Self::default();
@@ -219,7 +219,7 @@ impl FieldSet {
         both
     }
 
-    /// Every path: at each level first the paths that end there, then those that go on.
+    /// Returns every path: at each level, first the paths that end there, then the longer ones.
     pub(crate) fn paths(&self) -> Vec<Path> {
         let mut paths = Vec::new();
         self.collect(&mut Vec::new(), &mut paths);
@@ -237,10 +237,10 @@ impl FieldSet {
         }
     }
 
-    /// The same set with every member of a struct in it that has a path of the set below it.
+    /// Returns the same set with every struct added that has a path of the set below it.
     ///
-    /// Managers do not own the structs their fields are in; to take a field away completely, the structs around it have
-    /// to go where nothing is left in them.
+    /// Managers do not own the structs around their fields. To remove a field completely, structs that become empty must be
+    /// removed too.
     #[must_use]
     pub(crate) fn with_structs(&self, ty: Option<&TypeRef>) -> Self {
         let nodes = self.nodes.iter().map(|(element, node)| {
@@ -255,7 +255,8 @@ impl FieldSet {
         Self { nodes: nodes.collect() }
     }
 
-    /// Follows a change of the schema: what is atomic now is managed as a whole by whoever managed a part of it.
+    /// Adapts the set to a change of the schema: a value that became atomic is owned as a whole by every manager that owned
+    /// a part of it.
     pub(crate) fn follow_schema(&mut self, ty: &TypeRef) {
         for (element, node) in self.nodes.iter_mut().filter(|(_, node)| !node.below.is_empty()) {
             let below = match element {

@@ -1,8 +1,8 @@
-//! The update that moves no field from one manager to another: whoever wrote changed only what was its own already.
+//! The fast path for updates that move no field between managers: the writer changed only fields that it already managed.
 //!
-//! Controllers write the same few fields again and again. Then the managers stay as they are, but for the time of one of
-//! them, and that can be told from `fieldsV1` as it is stored: without reading the sets of all managers and writing them
-//! anew, which is a quarter of what an update costs.
+//! Controllers write the same few fields repeatedly. The managers then stay the same except for the time of one of them,
+//! which can be determined from the stored `fieldsV1` without parsing and encoding the sets of all managers. That work would
+//! be a quarter of the cost of an update.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -14,10 +14,10 @@ use super::{
     track::UNMANAGED,
 };
 
-/// The `managedFields` after such an update; none if fields move, or if that would take a closer look to know.
+/// Returns the `managedFields` after such an update. None if fields move, or if that cannot be determined cheaply.
 ///
-/// `before` is the stored list, which was written by [`managed::Managed::encode`], and `given` what the client sent of it; it is
-/// taken if it is the same.
+/// `before` is the stored list, which [`managed::Managed::encode`] wrote; `given` is the list that the client sent, which
+/// must be equal.
 pub(super) fn renewed(
     before: &Value,
     given: &mut Option<Value>,
@@ -27,7 +27,7 @@ pub(super) fn renewed(
 ) -> Option<Value> {
     let is_sent = given.as_ref().is_some_and(|given| given == before);
     let is_kept = is_sent || !subject.subresource.is_empty() || given.as_ref().is_none_or(Value::is_null);
-    // A type that can change makes managers change with it.
+    // If the type can change, the managers can change with it.
     if !is_kept || !subject.has_fixed_type {
         return None;
     }
@@ -64,20 +64,20 @@ pub(super) fn renewed(
         let (place, _) = own?;
         let own = entries.get_mut(place)?.as_object_mut()?;
         own.insert("time".to_owned(), managed::written_time(manager.now).into());
-        // Managers are listed by time.
+        // Managers are sorted by time.
         entries.sort_by_cached_key(order);
     }
     Some(Value::Array(entries))
 }
 
-/// What [`managed::Managed::encode`] sorts by, of an entry it has written.
+/// Returns the sort key of [`managed::Managed::encode`] for an encoded entry.
 fn order(entry: &Value) -> (bool, i64, [String; 2]) {
     let text = |member: &str| entry.get(member).and_then(Value::as_str).unwrap_or_default();
     let time = text("time").parse().map_or(0, Timestamp::as_second);
     (text("operation") != "Apply", time, ["manager", "subresource"].map(|member| text(member).to_owned()))
 }
 
-/// Whether all paths of `set` are in `fields`, which is a `fieldsV1`.
+/// Returns whether all paths of `set` are in `fields`, a `fieldsV1`.
 fn holds_all(fields: &Value, set: &FieldSet) -> bool {
     set.nodes().all(|(element, node)| {
         fields
@@ -86,7 +86,7 @@ fn holds_all(fields: &Value, set: &FieldSet) -> bool {
     })
 }
 
-/// Whether no path of `set` is in `fields`, which is a `fieldsV1`.
+/// Returns whether no path of `set` is in `fields`, a `fieldsV1`.
 fn holds_none(fields: &Value, set: &FieldSet) -> bool {
     set.nodes().all(|(element, node)| {
         fields

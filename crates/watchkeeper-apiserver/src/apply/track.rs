@@ -1,4 +1,4 @@
-//! How managers change with the object.
+//! The changes of managers with the object.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry as MapEntry},
@@ -13,13 +13,13 @@ use super::{
 use crate::schema::{TypeRef, zero};
 use serde_json::{Map, Value};
 
-/// Why an apply has no result.
+/// The reason why an apply failed.
 pub(super) enum Refused {
     Conflicts(Conflicts),
     Fault(String),
 }
 
-/// Fields nobody manages: they name the object, or are the server's.
+/// The fields that are not managed: they identify the object or belong to the server.
 pub(super) static UNMANAGED: LazyLock<FieldSet> = LazyLock::new(|| {
     FieldSet::of_fields(&[
         &["apiVersion"],
@@ -37,7 +37,7 @@ pub(super) static UNMANAGED: LazyLock<FieldSet> = LazyLock::new(|| {
     ])
 });
 
-/// The differences between two objects, in each version a manager wrote in.
+/// The differences between two objects, in each version in which a manager wrote.
 pub(super) struct Comparisons<'a> {
     live: Option<&'a Value>,
     new: &'a Value,
@@ -50,7 +50,7 @@ impl<'a> Comparisons<'a> {
         Self { live, new, subject, by_version: BTreeMap::new() }
     }
 
-    /// The differences in `api_version`; none if the kind is not served in it.
+    /// Returns the differences in `api_version`. None if the kind is not served in it.
     pub(super) fn at(&mut self, api_version: &str) -> Result<Option<&Changes>, Fault> {
         match self.by_version.entry(api_version.to_owned()) {
             MapEntry::Occupied(place) => Ok(place.into_mut().as_ref()),
@@ -61,7 +61,7 @@ impl<'a> Comparisons<'a> {
         }
     }
 
-    /// As [`Comparisons::at`], for the last time.
+    /// Returns the same as [`Comparisons::at`], consuming the comparisons.
     fn take(mut self, api_version: &str) -> Result<Option<Changes>, Fault> {
         self.at(api_version)?;
         Ok(self.by_version.remove(api_version).flatten())
@@ -94,7 +94,8 @@ fn changes_at(
     Ok(Some(Changes { removed, modified, added }))
 }
 
-/// A create starts from the zero of the type: what is always there has not been added.
+/// Compares two objects. A create starts from the zero value of the type, so that fields which are always present do not
+/// count as added.
 fn compare_from(live: Option<&Value>, new: &Value, ty: &TypeRef) -> Result<Changes, Fault> {
     match live {
         Some(live) => compare(Some(live), Some(new), ty),
@@ -102,7 +103,7 @@ fn compare_from(live: Option<&Value>, new: &Value, ty: &TypeRef) -> Result<Chang
     }
 }
 
-/// Gives what differs between the objects to the manager.
+/// Assigns the differences between the objects to the manager.
 pub(super) fn update(
     mut comparisons: Comparisons<'_>,
     managed: &mut Managed,
@@ -130,7 +131,7 @@ pub(super) fn update(
     Ok(())
 }
 
-/// Takes from every manager but `keeper` what changed or went away.
+/// Removes changed and deleted fields from every manager except `keeper`.
 fn give_up(
     managed: &mut Managed,
     comparisons: &mut Comparisons<'_>,
@@ -158,7 +159,7 @@ fn give_up(
     fault.map_or(Ok(()), Err)
 }
 
-/// Makes what managers manage fit types that became atomic since, and forgets managers in versions no longer served.
+/// Adapts managers to types that have become atomic, and removes managers in versions that are no longer served.
 fn follow_schema(object: &Value, subject: &Subject<'_>, managed: &mut Managed) {
     let mut types: BTreeMap<String, Option<TypeRef>> =
         BTreeMap::from([(subject.api_version.clone(), Some(subject.ty.clone()))]);
@@ -251,15 +252,15 @@ fn conflicts(
     Ok(conflicts)
 }
 
-/// An object without what went away with an apply.
+/// An object after the removal of fields that are no longer applied.
 struct Pruned {
     object: Value,
-    /// The same with nulls where something was emptied, where that makes a difference: what is null is still managed by
-    /// those who managed it.
+    /// The same object with nulls in place of emptied values, where this makes a difference: a null is still managed by its
+    /// managers.
     compared: Option<Value>,
 }
 
-/// Takes out of `merged` what the applier applied last time and not this time, and nobody else manages.
+/// Removes from `merged` the fields that the applier applied last time and not this time, unless another manager has them.
 fn prune(merged: Value, subject: &Subject<'_>, managed: &Managed, last: &Entry) -> Result<Pruned, Fault> {
     let in_version = |object: Value, from: &str, ty: &TypeRef, to: &str| {
         if from == to { Some((object, ty.clone())) } else { subject.versions.convert(&object, to) }
@@ -272,7 +273,7 @@ fn prune(merged: Value, subject: &Subject<'_>, managed: &Managed, last: &Entry) 
     let last_fields = last.fields.with_structs(Some(&ty));
     let mut pruned = without(&before, &last_fields, &ty, Emptied::Null);
 
-    // What anybody manages comes back: first in the version at hand, so that later conversions find what they need.
+    // Fields of any manager are restored: first in the current version, so that later conversions are complete.
     let mut by_version: BTreeMap<(bool, &str), FieldSet> = BTreeMap::new();
     for (_, entry) in managed.iter() {
         let fields = by_version.entry((entry.api_version != version, &entry.api_version)).or_default();
@@ -295,7 +296,7 @@ fn prune(merged: Value, subject: &Subject<'_>, managed: &Managed, last: &Entry) 
         current = (other, ty_there);
     }
 
-    // And what the applier did not apply itself stays.
+    // Fields that the applier did not apply itself stay.
     let Some((pruned, _)) = in_version(pruned, current.0, &current.1, version) else {
         return unchanged(merged);
     };

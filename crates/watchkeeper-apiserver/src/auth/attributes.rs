@@ -1,41 +1,41 @@
-//! What is asked for.
+//! The attributes of a request that authorization decides on.
 
 use super::user::User;
 use crate::status::{ApiError, Details};
 
-/// What a request asks for, as far as permission goes.
+/// The attributes of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Attributes {
-    /// Something done with objects.
+    /// A request for objects.
     Resource(ResourceAttributes),
-    /// A path that is no object: discovery, health, metrics.
+    /// A request for a path outside the resources: discovery, health, metrics.
     Path {
         /// The lower-case HTTP method.
         verb: String,
-        /// The path.
+        /// The path of the request.
         path: String,
     },
 }
 
-/// Something done with objects.
+/// The attributes of a request for objects.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ResourceAttributes {
-    /// `get`, `list`, `deletecollection`, …
+    /// The verb: `get`, `list`, `deletecollection`, …
     pub verb: String,
     /// The API group; empty for the core group.
     pub group: String,
-    /// The plural.
+    /// The resource (plural).
     pub resource: String,
-    /// What lies below the object; empty for the object itself.
+    /// The subresource; empty for the object itself.
     pub subresource: String,
-    /// Empty for all namespaces, and for what lives in none.
+    /// The namespace; empty for all namespaces and for cluster-scoped resources.
     pub namespace: String,
-    /// Empty for all objects.
+    /// The name of the object; empty for all objects.
     pub name: String,
 }
 
 impl ResourceAttributes {
-    /// `pods`, or `pods/status`, as rules name it.
+    /// Returns the resource as rules name it: `pods`, or `pods/status`.
     pub(crate) fn in_rules(&self) -> String {
         if self.subresource.is_empty() {
             self.resource.clone()
@@ -54,7 +54,7 @@ impl ResourceAttributes {
 }
 
 impl Attributes {
-    /// Returns the same attributes with the verb that `change` makes of theirs.
+    /// Returns the same attributes with the verb replaced by `change(verb)`.
     pub(crate) fn with_verb(&self, change: impl FnOnce(&str) -> String) -> Self {
         let mut changed = self.clone();
         let verb = match &mut changed {
@@ -65,7 +65,7 @@ impl Attributes {
         changed
     }
 
-    /// The 403 for `user`; `reason` is appended if there is one.
+    /// Returns the 403 for `user`. A non-empty `reason` is appended to the message.
     pub(crate) fn forbidden(&self, user: &User, reason: &str) -> ApiError {
         let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
         match self {

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{status::ApiError, storage::Storage};
 
-/// Everything that credentials are checked against, at one moment.
+/// The credentials that requests are checked against, at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Authenticator<'a> {
     /// The tokens of the token file.
@@ -27,7 +27,7 @@ impl Authenticator<'_> {
     /// this server issued.
     ///
     /// # Errors
-    /// 401 for a token of this server that is not valid any more. The reply does not say why.
+    /// 401 for a token of this server that is no longer valid. The response does not contain the reason.
     pub(crate) fn service_account(
         &self,
         authorization: Option<&HeaderValue>,
@@ -54,7 +54,7 @@ impl Authenticator<'_> {
         token: &str,
         audiences: &[String],
     ) -> Result<Option<(User, Vec<String>)>, Rejection> {
-        // Tokens of a file name no audience: they are good for this server only.
+        // Tokens of a file name no audience: they are valid for this server only.
         if let Some(user) = self.tokens.user_of(token) {
             let common: Vec<String> =
                 audiences.iter().filter(|audience| *audience == API_AUDIENCE).take(1).cloned().collect();

@@ -57,8 +57,8 @@ impl ContentWrite<'_> {
         self.object["kind"].as_str().filter(|_| of == group)
     }
 
-    /// Returns whether the write changes nothing but owners and finalizers, which lets garbage collection go on
-    /// whatever the object grants.
+    /// Returns whether the write changes only owners and finalizers. Such a write is always permitted, so that garbage
+    /// collection can proceed whatever the object grants.
     pub(super) fn is_for_garbage_collection(&self) -> bool {
         const IGNORED: [&str; 5] =
             ["finalizers", "managedFields", "ownerReferences", "resourceVersion", "selfLink"];

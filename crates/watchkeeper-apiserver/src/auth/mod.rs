@@ -37,12 +37,12 @@ use rbac::RbacPolicy;
 use rule::PolicyRule;
 use user::User;
 
-/// The answer to "may they".
+/// The result of an authorization check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Decision {
-    /// They may.
+    /// Whether the request is allowed.
     pub is_allowed: bool,
-    /// Why, in words people debugging their roles look for; empty where there is nothing to say.
+    /// The reason, for people who debug their roles; may be empty.
     pub reason: String,
 }
 
@@ -56,34 +56,34 @@ impl Decision {
     }
 }
 
-/// Who asks, and who decides about it.
+/// The user of a request, with the authorizer that decides on it.
 #[derive(Debug, Clone)]
 pub(crate) struct Asker {
-    /// Who.
+    /// The user of the request.
     pub(crate) user: User,
-    /// What decides.
+    /// The authorizer of the server.
     pub(crate) authorizer: Authorizer,
 }
 
 impl Asker {
-    /// The server itself, which may do everything.
+    /// Returns the server itself, which is permitted everything.
     pub(crate) fn server() -> Self {
         Self { user: User::master("system:apiserver"), authorizer: Authorizer::AlwaysAllow }
     }
 }
 
-/// What decides whether a request is allowed.
+/// The authorization mode.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Authorizer {
-    /// Everybody may do everything.
+    /// Every request is allowed.
     #[default]
     AlwaysAllow,
-    /// The stored roles and bindings say so, or the user is in `system:masters`.
+    /// Stored roles and bindings decide. Members of `system:masters` are always allowed.
     Rbac(std::sync::Arc<RbacPolicy>),
 }
 
 impl Authorizer {
-    /// Whether `user` may do what `attributes` say.
+    /// Decides whether `user` may make a request with these attributes.
     pub(crate) fn decide(&self, user: &User, attributes: &Attributes) -> Decision {
         match self {
             Self::AlwaysAllow => Decision::allowed(""),
@@ -92,7 +92,8 @@ impl Authorizer {
         }
     }
 
-    /// Every rule `user` has in `namespace`, cluster-wide rules included; and what could not be looked up.
+    /// Returns every rule that `user` has in `namespace`, including cluster-wide rules, and the errors of roles that could
+    /// not be resolved.
     pub(crate) fn rules_of(&self, user: &User, namespace: &str) -> (Vec<PolicyRule>, Vec<String>) {
         match self {
             Self::Rbac(policy) if !user.is_master() => policy.rules_of(user, namespace),

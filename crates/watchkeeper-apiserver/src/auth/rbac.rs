@@ -1,4 +1,4 @@
-//! Roles and bindings, turned into an answer.
+//! Authorization by roles and bindings.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -9,20 +9,20 @@ use serde_json::Value;
 
 use super::{Decision, aggregation, attributes::Attributes, rule::PolicyRule, user::User};
 
-/// The stored roles and bindings a policy is made from, as the API serves them.
+/// The stored roles and bindings of a policy, in the form the API serves.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RbacObjects<'a> {
-    /// All `ClusterRole`s.
+    /// The stored `ClusterRole`s.
     pub cluster_roles: &'a [Value],
-    /// All `Role`s.
+    /// The stored `Role`s.
     pub roles: &'a [Value],
-    /// All `ClusterRoleBinding`s.
+    /// The stored `ClusterRoleBinding`s.
     pub cluster_role_bindings: &'a [Value],
-    /// All `RoleBinding`s.
+    /// The stored `RoleBinding`s.
     pub role_bindings: &'a [Value],
 }
 
-/// Roles and bindings at one moment. Made anew when one of them changes, so a decision is a walk over short lists.
+/// The roles and bindings at one moment. Recreated when one of them changes, so that a decision walks short lists only.
 #[derive(Debug, Default)]
 pub(crate) struct RbacPolicy {
     cluster_wide: Vec<Binding>,
@@ -33,10 +33,10 @@ pub(crate) struct RbacPolicy {
 
 #[derive(Debug)]
 struct Binding {
-    /// As reasons name it.
+    /// The binding, as described in reasons.
     description: String,
     subjects: Vec<Subject>,
-    /// The rules of the role, or what to say about a role that does not exist.
+    /// The rules of the role, or the error for a role that does not exist.
     rules: Result<Arc<[PolicyRule]>, String>,
 }
 
@@ -48,7 +48,7 @@ enum Subject {
 }
 
 impl RbacPolicy {
-    /// The policy of these objects.
+    /// Creates the policy of these objects.
     pub(crate) fn new(objects: RbacObjects<'_>) -> Self {
         let mut policy = Self {
             cluster_roles: cluster_roles(objects.cluster_roles),
@@ -89,7 +89,7 @@ impl RbacPolicy {
         }
     }
 
-    /// The rules of a role: a `ClusterRole`, or a `Role` of `namespace`. None if there is no such role.
+    /// Returns the rules of a role: a `ClusterRole`, or a `Role` of `namespace`. None if the role does not exist.
     pub(crate) fn role(&self, kind: &str, namespace: &str, name: &str) -> Option<&Arc<[PolicyRule]>> {
         match kind {
             "ClusterRole" => self.cluster_roles.get(name),
@@ -98,7 +98,7 @@ impl RbacPolicy {
         }
     }
 
-    /// Whether a rule bound to `user` allows this. Rules only add: the first that does decides.
+    /// Decides whether a rule bound to `user` allows the request. Rules only grant: the first match decides.
     pub(crate) fn decide(&self, user: &User, asked: &Attributes) -> Decision {
         let namespace = match asked {
             Attributes::Resource(asked) => asked.namespace.as_str(),
@@ -124,7 +124,8 @@ impl RbacPolicy {
         }
     }
 
-    /// Every rule bound to `user` in `namespace` or everywhere, and what could not be looked up.
+    /// Returns every rule bound to `user` in `namespace` or cluster-wide, and the errors of roles that could not be
+    /// resolved.
     pub(crate) fn rules_of(&self, user: &User, namespace: &str) -> (Vec<PolicyRule>, Vec<String>) {
         let (mut found, mut missing) = (Vec::new(), Vec::new());
         for (binding, _) in self.bindings_of(user, namespace) {
@@ -136,7 +137,7 @@ impl RbacPolicy {
         (found, missing)
     }
 
-    /// The bindings of `user`, each with the subject that is the user, cluster-wide ones first.
+    /// Returns the bindings of `user`, each with the matching subject, cluster-wide bindings first.
     fn bindings_of<'a>(
         &'a self,
         user: &'a User,
@@ -185,8 +186,8 @@ impl Subject {
     }
 }
 
-/// Returns the rules of each cluster role. Those of aggregated roles are computed here as well as by the controller that
-/// stores them, so that a decision does not depend on how far that controller has got.
+/// Returns the rules of each cluster role. The rules of aggregated roles are computed here as well as by the controller that
+/// stores them, so that a decision does not depend on the progress of that controller.
 fn cluster_roles(roles: &[Value]) -> HashMap<String, Arc<[PolicyRule]>> {
     let mut aggregated = aggregation::aggregate(roles);
     roles

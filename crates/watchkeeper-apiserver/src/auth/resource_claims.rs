@@ -1,4 +1,5 @@
-//! The status of resource claims: allocations are the scheduler's, devices are their driver's.
+//! The status of resource claims: only the scheduler writes allocations, and only a driver writes the devices of that
+//! driver.
 
 use std::collections::BTreeSet;
 
@@ -41,7 +42,7 @@ pub(super) fn check(policy: &RbacPolicy, user: &User, write: &ContentWrite<'_>) 
         );
         wrong.push(FieldError::new(FieldErrorKind::Forbidden, "status.allocation", None, detail));
     }
-    // The devices of a claim that is not allocated are dropped.
+    // The devices of an unallocated claim are dropped.
     if !new["allocation"].is_null() {
         let verbs = driver_verbs(user, write.verb, &new["allocation"]);
         let namespace = write.metadata("namespace");
@@ -73,7 +74,7 @@ fn may(policy: &RbacPolicy, user: &User, verb: &str, part: &str, namespace: &str
     policy.decide(user, &Attributes::Resource(asked)).is_allowed
 }
 
-/// Returns the verbs of which one is needed. A service account on the node of the allocation has one more to choose.
+/// Returns the verbs of which the user needs one. A service account on the node of the allocation may use one more verb.
 fn driver_verbs(user: &User, verb: &str, allocation: &Value) -> Vec<String> {
     let on_any_node = format!("arbitrary-node:{verb}");
     let is_associated = AccountName::parse(&user.name).is_some()
@@ -82,7 +83,7 @@ fn driver_verbs(user: &User, verb: &str, allocation: &Value) -> Vec<String> {
     if is_associated { vec![format!("associated-node:{verb}"), on_any_node] } else { vec![on_any_node] }
 }
 
-/// Returns the node that an allocation is limited to, if that is a single one by name.
+/// Returns the node that an allocation is limited to, if the allocation names a single node.
 fn allocated_node(allocation: &Value) -> Option<&str> {
     let only = |list: &'_ Value| -> bool { list.as_array().is_some_and(|items| items.len() == 1) };
     let terms = &allocation["nodeSelector"]["nodeSelectorTerms"];

@@ -1,4 +1,4 @@
-//! The review kinds: questions sent as objects and answered in their status, never stored.
+//! The review kinds: requests that are evaluated into their status and never stored.
 
 use serde_json::{Map, Value, json};
 
@@ -15,24 +15,24 @@ use crate::{
     status::ApiError,
 };
 
-/// What a review is answered from.
+/// The inputs for evaluating a review.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reviewer<'a> {
-    /// Who asks.
+    /// The user of the request.
     pub user: &'a User,
-    /// Who decides.
+    /// The authorizer of this server.
     pub authorizer: &'a Authorizer,
     /// The authenticator of reviewed tokens.
     pub authenticator: Authenticator<'a>,
-    /// The time, as it is written in objects.
+    /// The time, formatted as in objects.
     pub now: &'a str,
 }
 
 impl Reviewer<'_> {
-    /// Answers `review`, sent to `namespace` if its kind lives in namespaces. None if this kind is no review.
+    /// Evaluates `review`, sent to `namespace` if its kind is namespaced. Returns none if the kind is not a review.
     ///
     /// # Errors
-    /// 400 or 422 when the question is incomplete.
+    /// 400 or 422 if the review is incomplete.
     pub(crate) fn answer(&self, review: Value, namespace: &str) -> Option<Result<Value, ApiError>> {
         let kind = review["kind"].as_str().unwrap_or_default().to_owned();
         Some(match kind.as_str() {
@@ -202,7 +202,7 @@ fn wrong_with(review: &Value, scope: &Scope<'_>) -> Vec<FieldError> {
     wrong
 }
 
-/// Checks that a selector is written in one of the two ways it can be, not in both.
+/// Checks that a selector uses only one of its two forms.
 fn wrong_with_selector(member: &str, selector: &Value) -> Option<FieldError> {
     if !selector.is_object() {
         return None;
@@ -223,7 +223,8 @@ fn wrong_with_selector(member: &str, selector: &Value) -> Option<FieldError> {
     }
 }
 
-/// Nothing, in the ways clients write it: protobuf has no other word for a member that is not set.
+/// Returns whether a value is empty in one of the ways clients encode an unset member. Protobuf has no other encoding for
+/// it.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -1,4 +1,4 @@
-//! One rule of a role, and what it matches.
+//! A rule of a role, and the requests it matches.
 
 use std::collections::HashSet;
 
@@ -6,23 +6,23 @@ use serde_json::{Map, Value};
 
 use super::attributes::{Attributes, ResourceAttributes};
 
-/// One rule of a role.
+/// A rule of a role.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct PolicyRule {
-    /// What may be done.
+    /// The permitted verbs.
     pub verbs: Vec<String>,
-    /// In which groups.
+    /// The API groups.
     pub api_groups: Vec<String>,
-    /// With which resources.
+    /// The resources, such as `pods` or `pods/status`.
     pub resources: Vec<String>,
-    /// With which objects; all if empty.
+    /// The names of objects; all objects if empty.
     pub resource_names: Vec<String>,
-    /// On which paths.
+    /// The paths outside the resources.
     pub non_resource_urls: Vec<String>,
 }
 
 impl PolicyRule {
-    /// The rules of somebody who may do everything.
+    /// Returns the rules that permit everything.
     pub(crate) fn everything() -> Vec<Self> {
         let all = || vec!["*".to_owned()];
         vec![
@@ -36,7 +36,7 @@ impl PolicyRule {
         role["rules"].as_array().into_iter().flatten().map(Self::from_value).collect()
     }
 
-    /// Reads a rule of a stored role. What is not a list of strings counts as empty, and so grants nothing.
+    /// Parses a rule of a stored role. A member that is not a list of strings counts as empty, and so grants nothing.
     pub(crate) fn from_value(rule: &Value) -> Self {
         let list = |member: &str| -> Vec<String> {
             let items = rule[member].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -51,7 +51,7 @@ impl PolicyRule {
         }
     }
 
-    /// As it is written in a role; empty lists are left out.
+    /// Returns the rule as written in a role. Empty lists are omitted.
     pub(crate) fn to_value(&self) -> Value {
         let members = [
             ("verbs", &self.verbs),
@@ -66,7 +66,7 @@ impl PolicyRule {
         )
     }
 
-    /// It allows this.
+    /// Returns whether the rule allows a request.
     pub(crate) fn allows(&self, asked: &Attributes) -> bool {
         match asked {
             Attributes::Path { verb, path } => {
@@ -84,7 +84,7 @@ impl PolicyRule {
             && (self.resource_names.is_empty() || self.resource_names.contains(&asked.name))
     }
 
-    /// Returns the number of requests that the rule tells apart.
+    /// Returns the number of distinct requests that the rule spells out.
     fn size(&self) -> usize {
         let resources = self.api_groups.len().saturating_mul(self.resources.len());
         let objects = resources.saturating_mul(self.resource_names.len().max(1));
@@ -93,8 +93,8 @@ impl PolicyRule {
 
     /// Returns whether `rules` together allow everything that this rule allows.
     ///
-    /// A rule is the product of its lists, so each element of that product must be covered by some rule. A product of
-    /// more than [`MAX_SIZE`] elements is covered only by a rule that covers all of it: a short body can spell out
+    /// A rule is the product of its lists, so each element of that product must be covered by some rule. A product of more
+    /// than [`MAX_SIZE`] elements is covered only by a single rule that covers all of it, because a short body can spell out
     /// billions of elements.
     pub(crate) fn is_covered_by(&self, rules: &[Self]) -> bool {
         let holders: Vec<Holder<'_>> = rules.iter().map(Holder::new).collect();
@@ -132,7 +132,7 @@ impl PolicyRule {
 /// The largest product of lists that is compared element by element.
 const MAX_SIZE: usize = 100_000;
 
-/// A rule that somebody has, as sets: comparing lists with lists takes the square of their length.
+/// A rule that the user holds, as sets: comparing lists with lists takes quadratic time.
 struct Holder<'a> {
     verbs: Words<'a>,
     groups: Words<'a>,
@@ -172,14 +172,14 @@ impl<'a> Holder<'a> {
             && rule.resources.iter().all(|resource| self.has_resource(resource))
             && (self.names.is_empty()
                 || is_named && rule.resource_names.iter().all(|name| self.has_name(Some(name))));
-        // A rule is about resources or about paths; one without resources has nothing of them to cover.
+        // A rule covers resources or paths; one without resources has no resources to cover.
         (rule.resources.is_empty() || are_resources_covered)
             && rule.verbs.iter().all(|verb| self.verbs.has(verb))
             && rule.non_resource_urls.iter().all(|path| self.has_path(path))
     }
 }
 
-/// A set of words in which `*` stands for all.
+/// A set of words in which `*` matches every word.
 struct Words<'a> {
     words: HashSet<&'a str>,
     is_all: bool,
@@ -196,19 +196,20 @@ impl<'a> Words<'a> {
     }
 }
 
-/// `*`, or the word itself.
+/// Returns whether a list contains `*` or the word.
 fn has(allowed: &[String], word: &str) -> bool {
     allowed.iter().any(|allowed| allowed == "*" || allowed == word)
 }
 
-/// `asked` is `pods` or `pods/status`; `*/status` covers the subresource of every resource.
+/// Returns whether an entry of a rule covers `asked`, which is `pods` or `pods/status`. The entry `*/status` covers that
+/// subresource of every resource.
 fn covers_resource(allowed: &str, asked: &str) -> bool {
     allowed == "*"
         || allowed == asked
         || asked.split_once('/').is_some_and(|(_, below)| allowed.strip_prefix("*/") == Some(below))
 }
 
-/// A path, or the beginning of one before a `*`.
+/// Returns whether an entry of a rule covers a path. An entry is a path, or a prefix followed by `*`.
 fn covers_path(allowed: &str, asked: &str) -> bool {
     allowed == asked || allowed.strip_suffix('*').is_some_and(|beginning| asked.starts_with(beginning))
 }

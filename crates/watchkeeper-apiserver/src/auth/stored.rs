@@ -1,4 +1,4 @@
-//! The policy of the roles and bindings that are stored right now.
+//! The policy of the currently stored roles and bindings.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::storage::{Query, Storage};
 
-/// The tables a policy is made from, in the order of [`RbacObjects`].
+/// The tables of a policy, in the order of [`RbacObjects`].
 const TABLES: [&str; 4] = [
     "clusterroles.rbac.authorization.k8s.io",
     "roles.rbac.authorization.k8s.io",
@@ -19,7 +19,8 @@ const TABLES: [&str; 4] = [
     "rolebindings.rbac.authorization.k8s.io",
 ];
 
-/// Who decides: everybody may, or what is stored says. A policy is made anew when one of its tables has changed.
+/// The source of authorizers: allow all, or a policy of the stored objects. A policy is recreated when one of its tables has
+/// changed.
 #[derive(Debug, Default)]
 pub(crate) struct Authorization {
     is_rbac: bool,
@@ -27,7 +28,8 @@ pub(crate) struct Authorization {
 }
 
 impl Authorization {
-    /// Everybody may do everything, or, with `is_rbac`, what is stored says so.
+    /// Creates an authorization that allows every request or, with `is_rbac`, one that follows the stored roles and
+    /// bindings.
     pub(crate) fn new(is_rbac: bool) -> Self {
         Self { is_rbac, newest: Mutex::default() }
     }
@@ -37,12 +39,12 @@ impl Authorization {
         self.is_rbac
     }
 
-    /// Who decides now.
+    /// Returns the authorizer for the objects stored now.
     pub(crate) fn authorizer(&self, store: &dyn Storage) -> Authorizer {
         if !self.is_rbac {
             return Authorizer::AlwaysAllow;
         }
-        // Read before the objects: a change in between makes the next request look again.
+        // Read before the objects: a change in between makes the next request recreate the policy.
         let versions = TABLES.map(|table| *store.log(table).subscribe().borrow());
         let mut newest = self.newest.lock();
         if let Some((made_from, policy)) = &*newest
@@ -65,7 +67,7 @@ impl Authorization {
 
 fn objects(store: &dyn Storage, table: &str) -> Vec<Value> {
     let all = Query { prefix: "", start: "", at: None, limit: None, filter: None };
-    // A list of what is there now cannot be expired.
+    // A list at the current version cannot be expired.
     let page = store.list(table, all, std::time::UNIX_EPOCH);
     let objects = page.map(|page| page.objects).unwrap_or_default();
     objects.iter().map(|object| object.content.to_value("", "", object.version)).collect()

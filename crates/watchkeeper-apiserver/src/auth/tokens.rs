@@ -1,4 +1,4 @@
-//! Bearer tokens from a file, in the form kube-apiserver reads: `token,user,uid,"group1,group2"`, a line each.
+//! Bearer tokens from a file in the format of kube-apiserver: one line of `token,user,uid,"group1,group2"` per token.
 
 use std::collections::HashMap;
 
@@ -7,48 +7,48 @@ use thiserror::Error;
 use super::user::User;
 use crate::status::ApiError;
 
-/// Why a token file was refused. It names the line, never the token.
+/// The reason why a token file was rejected. Names the line, never the token.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TokenFileError {
-    /// A file without any token. A server that knows no token could not tell its users apart.
+    /// The file contains no token. Without tokens a server cannot authenticate any user.
     #[error(
-        "there is no token in it; write token,user,uid and, if there are any, \"group1,group2\", a line for each user"
+        "the token file contains no token; write one line of token,user,uid,\"group1,group2\" (groups are optional) per user"
     )]
     NoTokens,
-    /// A line with fewer than three columns.
+    /// A line has fewer than three columns.
     #[error(
-        "line {line} has {columns} columns; write token,user,uid and, if there are any, \"group1,group2\""
+        "line {line} has {columns} columns; write token,user,uid,\"group1,group2\" (groups are optional)"
     )]
     TooFewColumns {
-        /// The line, counted from one.
+        /// The line number, starting at 1.
         line: usize,
-        /// How many columns it has.
+        /// The number of columns of the line.
         columns: usize,
     },
-    /// A line whose token or user is empty.
+    /// A line has an empty token or user.
     #[error("line {line} has an empty {column}; every line needs a token and a user")]
     Empty {
-        /// The line, counted from one.
+        /// The line number, starting at 1.
         line: usize,
-        /// `token` or `user`.
+        /// The empty column: `token` or `user`.
         column: &'static str,
     },
-    /// A quote that is opened and not closed.
-    #[error("line {line} opens a quote and does not close it")]
+    /// A line has an opening quote without a closing quote.
+    #[error("line {line} has an opening quote without a closing quote")]
     OpenQuote {
-        /// The line, counted from one.
+        /// The line number, starting at 1.
         line: usize,
     },
-    /// A token that stands for two users.
-    #[error("line {line} repeats the token of an earlier line; a token stands for one user")]
+    /// A line repeats the token of an earlier line.
+    #[error("line {line} repeats the token of an earlier line; every user needs a unique token")]
     Repeated {
-        /// The line, counted from one.
+        /// The line number, starting at 1.
         line: usize,
     },
 }
 
-/// The tokens a server knows. Printing it shows how many, not which.
+/// The tokens that a server accepts. `Debug` prints their number, not the tokens.
 #[derive(Default)]
 pub(crate) struct Tokens {
     users: HashMap<String, User>,
@@ -61,10 +61,10 @@ impl std::fmt::Debug for Tokens {
 }
 
 impl Tokens {
-    /// Reads a token file. Empty lines are skipped.
+    /// Parses a token file. Empty lines are skipped.
     ///
     /// # Errors
-    /// When a line is not a row of such a table; it says which line. When there is no line.
+    /// The first malformed line, by number; or [`TokenFileError::NoTokens`] for a file without a token.
     pub(crate) fn parse(text: &str) -> Result<Self, TokenFileError> {
         let mut tokens = Self::default();
         for (index, row) in text.lines().enumerate().filter(|(_, row)| !row.trim().is_empty()) {
@@ -92,7 +92,7 @@ impl Tokens {
         Ok(tokens)
     }
 
-    /// Adds a token; false if it stands for somebody already. The user becomes a member of `system:authenticated`.
+    /// Adds a token. Returns false if the token is already in use. The user becomes a member of `system:authenticated`.
     pub(crate) fn add(&mut self, token: &str, mut user: User) -> bool {
         if self.users.contains_key(token) {
             return false;
@@ -104,15 +104,15 @@ impl Tokens {
         true
     }
 
-    /// Returns whether no token is known.
+    /// Returns whether there are no tokens.
     pub(crate) fn is_empty(&self) -> bool {
         self.users.is_empty()
     }
 
-    /// Returns the user of the `Authorization` header. Other schemes than `Bearer` count as no credentials, as upstream.
+    /// Returns the user of the `Authorization` header. Schemes other than `Bearer` count as no credentials, as upstream.
     ///
     /// # Errors
-    /// 401 for a token nobody has.
+    /// 401 for an unknown token.
     pub(crate) fn authenticate(&self, authorization: Option<&str>) -> Result<User, ApiError> {
         let bearer = authorization.and_then(|header| {
             let (scheme, token) = header.trim().split_once(' ')?;
@@ -124,13 +124,13 @@ impl Tokens {
         }
     }
 
-    /// Whose token this is.
+    /// Returns the user of a token.
     pub(crate) fn user_of(&self, token: &str) -> Option<&User> {
         self.users.get(token)
     }
 }
 
-/// The columns of a row; none if a quote is left open.
+/// Splits a row into columns. Returns none if a quote is not closed.
 fn columns(row: &str) -> Option<Vec<String>> {
     let mut columns = vec![String::new()];
     let mut is_quoted = false;

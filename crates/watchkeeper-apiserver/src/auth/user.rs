@@ -1,54 +1,54 @@
-//! Who asks.
+//! The user of a request.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// The group of users that may do everything.
+/// The group whose members are permitted everything.
 pub(crate) const MASTERS: &str = "system:masters";
-/// The group of users that gave valid credentials.
+/// The group of authenticated users.
 pub(crate) const AUTHENTICATED: &str = "system:authenticated";
-/// The group of users that gave none.
+/// The group of unauthenticated users.
 pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// The name of users that gave no credentials.
+/// The name of unauthenticated users.
 pub(crate) const ANONYMOUS: &str = "system:anonymous";
 
 /// The identity of a client: a name, a uid, groups and extra values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct User {
-    /// The name roles are bound to.
+    /// The name, to which roles are bound.
     pub name: String,
-    /// An identity that outlives the name.
+    /// The uid, which identifies the user across changes of name.
     pub uid: String,
-    /// The groups roles are bound to.
+    /// The groups, to which roles are bound.
     pub groups: Vec<String>,
-    /// What else whoever vouched for the user said.
+    /// Extra values that the authenticator attached to the user.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl User {
-    /// Whoever gave no credentials.
+    /// Returns the user of requests without credentials.
     pub(crate) fn anonymous() -> Self {
         Self { name: ANONYMOUS.into(), groups: vec![UNAUTHENTICATED.into()], ..Self::default() }
     }
 
-    /// A user in `system:masters`: who uses a server that asks nobody for credentials.
+    /// Returns a user in `system:masters`, such as the user of a server without authentication.
     pub(crate) fn master(name: &str) -> Self {
         let groups = vec![MASTERS.into(), AUTHENTICATED.into()];
         Self { name: name.into(), groups, ..Self::default() }
     }
 
-    /// In the group no role can refuse anything.
+    /// Returns whether the user is in `system:masters`, whose members are always allowed.
     pub(crate) fn is_master(&self) -> bool {
         self.is_in(MASTERS)
     }
 
-    /// Returns whether the user gave no credentials.
+    /// Returns whether the user is unauthenticated.
     pub(crate) fn is_anonymous(&self) -> bool {
         self.name == "system:anonymous"
     }
 
-    /// In `group`.
+    /// Returns whether the user is in `group`.
     pub(crate) fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|of_user| of_user == group)
     }
@@ -65,7 +65,7 @@ impl User {
         self.uid.is_empty() && self.groups.is_empty() && self.extra.is_empty()
     }
 
-    /// As `userInfo` of a review.
+    /// Returns the user as the `userInfo` of a review.
     pub(crate) fn to_value(&self) -> Value {
         let mut info = json!({ "username": self.name });
         if !self.uid.is_empty() {

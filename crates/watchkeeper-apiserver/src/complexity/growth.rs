@@ -125,7 +125,7 @@ fn a_body_reports_at_most_a_hundred_problems() {
     assert_eq!(read(FieldValidation::Warn).unwrap().warnings.len(), 100);
     let error = read(FieldValidation::Strict).unwrap_err();
     assert_eq!(error.message.matches(" field \"").count(), 100);
-    // What is repeated within an unknown member is not reported.
+    // Duplicate fields inside an unknown member are not reported.
     let hidden = numbered(500).map(|key| format!("\"{key}\":1,\"{key}\":2")).collect::<Vec<_>>().join(",");
     let body = format!("{{\"metadata\":{{\"name\":\"x\",\"name\":\"y\"}},\"u\":{{{hidden}}}}}");
     let read = decode::body(None, body.as_bytes(), kind, &kinds, FieldValidation::Warn).unwrap();

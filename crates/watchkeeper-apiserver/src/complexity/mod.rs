@@ -1,17 +1,18 @@
-//! Work grows in proportion to the input: each test runs one algorithm on an input and on one four times as large.
+//! Tests that work grows in proportion to the input: each test runs one algorithm on an input and on one four times as
+//! large.
 
 mod growth;
 
 use std::{fmt::Display, time::Duration};
 
-/// Four times the input may take this many times as long. Linear work takes 4 times as long, sorting a little more,
-/// comparing every item with every other one 16 times.
+/// The largest accepted ratio of run times for four times the input. Linear work takes 4 times as long, sorting a little
+/// more, comparing every item with every other one 16 times.
 const LARGEST_RATIO: f64 = 10.0;
 
-/// Runs shorter than this are not compared: the ratio would be that of two interruptions.
+/// The shortest run that is compared. The ratio of shorter runs would be dominated by interruptions.
 const SHORTEST: Duration = Duration::from_millis(2);
 
-/// Panics if `work` on the input made by `input` for `size * 4` takes much more than four times as long as for `size`.
+/// Panics if `work` takes much more than four times as long on an input of `size * 4` as on one of `size`.
 ///
 /// The fastest of several runs counts, in processor time, so that other processes on the machine do not matter.
 pub(crate) fn assert_linear<I, R>(
@@ -43,7 +44,7 @@ fn fastest<I, R>(input: &I, work: impl Fn(&I) -> R) -> Duration {
     best
 }
 
-/// Returns the time this thread has run on a processor; wall time where the system does not report it.
+/// Returns the processor time of this thread, or wall time on systems that do not report processor time.
 #[expect(clippy::disallowed_methods, reason = "measures how long work really takes")]
 fn processor_time() -> Duration {
     static START: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();

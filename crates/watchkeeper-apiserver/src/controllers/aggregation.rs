@@ -1,4 +1,4 @@
-//! Stores the rules of aggregated cluster roles, so that they can be read.
+//! The controller that stores the rules of aggregated cluster roles, so that clients can read them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,24 +19,24 @@ const KIND: &str = "ClusterRole";
 /// The field manager of the rules.
 const MANAGER: &str = "clusterrole-aggregation-controller";
 
-/// A piece of work.
+/// A work item.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Task {
-    /// Compare the rules of all aggregated roles with those they should have.
+    /// Compare the stored rules of all aggregated roles with the computed rules.
     Aggregate,
 }
 
 /// The controller of aggregated cluster roles.
 ///
-/// A change of any cluster role can change the rules of any aggregated one, so all of them are compared, once for all
-/// changes that have come in.
+/// A change of any cluster role can change the rules of any aggregated role. All aggregated roles are therefore compared,
+/// once for all changes received so far.
 #[derive(Debug, Default)]
 pub(crate) struct Aggregator {
     queue: Queue<Task>,
 }
 
 impl Aggregator {
-    /// Takes note of a change.
+    /// Records a change.
     pub(crate) fn take(&mut self, change: &Change) {
         let is_relevant = match change {
             Change::Seen(object) | Change::Gone(object) => object.place.is_of(GROUP, KIND),
@@ -48,14 +48,14 @@ impl Aggregator {
         }
     }
 
-    /// Does the work that is due. Returns false if there is none.
+    /// Processes the work that is due. Returns false if no work is due.
     pub(crate) fn step(&mut self, now: Duration, objects: &impl Objects) -> bool {
         let Some(task) = self.queue.pop(now) else { return false };
         self.queue.finish(task, aggregate_all(objects), now);
         true
     }
 
-    /// Returns when there is something to do: at once (zero), at a time, or not before a change.
+    /// Returns when work is due next: zero for now, a time, or none until the next change.
     pub(crate) fn next_due(&self) -> Option<Duration> {
         self.queue.next_due()
     }
@@ -78,7 +78,7 @@ fn aggregate_all(objects: &impl Objects) -> bool {
         let configuration = json!({
             "apiVersion": format!("{GROUP}/v1"),
             "kind": KIND,
-            // With its uid, a role that has been deleted meanwhile is not created again.
+            // Because of the uid, a role that was deleted in the meantime is not created again.
             "metadata": {"name": metadata["name"], "uid": metadata["uid"]},
             "rules": rules,
         });

@@ -1,4 +1,4 @@
-//! The controllers of a server, beside it.
+//! The background task of the controllers.
 
 use std::sync::{Arc, Once};
 
@@ -8,8 +8,8 @@ use tokio::{runtime::Handle, sync::watch, task::JoinSet};
 use super::{ControllerOptions, Controllers, driver, feed::StoreFeed};
 use crate::http::Api;
 
-/// The task of a server's controllers. It begins with the first use of the server, since a server can be made outside of
-/// a runtime, and ends with the server.
+/// The task that runs the controllers of a server. Starts with the first use of the server, because a server can be created
+/// outside of a runtime, and ends with the server.
 #[derive(Debug)]
 pub(crate) struct Background {
     options: ControllerOptions,
@@ -20,7 +20,7 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    /// Controllers that run until `stop` turns true or its sender is dropped.
+    /// Creates the controllers. They run until `stop` becomes true or its sender is dropped.
     pub(crate) fn new(options: ControllerOptions, stop: watch::Receiver<bool>) -> Self {
         Self {
             options,
@@ -31,7 +31,7 @@ impl Background {
         }
     }
 
-    /// Starts them, the first time this is called in a runtime.
+    /// Starts the controllers on the first call within a runtime. Later calls have no effect.
     pub(crate) fn start(&self, api: &Arc<Api>) {
         if self.start.is_completed() {
             return;
@@ -48,12 +48,12 @@ impl Background {
         });
     }
 
-    /// Publishes one more certificate authority, in PEM, that vouches for the server.
+    /// Publishes another certificate authority of the server, in PEM.
     pub(crate) fn trust(&self, authority: &str) {
         self.trusted.send_modify(|trusted| *trusted = format!("{trusted}{authority}").into());
     }
 
-    /// Waits until they have ended. Does not end before they have been told to stop.
+    /// Waits until the controllers have ended. Does not return before `stop` is true.
     pub(crate) async fn join(&self) {
         let mut tasks = std::mem::take(&mut *self.tasks.lock());
         while tasks.join_next().await.is_some() {}

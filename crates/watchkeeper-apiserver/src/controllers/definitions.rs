@@ -1,4 +1,4 @@
-//! Definitions of custom resources that end: their objects go first.
+//! Deletion of custom resource definitions: the objects are deleted first.
 
 use std::{
     collections::{BTreeMap, HashSet, VecDeque},
@@ -22,20 +22,20 @@ use crate::{
 
 const GROUP: &str = "apiextensions.k8s.io";
 const KIND: &str = "CustomResourceDefinition";
-/// How many objects a step deletes.
+/// The number of objects that one step deletes.
 const OBJECTS_A_STEP: usize = 64;
 
 /// A definition that is being deleted.
 #[derive(Debug, Default)]
 struct Ending {
-    /// The kind it defines; known once the definition has been read.
+    /// The group and name of the defined kind; none until the definition has been read.
     defined: Option<(String, String)>,
-    /// Objects that are still to be deleted; none before they have been listed.
+    /// The objects that remain to be deleted; none until they have been listed.
     pass: Option<VecDeque<Meta>>,
 }
 
-/// Deletes the objects of definitions that are being deleted, says so in their status, and lets them go once there are
-/// no objects. Finalizers of the objects are respected.
+/// The controller that deletes the objects of definitions that are being deleted. Reports the progress in the status of the
+/// definition, and removes its finalizer once no objects are left. Finalizers of the objects are respected.
 #[derive(Debug, Default)]
 pub(crate) struct Definitions {
     ending: BTreeMap<Box<str>, Ending>,
@@ -43,14 +43,14 @@ pub(crate) struct Definitions {
 }
 
 impl Definitions {
-    /// Takes note of a change.
+    /// Records a change.
     pub(crate) fn take(&mut self, change: &Change) {
         match change {
             Change::Seen(object) if object.place.is_of(GROUP, KIND) => self.take_definition(object),
             Change::Gone(object) if object.place.is_of(GROUP, KIND) => {
                 self.ending.remove(&object.place.name);
             }
-            Change::Gone(object) => self.look_at_defining(&object.place.kind),
+            Change::Gone(object) => self.enqueue_definition_of(&object.place.kind),
             Change::Relisted(kind, objects) if kind.group == GROUP && kind.kind == KIND => {
                 let there: HashSet<&str> = objects.iter().map(|object| &*object.place.name).collect();
                 self.ending.retain(|name, _| there.contains(&**name));
@@ -58,12 +58,12 @@ impl Definitions {
                     self.take_definition(object);
                 }
             }
-            Change::Relisted(kind, _) => self.look_at_defining(kind),
+            Change::Relisted(kind, _) => self.enqueue_definition_of(kind),
             Change::Seen(_) | Change::Kinds | Change::Trusted(_) => {}
         }
     }
 
-    /// Goes on with a definition that is due. False when none is.
+    /// Continues with a definition that is due. Returns false if none is due.
     pub(crate) fn step(&mut self, now: Duration, objects: &impl Objects) -> bool {
         let Some(name) = self.queue.pop(now) else { return false };
         let Some(ending) = self.ending.get_mut(&name) else {
@@ -86,7 +86,7 @@ impl Definitions {
         true
     }
 
-    /// When there is something to do: at once (zero), at a time, or not before something is heard.
+    /// Returns when work is due next: zero for now, a time, or none until the next change.
     pub(crate) fn next_due(&self) -> Option<Duration> {
         self.queue.next_due()
     }
@@ -101,7 +101,7 @@ impl Definitions {
         }
     }
 
-    fn look_at_defining(&mut self, kind: &GroupVersionKind) {
+    fn enqueue_definition_of(&mut self, kind: &GroupVersionKind) {
         for (name, ending) in &self.ending {
             let defines =
                 ending.defined.as_ref().is_some_and(|(group, of)| *group == kind.group && *of == kind.kind);
@@ -112,13 +112,13 @@ impl Definitions {
     }
 }
 
-/// How far a definition is.
+/// The progress of the deletion of a definition.
 enum Progress {
-    /// There is more to do.
+    /// More objects remain to be deleted.
     Going,
-    /// The next move is somebody else's.
+    /// The deletion waits for finalizers of others.
     Waiting,
-    /// Something has to be tried again.
+    /// A write failed and must be retried.
     Failed,
 }
 
@@ -137,7 +137,7 @@ impl Ending {
         };
         if self.pass.is_none() {
             let condition = ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress");
-            match say(place, definition.clone(), condition, objects) {
+            match write_condition(place, definition.clone(), condition, objects) {
                 Some(Written::Done) => return Progress::Going,
                 Some(Written::Absent) => return Progress::Waiting,
                 Some(Written::Failed) => return Progress::Failed,
@@ -177,7 +177,7 @@ impl Ending {
         self.pass = None;
         if let Some(refusal) = refusal {
             let message = format!("could not issue all deletes: {refusal}");
-            let _ = say(place, definition, ("True", "InstanceDeletionFailed", &message), objects);
+            let _ = write_condition(place, definition, ("True", "InstanceDeletionFailed", &message), objects);
             return Progress::Failed;
         }
         if objects.count(&served.kind) == 0 {
@@ -192,14 +192,14 @@ fn is_ending(definition: &Meta) -> bool {
     definition.is_being_deleted() && definition.has_finalizer(CLEANUP_FINALIZER)
 }
 
-/// Says the last word in the status, then lets the definition go.
+/// Writes the final condition to the status, then removes the finalizer of the definition.
 fn finish(
     place: &Place,
     definition: Value,
     condition: (&str, &str, &str),
     objects: &impl Objects,
 ) -> Progress {
-    if say(place, definition, condition, objects) == Some(Written::Failed) {
+    if write_condition(place, definition, condition, objects) == Some(Written::Failed) {
         return Progress::Failed;
     }
     let Some(mut definition) = objects.read(place) else { return Progress::Waiting };
@@ -212,8 +212,8 @@ fn finish(
     }
 }
 
-/// Writes the condition `Terminating`; none if it says so already.
-fn say(
+/// Writes the condition `Terminating`. Returns none if the condition is already up to date.
+fn write_condition(
     place: &Place,
     mut definition: Value,
     (status, reason, message): (&str, &str, &str),

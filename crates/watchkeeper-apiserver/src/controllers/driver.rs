@@ -13,29 +13,29 @@ use super::{
 };
 use crate::clock::Clock;
 
-/// After so many steps in a row others get their turn: a step may delete dozens of objects.
+/// The number of consecutive steps after which the task yields: a step may delete dozens of objects.
 const STEPS_IN_A_ROW: usize = 8;
 
-/// What happens to the server's objects, in order.
+/// A source of changes to the server's objects, in order.
 pub(crate) trait Feed {
-    /// Waits until there may be something to [take](Feed::take); false when there never will be.
+    /// Waits until changes may be available to [take](Feed::take). Returns false if no more changes can occur.
     async fn wait(&mut self) -> bool;
-    /// Adds what has happened since the last time to `changes`, in order.
+    /// Appends the changes since the last call to `changes`, in order.
     fn take(&mut self, changes: &mut Vec<Change>);
 }
 
-/// Runs `step` so that a long one holds up no request: on a runtime with several threads, the tasks of this thread move to
-/// another one first. Without `may_be_long` that is not worth its cost.
+/// Runs `step` without delaying requests: on a multi-threaded runtime, the other tasks of this thread move to another thread
+/// first. Without `may_be_long` this is not worth its cost.
 fn beside_others<T>(may_be_long: bool, step: impl FnOnce() -> T) -> T {
     let is_multi_thread =
         Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
     if may_be_long && is_multi_thread { tokio::task::block_in_place(step) } else { step() }
 }
 
-/// Runs the controllers until `stop` turns true or its sender is dropped.
+/// Runs the controllers until `stop` becomes true or its sender is dropped.
 ///
-/// Everything that has happened is taken in before each step, so that a step is decided on what is known at that moment.
-/// Without anything to do the task sleeps: until something happens, or until a retry is due.
+/// All pending changes are applied before each step, so that a step decides on current information. Without work, the task
+/// sleeps until the next change or until a retry is due.
 pub(crate) async fn run(
     mut controllers: Controllers,
     objects: &impl Objects,
@@ -64,7 +64,7 @@ pub(crate) async fn run(
                 None => std::future::pending().await,
             }
         };
-        // In a fixed order, so that a run can be repeated.
+        // Biased, so that a run is reproducible.
         tokio::select! {
             biased;
             changed = stop.changed() => if changed.is_err() { return },

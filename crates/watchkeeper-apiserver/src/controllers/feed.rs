@@ -1,4 +1,4 @@
-//! What happens to the server's objects, read from the histories of its tables.
+//! The feed of changes to the server's objects, read from the logs of the tables.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -7,17 +7,18 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::{driver::Feed, object::Meta, objects::Change as Heard, server::stored_kinds};
+use super::{driver::Feed, object::Meta, objects::Change as ObjectChange, server::stored_kinds};
 use crate::{
     http::Api,
     kinds::GroupVersionKind,
     storage::{Change, Event, Log, Position, Query},
 };
 
-/// The changes of every table, as one story.
+/// The changes of all tables, merged into one sequence.
 ///
-/// Nothing is heard before everything that was written earlier, in whatever table: that an owner lets its dependents go
-/// must not be heard before its dependents are. A table whose history was dropped faster than it was read is listed anew.
+/// A change is delivered only after all changes that were written earlier in any table. For example, the removal of an
+/// owner's orphan finalizer must not be delivered before its dependents are. A table whose history is trimmed faster than it
+/// is read is relisted.
 #[derive(Debug)]
 pub(super) struct StoreFeed {
     api: Arc<Api>,
@@ -26,10 +27,10 @@ pub(super) struct StoreFeed {
     newest: watch::Receiver<u64>,
     kinds: watch::Receiver<u64>,
     trusted: watch::Receiver<Arc<str>>,
-    /// The authorities that have been heard of.
-    heard_trusted: Arc<str>,
-    /// Everything up to this version has been heard.
-    heard: u64,
+    /// The certificate authorities that have been delivered.
+    delivered_trusted: Arc<str>,
+    /// The version up to which all changes have been delivered.
+    delivered: u64,
 }
 
 /// The reader of one table.
@@ -37,16 +38,16 @@ pub(super) struct StoreFeed {
 struct Reader {
     kind: Arc<GroupVersionKind>,
     log: Arc<Log>,
-    /// Everything before it has been read; none when the table has to be listed.
+    /// The position up to which the log has been read; none if the table must be listed.
     position: Option<Position>,
-    /// What has been read and not been heard.
+    /// The events that have been read and not yet delivered.
     events: VecDeque<Arc<Event>>,
-    /// The kind is served no longer; what happened to its last objects is still to be heard.
+    /// Whether the kind is no longer served. The reader remains until the last events of its objects are delivered.
     is_leaving: bool,
 }
 
 impl StoreFeed {
-    /// A feed that begins with what is stored.
+    /// Creates a feed that starts with the stored objects.
     pub(super) fn new(api: Arc<Api>, trusted: watch::Receiver<Arc<str>>) -> Self {
         let (newest, kinds) = (api.rest.store.subscribe(), api.rest.registry.subscribe());
         Self {
@@ -56,13 +57,13 @@ impl StoreFeed {
             newest,
             kinds,
             trusted,
-            heard_trusted: Arc::from(""),
-            heard: 0,
+            delivered_trusted: Arc::from(""),
+            delivered: 0,
         }
     }
 
-    /// Sees which tables there are; true if they are others than before.
-    fn see_kinds(&mut self) -> bool {
+    /// Updates the set of tables. Returns true if the served kinds have changed.
+    fn update_kinds(&mut self) -> bool {
         let kinds = self.api.rest.registry.kinds();
         if kinds.generation() == self.generation {
             return false;
@@ -84,8 +85,8 @@ impl StoreFeed {
         true
     }
 
-    /// Lists the tables that have to be; answers the newest version that was listed.
-    fn list(&mut self, changes: &mut Vec<Heard>) -> u64 {
+    /// Lists the tables that have no position. Returns the newest listed version.
+    fn list(&mut self, changes: &mut Vec<ObjectChange>) -> u64 {
         let rest = &self.api.rest;
         let mut newest = 0;
         for (table, reader) in self.tables.iter_mut().filter(|(_, reader)| reader.position.is_none()) {
@@ -95,12 +96,12 @@ impl StoreFeed {
             reader.events.clear();
             reader.position = reader.log.position_after(page.version).ok();
             let objects = page.objects.iter().map(|object| Meta::of_stored(&reader.kind, object)).collect();
-            changes.push(Heard::Relisted(Arc::clone(&reader.kind), objects));
+            changes.push(ObjectChange::Relisted(Arc::clone(&reader.kind), objects));
         }
         newest
     }
 
-    /// Reads on in every table; false if one has to be listed first.
+    /// Reads new events of every table. Returns false if a table must be listed first.
     fn read(&mut self) -> bool {
         let mut is_complete = true;
         for reader in self.tables.values_mut() {
@@ -116,22 +117,22 @@ impl StoreFeed {
         is_complete
     }
 
-    /// Hands on what was read up to `version`, in the order it was written.
-    fn hand_on(&mut self, version: u64, changes: &mut Vec<Heard>) {
-        let mut heard = Vec::new();
+    /// Delivers the events up to `version`, in the order of their versions.
+    fn deliver(&mut self, version: u64, changes: &mut Vec<ObjectChange>) {
+        let mut events = Vec::new();
         for reader in self.tables.values_mut() {
             while let Some(event) = reader.events.pop_front_if(|event| event.version <= version) {
                 let meta = Meta::of_stored(&reader.kind, &event.object);
                 let change = match event.change {
-                    Change::Added | Change::Modified => Heard::Seen(meta),
-                    Change::Deleted => Heard::Gone(meta),
+                    Change::Added | Change::Modified => ObjectChange::Seen(meta),
+                    Change::Deleted => ObjectChange::Gone(meta),
                 };
-                heard.push((event.version, change));
+                events.push((event.version, change));
             }
         }
-        heard.sort_by_key(|(version, _)| *version);
-        changes.extend(heard.into_iter().map(|(_, change)| change));
-        self.heard = version;
+        events.sort_by_key(|(version, _)| *version);
+        changes.extend(events.into_iter().map(|(_, change)| change));
+        self.delivered = version;
     }
 }
 
@@ -145,25 +146,25 @@ impl Feed for StoreFeed {
         }
     }
 
-    fn take(&mut self, changes: &mut Vec<Heard>) {
+    fn take(&mut self, changes: &mut Vec<ObjectChange>) {
         let trusted = Arc::clone(&self.trusted.borrow());
-        if trusted != self.heard_trusted {
-            self.heard_trusted = Arc::clone(&trusted);
-            changes.push(Heard::Trusted(trusted));
+        if trusted != self.delivered_trusted {
+            self.delivered_trusted = Arc::clone(&trusted);
+            changes.push(ObjectChange::Trusted(trusted));
         }
-        let has_new_kinds = self.see_kinds();
+        let has_new_kinds = self.update_kinds();
         let mut version = self.api.rest.store.version();
-        if version == self.heard && !has_new_kinds {
+        if version == self.delivered && !has_new_kinds {
             return;
         }
         version = version.max(self.list(changes));
         while !self.read() {
             version = version.max(self.list(changes));
         }
-        self.hand_on(version, changes);
+        self.deliver(version, changes);
         self.tables.retain(|_, reader| !reader.is_leaving || !reader.events.is_empty());
         if has_new_kinds {
-            changes.push(Heard::Kinds);
+            changes.push(ObjectChange::Kinds);
         }
     }
 }

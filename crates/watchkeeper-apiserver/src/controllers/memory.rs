@@ -1,4 +1,4 @@
-//! A small server for tests: objects in a map, under the rules controllers depend on.
+//! An in-memory server for tests: objects in a map, with the rules that controllers depend on.
 
 use std::{
     cell::{Cell, RefCell},
@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::{
-    garbage::{Live, Look, Propagation, remove_finalizer},
+    garbage::{Live, OwnerLookup, Propagation, remove_finalizer},
     object::{FOREGROUND, Meta, ORPHAN, Owner, Place, is_same_kind},
     objects::{Change, Deletion, Objects, Served},
 };
 use crate::{kinds::GroupVersionKind, status::ApiError, strategy::Part};
 
-/// The server. Changes wait in a list until a test hands them on.
+/// The server. Changes are kept in a list until a test delivers them.
 #[derive(Debug)]
 pub(crate) struct World {
     kinds: RefCell<Vec<Served>>,
@@ -25,16 +25,16 @@ pub(crate) struct World {
     changes: RefCell<Vec<Change>>,
     version: Cell<u64>,
     date: Cell<SystemTime>,
-    /// Told of every change.
+    /// Notified on every change.
     pub(crate) changed: Notify,
-    /// The next so many writes are answered with a conflict.
+    /// The number of next writes that fail with a conflict.
     pub(crate) conflicts: Cell<u32>,
-    /// Deletions of objects of this name are refused.
+    /// The name of objects whose deletion is rejected.
     pub(crate) refused: Cell<Option<&'static str>>,
 }
 
 impl World {
-    /// A server with some built-in kinds and nothing in it.
+    /// Creates a server with some built-in kinds and no objects.
     pub(crate) fn new() -> Self {
         let world = Self {
             kinds: RefCell::default(),
@@ -67,41 +67,41 @@ impl World {
         world
     }
 
-    /// Serves one more kind.
+    /// Adds a served kind.
     pub(crate) fn serve(&self, group: &str, version: &str, kind: &str, plural: &str, is_namespaced: bool) {
         let kind = Arc::new(GroupVersionKind::new(group, version, kind));
         self.kinds.borrow_mut().push(Served { kind, plural: plural.into(), is_namespaced });
         self.changes.borrow_mut().push(Change::Kinds);
     }
 
-    /// Serves a kind no longer.
+    /// Removes a served kind.
     pub(crate) fn stop_serving(&self, kind: &str) {
         self.kinds.borrow_mut().retain(|served| served.kind.kind != kind);
         self.changes.borrow_mut().push(Change::Kinds);
     }
 
-    /// What has happened since the last time.
+    /// Returns the changes since the last call.
     pub(crate) fn take_changes(&self) -> Vec<Change> {
         self.changes.take()
     }
 
-    /// Moves the date on.
+    /// Advances the date.
     pub(crate) fn advance(&self, duration: Duration) {
         self.date.set(self.date.get() + duration);
     }
 
-    /// Everything that is stored.
+    /// Returns all stored objects.
     pub(crate) fn all(&self) -> Vec<Meta> {
         self.objects.borrow().iter().filter_map(|(place, object)| Meta::of(&place.kind, object)).collect()
     }
 
-    /// Creates an object with this metadata and whatever else; answers its uid.
+    /// Creates an object with this metadata and content. Returns its uid.
     pub(crate) fn put(&self, place: &Place, object: Value) -> Arc<str> {
         self.create(place, object).unwrap();
         self.object(place).unwrap().uid
     }
 
-    /// Deletes as a user would.
+    /// Deletes an object as a user.
     pub(crate) fn user_deletes(&self, place: &Place, propagation: Propagation) {
         if let Some(object) = self.object(place) {
             let deletion =
@@ -110,7 +110,7 @@ impl World {
         }
     }
 
-    /// Changes an object as a user would.
+    /// Changes an object as a user.
     pub(crate) fn user_edits(&self, place: &Place, edit: impl FnOnce(&mut Value)) {
         if let Some(mut object) = self.read(place) {
             edit(&mut object);
@@ -123,7 +123,7 @@ impl World {
         self.version.get()
     }
 
-    /// Stores `object`, or drops it when it has been deleted and nothing keeps it.
+    /// Stores `object`, or removes it if it is being deleted and no finalizer is left.
     fn commit(&self, place: &Place, mut object: Value) {
         object["metadata"]["resourceVersion"] = self.next_version().to_string().into();
         let meta = Meta::of(&place.kind, &object).unwrap();
@@ -164,18 +164,18 @@ impl Live for World {
         self.objects.borrow().get(place).and_then(|object| Meta::of(&place.kind, object))
     }
 
-    fn owner(&self, owner: &Owner, namespace: &str) -> Look {
+    fn owner(&self, owner: &Owner, namespace: &str) -> OwnerLookup {
         let (group, version) = owner.api_version.split_once('/').unwrap_or(("", &owner.api_version));
         let Some(served) = self.served(group, &owner.kind).filter(|served| served.kind.version == version)
         else {
-            return Look::NotServed;
+            return OwnerLookup::NotServed;
         };
         if served.is_namespaced && namespace.is_empty() {
-            return Look::OutOfReach;
+            return OwnerLookup::OutOfReach;
         }
         let namespace = if served.is_namespaced { namespace } else { "" };
         let place = Place { kind: served.kind, namespace: namespace.into(), name: owner.name.clone() };
-        self.object(&place).map_or(Look::Absent, Look::Found)
+        self.object(&place).map_or(OwnerLookup::Absent, OwnerLookup::Found)
     }
 }
 
@@ -286,7 +286,7 @@ impl Objects for World {
     }
 }
 
-/// A reference to the object at `place` with this uid.
+/// Returns an owner reference to the object at `place` with this uid.
 pub(crate) fn reference(place: &Place, uid: &str, blocks: bool) -> Value {
     json!({
         "apiVersion": place.kind.api_version(),
@@ -297,7 +297,7 @@ pub(crate) fn reference(place: &Place, uid: &str, blocks: bool) -> Value {
     })
 }
 
-/// The place of a config map in namespace `ns`.
+/// Returns the place of a config map in the namespace `ns`.
 pub(crate) fn config_map(name: &str) -> Place {
     Place::new("", "v1", "ConfigMap", "ns", name)
 }

@@ -1,33 +1,34 @@
-//! What a cluster does by itself: it collects garbage, ends namespaces and definitions, keeps its system namespaces.
+//! The controllers of the control plane: garbage collection, deletion of namespaces and definitions, system namespaces.
 //!
-//! | module | what it holds |
+//! | module | content |
 //! |---|---|
-//! | [`object`] | what controllers look at in an object |
-//! | [`objects`] | what controllers need of the server, and what they hear from it |
-//! | [`queue`] | work to do, each piece once, now or later |
-//! | [`garbage`] | objects go when their owners have gone |
-//! | [`namespaces`] | namespaces end when they are empty |
-//! | [`definitions`] | definitions of custom resources end when their objects are gone |
-//! | [`aggregation`] | cluster roles get the rules of the roles they aggregate |
-//! | [`furnish`] | system namespaces, default service accounts, the root certificate |
-//! | [`driver`] | the loop that runs all of them |
-//! | [`server`], [`feed`], [`background`] | the same on a server: its objects, its history, its task |
+//! | [`object`] | the metadata that controllers use |
+//! | [`objects`] | the interface of controllers to the server: reads, writes, changes |
+//! | [`queue`] | a deduplicating work queue with delays |
+//! | [`garbage`] | deletion of objects whose owners are gone |
+//! | [`namespaces`] | deletion of namespaces with their content |
+//! | [`definitions`] | deletion of custom resource definitions with their objects |
+//! | [`aggregation`] | rules of aggregated cluster roles |
+//! | [`provision`] | system namespaces, default service accounts, the root certificate |
+//! | [`driver`] | the loop that runs all controllers |
+//! | [`server`], [`feed`], [`background`] | the implementation on a server: objects, changes, task |
 //!
-//! Each controller is a state machine: changes and the time go in, one small step at a time comes out, written to the
-//! server's own objects without a request. So a run depends on nothing but the order of writes, and follows paused time.
+//! Each controller is a state machine: changes and the time are the inputs, and each step does a small amount of work,
+//! directly on the server's objects and without HTTP requests. A run therefore depends only on the order of writes, and
+//! follows paused time.
 
 mod aggregation;
 mod background;
 mod definitions;
 mod driver;
 mod feed;
-mod furnish;
 mod garbage;
 #[cfg(test)]
 mod memory;
 mod namespaces;
 mod object;
 mod objects;
+mod provision;
 mod queue;
 mod server;
 #[cfg(test)]
@@ -40,17 +41,18 @@ pub(crate) use self::background::Background;
 use self::{
     aggregation::Aggregator,
     definitions::Definitions,
-    furnish::Furnisher,
     garbage::Collector,
     namespaces::Namespaces,
     objects::{Change, Objects},
+    provision::Provisioner,
 };
 
-/// Which controllers run.
+/// The controllers to run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ControllerOptions {
-    /// Those that run beside an API server in a cluster: garbage collection, the end of namespaces, what every namespace
-    /// has, aggregated cluster roles. The clean-up of definitions and the system namespaces are part of the API server itself and always on.
+    /// Whether to run the controllers of the controller manager: garbage collection, namespace deletion, default objects of
+    /// namespaces, aggregated cluster roles. The clean-up of definitions and the system namespaces are part of the API
+    /// server and always active.
     pub(crate) has_cluster_controllers: bool,
 }
 
@@ -61,11 +63,11 @@ pub(crate) struct Controllers {
     namespaces: Option<Namespaces>,
     aggregator: Option<Aggregator>,
     definitions: Definitions,
-    furnisher: Furnisher,
+    provisioner: Provisioner,
 }
 
 impl Controllers {
-    /// The controllers `options` ask for.
+    /// Creates the controllers that `options` enable.
     pub(crate) fn new(options: ControllerOptions) -> Self {
         let has_all = options.has_cluster_controllers;
         Self {
@@ -73,11 +75,11 @@ impl Controllers {
             namespaces: has_all.then(Namespaces::default),
             aggregator: has_all.then(Aggregator::default),
             definitions: Definitions::default(),
-            furnisher: Furnisher::new(has_all),
+            provisioner: Provisioner::new(has_all),
         }
     }
 
-    /// Takes note of a change.
+    /// Records a change.
     pub(crate) fn take(&mut self, change: &Change) {
         if let Some(collector) = &mut self.collector {
             collector.take(change);
@@ -89,12 +91,12 @@ impl Controllers {
             aggregator.take(change);
         }
         self.definitions.take(change);
-        self.furnisher.take(change);
+        self.provisioner.take(change);
     }
 
-    /// Has every controller that has something to do do a little of it. False when none has.
+    /// Runs one step of every controller that has work. Returns false if none has.
     pub(crate) fn step(&mut self, now: Duration, objects: &impl Objects) -> bool {
-        let mut has_worked = self.furnisher.step(now, objects);
+        let mut has_worked = self.provisioner.step(now, objects);
         has_worked |= self.definitions.step(now, objects);
         has_worked |= self.namespaces.as_mut().is_some_and(|namespaces| namespaces.step(now, objects));
         has_worked |= self.aggregator.as_mut().is_some_and(|aggregator| aggregator.step(now, objects));
@@ -102,12 +104,13 @@ impl Controllers {
         has_worked
     }
 
-    /// When there is something to do: at once (zero), at a time, or not before something is heard.
+    /// Returns when work is due next: zero for now, a time, or none until the next change.
     pub(crate) fn next_due(&self) -> Option<Duration> {
         let collector = self.collector.as_ref().and_then(Collector::next_due);
         let namespaces = self.namespaces.as_ref().and_then(Namespaces::next_due);
         let aggregator = self.aggregator.as_ref().and_then(Aggregator::next_due);
-        let due = [collector, namespaces, aggregator, self.definitions.next_due(), self.furnisher.next_due()];
+        let due =
+            [collector, namespaces, aggregator, self.definitions.next_due(), self.provisioner.next_due()];
         due.into_iter().flatten().min()
     }
 }

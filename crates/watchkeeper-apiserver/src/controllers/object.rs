@@ -1,4 +1,4 @@
-//! What controllers look at in an object: where it is, who it is, whose it is.
+//! The metadata of an object that controllers use: location, identity, owners.
 
 use std::sync::Arc;
 
@@ -7,89 +7,90 @@ use serde_json::Value;
 
 use crate::{kinds::GroupVersionKind, storage::Object};
 
-/// The name of one life of an object: an object created again under the same name has another.
+/// The uid of an object. An object that is created again under the same name has another uid.
 pub(crate) type Uid = Arc<str>;
 
-/// Keeps an owner until the dependents that block it are gone.
+/// The finalizer that keeps an owner until its blocking dependents are deleted.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
-/// Keeps an owner until its dependents no longer refer to it.
+/// The finalizer that keeps an owner until no dependent refers to it.
 pub(crate) const ORPHAN: &str = "orphan";
 
-/// Where an object is. The namespace is empty for kinds that live in none.
+/// The location of an object. The namespace is empty for cluster-scoped kinds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Place {
-    /// Its kind; shared, since there are many objects of few kinds.
+    /// The kind; shared, because many objects have the same kind.
     pub(crate) kind: Arc<GroupVersionKind>,
-    /// Its namespace.
+    /// The namespace of the object.
     pub(crate) namespace: Box<str>,
-    /// Its name.
+    /// The name of the object.
     pub(crate) name: Box<str>,
 }
 
-/// An owner as a dependent names it. It is the owner only if the uid is right as well.
+/// An owner reference. The uid must match as well.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Owner {
-    /// Group and version, such as `apps/v1`.
+    /// The group and version, such as `apps/v1`.
     pub(crate) api_version: Box<str>,
-    /// Its kind.
+    /// The kind of the owner.
     pub(crate) kind: Box<str>,
-    /// Its name, in the namespace of the dependent or in none.
+    /// The name of the owner, in the namespace of the dependent or cluster-scoped.
     pub(crate) name: Box<str>,
-    /// Its uid.
+    /// The uid of the owner.
     pub(crate) uid: Uid,
-    /// The owner's foreground deletion waits for this dependent.
+    /// Whether the dependent blocks the owner's foreground deletion.
     pub(crate) blocks: bool,
 }
 
-/// The metadata of an object that decides what happens to it.
+/// The metadata of an object that controllers decide on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Meta {
-    /// Where it is.
+    /// The location of the object.
     pub(crate) place: Place,
-    /// Which one it is.
+    /// The uid of the object.
     pub(crate) uid: Uid,
-    /// Which state of it this is.
+    /// The resourceVersion of this state of the object.
     pub(crate) resource_version: Box<str>,
-    /// Whose it is.
+    /// The owner references of the object.
     pub(crate) owners: Vec<Owner>,
-    /// What keeps it once it is deleted.
+    /// The finalizers of the object.
     pub(crate) finalizers: Vec<Box<str>>,
-    /// When it is, or was, to be gone; set by its deletion.
+    /// The deletionTimestamp; none if the object is not being deleted.
     pub(crate) deletion_timestamp: Option<Box<str>>,
 }
 
-/// What an object is waiting for between its deletion and its end.
+/// The dependents that an object waits for between its deletion request and its removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// It is not being deleted, or on nobody here.
+    /// The object is not being deleted, or does not wait for dependents.
     Nothing,
-    /// The dependents that block it.
+    /// The object waits until its blocking dependents are deleted.
     DependentsGone,
-    /// Dependents that let go of it.
+    /// The object waits until its dependents are orphaned.
     DependentsOrphaned,
 }
 
 impl Place {
-    /// The place of an object of a kind that is known by name.
+    /// Creates the place of an object.
     pub(crate) fn new(group: &str, version: &str, kind: &str, namespace: &str, name: &str) -> Self {
         let kind =
             GroupVersionKind { group: group.to_owned(), version: version.to_owned(), kind: kind.to_owned() };
         Self { kind: Arc::new(kind), namespace: namespace.into(), name: name.into() }
     }
 
-    /// It is an object of this kind, in any version.
+    /// Returns whether the object is of this kind, in any version.
     pub(crate) fn is_of(&self, group: &str, kind: &str) -> bool {
         self.kind.group == group && self.kind.kind == kind
     }
 }
 
-/// The same kind, in whatever versions.
+/// Returns whether two kinds are the same, ignoring the version.
 pub(crate) fn is_same_kind(one: &GroupVersionKind, other: &GroupVersionKind) -> bool {
     one.kind == other.kind && one.group == other.group
 }
 
 impl Meta {
-    /// The metadata of `object`, an object of `kind`; none when it has no name or uid, as stored objects always do.
+    /// Returns the metadata of `object`, an object of `kind`. None if it has no name or uid, which stored objects always
+    /// have.
     pub(crate) fn of(kind: &Arc<GroupVersionKind>, object: &Value) -> Option<Self> {
         let metadata = object.get("metadata")?;
         let text = |member: &str| metadata.get(member).and_then(Value::as_str);
@@ -108,10 +109,10 @@ impl Meta {
         })
     }
 
-    /// The metadata of a stored object of `kind`. Only its metadata is read.
+    /// Returns the metadata of a stored object of `kind`. Only the metadata is parsed.
     pub(crate) fn of_stored(kind: &Arc<GroupVersionKind>, object: &Object) -> Self {
         let content = &object.content;
-        // What the server has stored reads back; were it not so, an object without owners is one nobody touches.
+        // Stored metadata always parses. The fallback, an object without owners, is safe because no controller acts on it.
         let read: StoredMetadata = content.metadata().unwrap_or_default();
         Self {
             place: Place {
@@ -127,17 +128,17 @@ impl Meta {
         }
     }
 
-    /// It has been deleted and something still keeps it.
+    /// Returns whether the object is being deleted.
     pub(crate) fn is_being_deleted(&self) -> bool {
         self.deletion_timestamp.is_some()
     }
 
-    /// One of its finalizers is `finalizer`.
+    /// Returns whether the object has `finalizer`.
     pub(crate) fn has_finalizer(&self, finalizer: &str) -> bool {
         self.finalizers.iter().any(|one| &**one == finalizer)
     }
 
-    /// What it is waiting for. Letting dependents go comes before deleting them.
+    /// Returns the dependents that the object waits for. Orphaning precedes deleting.
     pub(crate) fn waits_for(&self) -> Wait {
         if !self.is_being_deleted() {
             Wait::Nothing
@@ -150,7 +151,7 @@ impl Meta {
         }
     }
 
-    /// `owner`, as an object in `namespace` has it, names this object in all but the version.
+    /// Returns whether `owner`, in an object in `namespace`, names this object. The version is ignored.
     pub(crate) fn is_named_by(&self, owner: &Owner, namespace: &str) -> bool {
         let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
         owner.uid == self.uid
@@ -161,7 +162,7 @@ impl Meta {
     }
 }
 
-/// What is read of the metadata of a stored object, beside what storage knows itself.
+/// The parsed metadata of a stored object, apart from the parts that storage keeps separately.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct StoredMetadata {

@@ -1,4 +1,4 @@
-//! What controllers need of the server they are part of.
+//! The interface of controllers to the server they are part of.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -10,83 +10,84 @@ use super::{
 };
 use crate::{kinds::GroupVersionKind, status::ApiError, strategy::Part};
 
-/// A kind whose objects can be listed and deleted, in the version they are stored in.
+/// A kind whose objects can be listed and deleted, in its storage version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Served {
-    /// The kind.
+    /// The kind in its storage version.
     pub(crate) kind: Arc<GroupVersionKind>,
-    /// The name in paths.
+    /// The path name (plural).
     pub(crate) plural: Box<str>,
-    /// Its objects live in namespaces.
+    /// Whether objects of the kind live in namespaces.
     pub(crate) is_namespaced: bool,
 }
 
-/// What a deletion asks for.
+/// The parameters of a deletion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Deletion {
-    /// The object must be this one.
+    /// The required uid of the object.
     pub(crate) uid: Uid,
-    /// It must be in this state.
+    /// The required resourceVersion of the object, if any.
     pub(crate) resource_version: Option<Box<str>>,
-    /// What becomes of its dependents.
+    /// The propagation policy for the dependents.
     pub(crate) propagation: Propagation,
-    /// It need not be given time to stop.
+    /// Whether to delete without a grace period.
     pub(crate) is_immediate: bool,
 }
 
-/// The server's objects, read and written under the rules every client meets: defaults, validation, finalizers,
-/// optimistic concurrency. A read is of what is stored at that moment.
+/// The server's objects, with the rules that apply to every client: defaults, validation, finalizers, optimistic
+/// concurrency. A read returns the state stored at that moment.
 pub(crate) trait Objects: Live {
-    /// What is served, each kind once.
+    /// Returns the served kinds, each once.
     fn kinds(&self) -> Vec<Served>;
-    /// The objects of a kind, in one namespace or in all.
+    /// Returns the objects of a kind, in one namespace or in all.
     fn list(&self, kind: &Arc<GroupVersionKind>, namespace: Option<&str>) -> Vec<Meta>;
-    /// How many objects of a kind there are.
+    /// Returns the number of objects of a kind.
     fn count(&self, kind: &Arc<GroupVersionKind>) -> usize;
-    /// The whole object at `place`.
+    /// Returns the complete object at `place`.
     fn read(&self, place: &Place) -> Option<Value>;
     /// Creates an object.
     fn create(&self, place: &Place, object: Value) -> Result<(), ApiError>;
-    /// Replaces a part of an object; `object` carries the resourceVersion it was read with.
+    /// Replaces a part of an object. `object` carries the resourceVersion it was read with.
     fn replace(&self, place: &Place, part: Part<'_>, object: Value) -> Result<(), ApiError>;
-    /// Applies a configuration as `manager` and takes its fields over from other managers.
+    /// Applies a configuration as `manager`, taking its fields over from other managers.
     fn apply(&self, place: &Place, manager: &str, configuration: Value) -> Result<(), ApiError>;
     /// Deletes an object.
     fn delete(&self, place: &Place, deletion: &Deletion) -> Result<(), ApiError>;
-    /// Restores the objects the server makes about itself; false if that has to be tried again.
+    /// Restores the objects that the server publishes about itself. Returns false if this must be retried.
     fn publish(&self) -> bool;
-    /// The date.
+    /// Returns the date.
     fn now(&self) -> SystemTime;
 }
 
-/// Something that happened to an object or to the server.
+/// A change of an object or of the server.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
-    /// An object is new or has changed.
+    /// An object was created or changed.
     Seen(Meta),
-    /// An object is gone; this is the last of it.
+    /// An object was deleted. Carries the last state.
     Gone(Meta),
-    /// So much happened to a kind that only its present objects are known.
+    /// The history of a kind was trimmed before it was read. Carries the current objects of the kind.
     Relisted(Arc<GroupVersionKind>, Vec<Meta>),
-    /// Other kinds are served than before.
+    /// The served kinds changed.
     Kinds,
-    /// The server is vouched for by these authorities, in PEM.
+    /// The certificate authorities of the server changed. Carries them in PEM.
     Trusted(Arc<str>),
 }
 
-/// How a write went, as far as a controller cares.
+/// The result of a controller's write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Written {
-    /// It is done.
+    /// The write succeeded.
     Done,
-    /// The object is not there, or another one is.
+    /// The object does not exist, or another object has its name.
     Absent,
-    /// Something else was written first, or the server refused: try again.
+    /// The write conflicted with another one or was rejected, and should be retried.
     Failed,
 }
 
 impl Written {
-    /// What the answer to a write means. A refusal is logged: it is not expected of the server's own controllers.
+    /// Maps the response of a write to its result. A rejection is logged, because the server's own controllers do not expect
+    /// any.
     pub(crate) fn of(answer: Result<(), ApiError>, place: &Place) -> Self {
         match answer {
             Ok(()) => Self::Done,
@@ -99,7 +100,7 @@ impl Written {
                     name = &*place.name,
                     reason = error.reason,
                     code = error.code,
-                    "a write of a controller was refused and will be retried",
+                    "controller write rejected; retrying",
                 );
                 Self::Failed
             }

@@ -1,4 +1,4 @@
-//! Work to do, each piece once, now or later.
+//! A deduplicating work queue with delays.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
@@ -6,19 +6,20 @@ use std::{
     time::Duration,
 };
 
-/// The wait after the first failure; it doubles with each further one.
+/// The delay after the first failure. Doubles with each further failure.
 const FIRST_WAIT: Duration = Duration::from_millis(5);
-/// No wait is longer.
+/// The longest delay.
 const LONGEST_WAIT: Duration = Duration::from_mins(1);
 
-/// A first-in first-out queue in which a key waits at most once, with a later for keys that failed or have a time.
+/// A first-in, first-out queue in which a key is queued at most once. Keys can be added with a due time, and are retried
+/// with backoff after failures.
 ///
 /// Times are durations since a moment of the caller's choice.
 #[derive(Debug)]
 pub(crate) struct Queue<K> {
     ready: VecDeque<K>,
     is_ready: HashSet<K>,
-    /// Both halves of one set: when each key is due, and the keys by that.
+    /// The due time of each delayed key; the inverse of the set ordered by due time.
     due_of: HashMap<K, Duration>,
     later: BTreeSet<(Duration, K)>,
     failures: BTreeMap<K, u32>,
@@ -37,7 +38,7 @@ impl<K> Default for Queue<K> {
 }
 
 impl<K: Clone + Eq + Hash + Ord> Queue<K> {
-    /// Puts `key` last, unless it is in the queue. If it was to come later, it comes now.
+    /// Enqueues `key`, unless it is already queued. A delayed key becomes ready at once.
     pub(crate) fn add(&mut self, key: K) {
         if let Some(due) = self.due_of.remove(&key) {
             self.later.remove(&(due, key.clone()));
@@ -47,7 +48,7 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
         }
     }
 
-    /// Makes `key` come at `due`, unless it comes before that anyway.
+    /// Enqueues `key` at `due`, unless it is already queued or due earlier.
     pub(crate) fn add_at(&mut self, key: K, due: Duration) {
         if self.is_ready.contains(&key) {
             return;
@@ -63,7 +64,7 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
         self.later.insert((due, key));
     }
 
-    /// Makes `key` come again after a wait that grows with its failures.
+    /// Requeues `key` after a delay that grows with its failures.
     pub(crate) fn retry(&mut self, key: K, now: Duration) {
         let failures = self.failures.entry(key.clone()).or_default();
         let wait = FIRST_WAIT.saturating_mul(1 << (*failures).min(20)).min(LONGEST_WAIT);
@@ -71,12 +72,12 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
         self.add_at(key, now + wait);
     }
 
-    /// Forgets that `key` ever failed.
+    /// Resets the failure count of `key`.
     pub(crate) fn forget(&mut self, key: &K) {
         self.failures.remove(key);
     }
 
-    /// Forgets the failures of `key` if its work `is_done`, and makes it come again otherwise.
+    /// Resets the failure count of `key` if its work `is_done`; otherwise requeues it with backoff.
     pub(crate) fn finish(&mut self, key: K, is_done: bool, now: Duration) {
         if is_done {
             self.forget(&key);
@@ -85,7 +86,7 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
         }
     }
 
-    /// The next key that is ready or due at `now`.
+    /// Dequeues the next key that is ready or due at `now`.
     pub(crate) fn pop(&mut self, now: Duration) -> Option<K> {
         while let Some((due, _)) = self.later.first() {
             if *due > now {
@@ -101,7 +102,7 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
         Some(key)
     }
 
-    /// When [`Queue::pop`] will have a key: at once (zero), at a time, or not before something is added.
+    /// Returns when [`Queue::pop`] will return a key: zero for now, a time, or none until a key is added.
     pub(crate) fn next_due(&self) -> Option<Duration> {
         if self.ready.is_empty() { self.later.first().map(|(due, _)| *due) } else { Some(Duration::ZERO) }
     }

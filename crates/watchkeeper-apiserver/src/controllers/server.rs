@@ -1,11 +1,11 @@
-//! The server's own objects, as its controllers see them.
+//! The interface of controllers, implemented on the server.
 
 use std::{collections::BTreeMap, sync::Arc, time::SystemTime};
 
 use serde_json::{Value, json};
 
 use super::{
-    garbage::{Live, Look, Propagation},
+    garbage::{Live, OwnerLookup, Propagation},
     object::{Meta, Owner, Place},
     objects::{Deletion, Objects, Served},
 };
@@ -17,10 +17,10 @@ use crate::{
     strategy::Part,
 };
 
-/// Whom the controllers' writes are put down to.
+/// The field manager of the controllers' writes.
 const MANAGER: &str = "kube-controller-manager";
 
-/// The kinds whose objects are stored and can be deleted, each once, by the table they are in.
+/// Returns the kinds whose objects are stored and can be deleted, each once, by table name.
 pub(super) fn stored_kinds(kinds: &Kinds) -> BTreeMap<String, Arc<Kind>> {
     let mut tables: BTreeMap<String, Arc<Kind>> = BTreeMap::new();
     for kind in kinds.iter().chain(kinds.hidden()).filter(|kind| kind.allows("list") && kind.allows("delete"))
@@ -33,7 +33,8 @@ pub(super) fn stored_kinds(kinds: &Kinds) -> BTreeMap<String, Arc<Kind>> {
     tables
 }
 
-/// The kind at a place; in another version, if that one is no longer served, and if none is, as it is stored.
+/// Returns the served kind of a place. If that version is not served, returns another version or, if none is served, the
+/// kind as stored.
 fn kind_of(kinds: &Kinds, kind: &GroupVersionKind) -> Option<Arc<Kind>> {
     let in_any_version = || {
         let versions = &kinds.group(&kind.group)?.versions;
@@ -68,20 +69,20 @@ impl Live for Rest {
         Some(Meta::of_stored(&place.kind, &*self.stored(&kind, place)?))
     }
 
-    fn owner(&self, owner: &Owner, namespace: &str) -> Look {
+    fn owner(&self, owner: &Owner, namespace: &str) -> OwnerLookup {
         let (group, version) = owner.api_version.split_once('/').unwrap_or(("", &owner.api_version));
         let named = GroupVersionKind::new(group, version, &*owner.kind);
         let kinds = self.registry.kinds();
         let Some(kind) = kinds.by_gvk(&named).filter(|kind| kind.allows("get")) else {
-            return Look::NotServed;
+            return OwnerLookup::NotServed;
         };
         if kind.is_namespaced && namespace.is_empty() {
-            return Look::OutOfReach;
+            return OwnerLookup::OutOfReach;
         }
         let namespace = if kind.is_namespaced { namespace } else { "" };
         match self.store.get(&table_of(kind), &key_of(namespace, &owner.name)) {
-            Some(object) => Look::Found(Meta::of_stored(&Arc::new(named), &object)),
-            None => Look::Absent,
+            Some(object) => OwnerLookup::Found(Meta::of_stored(&Arc::new(named), &object)),
+            None => OwnerLookup::Absent,
         }
     }
 }
@@ -100,7 +101,7 @@ impl Objects for Rest {
         let Some(served) = kind_of(&self.registry.kinds(), kind) else { return Vec::new() };
         let prefix = namespace.map(|namespace| format!("{namespace}/")).unwrap_or_default();
         let query = Query { prefix: &prefix, start: &prefix, at: None, limit: None, filter: None };
-        // A list as of now is never expired.
+        // A list at the current version cannot be expired.
         let Ok(page) = self.store.list(&table_of(&served), query, self.clock.now()) else {
             return Vec::new();
         };

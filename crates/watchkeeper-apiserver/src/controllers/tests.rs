@@ -1,4 +1,4 @@
-//! The controllers together, in a small world and on the driver.
+//! All controllers together, on an in-memory server and on the driver.
 
 use std::{
     cell::Cell,
@@ -22,7 +22,7 @@ fn all_controllers() -> Controllers {
     Controllers::new(ControllerOptions { has_cluster_controllers: true })
 }
 
-/// Hands on every change and takes every step; the date moves on to what is due, as long as that is near.
+/// Delivers every change and runs every step. The date advances to the next due time, as long as that is near.
 fn settle(controllers: &mut Controllers, world: &World) {
     const PATIENCE: Duration = Duration::from_mins(5);
     let mut now = Duration::ZERO;
@@ -87,7 +87,7 @@ fn a_service_account_that_is_deleted_comes_back() {
     world.take_changes();
     controllers.take(&Change::Relisted(account.kind.clone(), world.list(&account.kind, None)));
     settle(&mut controllers, &world);
-    assert!(exists(&world, &account), "also when its end was not heard of");
+    assert!(exists(&world, &account), "also when its deletion event was missed");
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn definition_place() -> Place {
 
 #[test]
 fn a_definition_goes_after_its_objects() {
-    // The clean-up of definitions is part of the API server and not of the cluster.
+    // The clean-up of definitions is part of the API server, not of the controller manager.
     for has_cluster_controllers in [true, false] {
         let options = ControllerOptions { has_cluster_controllers };
         let (mut controllers, world) = (Controllers::new(options), World::new());
@@ -283,7 +283,7 @@ fn conflicts_delay_and_stop_nothing() {
     assert!(!exists(&world, &namespace("ns")));
 }
 
-/// The changes of a world, and how often they were asked for.
+/// The changes of an in-memory server, and the number of times they were taken.
 struct WorldFeed<'a> {
     world: &'a World,
     asked: &'a Cell<usize>,
@@ -301,7 +301,7 @@ impl Feed for WorldFeed<'_> {
     }
 }
 
-/// Runs the controllers on the driver beside `test`, and stops them at its end.
+/// Runs the controllers on the driver beside `test`, and stops them afterwards.
 async fn beside_driver(world: &World, asked: &Cell<usize>, test: impl AsyncFnOnce()) {
     let clock = TokioClock::starting_at(SystemTime::UNIX_EPOCH);
     let (stop, is_stopped) = watch::channel(false);

@@ -1,4 +1,5 @@
-//! Autoscalers: the old version knows the CPU, and keeps the rest in annotations.
+//! Conversion of horizontal pod autoscalers. Version v1 has fields for the CPU only and keeps all other metrics in
+//! annotations.
 
 use serde_json::{Map, Value, json};
 
@@ -9,10 +10,10 @@ const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 
-/// Where the parts of a metric are: in the form of the annotations, in the new version.
+/// The paths of the parts of a metric: in the form of the annotations, and in v2.
 type Paths = &'static [(&'static str, &'static str)];
 
-/// What is asked for, by source.
+/// The target metrics (`spec`), by source.
 const TARGETS: [(&str, Paths); 5] = [
     (
         "resource",
@@ -60,7 +61,7 @@ const TARGETS: [(&str, Paths); 5] = [
     ),
 ];
 
-/// What was measured, by source.
+/// The measured metrics (`status`), by source.
 const CURRENTS: [(&str, Paths); 5] = [
     (
         "resource",
@@ -108,7 +109,7 @@ const CURRENTS: [(&str, Paths); 5] = [
     ),
 ];
 
-/// A metric with its parts where the other version has them.
+/// Returns a metric with its parts moved to the paths of the other version.
 fn moved(metric: &Value, sources: &[(&str, Paths)], is_to_new: bool) -> Value {
     let mut out = json!({"type": metric["type"]});
     for (source, paths) in sources {
@@ -123,7 +124,7 @@ fn moved(metric: &Value, sources: &[(&str, Paths)], is_to_new: bool) -> Value {
     out
 }
 
-/// What kind of target a metric of the new version has, which the old form leaves to be seen.
+/// Sets the target type of a metric of v2, which v1 leaves implicit.
 fn name_target(metric: &mut Value) {
     for (source, _) in TARGETS {
         let Some(target) = metric.get_mut(source).and_then(|source| source.get_mut("target")) else {
@@ -147,12 +148,12 @@ fn is_cpu_share(metric: &Value) -> bool {
         && resource["target"]["averageUtilization"].is_number()
 }
 
-/// Takes a member out of a part of the object.
+/// Removes a member from a part of the object and returns it.
 fn take(object: &mut Value, part: &str, member: &str) -> Option<Value> {
     object.get_mut(part)?.as_object_mut()?.remove(member).filter(|value| !value.is_null())
 }
 
-/// Takes an annotation out of the object, and reads it.
+/// Removes an annotation from the object and returns its parsed value.
 fn take_annotation(object: &mut Value, name: &str) -> Option<Value> {
     let text = object.get_mut("metadata")?.get_mut("annotations")?.as_object_mut()?.remove(name)?;
     serde_json::from_str(text.as_str()?).ok()
@@ -211,7 +212,7 @@ pub(super) fn to_v1(object: &mut Value) {
     }
 }
 
-/// Moves the CPU share and the annotations of a v1 object to the fields of v2.
+/// Moves the CPU utilization and the annotations of a v1 object to the fields of v2.
 pub(crate) fn to_v2(object: &mut Value) {
     let mut metrics: Vec<Value> = items(take_annotation(object, METRICS))
         .iter()

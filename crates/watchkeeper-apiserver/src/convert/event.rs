@@ -1,8 +1,8 @@
-//! Events of the core group, and of the group of their own: the same thing under other names.
+//! Conversion of events between the core group and `events.k8s.io`: the same object with other field names.
 
 use serde_json::{Map, Value};
 
-/// Members with another name: in the core group, in the newer one.
+/// The renamed members: the name in the core group, then the name in `events.k8s.io`.
 const NAMES: [(&str, &str); 7] = [
     ("involvedObject", "regarding"),
     ("message", "note"),

@@ -1,6 +1,6 @@
-//! Objects from one version of their kind to another.
+//! Conversion of objects between versions of their kind.
 //!
-//! A kind served twice is stored once; what a client of the other version sends and gets is converted. The versions of a
+//! A kind that is served twice is stored once; requests and responses in the other version are converted. The versions of a
 //! custom kind differ in their apiVersion only: conversion webhooks are not called.
 
 mod autoscaler;
@@ -12,7 +12,7 @@ pub(crate) use self::autoscaler::to_v2 as autoscaler_to_v2;
 
 use crate::{kinds::Kind, schema::write_empty};
 
-/// `object` of kind `from` as an object of kind `to`. Kinds nothing is known about differ in their version only.
+/// Converts `object` of kind `from` to kind `to`. Without a conversion for the kind, only the `apiVersion` changes.
 pub(crate) fn convert(mut object: Value, from: &Kind, to: &Kind) -> Value {
     if from.gvk == to.gvk {
         if to.custom.as_ref().is_some_and(|custom| custom.has_changed) {
@@ -42,7 +42,7 @@ pub(crate) fn convert(mut object: Value, from: &Kind, to: &Kind) -> Value {
     object
 }
 
-/// Moves what lies at one path of members to another; paths are `a.b`.
+/// Copies the value at one path of members to another. Paths have the form `a.b`.
 fn copy(from: &Value, from_path: &str, to: &mut Value, to_path: &str) {
     let found = from_path.split('.').try_fold(from, |value, member| value.get(member));
     if let Some(found) = found.filter(|found| !found.is_null()) {

@@ -1,4 +1,4 @@
-//! The values an enum allows.
+//! The permitted values of an enum.
 
 use std::{collections::HashSet, fmt::Write as _};
 
@@ -6,16 +6,16 @@ use serde_json::{Number, Value};
 
 use crate::field::{MAX_TEXT_BYTES, cut};
 
-/// The values of an enum, to be looked up.
+/// The permitted values of an enum, for lookups.
 #[derive(Debug)]
 pub(crate) struct Allowed {
     values: HashSet<Value>,
-    /// The explanation of an error, written once for all errors.
+    /// The explanation of an error, formatted once for all errors.
     text: String,
 }
 
 impl Allowed {
-    /// Reads the values of an enum.
+    /// Creates the set of values of an enum.
     pub(crate) fn new(values: &[Value]) -> Self {
         let mut text = "supported values: ".to_owned();
         for (place, value) in values.iter().enumerate() {
@@ -31,18 +31,18 @@ impl Allowed {
         Self { values: values.iter().map(canonical).collect(), text: cut(text, MAX_TEXT_BYTES) }
     }
 
-    /// Returns whether `value` is one of the values. Numbers are the same whatever way they are written.
+    /// Returns whether `value` is permitted. Numbers are equal whatever their notation.
     pub(crate) fn contains(&self, value: &Value) -> bool {
         if value.is_number() { self.values.contains(&canonical(value)) } else { self.values.contains(value) }
     }
 
-    /// Returns the explanation of an error about a value that is not allowed.
+    /// Returns the explanation of an error about a value that is not permitted.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 }
 
-/// Returns a whole number without its fraction; other values as they are.
+/// Returns an integer without its fraction; other values unchanged.
 fn canonical(value: &Value) -> Value {
     let whole = value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 9.0e15);
     match (value, whole) {

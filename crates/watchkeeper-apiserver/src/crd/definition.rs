@@ -1,7 +1,7 @@
-//! What a `CustomResourceDefinition` must be.
+//! Defaults and validation of `CustomResourceDefinition`s.
 //!
-//! The real server checks definitions in a form of its own, in which what all versions share stands once beside them; the
-//! paths of errors are paths of that form. [`internal`] makes it.
+//! The real server validates definitions in an internal form, in which properties that all versions share are at the top
+//! level. The paths of errors refer to that form. [`internal`] creates it.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -16,10 +16,10 @@ use crate::{
 const COLUMN_TYPES: &str = "must be one of boolean,date,integer,number,string";
 const COLUMN_FORMATS: [&str; 11] =
     ["int32", "int64", "float", "double", "byte", "binary", "date", "date-time", "password", "name", ""];
-/// Fields of one version that selectors may name.
+/// The maximum number of selectable fields of one version.
 const SELECTABLE: usize = 16;
 
-/// Fills in what a definition may leave out.
+/// Sets the defaults of a definition.
 pub(crate) fn defaults(definition: &mut Value) {
     if let Some(names) = edit::object_at(definition, &["spec", "names"]) {
         let kind = edit::text(names, "kind").to_owned();
@@ -47,7 +47,7 @@ pub(crate) fn defaults(definition: &mut Value) {
             ("status", "conditions", edit::Lit::Z),
         ],
     );
-    // Some clients write false, which is what leaving it out means.
+    // Some clients write false, which is the default.
     if let Some(spec) = edit::object(definition, "spec")
         && spec.get("preserveUnknownFields").and_then(Value::as_bool) == Some(false)
     {
@@ -55,7 +55,7 @@ pub(crate) fn defaults(definition: &mut Value) {
     }
 }
 
-/// Adds the storage version to the versions objects were ever stored in.
+/// Adds the storage version to `status.storedVersions`.
 pub(crate) fn stored_versions(definition: &mut Value) {
     let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
     let is_storage = |version: &&Value| version.get("storage").and_then(Value::as_bool) == Some(true);
@@ -72,7 +72,7 @@ pub(crate) fn stored_versions(definition: &mut Value) {
     }
 }
 
-/// What is wrong with a definition. `old` is the definition before a change.
+/// Validates a definition. `old` is the definition before a change.
 pub(crate) fn validate(definition: &Value, old: Option<&Value>, errors: &mut Errors) {
     let form = internal(definition);
     let root = At::root(&form);
@@ -124,7 +124,7 @@ fn group(group: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// The form the real server checks: what all versions share stands beside them.
+/// Returns the internal form of the real server, with the properties that all versions share at the top level.
 fn internal(definition: &Value) -> Value {
     let mut form = definition.clone();
     let Some(spec) = edit::object(&mut form, "spec") else { return form };
@@ -203,7 +203,7 @@ fn versions(spec: &At<'_>, errors: &mut Errors) {
     described(spec, &spec.at("validation"), has_status, errors);
 }
 
-/// What a version says of itself, or all of them together: schema, subresources, columns, fields.
+/// Validates the properties of one version, or those that all versions share: schema, subresources, columns, fields.
 fn described(of: &At<'_>, schema: &At<'_>, has_status: bool, errors: &mut Errors) {
     let schema = schema.at("openAPIV3Schema");
     if schema.is_set() {
@@ -333,7 +333,7 @@ fn conversion(spec: &At<'_>, errors: &mut Errors) {
     strategy.required_one_of(&["None", "Webhook"], errors);
     let webhook = conversion.at("webhook");
     let config = webhook.at("clientConfig");
-    // Named as the form of the real server names them.
+    // Named as in the internal form of the real server.
     let (shown_config, shown_versions) =
         (conversion.at("webhookClientConfig"), conversion.at("conversionReviewVersions"));
     let versions = webhook.at("conversionReviewVersions");
@@ -378,7 +378,7 @@ fn stored(stored: &At<'_>, versions: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Groups of the community need an approval, told in an annotation.
+/// Checks that definitions in community groups have the approval annotation.
 fn approval(root: &At<'_>, errors: &mut Errors) {
     let spec = root.at("spec");
     let group = spec.at("group").text();

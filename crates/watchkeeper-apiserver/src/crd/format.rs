@@ -1,4 +1,4 @@
-//! Formats of texts and numbers that schemas can ask for. Formats nobody knows are not checked.
+//! The formats of strings and numbers in schemas. Unknown formats are not checked.
 
 use std::net::Ipv6Addr;
 
@@ -11,16 +11,16 @@ use crate::strategy::names;
 /// A format that is checked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Format {
-    /// A whole number of 32 bits.
+    /// A 32-bit integer.
     Int32,
-    /// A whole number of 64 bits.
+    /// A 64-bit integer.
     Int64,
-    /// A text of this format.
+    /// A string of this format.
     Text(Check),
 }
 
 impl Format {
-    /// The format of this name for values of this type.
+    /// Returns the format with this name for values of this type.
     pub(crate) fn for_type(ty: Option<Ty>, name: &str) -> Option<Self> {
         match ty {
             Some(Ty::Integer) => match name {
@@ -79,7 +79,7 @@ fn matches(pattern: &str, text: &str) -> bool {
 }
 
 fn is_date_time(text: &str) -> bool {
-    // RFC 3339 has the date, a T and a zone; what else the reader takes is not it.
+    // RFC 3339 requires a date, a T and a zone; the parser accepts more.
     let has_form = text.len() >= 20 && text.as_bytes().get(10).is_some_and(|byte| b"Tt ".contains(byte));
     has_form && text.parse::<jiff::Timestamp>().is_ok()
 }
@@ -88,7 +88,7 @@ fn is_date(text: &str) -> bool {
     text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok()
 }
 
-/// A duration such as `1h30m` or `2 days`, in nanoseconds.
+/// Parses a duration such as `1h30m` or `2 days`, in nanoseconds.
 pub(crate) fn parse_duration_nanos(text: &str) -> Option<i64> {
     const UNITS: [(&[&str], f64); 8] = [
         (&["ns", "nano", "nanosecond", "nanoseconds"], 1.0),
@@ -142,7 +142,7 @@ fn is_uuid(text: &str, version: Option<char>, variants: &str) -> bool {
         && digits.chars().nth(16).is_some_and(|variant| variants.contains(variant))
 }
 
-/// An address with a scheme, or a path from the root.
+/// Returns whether the text is a URI with a scheme, or an absolute path.
 fn is_uri(text: &str) -> bool {
     if text.is_empty() || text.contains(|character: char| character.is_control() || character == ' ') {
         return false;

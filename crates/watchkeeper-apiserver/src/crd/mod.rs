@@ -1,4 +1,4 @@
-//! Kinds that come and go at run time: what a `CustomResourceDefinition` must be, and what it makes.
+//! Custom kinds: validation of `CustomResourceDefinition`s, and the kinds that they define.
 
 mod allowed;
 mod cel;
@@ -34,7 +34,7 @@ use crate::{
     status::ApiError,
 };
 
-/// Makes kinds of definitions.
+/// The factory of kinds from definitions.
 #[derive(Debug, Clone)]
 pub(crate) struct CustomKinds {
     metadata: TypeRef,
@@ -43,15 +43,15 @@ pub(crate) struct CustomKinds {
 const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 
 impl CustomKinds {
-    /// Kinds whose objects have metadata of this type, as all objects have.
+    /// Creates a factory. `metadata` is the type of the metadata of all objects.
     pub(crate) fn new(metadata: TypeRef) -> Self {
         Self { metadata }
     }
 
-    /// The kinds of a stored definition; none unless it is established.
+    /// Returns the kinds of a stored definition. Empty unless the definition is established.
     ///
     /// # Errors
-    /// A definition without names or a storage version, which no stored one is.
+    /// An error for a definition without names or a storage version, which no stored definition is.
     pub(crate) fn kinds(&self, definition: &Value) -> Result<CustomKind, ApiError> {
         if !is_established(definition) {
             return Ok(CustomKind::default());
@@ -163,7 +163,7 @@ impl CustomKinds {
     }
 }
 
-/// What all versions of a kind share.
+/// The properties that all versions of a kind share.
 struct Shared {
     storage: GroupVersionKind,
     plural: String,

@@ -1,23 +1,23 @@
-//! Patterns of schemas, bounded in the memory and time they take.
+//! Patterns of schemas, with limits on memory and time.
 
 use std::{collections::HashMap, fmt, iter::Peekable, str::Chars};
 
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
-/// Bounds that are tried on the size of a compiled pattern, smallest first: the first that is enough is its size.
+/// The size limits with which a pattern is compiled, smallest first. The first sufficient limit is the size of the pattern.
 const SIZES: [usize; 4] = [16 * 1024, 64 * 1024, 256 * 1024, MAX_BYTES];
 
-/// The largest compiled pattern, in bytes.
+/// The maximum size of a compiled pattern, in bytes.
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// The most memory that all patterns of one schema take, in bytes.
+/// The maximum memory of all patterns of one schema, in bytes.
 const MAX_TOTAL_BYTES: usize = 32 * 1024 * 1024;
 
 /// The memory for the states of a running pattern, in bytes.
 const CACHE_BYTES: usize = 256 * 1024;
 
-/// A pattern of a schema, compiled.
+/// A compiled pattern of a schema.
 #[derive(Debug, Clone)]
 pub(crate) struct Pattern {
     text: String,
@@ -29,7 +29,7 @@ impl Pattern {
     /// Compiles a pattern.
     ///
     /// # Errors
-    /// The explanation of what is wrong with it, if it is malformed or larger than a pattern may be.
+    /// An explanation if the pattern is malformed or too large.
     pub(crate) fn new(text: &str) -> Result<Self, String> {
         let translated = translate(text);
         let mut refused = String::new();
@@ -48,8 +48,8 @@ impl Pattern {
         self.regex.is_match(text)
     }
 
-    /// Returns the most steps that a search in `text` takes, in the units that validation counts. The worst case is
-    /// proportional to the length of the text times the size of the pattern.
+    /// Returns the maximum number of steps of a search in `text`, in the units of validation. The worst case is proportional
+    /// to the length of the text times the size of the pattern.
     pub(crate) fn steps(&self, text: &str) -> u64 {
         let steps = (text.len() as u64).saturating_mul(self.bytes as u64) / SIZES[0] as u64;
         steps / 8 + 1
@@ -148,10 +148,10 @@ pub(crate) struct Patterns {
 }
 
 impl Patterns {
-    /// Compiles a pattern, or returns it if it was compiled before.
+    /// Compiles a pattern, or returns the one compiled before.
     ///
     /// # Errors
-    /// As [`Pattern::new`]; also if the patterns of the schema take too much memory together.
+    /// The errors of [`Pattern::new`], and one if the patterns of the schema together take too much memory.
     pub(crate) fn compile(&mut self, text: &str) -> Result<Pattern, String> {
         if let Some(known) = self.compiled.get(text) {
             return known.clone();
@@ -165,13 +165,13 @@ impl Patterns {
         pattern
     }
 
-    /// Returns whether all patterns of a schema can be compiled within the memory of one schema.
+    /// Returns whether all patterns of a schema can be compiled within the memory limit of one schema.
     pub(crate) fn fit(schema: &Value) -> bool {
         fn visit(schema: &Value, patterns: &mut Patterns) {
             match schema {
                 Value::Object(members) => {
                     if let Some(Value::String(pattern)) = members.get("pattern") {
-                        // Other reasons are reported where the pattern is.
+                        // All other errors are reported at the pattern.
                         let _ = patterns.compile(pattern);
                     }
                     members.values().for_each(|member| visit(member, patterns));

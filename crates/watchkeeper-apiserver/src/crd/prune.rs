@@ -1,13 +1,13 @@
-//! Dropping what a schema does not know, and filling in what it says.
+//! Pruning of unknown fields, and defaulting.
 
 use serde_json::Value;
 
 use super::structural::{Additional, Structural};
 
-/// Members every object has, whatever its schema says.
+/// The members that every object has, whatever its schema.
 pub(crate) const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Drops members the schema does not know from a whole object.
+/// Prunes unknown fields of a whole object.
 pub(crate) fn prune_object(object: &mut Value, schema: &Structural) {
     prune(object, Some(schema), true);
 }
@@ -41,7 +41,7 @@ fn prune(value: &mut Value, schema: Option<&Structural>, is_resource: bool) {
         }
         Value::Array(items) => {
             let of = schema.and_then(|schema| schema.items.as_deref());
-            // Below a list that keeps what it does not know, items do too.
+            // Items of a list that preserves unknown fields preserve them too.
             if of.is_none() && keeps_unknown {
                 return;
             }
@@ -53,10 +53,10 @@ fn prune(value: &mut Value, schema: Option<&Structural>, is_resource: bool) {
     }
 }
 
-/// The memory that the defaults of one object may take, in bytes: a large default of the items of a long list multiplies.
+/// The maximum memory of the defaults of one object, in bytes: a large default of the items of a long list multiplies.
 const MAX_DEFAULTS_BYTES: usize = 32 * 1024 * 1024;
 
-/// Fills in defaults. A null where none is allowed counts as left out: it becomes the default, or goes.
+/// Sets defaults. A null in a field that is not nullable is replaced by the default, or removed.
 ///
 /// Stops when the defaults take too much memory. [`lacks_defaults`] then returns true.
 pub(crate) fn set_defaults(value: &mut Value, schema: &Structural) {
@@ -64,12 +64,12 @@ pub(crate) fn set_defaults(value: &mut Value, schema: &Structural) {
     fill_defaults(value, schema);
 }
 
-/// Fills in defaults and drops nothing: a null where none is allowed and there is no default stays.
+/// Sets defaults without removing anything: a null in a field that is not nullable and has no default stays.
 pub(crate) fn fill_defaults(value: &mut Value, schema: &Structural) {
     fill(value, schema, &mut Budget(MAX_DEFAULTS_BYTES));
 }
 
-/// Returns whether defaults are missing, because they take too much memory.
+/// Returns whether defaults are missing because they would take too much memory.
 pub(crate) fn lacks_defaults(value: &Value, schema: &Structural) -> bool {
     let is_left_out = |value: Option<&Value>, of: &Structural| {
         of.default.is_some() && value.is_none_or(|value| is_misplaced_null(value, of))
@@ -88,18 +88,18 @@ pub(crate) fn lacks_defaults(value: &Value, schema: &Structural) -> bool {
     }
 }
 
-/// The memory that is left for defaults.
+/// The remaining memory for defaults.
 struct Budget(usize);
 
 impl Budget {
-    /// Returns a copy of a default, if there is memory for it.
+    /// Returns a copy of a default, if the memory suffices.
     fn copy(&mut self, default: &Value) -> Option<Value> {
         self.0 = self.0.checked_sub(weight(default))?;
         Some(default.clone())
     }
 }
 
-/// Returns about how much memory a value takes, with its place in an object.
+/// Returns the approximate memory of a value, including its entry in an object.
 fn weight(value: &Value) -> usize {
     let own = 128;
     own + match value {

@@ -1,4 +1,4 @@
-//! What the server says about a definition: which names it has, whether its kinds are served.
+//! The status of a definition: accepted names, and whether its kinds are served.
 
 use std::collections::HashSet;
 
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use crate::strategy::edit;
 
-/// Held until all objects of the kinds are gone.
+/// The finalizer that keeps a definition until all its objects are deleted.
 pub(crate) const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// Brings the status of a stored definition up to date after it was written: the names it is granted beside the `others`
-/// of the server, and whether it is established. Answers whether anything changed. `now` is an RFC 3339 time.
+/// Updates the status of a stored definition after a write: the names that are accepted beside the `others` of the server,
+/// and whether it is established. Returns whether anything changed. `now` is an RFC 3339 time.
 ///
-/// A definition that is being deleted keeps what it has.
+/// A definition that is being deleted keeps its status.
 pub(crate) fn status_after_write<'a>(
     definition: &mut Value,
     others: impl IntoIterator<Item = &'a Value>,
@@ -48,8 +48,8 @@ pub(crate) fn status_after_write<'a>(
     definition.get("status") != before.as_ref()
 }
 
-/// Marks a definition as being deleted: its time, the finalizer that holds it and the condition that says so. A definition
-/// that is so marked already is left as it is.
+/// Marks a definition as being deleted: sets its deletionTimestamp, its finalizer and its condition. Has no effect on a
+/// definition that is already marked.
 pub(crate) fn begin_deletion(definition: &mut Value, now: &str) {
     let Some(metadata) = edit::object(definition, "metadata") else { return };
     if metadata.get("deletionTimestamp").is_some_and(|time| !time.is_null()) {
@@ -66,7 +66,7 @@ pub(crate) fn begin_deletion(definition: &mut Value, now: &str) {
     set_condition(definition, "Terminating", true, "InstanceDeletionPending", message, now);
 }
 
-/// Whether the kinds of a definition are served.
+/// Returns whether the kinds of a definition are served.
 pub(crate) fn is_established(definition: &Value) -> bool {
     is_true(definition, "Established")
 }
@@ -91,7 +91,7 @@ fn set_condition(definition: &mut Value, kind: &str, is_true: bool, reason: &str
         conditions.iter_mut().find(|condition| condition.get("type").and_then(Value::as_str) == Some(kind));
     match known {
         Some(condition) => {
-            // The time is that of a change of the status, not of its reason.
+            // The transition time changes with the status, not with the reason.
             if condition.get("status").and_then(Value::as_str) != Some(value) {
                 condition["lastTransitionTime"] = now.into();
             }
@@ -118,7 +118,7 @@ fn texts(value: Option<&Value>) -> Vec<String> {
     }
 }
 
-/// Each name is granted unless another definition of the group has it; the last conflict is the one that is told.
+/// Accepts each name unless another definition of the group has it. The last conflict is reported.
 fn names<'a>(definition: &Value, others: impl IntoIterator<Item = &'a Value>) -> Names {
     let group = definition.pointer("/spec/group");
     let name = definition.pointer("/metadata/name");

@@ -18,7 +18,7 @@ use crate::{
 
 const UNCHECKED: &str = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
 
-/// What is particular to a version of a custom kind.
+/// The strategy of one version of a custom kind.
 #[derive(Debug)]
 pub(crate) struct CustomStrategy {
     pub(crate) gvk: GroupVersionKind,
@@ -26,7 +26,7 @@ pub(crate) struct CustomStrategy {
     pub(crate) has_status: bool,
     pub(crate) scale: Option<ScalePaths>,
     pub(crate) schema: Arc<Structural>,
-    /// Objects of it come with a warning.
+    /// The deprecation warning of the version, if it is deprecated.
     pub(crate) deprecation: Option<String>,
 }
 
@@ -76,7 +76,7 @@ impl CustomStrategy {
         }
     }
 
-    /// Returns an error if not all defaults were filled in.
+    /// Returns an error if defaults are missing.
     fn defaults(&self, object: &Value) -> Option<FieldError> {
         let detail = "the defaults of the schema take too much memory for the items of this object";
         lacks_defaults(object, &self.schema)
@@ -110,7 +110,7 @@ impl CustomStrategy {
         }
     }
 
-    /// What a change of which counts as a new generation.
+    /// Returns the members whose change increments the generation.
     fn counted(&self, object: &Value) -> edit::Members {
         let members = object.as_object().into_iter().flatten();
         let counted =
@@ -161,7 +161,7 @@ impl Strategy for CustomStrategy {
         }
         let generation = old.pointer("/metadata/generation").and_then(Value::as_i64);
         if let Part::Subresource("status") = part {
-            // All but the status stays, who manages which field excepted.
+            // Everything except the status and the managed fields is kept.
             let status = object.get("status").cloned();
             let managers = object.pointer("/metadata/managedFields").cloned();
             let version = object.pointer("/metadata/resourceVersion").cloned();

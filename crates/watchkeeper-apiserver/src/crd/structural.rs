@@ -1,4 +1,4 @@
-//! The schema of a custom resource, read once.
+//! The schema of a custom resource, parsed once.
 
 use std::{cell::RefCell, collections::BTreeMap};
 
@@ -11,25 +11,25 @@ use super::{
     pattern::{Pattern, Patterns},
 };
 
-/// What a JSON value is, as schemas name it.
+/// A JSON type, as named in schemas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ty {
-    /// An object.
+    /// A JSON object.
     Object,
-    /// A list.
+    /// A JSON array.
     Array,
-    /// A text.
+    /// A JSON string.
     String,
-    /// A whole number.
+    /// A JSON integer.
     Integer,
-    /// Any number.
+    /// An integer or a float.
     Number,
-    /// True or false.
+    /// A JSON boolean.
     Boolean,
 }
 
 impl Ty {
-    /// The type of this name.
+    /// Returns the type with this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Some(match name {
             "object" => Self::Object,
@@ -42,7 +42,7 @@ impl Ty {
         })
     }
 
-    /// Its name.
+    /// Returns the name of the type.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Object => "object",
@@ -55,27 +55,27 @@ impl Ty {
     }
 }
 
-/// How items of a list are told apart.
+/// The list type: the identity of list items.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) enum ListType {
-    /// They are not.
+    /// Items have no identity; the list is atomic.
     #[default]
     Atomic,
-    /// By value.
+    /// The value identifies an item.
     Set,
-    /// By the values of these members.
+    /// The values of these members identify an item.
     Map(Vec<String>),
 }
 
-/// Members an object may have besides those that are named.
+/// The members of an object besides its properties (`additionalProperties`).
 #[derive(Debug, Default)]
 pub(crate) enum Additional {
-    /// None.
+    /// The schema declares no other members.
     #[default]
     None,
-    /// Any.
+    /// Other members may have any value.
     Any,
-    /// Any of this schema.
+    /// Other members have this schema.
     Of(Box<Structural>),
 }
 
@@ -85,7 +85,7 @@ pub(crate) enum Additional {
 pub(crate) struct Structural {
     pub(crate) ty: Option<Ty>,
     pub(crate) format: Option<Format>,
-    /// The format as it was written, for the type of the field.
+    /// The format as written, for the type of the field.
     pub(crate) format_name: String,
     pub(crate) is_nullable: bool,
     pub(crate) is_int_or_string: bool,
@@ -94,7 +94,7 @@ pub(crate) struct Structural {
     pub(crate) is_atomic_map: bool,
     pub(crate) list: ListType,
     pub(crate) properties: BTreeMap<String, Structural>,
-    /// The names of the properties that have defaults: there may be few among many.
+    /// The names of the properties with defaults, which may be few among many.
     defaulted: Vec<String>,
     pub(crate) additional: Additional,
     pub(crate) items: Option<Box<Structural>>,
@@ -108,11 +108,11 @@ pub(crate) struct Structural {
     pub(crate) one_of: Vec<Structural>,
     pub(crate) not: Option<Box<Structural>>,
     pub(crate) rules: Vec<Rule>,
-    /// Whether the schema or a schema in it has rules.
+    /// Whether the schema or a nested schema has rules.
     holds_rules: bool,
 }
 
-/// How large, long or many.
+/// The limits on values, lengths and counts.
 #[derive(Debug, Default)]
 pub(crate) struct Bounds {
     pub(crate) minimum: Option<f64>,
@@ -129,7 +129,7 @@ pub(crate) struct Bounds {
 }
 
 impl Structural {
-    /// Reads a schema. What cannot be read counts as not there: a definition is checked before it is served.
+    /// Parses a schema. Unparsable parts are ignored, because a definition is validated before it is served.
     pub(crate) fn read(schema: &Value) -> Self {
         Self::read_with(schema, &RefCell::default())
     }
@@ -197,7 +197,7 @@ impl Structural {
         read
     }
 
-    /// Returns the schemas of the values in a value, and those in `allOf`.
+    /// Returns the schemas of nested values, and those in `allOf`.
     fn parts(&self) -> impl Iterator<Item = &Self> {
         let additional = match &self.additional {
             Additional::Of(schema) => Some(&**schema),
@@ -206,12 +206,12 @@ impl Structural {
         self.properties.values().chain(self.items.as_deref()).chain(additional).chain(&self.all_of)
     }
 
-    /// Returns the properties that have defaults.
+    /// Returns the properties with defaults.
     pub(crate) fn defaulted(&self) -> impl Iterator<Item = (&str, &Self)> {
         self.defaulted.iter().filter_map(|name| Some((name.as_str(), self.properties.get(name)?)))
     }
 
-    /// The schema of a member, if it is known.
+    /// Returns the schema of a member, if it is declared.
     pub(crate) fn member(&self, name: &str) -> Option<&Self> {
         self.properties.get(name).or(match &self.additional {
             Additional::Of(schema) => Some(schema),
@@ -219,7 +219,7 @@ impl Structural {
         })
     }
 
-    /// Returns whether the schema or a schema in it has rules.
+    /// Returns whether the schema or a nested schema has rules.
     pub(crate) fn has_rules(&self) -> bool {
         self.holds_rules
     }

@@ -1,4 +1,4 @@
-//! Definitions and the kinds they make, and properties that hold for any schema and any object.
+//! Definitions and their kinds, and properties that hold for any schema and any object.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -93,7 +93,7 @@ fn a_schema_that_is_not_structural_is_refused_where_it_is_not() {
         (rule("self.n"), &["~.x-kubernetes-validations[0].rule Invalid"]),
         (
             rule("self.l.all(a, self.l.all(b, a != b))"),
-            // The rule alone, its share in the cost of the schema, and the schema.
+            // The rule alone, its share of the cost of the schema, and the schema.
             &[
                 "spec.validation.openAPIV3Schema Forbidden",
                 "~.x-kubernetes-validations[0].rule Forbidden",
@@ -211,7 +211,7 @@ fn the_status_of_a_custom_object_is_written_alone_and_counts_nothing() {
     assert_eq!((main["metadata"]["generation"].as_i64(), main.get("status")), (Some(2), None));
 }
 
-/// Any JSON, with members that rules look at among the names.
+/// Generates any JSON, with names that rules refer to.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -317,7 +317,7 @@ const KINDS: &[(&str, &str, &str)] = &[
     ("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration"),
 ];
 
-/// A schema of the kind definitions have, three levels deep at most.
+/// Generates a schema like those in definitions, at most three levels deep.
 fn any_schema() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(json!({"type": "string"})),

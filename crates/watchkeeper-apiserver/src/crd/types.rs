@@ -1,4 +1,4 @@
-//! The types of a custom resource in the form all types have, for apply and for reading bodies.
+//! Conversion of the schema of a custom resource to a [`TypeRef`], for apply and for decoding.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -7,7 +7,7 @@ use crate::schema::{
     Empty, Field, MapKey, PatchStrategy, Scalar, Schemas, Shape, Struct, Topology, Type, TypeId, TypeRef,
 };
 
-/// The type of objects of a custom kind. `metadata` is the type of the metadata of all objects.
+/// Returns the type of objects of a custom kind. `metadata` is the type of the metadata of all objects.
 pub(crate) fn type_of(schema: &Structural, metadata: &TypeRef) -> TypeRef {
     let mut schemas = Schemas::default();
     let copied = Copier { from: metadata, to: &mut schemas, known: Vec::new() }.copy(metadata);
@@ -79,7 +79,7 @@ impl Builder<'_> {
         let mut fields: Vec<Field> = Vec::with_capacity(schema.properties.len() + 3);
         let required: HashSet<&str> = schema.required.iter().map(String::as_str).collect();
         for (name, property) in &schema.properties {
-            // Metadata is that of all objects, whatever the schema says of it.
+            // The type of the metadata is fixed, whatever the schema declares.
             let ty =
                 if is_resource && name == "metadata" { self.metadata } else { self.add(property, false) };
             fields.push(field(name, ty, required.contains(name.as_str()), property));
@@ -125,7 +125,7 @@ fn map_key(key: &str, schema: &Structural) -> MapKey {
     MapKey { name: key.into(), default: property.and_then(|property| property.default.clone()) }
 }
 
-/// Copies a type and all it is made of from one arena to another.
+/// A copier of a type and all its parts from one arena to another.
 struct Copier<'a> {
     from: &'a TypeRef,
     to: &'a mut Schemas,

@@ -1,4 +1,4 @@
-//! An object beside its schema: members nobody knows, values of the wrong type.
+//! The check of an object against its schema: unknown fields, values of the wrong type.
 
 use std::fmt::Write as _;
 
@@ -18,20 +18,20 @@ const SCHEMA: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.J
 /// How far an object is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// A built-in type: everything in it is of its type or the object is refused.
+    /// A built-in type: a value of the wrong type rejects the object.
     BuiltIn,
-    /// A custom type: only members nobody knows are of interest; the rest is for validation, which names every mistake.
+    /// A custom type: only unknown fields are collected. Validation reports all other errors.
     Custom,
 }
 
-/// What a walk over an object found.
+/// The result of checking an object.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
-    /// Paths of members that are not in the schema, up to a limit. All such members are gone from the object.
+    /// The paths of unknown fields, up to a limit. All unknown fields are removed from the object.
     pub(super) unknown: Vec<String>,
 }
 
-/// Checks `object` against `ty`, brings its values into the form the server writes and drops members nobody knows.
+/// Checks `object` against `ty`, normalizes its values to the form that the server writes, and removes unknown fields.
 pub(super) fn conform(object: &mut Value, ty: &TypeRef, mode: Mode) -> Result<Findings, String> {
     let mut walk = Walk { path: String::new(), findings: Findings::default() };
     match mode {
@@ -47,7 +47,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// A whole object of a custom type: its metadata is what metadata always is.
+    /// Checks a complete object of a custom type. The schema of its metadata is fixed.
     fn resource(&mut self, object: &mut Value, ty: &TypeRef) -> Result<(), String> {
         let Value::Object(members) = object else { return Ok(()) };
         for name in ["apiVersion", "kind"] {
@@ -113,7 +113,7 @@ impl Walk {
         }
     }
 
-    /// A value of a list or a map: null is the zero of its type there, as in Go.
+    /// Checks an element of a list or a map. Null is the zero value of its type there, as in Go.
     fn element(&mut self, value: &mut Value, ty: &TypeRef, mode: Mode) -> Result<(), String> {
         if value.is_null() && mode == Mode::BuiltIn {
             *value = match ty.shape() {

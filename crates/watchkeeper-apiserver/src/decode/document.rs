@@ -1,4 +1,4 @@
-//! JSON and YAML, read with an eye on keys that are given twice and on the memory the values take.
+//! Parsing of JSON and YAML with detection of duplicate keys and a limit on memory.
 
 use std::{
     collections::HashSet,
@@ -10,34 +10,34 @@ use serde_json::{Map, Number, Value, map::Entry};
 
 use super::limits::{MAX_PATHS, Weight, path_text};
 
-/// Levels of nesting in a YAML body; deeper ones are refused. A level costs the reader kilobytes of stack. (JSON bodies
-/// are bounded by their reader, at 128.)
+/// The maximum nesting depth of a YAML body. Each level costs the parser kilobytes of stack. (The JSON parser limits the
+/// depth to 128.)
 const MAX_DEPTH: usize = 64;
 
-/// Nodes of a YAML body, aliases followed; more are refused.
+/// The maximum number of nodes of a YAML body, including those of aliases.
 const MAX_NODES: usize = 1_000_000;
 
-/// Events of a YAML body that come from aliases; more are refused.
+/// The maximum number of events of a YAML body that come from aliases.
 const MAX_REPLAYED: usize = 20_000;
 
-/// A body, and the paths of the keys in it that were given before.
+/// A parsed body, and the paths of its duplicate keys.
 #[derive(Debug)]
 pub(super) struct Document {
     pub(super) value: Value,
     pub(super) duplicates: Vec<String>,
 }
 
-/// Why a body was not read.
+/// The reason why a body was not parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Unreadable {
-    /// The body is malformed; the text says how.
+    /// The body is malformed. Carries the message of the parser.
     Syntax(String),
-    /// The values of the body take more memory than a request may.
+    /// The values of the body take too much memory.
     TooLarge,
 }
 
 impl Unreadable {
-    /// Returns the same reason, with the text of a malformed body changed by `change`.
+    /// Returns the same reason with the message of a malformed body mapped by `change`.
     pub(super) fn map(self, change: impl FnOnce(String) -> String) -> Self {
         match self {
             Self::Syntax(text) => Self::Syntax(change(text)),
@@ -47,10 +47,10 @@ impl Unreadable {
 }
 
 impl Document {
-    /// Reads JSON. The last of several values under one key counts.
+    /// Parses JSON. The last value of a duplicate key wins.
     pub(super) fn from_json(body: &[u8]) -> Result<Self, Unreadable> {
         let mut reading = Reading::default();
-        // Text that is known to be UTF-8 is not looked at again string by string.
+        // The text is known to be UTF-8, so strings are not validated again one by one.
         let read = match std::str::from_utf8(body) {
             Ok(text) => reading.json(&mut serde_json::Deserializer::from_str(text)),
             Err(_) => reading.json(&mut serde_json::Deserializer::from_slice(body)),
@@ -61,7 +61,7 @@ impl Document {
         reading.finish(read)
     }
 
-    /// Reads YAML, one document of it. JSON is YAML, and is read as JSON where it is that, many times as fast.
+    /// Parses a single YAML document. A body that is valid JSON is parsed as JSON, which is many times as fast.
     pub(super) fn from_yaml(body: &[u8]) -> Result<Self, Unreadable> {
         if body.trim_ascii_start().starts_with(b"{") {
             match Self::from_json(body) {
@@ -75,14 +75,14 @@ impl Document {
                 Seed(&mut reading).deserialize(deserializer)
             });
         let read = read.map_err(|error| {
-            // What went wrong and where, without the excerpt of the body that follows it.
+            // The message and its location, without the excerpt of the body that follows.
             error.to_string().lines().next().unwrap_or("not YAML").to_owned()
         });
         reading.finish(read)
     }
 }
 
-/// Returns how YAML is read: the last of several values under one key counts, and depth, nodes and aliases are limited.
+/// Returns the YAML options: the last value of a duplicate key wins, and depth, nodes and aliases are limited.
 pub(super) fn yaml_options() -> serde_saphyr::Options {
     let mut options = serde_saphyr::Options::default();
     options.duplicate_keys = serde_saphyr::DuplicateKeyPolicy::LastWins;
@@ -94,13 +94,13 @@ pub(super) fn yaml_options() -> serde_saphyr::Options {
     options
 }
 
-/// The state of reading one body.
+/// The state of parsing one body.
 #[derive(Debug, Default)]
 struct Reading {
-    /// The path of the value that is being read.
+    /// The path of the current value.
     path: String,
     duplicates: Vec<String>,
-    /// The duplicates again: each is reported once.
+    /// The set of duplicates, so that each is reported once.
     reported: HashSet<String>,
     weight: Weight,
 }
@@ -123,7 +123,7 @@ impl Reading {
         Ok(Document { value, duplicates: self.duplicates })
     }
 
-    /// Counts memory, and fails when it is more than a body may take.
+    /// Counts memory, and fails at the limit.
     fn charge<E: serde::de::Error>(&mut self, bytes: usize) -> Result<(), E> {
         self.weight.add(bytes);
         if self.weight.is_exceeded() { Err(E::custom("the body takes too much memory")) } else { Ok(()) }
@@ -139,7 +139,7 @@ impl Reading {
     }
 }
 
-/// Reads a value into the state.
+/// The seed that parses a value into the state.
 struct Seed<'r>(&'r mut Reading);
 
 impl<'de> DeserializeSeed<'de> for Seed<'_> {

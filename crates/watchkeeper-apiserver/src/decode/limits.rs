@@ -1,29 +1,29 @@
-//! How much of a body is kept and reported.
+//! Limits on the memory and the reported errors of a body.
 
 use crate::field::cut;
 
-/// Strict decoding errors and warnings of one body. A real server reports as many.
+/// The maximum number of strict decoding errors and warnings of one body, as upstream.
 pub(super) const MAX_PROBLEMS: usize = 100;
 
-/// Paths that are remembered of one body, more than are reported: they are put into another order first.
+/// The maximum number of paths kept for one body. More than are reported, because they are sorted first.
 pub(super) const MAX_PATHS: usize = 10_000;
 
 /// The longest path that is reported, in bytes.
 const MAX_PATH_BYTES: usize = 1024;
 
-/// The most memory the values of one body may take, in bytes as estimated by [`Weight`].
+/// The maximum memory of the values of one body, in bytes as estimated by [`Weight`].
 const MAX_WEIGHT: usize = 128 * 1024 * 1024;
 
-/// An estimate of the memory that values take.
+/// An estimate of the memory of values.
 #[derive(Debug, Default)]
 pub(super) struct Weight(usize);
 
 impl Weight {
-    /// An item of a list, or a member beside its name.
+    /// The memory of a list item, or of a member without its name.
     pub(super) const ITEM: usize = size_of::<serde_json::Value>();
 
-    /// An object: the first node of its tree. An empty object has none until defaults are filled in, which may make one
-    /// of each object of a list.
+    /// The memory of an object: the first node of its tree. An empty object has none until defaults are added, which may
+    /// happen to each object of a list.
     pub(super) const OBJECT: usize = 640;
 
     /// Returns the memory of a string.
@@ -36,13 +36,13 @@ impl Weight {
         self.0 = self.0.saturating_add(bytes);
     }
 
-    /// Returns whether the memory is more than a body may take.
+    /// Returns whether the memory exceeds the limit.
     pub(super) fn is_exceeded(&self) -> bool {
         self.0 > MAX_WEIGHT
     }
 }
 
-/// Returns the path of the member `name` of the object at `parent`, cut if it is long.
+/// Returns the path of the member `name` of the object at `parent`, truncated if it is long.
 pub(super) fn path_text(parent: &str, name: &str) -> String {
     if parent.len() > MAX_PATH_BYTES {
         return cut(parent[..parent.floor_char_boundary(MAX_PATH_BYTES + 4)].to_owned(), MAX_PATH_BYTES);

@@ -1,8 +1,8 @@
-//! Request bodies, read by the schema of what they should be.
+//! Decoding of request bodies by the schema of their kind.
 //!
-//! A body is JSON, YAML or protobuf. What comes out is an object with apiVersion and kind, its values in the form the server
-//! writes them, without members the schema does not know. Those, and keys given twice, are refused, told or forgotten as
-//! the request asks.
+//! A body is JSON, YAML or protobuf. The result is an object with apiVersion and kind, with normalized values and without
+//! unknown fields. Unknown fields and duplicate keys are rejected, reported as warnings or ignored, depending on
+//! `fieldValidation`.
 
 mod conform;
 mod document;
@@ -26,49 +26,49 @@ use document::{Document, Unreadable};
 use limits::MAX_PROBLEMS;
 use strict::Problems;
 
-/// What a request asks for when its body has members nobody knows, or keys twice (`fieldValidation`).
+/// The treatment of unknown fields and duplicate keys (`fieldValidation`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum FieldValidation {
-    /// They are dropped.
+    /// Drop them silently.
     Ignore,
-    /// They are dropped and told in `Warning` headers.
+    /// Drop them and report them in `Warning` headers.
     #[default]
     Warn,
-    /// The request fails.
+    /// Reject the request.
     Strict,
 }
 
-/// A body that was read.
+/// A decoded body.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Decoded {
     /// The object, with apiVersion and kind.
     pub object: Value,
-    /// What to tell the client in `Warning` headers.
+    /// The messages for `Warning` headers.
     pub warnings: Vec<String>,
 }
 
 /// An object that was checked against its schema.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Checked {
-    /// The object, without members nobody knows.
+    /// The object, without unknown fields.
     pub object: Value,
-    /// `unknown field "spec.x"`, one for each of them.
+    /// The problems, such as `unknown field "spec.x"`, one for each unknown field.
     pub problems: Vec<String>,
 }
 
-/// The form of a body, or of an answer.
+/// The media type of a body or of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MediaType {
-    /// `application/json`.
+    /// The media type `application/json`.
     Json,
-    /// `application/yaml`.
+    /// The media type `application/yaml`.
     Yaml,
-    /// `application/vnd.kubernetes.protobuf`.
+    /// The media type `application/vnd.kubernetes.protobuf`.
     Protobuf,
 }
 
 impl MediaType {
-    /// The form a `Content-Type` names; JSON if there is none.
+    /// Returns the media type of a `Content-Type` header; JSON if there is none.
     pub(crate) fn of(content_type: Option<&str>) -> Option<Self> {
         let essence = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
         match essence.to_ascii_lowercase().as_str() {
@@ -80,10 +80,10 @@ impl MediaType {
     }
 }
 
-/// Reads the body of a create or an update of `kind`.
+/// Decodes the body of a create or an update of `kind`.
 ///
 /// # Errors
-/// 415 for forms that are not read, 400 for bodies that are not an object of the kind.
+/// 415 for unsupported media types, 400 for bodies that are not an object of the kind.
 pub(crate) fn body(
     content_type: Option<&str>,
     body: &[u8],
@@ -96,10 +96,10 @@ pub(crate) fn body(
     expected.read(content_type, body, validation)
 }
 
-/// Reads a body of the type of a subresource (`Scale`, `Eviction`, `TokenRequest`).
+/// Decodes the body of a subresource (`Scale`, `Eviction`, `TokenRequest`).
 ///
 /// # Errors
-/// As [`body`].
+/// The errors of [`body`].
 pub(crate) fn subresource(
     content_type: Option<&str>,
     body: &[u8],
@@ -107,31 +107,31 @@ pub(crate) fn subresource(
     validation: FieldValidation,
 ) -> Result<Decoded, ApiError> {
     let ty = TypeRef::builtin(crate::schema::builtin().find_kind(gvk));
-    // An eviction of the version that went away is read like the one that stayed.
+    // An eviction of the removed version is decoded like the current one.
     let also: &[&str] = if gvk.kind == "Eviction" { &["policy/v1beta1"] } else { &[] };
     Expected { gvk, ty: &ty, others: None, also }.read(content_type, body, validation)
 }
 
-/// Reads the options a delete may have as its body; an object without members if it has none.
+/// Decodes the options in the body of a delete. Returns an empty object if there is no body.
 ///
 /// # Errors
-/// As [`body`].
+/// The errors of [`body`].
 pub(crate) fn delete_options(content_type: Option<&str>, body: &[u8]) -> Result<Value, ApiError> {
     if body.is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));
     }
     let gvk = GroupVersionKind::new("", "v1", "DeleteOptions");
     let ty = TypeRef::builtin_named("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions");
-    // Every group has options of the same form under its own versions.
+    // Every group accepts the same options under its own versions.
     let expected = Expected { gvk: &gvk, ty: &ty, others: None, also: &["*"] };
     expected.read(content_type, body, FieldValidation::Ignore).map(|decoded| decoded.object)
 }
 
-/// Reads the body of an apply, YAML or JSON, as it stands: apply itself checks it. Keys given twice are refused if the request
-/// is strict about them.
+/// Decodes the body of an apply, YAML or JSON, without checking it against the schema, which apply does itself. Strict
+/// validation rejects duplicate keys.
 ///
 /// # Errors
-/// 400 for bodies that are not a document.
+/// 400 for malformed bodies.
 pub(crate) fn applied(body: &[u8], validation: FieldValidation) -> Result<Decoded, ApiError> {
     let Document { value, duplicates } =
         Document::from_yaml(body).map_err(|unreadable| match unreadable {
@@ -151,7 +151,7 @@ pub(crate) fn applied(body: &[u8], validation: FieldValidation) -> Result<Decode
     }
 }
 
-/// Reads the body of a patch that is not an apply, as it stands, and says which keys in it were given twice.
+/// Decodes the body of a patch that is not an apply, without checking it. Returns the duplicate keys too.
 ///
 /// # Errors
 /// 400 for bodies that are not JSON.
@@ -172,23 +172,23 @@ fn unknown(paths: &[String]) -> impl Iterator<Item = String> {
     paths.iter().map(|path| format!("unknown field {path:?}"))
 }
 
-/// 413: the body is short enough, and its values take too much memory.
+/// Returns the 413 for a body whose values take too much memory.
 fn too_large() -> ApiError {
     let message = "Request entity is too large: the values of the body take too much memory";
     ApiError::new(413, "RequestEntityTooLarge", message)
 }
 
-/// Checks an object that was put together from a stored one and a patch.
+/// Checks an object that results from a patch of a stored object.
 ///
 /// # Errors
-/// The sentence about a value of the wrong type.
+/// The message about a value of the wrong type.
 pub(crate) fn check(mut object: Value, ty: &TypeRef, is_custom: bool) -> Result<Checked, String> {
     let findings = conform::conform(&mut object, ty, mode(is_custom))?;
     Ok(Checked { object, problems: unknown(&findings.unknown).take(MAX_PROBLEMS).collect() })
 }
 
-/// 422 about a custom object that says it is of another kind: custom objects are read whatever they say they are, and then
-/// found wrong.
+/// Returns the 422 for a custom object with another kind. Custom objects are decoded whatever their kind, and rejected
+/// afterwards.
 pub(crate) fn wrong_kind(object: &Value, expected: &GroupVersionKind) -> ApiError {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
     let given = text(object.get("kind"));
@@ -205,13 +205,13 @@ fn mode(is_custom: bool) -> Mode {
     if is_custom { Mode::Custom } else { Mode::BuiltIn }
 }
 
-/// What a body should be.
+/// The expected content of a body.
 struct Expected<'a> {
     gvk: &'a GroupVersionKind,
     ty: &'a TypeRef,
-    /// What else is served, if it is a custom kind.
+    /// The served kinds; none for a built-in kind.
     others: Option<&'a Kinds>,
-    /// Further versions that are taken for the same.
+    /// Further versions that count as the same.
     also: &'a [&'a str],
 }
 
@@ -255,7 +255,7 @@ impl Expected<'_> {
         }
     }
 
-    /// Sees to it that a document is an object of the kind, and says of which.
+    /// Checks that a document is an object of the expected kind.
     fn typed(
         &self,
         document: Result<Document, Unreadable>,
@@ -301,8 +301,9 @@ impl Expected<'_> {
         Ok(document)
     }
 
-    /// What is wrong with a custom object of another version by the schema of that: it is read before it is refused, and
-    /// what was found is told. A version there is not knows no member at all.
+    /// Returns the unknown fields of a custom object of another version, by the schema of that version. The object is
+    /// decoded before it is rejected, and the findings are reported. In a version that does not exist, every field is
+    /// unknown.
     fn unknown_in(&self, api_version: &str, object: &mut Value) -> Vec<String> {
         let Some(kinds) = self.others else { return Vec::new() };
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -337,7 +338,7 @@ impl Expected<'_> {
         Ok(object)
     }
 
-    /// A version and kind that may be left out, and otherwise must be the right ones.
+    /// Checks the apiVersion and kind, which may be omitted.
     fn accept(&self, api_version: &str, kind: &str) -> Result<(), ApiError> {
         let is_kind = kind.is_empty() || kind == self.gvk.kind;
         let is_version = api_version.is_empty() || api_version == self.gvk.api_version();

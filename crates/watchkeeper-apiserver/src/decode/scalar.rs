@@ -1,4 +1,4 @@
-//! Values without parts: of the right type, and written the one way the server writes them.
+//! The check and the normalization of scalar values.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use jiff::Timestamp;
@@ -6,7 +6,10 @@ use serde_json::Value;
 
 use crate::{schema::Scalar, strategy::quantity::Quantity};
 
-/// Checks `value` and brings it into the form the server writes; what is wrong with it otherwise.
+/// Checks `value` and normalizes it to the form that the server writes.
+///
+/// # Errors
+/// The message about a value of the wrong type.
 pub(super) fn conform(value: &mut Value, scalar: Scalar) -> Result<(), String> {
     let wrong = |value: &Value| {
         Err(format!("cannot unmarshal {} into Go value of type {}", json_type(value), go_type(scalar)))
@@ -61,7 +64,7 @@ fn quantity(value: &Value) -> Result<Value, String> {
     })
 }
 
-/// The name of a JSON type in messages.
+/// Returns the name of a JSON type in messages.
 pub(super) fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

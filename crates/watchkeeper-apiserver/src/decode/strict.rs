@@ -1,10 +1,10 @@
-//! What strict validation has against a body, in the words and the order of Kubernetes.
+//! The problems that strict validation finds in a body, with the texts and in the order of Kubernetes.
 //!
 //! | body | order |
 //! |---|---|
-//! | JSON of a built-in kind | the order of the keys in the body; members of unknown keys are skipped |
-//! | JSON of a custom kind | repeated keys, then unknown ones |
-//! | YAML | repeated keys by their lines, in one error; then unknown ones in the order of their names |
+//! | JSON of a built-in kind | the order of the keys in the body; members of unknown fields are skipped |
+//! | JSON of a custom kind | duplicate keys, then unknown fields |
+//! | YAML | duplicate keys by line, in one error; then unknown fields by name |
 
 use std::{
     collections::HashSet,
@@ -22,15 +22,14 @@ use super::{
 /// The problems of a body.
 #[derive(Debug, Default)]
 pub(super) struct Problems {
-    /// Repeated keys of YAML, each with its line.
+    /// The duplicate keys of YAML, each with its line.
     lines: Vec<String>,
-    /// Unknown fields, and repeated ones of JSON.
+    /// The unknown fields, and the duplicate keys of JSON.
     fields: Vec<String>,
 }
 
 impl Problems {
-    /// Finds the problems of a body. `duplicates` and `unknown` are the paths of keys that were found before, without
-    /// their order.
+    /// Collects the problems of a body. `duplicates` and `unknown` are the paths found by the parser, without their order.
     pub(super) fn find(
         form: MediaType,
         body: &[u8],
@@ -46,7 +45,7 @@ impl Problems {
             MediaType::Yaml => {
                 let lines = if duplicates.is_empty() { Vec::new() } else { repeated_lines(body) };
                 let mut unknown: Vec<&String> = unknown.iter().collect();
-                // Steps of a path end before longer names go on.
+                // A step of a path sorts before longer names with the same beginning.
                 unknown.sort_by_key(|path| path.replace(['.', '['], "\0"));
                 let fields = unknown.into_iter().map(|path| unknown_field(path)).take(MAX_PROBLEMS);
                 Self { lines, fields: fields.collect() }
@@ -60,24 +59,24 @@ impl Problems {
         }
     }
 
-    /// Finds the repeated keys of a YAML document that has some.
+    /// Collects the duplicate keys of a YAML document.
     pub(super) fn of_yaml(body: &[u8]) -> Self {
         Self { lines: repeated_lines(body), fields: Vec::new() }
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no problems.
     pub(super) fn is_empty(&self) -> bool {
         self.lines.is_empty() && self.fields.is_empty()
     }
 
-    /// Returns the problems as one sentence.
+    /// Returns the problems as one message.
     pub(super) fn text(&self) -> String {
         let lines = self.lines.iter().fold(String::new(), |text, line| format!("{text}\n  {line}"));
         let lines = (!self.lines.is_empty()).then(|| format!("yaml: unmarshal errors:{lines}"));
         lines.into_iter().chain(self.fields.iter().cloned()).collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns the problems one by one.
+    /// Returns the problems as separate messages.
     pub(super) fn into_warnings(self) -> Vec<String> {
         self.lines.into_iter().chain(self.fields).collect()
     }
@@ -95,10 +94,10 @@ fn in_order(body: &[u8], unknown: &[String]) -> Vec<String> {
         problems: Vec::new(),
         seen: HashSet::new(),
     };
-    // The body was read before, so it is JSON.
+    // The body was parsed before, so it is JSON.
     _ = Step(&mut walk).deserialize(&mut serde_json::Deserializer::from_slice(body));
     let Walk { mut problems, seen, .. } = walk;
-    // Paths that are too long to be compared come last.
+    // Paths that are too long for a comparison come last.
     let room = MAX_PROBLEMS - problems.len();
     let others = unknown.iter().map(|path| unknown_field(path)).filter(|problem| !seen.contains(problem));
     problems.extend(others.take(room));
@@ -120,7 +119,7 @@ impl Walk<'_> {
     }
 }
 
-/// The methods of a visitor that is interested in keys only.
+/// The methods of a visitor that uses keys only.
 macro_rules! ignore_scalars {
     () => {
         fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -157,7 +156,7 @@ macro_rules! ignore_scalars {
     };
 }
 
-/// Walks over one value.
+/// The visitor of one value.
 struct Step<'w, 'u>(&'w mut Walk<'u>);
 
 impl<'de> DeserializeSeed<'de> for Step<'_, '_> {
@@ -211,17 +210,17 @@ impl<'de> Visitor<'de> for Step<'_, '_> {
     }
 }
 
-/// Returns the repeated keys of a YAML document, each with its line.
+/// Returns the duplicate keys of a YAML document, each with its line.
 fn repeated_lines(body: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
-    // The body was read before, so it is YAML.
+    // The body was parsed before, so it is YAML.
     _ = serde_saphyr::with_deserializer_from_slice_with_options(body, yaml_options(), |deserializer| {
         Lines(&mut found).deserialize(deserializer)
     });
     found
 }
 
-/// Walks over one value of YAML.
+/// The visitor of one YAML value.
 struct Lines<'f>(&'f mut Vec<String>);
 
 impl<'de> DeserializeSeed<'de> for Lines<'_> {

@@ -159,7 +159,7 @@ fn delete_options_may_be_absent_and_of_any_group() {
     assert_eq!(delete_options(None, br#"{"gracePeriodSeconds": "x"}"#).unwrap_err().code, 400);
 }
 
-/// What protobuf can carry of a pod: every shape a schema has is in it.
+/// Returns a pod that protobuf can encode and that has every shape of a schema.
 fn pod() -> Value {
     json!({
         "apiVersion": "v1",
@@ -233,7 +233,7 @@ fn a_list_of_text_in_a_map_is_the_same_after_protobuf() {
     assert_eq!(round_trip(&review, &kind("authorization.k8s.io", "subjectaccessreviews")), review);
 }
 
-/// Objects of all kinds with random contents, as Go writes them in protobuf and in JSON.
+/// Objects of all kinds with random content, encoded by Go in protobuf and in JSON.
 const GO_OBJECTS: &str = include_str!("../../tests/go-objects/objects.tsv");
 
 #[test]
@@ -262,7 +262,7 @@ fn what_go_wrote_is_read_and_written_the_same() {
         assert_eq!(again, expected, "{plural} in our protobuf");
         count += 1;
     }
-    // All but the kinds of the extension and aggregation servers.
+    // All kinds except those of the extension and aggregation servers.
     assert_eq!(count, 70);
 }
 

@@ -1,31 +1,31 @@
-//! Discovery all at once.
+//! Aggregated discovery: all groups in one document.
 
 use serde_json::{Value, json};
 
 use crate::kinds::{Group, GroupVersionKind, Kind, Kinds};
 
-/// The version of the document a client asked for.
+/// The version of the document that a client accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// `apidiscovery.k8s.io/v2`, the only one that is still served.
+    /// `apidiscovery.k8s.io/v2`, the only version that is still served.
     V2,
 }
 
 impl Form {
-    /// Its version, as in `Accept` and `Content-Type`.
+    /// Returns the version, as in `Accept` and `Content-Type`.
     pub(crate) fn version(self) -> &'static str {
         match self {
             Self::V2 => "v2",
         }
     }
 
-    /// The `Content-Type` of the document.
+    /// Returns the `Content-Type` of the document.
     pub(crate) fn content_type(self) -> String {
         format!("application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList", self.version())
     }
 }
 
-/// `/api` (only the core group) or `/apis` (all others) with everything in it.
+/// Returns the document of `/api` (the core group) or `/apis` (all other groups).
 pub(crate) fn aggregated(kinds: &Kinds, is_core: bool, form: Form) -> Value {
     let groups: Vec<Value> = kinds
         .groups()
@@ -81,7 +81,7 @@ fn describe_kind(kind: &Kind) -> Value {
     resource
 }
 
-/// Built-in kinds leave out the group and version they are found under; custom kinds do not.
+/// Returns the `responseKind`. Built-in kinds omit the group and version that they are listed under; custom kinds do not.
 fn response_kind(gvk: &GroupVersionKind, of: &Kind) -> Value {
     let is_own = (&gvk.group, &gvk.version) == (&of.gvk.group, &of.gvk.version) && of.custom.is_none();
     let (group, version) = if is_own { ("", "") } else { (gvk.group.as_str(), gvk.version.as_str()) };

@@ -1,4 +1,4 @@
-//! Discovery group by group.
+//! Unaggregated discovery: one document per group and version.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ring::digest;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::kinds::{Group, GroupVersionKind, Kind, Kinds};
 
-/// `/api`: the versions of the core group. `address` is where this server is.
+/// Returns the document of `/api`, the versions of the core group. `address` is the address of this server.
 pub(crate) fn api_versions(address: &str) -> Value {
     json!({
         "kind": "APIVersions",
@@ -15,14 +15,14 @@ pub(crate) fn api_versions(address: &str) -> Value {
     })
 }
 
-/// `/apis`: all groups but the core one.
+/// Returns the document of `/apis`, all groups except the core group.
 pub(crate) fn groups(kinds: &Kinds) -> Value {
     let groups: Vec<Value> =
         kinds.groups().iter().filter(|group| !group.name.is_empty()).map(|group| describe(group)).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
-/// `/apis/GROUP`.
+/// Returns the document of `/apis/GROUP`.
 pub(crate) fn group(kinds: &Kinds, name: &str) -> Option<Value> {
     let mut group = kinds.group(name).filter(|group| !group.name.is_empty()).map(describe)?;
     group["kind"] = "APIGroup".into();
@@ -42,7 +42,7 @@ fn describe(group: &Group) -> Value {
     json!({"name": group.name, "versions": versions, "preferredVersion": preferred})
 }
 
-/// `/api/VERSION` and `/apis/GROUP/VERSION`: the kinds and their subresources.
+/// Returns the document of `/api/VERSION` or `/apis/GROUP/VERSION`: the kinds and their subresources.
 pub(crate) fn resources(kinds: &Kinds, group: &str, version: &str) -> Option<Value> {
     let found = kinds.version(group, version)?;
     let resources: Vec<Value> = found.kinds.iter().flat_map(|kind| describe_kind(kind)).collect();
@@ -68,7 +68,7 @@ fn describe_kind(kind: &Kind) -> Vec<Value> {
     if !kind.categories.is_empty() {
         resource["categories"] = json!(kind.categories);
     }
-    // Kinds that are only asked and answered are not stored in any version.
+    // Kinds that are never stored, such as reviews, have no storage version.
     if kind.allows("watch") {
         resource["storageVersionHash"] = storage_version_hash(&kind.storage, kind.custom.is_some()).into();
     }
@@ -89,7 +89,7 @@ fn describe_kind(kind: &Kind) -> Vec<Value> {
     std::iter::once(resource).chain(subresources).collect()
 }
 
-/// Kinds a 1.37 server keeps in a version it no longer serves; clients see the version in the hash only.
+/// Kinds that a 1.37 server stores in a version it no longer serves. Clients see that version only through the hash.
 const STORED_OLDER: [(&str, &str); 5] = [
     ("ClusterTrustBundle", "v1beta1"),
     ("CustomResourceDefinition", "v1beta1"),
@@ -98,7 +98,7 @@ const STORED_OLDER: [(&str, &str); 5] = [
     ("StorageVersionMigration", "v1beta1"),
 ];
 
-/// A short word for what objects are stored as, the same on every server.
+/// Returns the storage version hash, which is the same on every server.
 fn storage_version_hash(storage: &GroupVersionKind, is_custom: bool) -> String {
     let older = STORED_OLDER.iter().find(|(kind, _)| *kind == storage.kind && !is_custom);
     let version = older.map_or(storage.version.as_str(), |(_, version)| version);

@@ -1,7 +1,7 @@
-//! What is served, told to clients: group by group, and all at once.
+//! Discovery documents: one per group and version, or aggregated.
 //!
-//! A client asks for `/apis` and then for each version, or (all newer ones) for everything in two documents, with a tag so
-//! that the second time costs nothing.
+//! An older client requests `/apis` and then each version. Newer clients request two aggregated documents, with an `ETag` so
+//! that an unchanged document is not sent again.
 
 mod aggregated;
 mod legacy;
@@ -11,12 +11,12 @@ pub(crate) use legacy::{api_versions, group, groups, resources};
 
 use ring::digest;
 
-/// What tells one document from another: the value of an `ETag` header, with its quotes.
+/// Returns the `ETag` header of a document, with its quotes.
 pub(crate) fn etag(document: &[u8]) -> String {
     format!("\"{}\"", hex(digest::digest(&digest::SHA512, document).as_ref()))
 }
 
-/// Bytes in hexadecimal, in capitals as upstream writes its hashes.
+/// Formats bytes as hexadecimal with capital letters, as upstream does for hashes.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     const DIGITS: [char; 16] =
         ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F'];

@@ -1,7 +1,7 @@
-//! Protection of a server without authentication from web pages.
+//! Protection of a server without authentication against web pages.
 //!
-//! A browser on the machine of the server can reach it. A page of another site must not be able to use that: neither under
-//! a name of its own that resolves to the server (DNS rebinding), nor with requests across sites.
+//! A browser on the machine of the server can reach the server. A page of another site must not be able to use it: neither
+//! under its own host name that resolves to the server (DNS rebinding), nor with cross-site requests.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 
 use crate::status::{ApiError, Details};
 
-/// The hosts under which a server without authentication is used: loopback names and addresses, the addresses it listens
-/// on, and configured names.
+/// The accepted hosts of a server without authentication: loopback names and addresses, the addresses it listens on, and
+/// configured names.
 #[derive(Debug, Default)]
 pub(crate) struct AllowedHosts {
     names: Vec<String>,
@@ -57,7 +57,7 @@ impl AllowedHosts {
         Err(forbidden(&format!("the host {host:?} is not accepted; configure it as an allowed host")))
     }
 
-    /// The origin of a page is `scheme://host`, or `null` where the browser hides it.
+    /// Checks the origin of a page: `scheme://host`, or `null` if the browser hides it.
     fn check_origin(&self, origin: &str) -> Result<(), ApiError> {
         let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         if host.is_some_and(|host| self.allows(host)) {
@@ -70,7 +70,7 @@ impl AllowedHosts {
     fn allows(&self, authority: &str) -> bool {
         let Ok(authority) = authority.parse::<Authority>() else { return false };
         let host = authority.host();
-        // Nothing but a port may be beside the host, and no user at all.
+        // Only a port may follow the host, and user information is not permitted.
         let port = authority.as_str().strip_prefix(host).map(|rest| rest.strip_prefix(':').unwrap_or(rest));
         if !port.is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit())) {
             return false;
@@ -81,7 +81,7 @@ impl AllowedHosts {
             None => host.parse::<IpAddr>().ok(),
         };
         if let Some(address) = address.map(|address| address.to_canonical()) {
-            // A server that listens on every address is reached under any of them; rebinding needs a name.
+            // A server that listens on every address is reached under any of them; DNS rebinding needs a name.
             let is_own = |own: &IpAddr| own.is_unspecified() || own.to_canonical() == address;
             return address.is_loopback() || self.addresses.lock().iter().any(is_own);
         }

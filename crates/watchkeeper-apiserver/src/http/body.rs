@@ -1,4 +1,4 @@
-//! The body of an answer: bytes that are there, or frames that come.
+//! Response bodies: complete bytes, or a stream of frames.
 
 use std::{
     convert::Infallible,
@@ -14,12 +14,12 @@ use http_body::{Frame, SizeHint};
 
 use super::metrics::Counted;
 
-/// The body of an answer.
+/// The body of a response: complete bytes, or a stream of frames.
 pub struct ResponseBody {
     inner: Inner,
     /// The duration of a watch.
     watch_timeout: Option<Duration>,
-    /// Counts the answer for as long as it is read.
+    /// The guard that counts the response while the client reads it.
     _counted: Option<Counted>,
 }
 
@@ -49,7 +49,7 @@ impl ResponseBody {
         self.watch_timeout
     }
 
-    /// The same, counted until it is dropped.
+    /// Returns the same body, counted until it is dropped.
     pub(super) fn counted(self, counted: Counted) -> Self {
         Self { _counted: Some(counted), ..self }
     }

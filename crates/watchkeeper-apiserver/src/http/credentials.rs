@@ -4,7 +4,7 @@ use http::{HeaderMap, header};
 
 use crate::status::ApiError;
 
-/// The scheme of credentials that are a token, with the space after it.
+/// The scheme of bearer tokens, with the space after it.
 const BEARER: &[u8] = b"bearer ";
 
 /// Returns the credentials of a request.

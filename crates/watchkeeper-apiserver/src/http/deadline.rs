@@ -9,10 +9,10 @@ use std::{
 
 use crate::{clock::Clock, status::ApiError};
 
-/// The time a request may take unless it asks for less; kube-apiserver's `--request-timeout`.
+/// The default and maximum duration of a request; kube-apiserver's `--request-timeout`.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Returns the time a request may take: [`REQUEST_TIMEOUT`], or less if its `timeout` parameter asks for less.
+/// Returns the maximum duration of a request: [`REQUEST_TIMEOUT`], or the `timeout` parameter if that is less.
 ///
 /// # Errors
 /// 400 if the parameter is not a duration.
@@ -21,7 +21,7 @@ pub(super) fn timeout_of(parameter: Option<&str>) -> Result<Duration, ApiError> 
     let asked = parse_duration(text).map_err(|why| {
         ApiError::bad_request(format!("invalid timeout specified in the request URL - time: {why}"))
     })?;
-    // Zero and negative durations mean "no timeout of the client's own".
+    // Zero and negative durations mean that the client sets no timeout.
     Ok(asked.filter(|asked| !asked.is_zero()).map_or(REQUEST_TIMEOUT, |asked| asked.min(REQUEST_TIMEOUT)))
 }
 

@@ -1,4 +1,4 @@
-//! What is served, told to clients; each document is made once for each change of what is served.
+//! The endpoints of discovery and OpenAPI. Documents are cached until the served kinds change.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -19,7 +19,7 @@ use crate::{
     rest::errors,
 };
 
-/// Documents that were asked for, as of one generation of what is served.
+/// A cache of documents for one generation of the served kinds.
 #[derive(Debug, Default)]
 pub(super) struct Documents {
     made: Mutex<Made>,
@@ -31,7 +31,7 @@ struct Made {
     by_name: HashMap<String, Arc<Document>>,
 }
 
-/// A document with its tag.
+/// A document with its `ETag`.
 #[derive(Debug)]
 pub(super) struct Document {
     pub(super) bytes: Bytes,
@@ -39,7 +39,8 @@ pub(super) struct Document {
 }
 
 impl Documents {
-    /// The document of this name; made if it was not asked for since the last change. None if `make` makes none.
+    /// Returns the document `name`, created by `make` if it is not cached since the last change. None if `make` returns
+    /// none.
     pub(super) fn get(
         &self,
         kinds: &Kinds,
@@ -60,7 +61,7 @@ impl Documents {
     }
 }
 
-/// The answer to a path of discovery: `/api`, `/apis`, and below them groups and versions. None for other paths.
+/// Responds to a discovery path: `/api`, `/apis`, and groups and versions below them. Returns none for other paths.
 pub(super) fn respond(
     documents: &Documents,
     kinds: &Kinds,
@@ -87,7 +88,7 @@ pub(super) fn respond(
         ["api", version] => discovery::resources(kinds, "", version)?,
         ["apis", group, version] => match discovery::resources(kinds, group, version) {
             Some(resources) => resources,
-            // A built-in group answers for the versions it does not have.
+            // A built-in group responds for versions that do not exist.
             None if kinds.group(group)?.is_builtin() => {
                 return Some(respond::error(&errors::no_such_resource(), Media::Json));
             }
@@ -102,7 +103,7 @@ pub(super) fn respond(
     })
 }
 
-/// The answer to a path of the OpenAPI documents. None for other paths.
+/// Responds to a path of the OpenAPI documents. Returns none for other paths.
 pub(super) fn openapi(
     documents: &Documents,
     kinds: &Kinds,
@@ -132,7 +133,7 @@ fn openapi_v2(documents: &Documents, kinds: &Kinds, headers: &HeaderMap) -> Opti
     let protobuf = documents.get(kinds, "openapi/v2/protobuf", || {
         serde_json::from_slice(&json.bytes).ok().map(|document| openapi::encode(&document))
     })?;
-    // Both forms share one tag; `Vary` separates them.
+    // Both forms share one `ETag`; `Vary` distinguishes them.
     let content_type = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
     Some(cached(&protobuf.bytes, &json.etag, content_type, headers))
 }
@@ -152,12 +153,12 @@ fn openapi_v3(
         };
         serde_json::to_vec(&value).ok()
     })?;
-    // The index says of itself that it is text, as upstream's does.
+    // The index has the content type of text, as upstream.
     let content_type = if name.is_empty() { "text/plain; charset=utf-8" } else { "application/json" };
     Some(cached(&document.bytes, &document.etag, content_type, headers))
 }
 
-/// Sends a document with its tag, or 304 to a client that has it.
+/// Sends a document with its `ETag`, or 304 to a client that already has it.
 fn cached(
     bytes: &Bytes,
     etag: &str,

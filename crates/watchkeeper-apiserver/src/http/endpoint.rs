@@ -1,4 +1,4 @@
-//! Where a server listens, and what clients need to know to reach it.
+//! The address of a listening server, and the kubeconfig of its clients.
 
 use std::net::SocketAddr;
 
@@ -7,11 +7,28 @@ use serde_json::json;
 
 use super::yaml;
 
-/// Where a server listens.
+/// The address of a listening server, with everything that clients need to connect.
+///
+/// # Examples
+///
+/// ```
+/// use watchkeeper_apiserver::ApiServer;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> std::io::Result<()> {
+/// let server = ApiServer::in_process();
+/// let endpoint = server.listen_tls(([127, 0, 0, 1], 0).into()).await?;
+///
+/// assert_eq!(endpoint.url(), format!("https://{}", endpoint.address()));
+/// assert!(endpoint.authority().is_some_and(|pem| pem.starts_with("-----BEGIN CERTIFICATE-----")));
+/// server.shutdown().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     address: SocketAddr,
-    /// The certificate of the authority, as PEM, if it listens with TLS.
+    /// The certificate of the authority, in PEM; none without TLS.
     authority: Option<String>,
 }
 
@@ -20,24 +37,26 @@ impl Endpoint {
         Self { address, authority }
     }
 
-    /// The address, with the port that was chosen for port 0.
+    /// Returns the address. Port 0 is replaced by the port that the system chose.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The address as clients write it.
+    /// Returns the URL of the server.
     pub fn url(&self) -> String {
         let scheme = if self.authority.is_some() { "https" } else { "http" };
         format!("{scheme}://{}", self.address)
     }
 
-    /// The certificate clients trust the server by, as PEM; none without TLS.
+    /// Returns the certificate of the authority that clients must trust, in PEM. None without TLS.
     pub fn authority(&self) -> Option<&str> {
         self.authority.as_deref()
     }
 
-    /// A kubeconfig for kubectl and every other client; `token` is the bearer token of a server that asks for one. Without
-    /// one it has a token that says nothing: kubectl asks people for a password when it is given no credentials.
+    /// Returns a kubeconfig for kubectl and other clients. `token` is the bearer token of the user.
+    ///
+    /// Without a token, the kubeconfig contains a placeholder, because kubectl prompts for a password if it has no
+    /// credentials.
     pub fn kubeconfig(&self, token: Option<&str>) -> String {
         let name = "watchkeeper";
         let mut cluster = json!({"server": self.url()});

@@ -1,8 +1,8 @@
-//! Version and health.
+//! The endpoints for version and health.
 
 use serde_json::{Value, json};
 
-/// The version of Kubernetes whose API this is.
+/// Returns the version of Kubernetes whose API this is.
 pub(super) fn version() -> Value {
     json!({
         "major": "1",
@@ -21,12 +21,12 @@ pub(super) fn version() -> Value {
     })
 }
 
-/// Whether a path below `/healthz`, `/livez` or `/readyz` names a check there is.
+/// Returns whether a path below `/healthz`, `/livez` or `/readyz` names an existing check.
 pub(super) fn is_check(check: &str) -> bool {
     matches!(check, "ping" | "log" | "etcd" | "informer-sync" | "shutdown")
 }
 
-/// The paths that are served besides those of groups.
+/// The served paths besides those of groups.
 pub(super) const PATHS: &[&str] = &[
     "/.well-known/openid-configuration",
     "/api",

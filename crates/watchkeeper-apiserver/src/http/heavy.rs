@@ -1,7 +1,8 @@
 //! Isolation of CPU-heavy requests.
 //!
-//! Most requests take microseconds and run on the task of their connection. A request that may take longer, by the size of
-//! what it works on, runs on a blocking thread, and only so many do at a time: the cores that are left serve the others.
+//! Most requests take microseconds and run on the task of their connection. A request that may take longer, judged by the
+//! size of its input, runs on a blocking thread. The number of such requests that run at a time is limited, so that the
+//! remaining cores serve the others.
 
 use std::{panic, sync::Arc, thread::available_parallelism};
 
@@ -18,16 +19,16 @@ use crate::{
     storage::Storage,
 };
 
-/// The most work a request may be and still run inline, in bytes of JSON that are read, checked and written.
+/// The maximum work of a request that runs inline, in bytes of JSON that are parsed, checked and written.
 const LIGHT_WORK: usize = 64 * 1024;
-/// The work of deciding whether a selector selects one object, besides the length of the selector.
+/// The work of evaluating a selector for one object, besides the length of the selector.
 const SELECT_WORK: usize = 16;
-/// The work of one object of a list that is not sent as it is stored, or that is deleted.
+/// The work of one object of a list that is converted before it is sent, or that is deleted.
 const OBJECT_WORK: usize = 512;
 
-/// The most heavy requests that are admitted: running and waiting.
+/// The maximum number of admitted heavy requests, running and waiting.
 const MAX_ADMITTED: usize = 512;
-/// The most bytes the bodies of all admitted heavy requests may have.
+/// The maximum total size of the bodies of all admitted heavy requests, in bytes.
 const MAX_ADMITTED_BYTES: usize = 64 * 1024 * 1024;
 
 /// The queue of heavy requests: first come, first served.
@@ -45,7 +46,7 @@ struct Admitted {
     bytes: usize,
 }
 
-/// The place of a heavy request in the queue; given back when it is dropped.
+/// The place of a heavy request in the queue; released on drop.
 #[derive(Debug)]
 struct Place {
     admitted: Arc<Mutex<Admitted>>,
@@ -105,7 +106,7 @@ impl HeavyQueue {
     fn admit(&self, bytes: usize) -> Result<Place, ApiError> {
         let mut admitted = self.admitted.lock();
         let is_full = admitted.requests >= MAX_ADMITTED
-            // A request alone is admitted whatever its size: the limit on bodies bounds it.
+            // A single request is admitted whatever its size, because the limit on bodies bounds it.
             || admitted.requests > 0 && admitted.bytes.saturating_add(bytes) > MAX_ADMITTED_BYTES;
         if is_full {
             return Err(too_many_requests());
@@ -122,8 +123,8 @@ fn too_many_requests() -> ApiError {
         .with_details(details)
 }
 
-/// Returns whether a request may take so much CPU time that it must not run inline. The evidence is cheap and
-/// available up front: the sizes of the body, of the stored object, of the selectors and of the collection.
+/// Returns whether a request may take too much CPU time to run inline. The estimate is cheap and available up front: the
+/// sizes of the body, of the stored object, of the selectors and of the collection.
 pub(super) fn is_heavy(
     store: &dyn Storage,
     verb: Verb,
@@ -137,7 +138,7 @@ pub(super) fn is_heavy(
     }
     let kind = &request.kind;
     let is_definition = kind.gvk.kind == "CustomResourceDefinition";
-    // The cost of rules and of compiling schemas does not follow from the size of what is sent.
+    // The cost of CEL rules and of compiling schemas does not follow from the size of the request.
     if verb.writes() && (is_definition || kind.custom.as_ref().is_some_and(|custom| custom.has_rules)) {
         return true;
     }
@@ -203,7 +204,7 @@ mod tests {
         let running = queue.run(1, move || held.recv().is_ok());
         let waiting = deadline::within(&clock, deadline::REQUEST_TIMEOUT, queue.run(1, || ()));
         let time = async {
-            // Time moves by itself only while no blocking thread works.
+            // Paused time advances automatically only while no blocking thread works.
             tokio::time::advance(deadline::REQUEST_TIMEOUT).await;
             tokio::task::yield_now().await;
             release.send(()).expect("the first request runs");

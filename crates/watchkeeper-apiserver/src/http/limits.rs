@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-/// Limits on the connections of a listening server: how many there are, and how long each may take.
+/// Limits on the connections of a listening server: their number, and the duration of each phase.
 ///
-/// They bound what clients that are slow, silent or hostile can hold: sockets, tasks and buffers. Requests in process
-/// ([`ApiServer::service`](crate::ApiServer::service)) have no connection and are not limited by them. All times run on
-/// tokio's clock.
+/// The limits bound the sockets, tasks and buffers that slow, silent or hostile clients can hold. In-process requests
+/// ([`ApiServer::service`](crate::ApiServer::service)) have no connection and are not limited. All times run on tokio's
+/// clock.
 ///
 /// ```
 /// use std::time::Duration;
@@ -20,36 +20,38 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnectionLimits {
-    /// Open connections of one listener. Further clients wait in the operating system's backlog. Defaults to 10,000.
+    /// Maximum number of open connections of one listener. Further clients wait in the backlog of the operating system.
+    /// Defaults to 10,000.
     pub max_connections: usize,
-    /// Concurrent requests of one HTTP/2 connection. Defaults to 100.
+    /// Maximum number of concurrent requests of one HTTP/2 connection. Defaults to 100.
     pub max_streams_per_connection: u32,
-    /// HTTP/2 streams that a client may open and reset before the server has accepted them. One more ends the connection
-    /// with `ENHANCE_YOUR_CALM`. Defaults to 20.
+    /// Maximum number of HTTP/2 streams that a client may open and reset before the server has accepted them. One more ends
+    /// the connection with `ENHANCE_YOUR_CALM`. Defaults to 20.
     pub max_pending_resets: usize,
-    /// Bytes of a request's head: request line and headers. Defaults to 1 MiB; values below 8 KiB count as 8 KiB.
+    /// Maximum size of a request's head (request line and headers), in bytes. Defaults to 1 MiB; values below 8 KiB count as
+    /// 8 KiB.
     pub max_header_bytes: u32,
-    /// Time for a TLS handshake. Defaults to 10 s.
+    /// Maximum duration of a TLS handshake. Defaults to 10 s.
     pub tls_handshake_timeout: Duration,
-    /// Time for the first request's head after a connection is made, and for the head of a later request after its first
-    /// byte. Defaults to 32 s.
+    /// Maximum time for the head of the first request after the connection is made, and for the head of a later request
+    /// after its first byte. Defaults to 32 s.
     pub header_timeout: Duration,
-    /// Time without a byte of a request body that is not complete. Defaults to 15 s.
+    /// Maximum time between two bytes of an incomplete request body. Defaults to 15 s.
     pub body_progress_timeout: Duration,
-    /// Time for a whole request body. Defaults to 60 s.
+    /// Maximum time for a whole request body. Defaults to 60 s.
     pub body_timeout: Duration,
-    /// Time for a client to read a response that is not a watch. Defaults to 60 s.
+    /// Maximum time for a client to read a response that is not a watch. Defaults to 60 s.
     pub response_timeout: Duration,
-    /// Time for a client to read the rest of a watch after the end of the watch. Defaults to 5 s.
+    /// Maximum time for a client to read the rest of a watch after the end of the watch. Defaults to 5 s.
     pub watch_write_grace: Duration,
-    /// Time that a connection without a request stays open. Defaults to 90 s.
+    /// Maximum time that a connection without a request stays open. Defaults to 90 s.
     pub idle_timeout: Duration,
-    /// Time between keep-alive pings of an HTTP/2 connection. Defaults to 30 s.
+    /// Interval between keep-alive pings of an HTTP/2 connection. Defaults to 30 s.
     pub ping_interval: Duration,
-    /// Time for the reply to a keep-alive ping. Defaults to 15 s.
+    /// Maximum time for the reply to a keep-alive ping. Defaults to 15 s.
     pub ping_timeout: Duration,
-    /// Bytes of a message that the client of a WebSocket may send. Such messages are ignored; a longer one ends the
-    /// connection with status 1009. Defaults to 64 KiB.
+    /// Maximum size of a message from a WebSocket client, in bytes. Messages are ignored; a longer one ends the connection
+    /// with status 1009. Defaults to 64 KiB.
     pub max_websocket_message_bytes: usize,
 }
 

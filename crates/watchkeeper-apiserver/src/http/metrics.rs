@@ -1,13 +1,13 @@
-//! What the server has done and is doing, under the names dashboards for API servers know.
+//! Request metrics, under the names that dashboards for API servers use.
 //!
 //! | name | kind | meaning |
 //! |---|---|---|
-//! | `apiserver_request_total` | counter | requests that were answered |
-//! | `apiserver_current_inflight_requests` | gauge | requests that are being answered, watches not among them |
-//! | `apiserver_longrunning_requests` | gauge | watches that are open |
+//! | `apiserver_request_total` | counter | completed requests |
+//! | `apiserver_current_inflight_requests` | gauge | requests in progress, except watches |
+//! | `apiserver_longrunning_requests` | gauge | open watches |
 //! | `apiserver_storage_objects` | gauge | objects, by resource |
 //!
-//! Labels are names of what is served, never what a client made up, so there are only so many series.
+//! Label values are names of served kinds, never client input, so the number of series is bounded.
 
 use std::fmt::Debug;
 
@@ -24,10 +24,10 @@ use crate::{
     storage::Storage,
 };
 
-/// The media type of what [`Metrics::encode`] writes.
+/// The media type of the output of [`Metrics::encode`].
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What a request was about. Put among the extensions of its answer once it is known.
+/// The labels of a request. Stored in the extensions of its response once they are known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct About {
     verb: &'static str,
@@ -39,7 +39,7 @@ pub(super) struct About {
 }
 
 impl About {
-    /// A request to a kind: in a collection, or about one object.
+    /// Returns the labels of a request to a kind, for a collection or one object.
     pub(super) fn kind(
         verb: &'static str,
         kind: &Kind,
@@ -62,7 +62,7 @@ impl About {
         }
     }
 
-    /// A request to nothing that is served, or to something that is no resource.
+    /// Returns the labels of a request to an unknown path or to a path that is not a resource.
     pub(super) fn nothing(method: &Method) -> Self {
         let known = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
         let verbs = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
@@ -93,7 +93,7 @@ struct Stored {
     resource: String,
 }
 
-/// Counts while it is there.
+/// A guard that decrements a gauge on drop.
 #[derive(Debug)]
 pub(super) struct Counted(Gauge);
 
@@ -130,29 +130,29 @@ impl Default for Metrics {
             stored: Family::default(),
         };
         let Self { registry, answered, in_flight, long_running, stored } = &mut metrics;
-        registry.register("apiserver_request", "Requests that were answered", answered.clone());
-        let help = "Requests that are being answered, watches not among them";
+        registry.register("apiserver_request", "Completed requests", answered.clone());
+        let help = "Requests in progress, except watches";
         registry.register("apiserver_current_inflight_requests", help, in_flight.clone());
-        registry.register("apiserver_longrunning_requests", "Watches that are open", long_running.clone());
-        registry.register("apiserver_storage_objects", "Objects that are stored", stored.clone());
+        registry.register("apiserver_longrunning_requests", "Open watches", long_running.clone());
+        registry.register("apiserver_storage_objects", "Stored objects, by resource", stored.clone());
         metrics
     }
 }
 
 impl Metrics {
-    /// A request that is being answered.
+    /// Counts a request in progress.
     pub(super) fn begin(&self, method: &Method) -> Counted {
         let is_read = *method == Method::GET || *method == Method::HEAD;
         let request_kind = if is_read { "readOnly" } else { "mutating" };
         Counted::in_gauge(self.in_flight.get_or_create_owned(&InFlight { request_kind }))
     }
 
-    /// A watch that is open.
+    /// Counts an open watch.
     pub(super) fn long_running(&self, about: &About) -> Counted {
         Counted::in_gauge(self.long_running.get_or_create_owned(about))
     }
 
-    /// A request that was answered.
+    /// Counts a completed request.
     pub(super) fn end(&self, about: About, code: u16) {
         let About { verb, group, version, resource, subresource, scope } = about;
         let component = "apiserver";
@@ -160,7 +160,7 @@ impl Metrics {
         self.answered.get_or_create(&labels).inc();
     }
 
-    /// All of it as text.
+    /// Encodes all metrics as text.
     pub(super) fn encode(&self, kinds: &Kinds, store: &dyn Storage) -> String {
         self.stored.clear();
         for kind in kinds.iter().filter(|kind| kind.gvk == kind.storage && kind.allows("list")) {
@@ -169,7 +169,7 @@ impl Metrics {
             self.stored.get_or_create(&Stored { resource }).set(count);
         }
         let mut out = String::new();
-        // Writing to memory has no way to fail.
+        // Writing to memory cannot fail.
         _ = text::encode(&mut out, &self.registry);
         out
     }

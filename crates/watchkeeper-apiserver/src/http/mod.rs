@@ -1,4 +1,4 @@
-//! HTTP: from a request to a verb, and from its answer to a response.
+//! HTTP: from a request to a verb, and from the result to a response.
 
 mod access;
 mod body;

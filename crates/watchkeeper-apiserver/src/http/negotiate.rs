@@ -1,4 +1,4 @@
-//! Which representation a client is sent.
+//! Content negotiation.
 
 use crate::{
     discovery,
@@ -9,16 +9,16 @@ use crate::{
 /// The media type of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Media {
-    /// JSON.
+    /// The media type `application/json`.
     Json,
-    /// YAML.
+    /// The media type `application/yaml`.
     Yaml,
     /// Protobuf, for objects of built-in kinds.
     Protobuf,
 }
 
 impl Media {
-    /// The header of it.
+    /// Returns the `Content-Type` header.
     pub(crate) fn content_type(self) -> &'static str {
         match self {
             Self::Json => "application/json",
@@ -28,7 +28,7 @@ impl Media {
     }
 }
 
-/// What a client is sent, and how.
+/// The representation of a response: media type and form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Representation {
     /// The media type.
@@ -43,19 +43,19 @@ impl Default for Representation {
     }
 }
 
-/// The representations an endpoint has besides JSON and YAML of the whole object.
+/// The representations that an endpoint offers besides JSON and YAML of the whole object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Offer {
-    /// Whole objects as protobuf.
+    /// Whether whole objects are offered as protobuf.
     pub(crate) protobuf: bool,
-    /// The metadata of objects, in every media type.
+    /// Whether the metadata of objects is offered, in every media type.
     pub(crate) metadata: bool,
-    /// Tables, as JSON and YAML.
+    /// Whether tables are offered, as JSON and YAML.
     pub(crate) table: bool,
 }
 
 impl Offer {
-    /// Whole objects only.
+    /// The offer of whole objects only.
     pub(crate) const WHOLE: Self = Self { protobuf: true, metadata: false, table: false };
 
     fn has(self, media: Media, form: &Form) -> bool {
@@ -71,10 +71,10 @@ const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kube
 const ACCEPTED_IN_WATCH: &str =
     "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
-/// The values of `includeObject`.
+/// The permitted values of `includeObject`.
 const INCLUDED: [&str; 4] = ["", "Object", "Metadata", "None"];
 
-/// 400: a table with an `includeObject` that does not exist.
+/// Returns the 400 for a table with an unknown `includeObject`.
 fn wrong_include(include: &str) -> ApiError {
     ApiError::bad_request(format!(
         "Unable to convert to Table as requested: includeObject: Invalid value: {include:?}: must be 'Metadata', \
@@ -82,7 +82,7 @@ fn wrong_include(include: &str) -> ApiError {
     ))
 }
 
-/// One range of an Accept header.
+/// A media range of an `Accept` header.
 struct Range<'a> {
     media_type: &'a str,
     parameters: Vec<(&'a str, &'a str)>,
@@ -107,7 +107,11 @@ impl<'a> Range<'a> {
     }
 }
 
-/// Chooses the representation of an answer. An error is sent in what the second half says.
+/// Chooses the representation of a response.
+///
+/// # Errors
+/// 406 if no accepted representation is available, 400 for an invalid `includeObject`. Carries the media type in which to
+/// send the error.
 pub(crate) fn negotiate(
     accept: Option<&str>,
     include: Option<&str>,
@@ -157,7 +161,7 @@ pub(crate) fn negotiate(
     Err((ApiError::new(406, "NotAcceptable", message), fallback))
 }
 
-/// The form of a discovery document that has everything in it, if the client asks for one before it asks for plain JSON.
+/// Returns the form of aggregated discovery, if the client prefers it to plain JSON.
 pub(crate) fn aggregated(accept: Option<&str>) -> Option<discovery::Form> {
     for range in accept?.split(',').map(|text| Range::read(text.trim())) {
         match (range.media_type, range.parameter("as"), range.parameter("v")) {
@@ -171,16 +175,16 @@ pub(crate) fn aggregated(accept: Option<&str>) -> Option<discovery::Form> {
     None
 }
 
-/// The media type of the document of OpenAPI v2 that an `Accept` header asks for.
+/// The media type of an OpenAPI v2 document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OpenApiMedia {
-    /// The JSON form of the document.
+    /// The JSON encoding of the document.
     Json,
-    /// The messages of `gnostic`.
+    /// The protobuf messages of `gnostic`.
     Protobuf,
 }
 
-/// Chooses the media type of the document of OpenAPI v2; none if the client takes neither.
+/// Chooses the media type of the OpenAPI v2 document. Returns none if the client accepts neither.
 pub(crate) fn openapi_v2(accept: Option<&str>) -> Option<OpenApiMedia> {
     let accept = accept.filter(|accept| !accept.trim().is_empty()).unwrap_or("*/*");
     let mut ranges: Vec<Range<'_>> = accept.split(',').map(|text| Range::read(text.trim())).collect();
@@ -193,7 +197,7 @@ pub(crate) fn openapi_v2(accept: Option<&str>) -> Option<OpenApiMedia> {
     })
 }
 
-/// The form a range asks for; none if there is no such form.
+/// Returns the form that a media range requests. None if there is no such form.
 fn form_of(range: &Range<'_>, include: Option<&str>) -> Option<Form> {
     let Some(form) = range.parameter("as") else { return Some(Form::Plain) };
     let version = range.parameter("v").unwrap_or_default();

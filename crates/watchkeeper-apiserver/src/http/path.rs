@@ -1,4 +1,4 @@
-//! What a path is about.
+//! The parts of a request path.
 
 use percent_encoding::percent_decode_str;
 
@@ -7,9 +7,9 @@ use percent_encoding::percent_decode_str;
 pub(crate) struct ResourcePath {
     /// The group; empty for the core group.
     pub(crate) group: String,
-    /// The version.
+    /// The version, such as `v1`.
     pub(crate) version: String,
-    /// A path of the old style that watches by itself (`/api/v1/watch/…`).
+    /// Whether the path is a legacy watch path (`/api/v1/watch/…`).
     pub(crate) is_watch: bool,
     /// The namespace; empty if the path has none.
     pub(crate) namespace: String,
@@ -17,13 +17,13 @@ pub(crate) struct ResourcePath {
     pub(crate) resource: String,
     /// The name; empty for a collection.
     pub(crate) name: String,
-    /// What lies below the object, such as `status`; empty for the object itself.
+    /// The subresource, such as `status`; empty for the object itself.
     pub(crate) subresource: String,
-    /// What lies below that, for subresources that take a path.
+    /// The path below the subresource, for subresources that take a path.
     pub(crate) rest: Vec<String>,
 }
 
-/// Splits a path into its decoded segments. Slashes at both ends do not count; an empty segment between others is kept,
+/// Splits a path into its decoded segments. Slashes at both ends are ignored; an empty segment between others is kept,
 /// because no resource has an empty name. Returns `None` if a segment is not UTF-8.
 pub(crate) fn segments(path: &str) -> Option<Vec<String>> {
     let path = path.trim_matches('/');
@@ -35,11 +35,11 @@ pub(crate) fn segments(path: &str) -> Option<Vec<String>> {
         .collect()
 }
 
-/// The subresources below which a client chooses the path.
+/// The subresources that take a path.
 const WITH_PATH: [&str; 1] = ["proxy"];
 
 impl ResourcePath {
-    /// Reads the parts of a path; none if it is not about a resource.
+    /// Parses the segments of a path. Returns none if the path does not name a resource.
     pub(crate) fn read(segments: &[String]) -> Option<Self> {
         let words: Vec<&str> = segments.iter().map(String::as_str).collect();
         let (group, version, rest) = match words.as_slice() {
@@ -52,7 +52,7 @@ impl ResourcePath {
             rest => (false, rest),
         };
         let (namespace, rest) = match rest {
-            // Below a namespace lie its resources, and two things of its own.
+            // Below a namespace are its resources, and two subresources of the namespace itself.
             ["namespaces", namespace, below, ..]
                 if group.is_empty() && matches!(*below, "status" | "finalize") =>
             {

@@ -9,10 +9,10 @@ use http_body_util::{BodyExt, Limited};
 use super::connection::BodyError;
 use crate::status::{ApiError, Details};
 
-/// The largest body of a request, in bytes; kube-apiserver's limit.
+/// The maximum size of a request body, in bytes; kube-apiserver's limit.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
-/// The bodies that requests have: hyper's on a socket, any other in process.
+/// The body types of requests: hyper's on a socket, any other in process.
 pub(crate) trait RequestBody:
     Body<Data = Bytes, Error: Display + Into<Box<dyn Error + Send + Sync>>> + Send
 {

@@ -1,4 +1,4 @@
-//! Answers as HTTP.
+//! HTTP responses.
 
 use futures_util::stream;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -13,7 +13,7 @@ use crate::{
     status::ApiError,
 };
 
-/// An answer in the media type and style the client wants.
+/// Encodes a result in the media type and style that the client accepts.
 pub(super) fn answer(
     answer: Answer,
     media: Media,
@@ -48,7 +48,7 @@ pub(super) fn answer(
     response
 }
 
-/// A list in pieces; a short one is a body of known length.
+/// Returns a list body in chunks. A short list is a body of known length.
 fn pieces(mut list: ListBody) -> ResponseBody {
     let first = list.next();
     if list.is_written() {
@@ -57,7 +57,7 @@ fn pieces(mut list: ListBody) -> ResponseBody {
     ResponseBody::frames(stream::iter(first.into_iter().chain(list)))
 }
 
-/// An error.
+/// Encodes an error.
 pub(super) fn error(error: &ApiError, media: Media) -> Response<ResponseBody> {
     let body = ResponseBody::whole(encode(&error.to_status(), media, false, None));
     let mut response = with_type(error.code, media.content_type(), body);
@@ -68,12 +68,12 @@ pub(super) fn error(error: &ApiError, media: Media) -> Response<ResponseBody> {
     response
 }
 
-/// A value in JSON or YAML.
+/// Encodes a value in JSON or YAML.
 pub(super) fn value(code: u16, value: &Value, media: Media) -> Response<ResponseBody> {
     with_type(code, media.content_type(), ResponseBody::whole(encode(value, media, false, None)))
 }
 
-/// Returns a document that anyone may cache for an hour.
+/// Returns a document that any cache may keep for an hour.
 pub(super) fn published(content_type: &'static str, document: &Value) -> Response<ResponseBody> {
     let mut response = with_type(200, content_type, ResponseBody::whole(document.to_string()));
     let age = HeaderValue::from_static("public, max-age=3600");
@@ -81,19 +81,19 @@ pub(super) fn published(content_type: &'static str, document: &Value) -> Respons
     response
 }
 
-/// Plain text.
+/// Returns a plain text response.
 pub(super) fn text(code: u16, text: &'static str) -> Response<ResponseBody> {
     let mut response = with_type(code, "text/plain; charset=utf-8", ResponseBody::whole(text));
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }
 
-/// A path nothing is behind.
+/// Returns the 404 for an unknown path.
 pub(super) fn page_not_found() -> Response<ResponseBody> {
     text(404, "404 page not found\n")
 }
 
-/// A body with its type.
+/// Returns a body with its content type.
 pub(super) fn with_type(code: u16, content_type: &'static str, body: ResponseBody) -> Response<ResponseBody> {
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -112,7 +112,7 @@ fn encode(value: &Value, media: Media, is_pretty: bool, kind: Option<&Kind>) -> 
     }
 }
 
-/// An object, a list of objects of `kind`, or a status, in its envelope.
+/// Encodes an object, a list of objects of `kind`, or a status in its protobuf envelope.
 fn protobuf_of(value: &Value, kind: Option<&Kind>) -> Vec<u8> {
     let text = |member: &str| value.get(member).and_then(Value::as_str).unwrap_or_default();
     let (api_version, name) = (text("apiVersion"), text("kind"));

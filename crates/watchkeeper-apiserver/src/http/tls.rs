@@ -1,4 +1,4 @@
-//! Certificates of a listening server, made when it starts.
+//! Certificates of a listening server, generated at start.
 
 use std::{io, net::IpAddr, sync::Arc};
 
@@ -13,16 +13,16 @@ use rustls::{
 };
 use tokio_rustls::TlsAcceptor;
 
-/// A server certificate, and the authority that clients trust it by. Both live as long as the server.
+/// A server certificate with the authority that issued it. Both live as long as the server.
 pub(crate) struct Identity {
-    /// Takes connections.
+    /// The acceptor of TLS connections.
     pub(crate) acceptor: TlsAcceptor,
-    /// The certificate of the authority, as PEM.
+    /// The certificate of the authority, in PEM.
     pub(crate) authority: String,
 }
 
 impl Identity {
-    /// A new certificate for loopback and `address`.
+    /// Generates a certificate for loopback and `address`.
     pub(crate) fn new(address: IpAddr) -> io::Result<Self> {
         Self::make(address).map_err(|error| io::Error::other(format!("cannot make a certificate: {error}")))
     }

@@ -10,7 +10,7 @@ use crate::{
     status::ApiError,
 };
 
-/// The operation that a request about a resource asks for.
+/// The operation of a resource request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
     Get,
@@ -24,7 +24,7 @@ pub(super) enum Verb {
 }
 
 impl Verb {
-    /// Returns the verb of a request, or `None` if the method means nothing at this path.
+    /// Returns the verb of a request. `None` if the method is not defined for this path.
     pub(super) fn of(method: &Method, path: &ResourcePath, parameters: &Parameters) -> Option<Self> {
         let is_named = !path.name.is_empty();
         match *method {
@@ -41,7 +41,7 @@ impl Verb {
         }
     }
 
-    /// Returns the verb as rules of roles name it.
+    /// Returns the verb as in rules of roles.
     pub(super) fn text(self) -> &'static str {
         match self {
             Self::Get => "get",
@@ -55,7 +55,7 @@ impl Verb {
         }
     }
 
-    /// Returns the verb as metrics name it.
+    /// Returns the verb as in metrics.
     pub(super) fn method(self, is_apply: bool) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -70,18 +70,18 @@ impl Verb {
         }
     }
 
-    /// Returns whether the operation changes objects. Only such a request has a body that is read.
+    /// Returns whether the operation changes objects. Only the bodies of such requests are read.
     pub(super) fn writes(self) -> bool {
         !matches!(self, Self::Get | Self::List | Self::Watch)
     }
 }
 
-/// Returns the 404 for a subresource that a kind does not have. Custom kinds look for the object first.
+/// Returns the 404 for a subresource that a kind does not have. For custom kinds, the object is looked up first.
 pub(super) fn no_such_subresource(kind: &Kind, name: &str) -> ApiError {
     if kind.custom.is_some() { errors::not_found(kind, name) } else { errors::no_such_resource() }
 }
 
-/// Returns the verb if it can be used at this path.
+/// Returns the verb if it is supported at this path.
 pub(super) fn allowed(verb: Option<Verb>, path: &ResourcePath, kind: &Kind) -> Result<Verb, ApiError> {
     if !path.subresource.is_empty() {
         let Some(subresource) = kind.subresource(&path.subresource) else {
@@ -109,8 +109,8 @@ pub(super) fn allowed(verb: Option<Verb>, path: &ResourcePath, kind: &Kind) -> R
     Ok(verb)
 }
 
-/// Returns the name that the field selector of a list or watch requires. A role that
-/// allows to list one name allows this.
+/// Returns the name that the field selector of a list or watch requires. A role that permits listing one name permits such a
+/// request.
 pub(super) fn selected_name(verb: Option<Verb>, parameters: &Parameters) -> Option<String> {
     if !matches!(verb, Some(Verb::List | Verb::Watch)) {
         return None;

@@ -4,15 +4,15 @@ use std::collections::HashSet;
 
 use http::{HeaderMap, HeaderValue, header};
 
-/// The most characters all warnings of a reply have together before each is truncated.
+/// The maximum number of characters of all warnings of a response, beyond which each is truncated.
 const TOTAL_CHARACTERS: usize = 4 * 1024;
-/// The most characters of a warning that is truncated.
+/// The maximum number of characters of a truncated warning.
 const TRUNCATED_CHARACTERS: usize = 256;
-/// The most warnings of a reply. Common HTTP clients refuse a reply with more than 100 headers.
+/// The maximum number of warnings of a response. Common HTTP clients reject a response with more than 100 headers.
 const MAX_WARNINGS: usize = 64;
 
-/// Adds a header for each warning, without repetitions. Warnings that are too long together are truncated, and those that
-/// still do not fit are left out.
+/// Adds a header for each distinct warning. Warnings that are too long in total are truncated, and those that still do not
+/// fit are omitted.
 pub(super) fn add(headers: &mut HeaderMap, warnings: &[String]) {
     for text in fitting(warnings) {
         if let Ok(value) = HeaderValue::try_from(format!("299 - {}", quoted(text))) {
@@ -45,7 +45,7 @@ fn fitting(warnings: &[String]) -> Vec<&str> {
     fitting
 }
 
-/// Quotes a string as headers do: no control characters, quotes and backslashes escaped.
+/// Quotes a string for a header: control characters are removed, quotes and backslashes escaped.
 fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');

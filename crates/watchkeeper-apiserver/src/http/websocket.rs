@@ -1,8 +1,7 @@
-//! Watches over a WebSocket: one event a message.
+//! Watches over a WebSocket: one event per message.
 //!
-//! The request is an ordinary watch, and everything that is wrong with it is an ordinary reply. The handshake is checked
-//! last, as kube-apiserver does it. Events are text messages in JSON and binary messages in protobuf. Messages of the
-//! client are ignored.
+//! The request is an ordinary watch, and all its errors are ordinary responses. The handshake is checked last, as in
+//! kube-apiserver. Events are text messages in JSON and binary messages in protobuf. Messages of the client are ignored.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
@@ -34,16 +33,16 @@ const BEARER_PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
 /// The version of the protocol.
 const VERSION: &str = "13";
 
-/// Bytes that are allocated for reading from each client. Clients send next to nothing.
+/// The size of the read buffer for each client, in bytes. Clients send next to nothing.
 const READ_BUFFER_BYTES: usize = 4 * 1024;
 
-/// Bytes of the length that precedes an event in protobuf; a message has a length of its own.
+/// The size of the length prefix of an event in protobuf, in bytes. A WebSocket message already has a length.
 const LENGTH_PREFIX_BYTES: usize = 4;
 
 /// Time for the closing handshake.
 const CLOSE_GRACE: Duration = Duration::from_secs(2);
 
-/// Returns whether a request asks for a WebSocket.
+/// Returns whether a request is a WebSocket handshake.
 pub(super) fn is_requested(headers: &HeaderMap) -> bool {
     let is_websocket =
         headers.get(header::UPGRADE).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"));
@@ -60,7 +59,7 @@ pub(super) fn is_requested(headers: &HeaderMap) -> bool {
 /// The header is tried first. An accepted token is removed from the subprotocols, so that it is not sent back.
 ///
 /// # Errors
-/// Returns the error of the header if neither is accepted, and 401 for a subprotocol that is not well-formed.
+/// The error of the header if neither is accepted, or 401 for a malformed subprotocol.
 pub(super) fn authenticate<U>(
     headers: &mut HeaderMap,
     authenticate: impl Fn(&HeaderMap) -> Result<U, ApiError>,
@@ -82,7 +81,7 @@ pub(super) fn authenticate<U>(
     if token.is_empty() {
         return by_header;
     }
-    // There has to be a subprotocol to agree on that is not the secret.
+    // The client must offer another subprotocol, because the secret must not be sent back.
     if others.is_empty() {
         return Err(unauthorized());
     }
@@ -93,16 +92,16 @@ pub(super) fn authenticate<U>(
     Ok(user)
 }
 
-/// The part of a protocol switch that the connection needs. It is among the extensions of the response.
+/// The part of a protocol switch that the connection needs. Stored in the extensions of the response.
 #[derive(Debug, Clone)]
 pub(super) struct Switch {
     on_upgrade: OnUpgrade,
     is_binary: bool,
 }
 
-/// Turns the response of a watch into a protocol switch, if the request asks for a WebSocket.
+/// Turns the response of a watch into a protocol switch, if the request is a WebSocket handshake.
 ///
-/// The body of the response stays the stream of events. A connection serves it after the switch.
+/// The body of the response remains the stream of events. The connection serves it after the switch.
 pub(super) fn switch(
     parts: &Parts,
     response: Response<ResponseBody>,
@@ -128,7 +127,7 @@ pub(super) fn switch(
     };
     let (watch, events) = response.into_parts();
     let mut switch = Response::new(events);
-    // Metrics find the resource of the watch there.
+    // The extensions contain the labels for metrics.
     *switch.extensions_mut() = watch.extensions;
     *switch.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = switch.headers_mut();
@@ -142,7 +141,7 @@ pub(super) fn switch(
     switch
 }
 
-/// Checks a handshake and returns its key and the subprotocol to agree on.
+/// Checks a handshake. Returns its key and the selected subprotocol.
 fn handshake(headers: &HeaderMap) -> Result<(&str, Option<HeaderValue>), ApiError> {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let key = text(header::SEC_WEBSOCKET_KEY);
@@ -168,7 +167,7 @@ fn handshake(headers: &HeaderMap) -> Result<(&str, Option<HeaderValue>), ApiErro
     }
 }
 
-/// The subprotocols that the client offers.
+/// Returns the subprotocols that the client offers.
 fn protocols(headers: &HeaderMap) -> Vec<String> {
     headers
         .get_all(header::SEC_WEBSOCKET_PROTOCOL)
@@ -188,13 +187,13 @@ pub(super) struct Upgrade {
 }
 
 impl Upgrade {
-    /// Joins the switch with the events to send.
+    /// Creates an upgrade from the switch and the events to send.
     pub(super) fn new(switch: Switch, events: ResponseBody) -> Self {
         Self { switch, events }
     }
 }
 
-/// Sends the events of a watch until the watch ends or the client leaves, then closes the WebSocket.
+/// Sends the events of a watch until the watch ends or the client disconnects, then closes the WebSocket.
 pub(super) async fn run(upgrade: Upgrade, limits: &ConnectionLimits) {
     let Upgrade { switch: Switch { on_upgrade, is_binary }, events } = upgrade;
     match on_upgrade.await {
@@ -214,7 +213,7 @@ where
         .max_frame_size(Some(limits.max_websocket_message_bytes));
     let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
     let (mut sink, mut source) = socket.split();
-    // A client that does not read blocks `send`, and so the timer of the watch itself.
+    // A client that does not read blocks `send`, and thereby the timer of the watch itself.
     let limit = events
         .watch_timeout()
         .map_or(limits.response_timeout, |timeout| timeout.saturating_add(limits.watch_write_grace));
@@ -223,12 +222,12 @@ where
         code = receive(&mut source) => code,
         () = tokio::time::sleep(limit) => None,
     };
-    // Frees the watch before the client has to do anything.
+    // Frees the watch before waiting for the client.
     drop(events);
     let Some(code) = code else { return };
     let closing = async {
         let frame = CloseFrame { code, reason: Utf8Bytes::default() };
-        // An error means that the client has closed the connection first.
+        // An error means that the client closed the connection first.
         let _ = sink.send(Message::Close(Some(frame))).await;
         while let Some(Ok(_)) = source.next().await {}
         let Ok(socket) = sink.reunite(source) else { return };
@@ -238,7 +237,7 @@ where
     let _ = tokio::time::timeout(CLOSE_GRACE, closing).await;
 }
 
-/// Sends every event. Returns false if the client cannot be reached any more.
+/// Sends every event. Returns false if the client is no longer reachable.
 async fn send<S>(
     sink: &mut SplitSink<WebSocketStream<S>, Message>,
     events: &mut ResponseBody,
@@ -280,7 +279,7 @@ where
     }
 }
 
-/// Reads what the client has still sent, because closing a socket with unread bytes discards the close frame.
+/// Reads the remaining bytes of the client, because closing a socket with unread bytes discards the close frame.
 async fn drain<S>(mut io: S)
 where
     S: AsyncRead + AsyncWrite + Unpin,

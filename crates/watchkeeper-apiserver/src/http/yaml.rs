@@ -1,4 +1,4 @@
-//! YAML as the API writes it: keys sorted, lists not indented, plain where that reads back as the same text.
+//! A YAML writer in the style of the API: sorted keys, unindented lists, plain strings where they parse as the same text.
 
 use serde_json::Value;
 
@@ -105,7 +105,7 @@ fn is_block(value: &Value) -> bool {
     }
 }
 
-/// Text of several lines that can stand as it is.
+/// Returns whether a multi-line text can be written as a literal block.
 fn is_literal(text: &str) -> bool {
     text.contains('\n')
         && !text.starts_with([' ', '\n'])
@@ -121,7 +121,7 @@ fn scalar(value: &Value) -> String {
     }
 }
 
-/// Text in the plainest style that reads back as the same text.
+/// Formats a text in the plainest style that parses as the same text.
 fn text(text: &str) -> String {
     if text.chars().any(char::is_control) {
         // A JSON string is a YAML string in double quotes.
@@ -147,7 +147,7 @@ fn is_plain(text: &str) -> bool {
         && !reads_as_other(text)
 }
 
-/// Text that a reader would take for a number, a date, a yes or no, or nothing.
+/// Returns whether a parser would take the text for a number, a date, a boolean or null.
 fn reads_as_other(text: &str) -> bool {
     const WORDS: &[&str] = &["y", "n", "yes", "no", "on", "off", "true", "false", "null", "~", "<<", "="];
     let lower = text.to_ascii_lowercase();
@@ -166,7 +166,7 @@ fn reads_as_other(text: &str) -> bool {
     text.is_empty() || WORDS.contains(&lower.as_str()) || is_number || is_date
 }
 
-/// `12:30:45` is a number to some readers.
+/// Returns whether some parsers take the text for a base-60 number, such as `12:30:45`.
 fn is_sexagesimal(text: &str) -> bool {
     text.contains(':')
         && text.split(':').all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))

@@ -1,4 +1,4 @@
-//! The kinds every server has, from a table.
+//! The built-in kinds, read from a table.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ const TABLE: &str = include_str!("kinds.tsv");
 
 const EVERY_VERB: &str = "create,delete,deletecollection,get,list,patch,update,watch";
 
-/// The kinds of the table, groups and versions in order of preference.
+/// Returns the kinds of the table, with groups and versions in order of preference.
 pub(super) fn kinds() -> impl Iterator<Item = Kind> {
     TABLE.lines().filter(|row| !row.starts_with('#')).map(kind)
 }
@@ -44,7 +44,7 @@ fn kind(row: &str) -> Kind {
     }
 }
 
-/// Kinds served twice are stored once.
+/// Returns the kind that objects of `gvk` are stored as. A kind that is served twice is stored once.
 fn stored_as(gvk: &GroupVersionKind) -> GroupVersionKind {
     match (gvk.group.as_str(), gvk.kind.as_str()) {
         ("events.k8s.io", "Event") => GroupVersionKind::new("", "v1", "Event"),
@@ -55,7 +55,8 @@ fn stored_as(gvk: &GroupVersionKind) -> GroupVersionKind {
     }
 }
 
-/// `status[/ Pod](get,patch,update)`; a kind without group and version is of the object's own.
+/// Parses a subresource such as `status[/ Pod](get,patch,update)`. Without group and version, the kind is in the group and
+/// version of the owner.
 fn subresource(text: &str, owner: &GroupVersionKind) -> Option<Subresource> {
     let (name, rest) = text.split_once('[')?;
     let (kind, all_verbs) = rest.strip_suffix(')')?.split_once("](")?;
@@ -77,7 +78,7 @@ fn words(text: &str) -> Vec<String> {
     text.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// The kinds of the table, shared.
+/// Returns the kinds of the table, shared.
 pub(super) fn shared() -> Vec<Arc<Kind>> {
     kinds().map(Arc::new).collect()
 }

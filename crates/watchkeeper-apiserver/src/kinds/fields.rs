@@ -1,25 +1,25 @@
-//! What field selectors may name, by kind, and where its value is.
+//! The field labels that field selectors may use, by kind, and the source of their values.
 
 use serde_json::Value;
 
 use super::Kind;
 
-/// Where the value of a label is.
+/// The source of the value of a field label.
 #[derive(Debug, Clone, Copy)]
 enum Source {
-    /// A text; nothing is the empty one.
+    /// A string; empty if absent.
     Text,
-    /// Yes or no; nothing is no.
+    /// A boolean; false if absent.
     Flag,
-    /// A number; nothing is 0.
+    /// A number; 0 if absent.
     Count,
-    /// Another label, of the kind the object is stored as.
+    /// Another label, of the kind that the object is stored as.
     Stored(&'static str),
-    /// A label that is known and never has a value.
+    /// A label that is accepted and never has a value.
     Never,
 }
 
-/// A label and where its value is: under the label's own name, or under another.
+/// A field label with the source and the path of its value. The path usually equals the label.
 type Label = (&'static str, Source, &'static str);
 
 const fn text(label: &'static str) -> Label {
@@ -41,7 +41,7 @@ const PODS: &[Label] = &[
     ("status.podIP", Source::Text, "status.podIPs.0.ip"),
     ("status.podIPs", Source::Never, ""),
     text("status.nominatedNodeName"),
-    // The name the field had in the first versions.
+    // The name of the field in the first API versions.
     stored("spec.host", "spec.nodeName"),
 ];
 
@@ -60,7 +60,7 @@ const EVENTS: &[Label] = &[
     text("type"),
 ];
 
-/// Events of the newer group are stored as those of the core group, and selected by what is stored.
+/// The labels of `events.k8s.io`. Its events are stored as core events, and selected by the stored fields.
 const NEWER_EVENTS: &[Label] = &[
     text("metadata.namespace"),
     text("reason"),
@@ -75,7 +75,7 @@ const NEWER_EVENTS: &[Label] = &[
     stored("reportingController", "reportingComponent"),
 ];
 
-/// Kinds with labels of their own, or without the namespace all others know.
+/// The kinds with specific labels, or without the label for the namespace.
 const KINDS: [(&str, &str, &[Label]); 13] = [
     ("", "events", EVENTS),
     ("", "namespaces", &[text("status.phase")]),
@@ -105,10 +105,10 @@ const KINDS: [(&str, &str, &[Label]); 13] = [
 ];
 
 impl Kind {
-    /// The label an object of this kind is stored with for the `label` a field selector names.
+    /// Returns the stored label for the `label` of a field selector.
     ///
     /// # Errors
-    /// If selectors of this kind may not name it: the sentence for a 400.
+    /// The message for a 400 if selectors of this kind do not support the label.
     pub(crate) fn field_label(&self, label: &str) -> Result<String, String> {
         if label == "metadata.name" {
             return Ok(label.to_owned());
@@ -131,7 +131,7 @@ impl Kind {
         }
     }
 
-    /// The values of the labels field selectors may name, besides name and namespace.
+    /// Returns the values of the selectable labels, besides name and namespace.
     pub(crate) fn selectable_fields(&self, object: &Value) -> Vec<(Box<str>, Box<str>)> {
         if let Some(custom) = &self.custom {
             let label = |path: &String| {

@@ -1,6 +1,7 @@
-//! What is served: kinds, their names, verbs and rules.
+//! The served kinds: names, verbs and rules.
 //!
-//! `builtin` reads the table of kinds every server has; a [`Registry`] holds those and the custom kinds that come and go.
+//! `builtin` reads the table of built-in kinds. A [`Registry`] holds the built-in kinds and the custom kinds, which come and
+//! go.
 
 mod builtin;
 mod fields;
@@ -14,7 +15,7 @@ use crate::{schema::TypeRef, strategy::Strategy};
 
 pub(crate) use registry::{CustomKind, Group, GroupVersion, Kinds, Registry};
 
-/// A group, a version in it and a kind in that.
+/// A group, version and kind.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct GroupVersionKind {
     /// The group; empty for the core group.
@@ -26,18 +27,18 @@ pub(crate) struct GroupVersionKind {
 }
 
 impl GroupVersionKind {
-    /// The kind of this name in a group and version.
+    /// Creates a group, version and kind.
     pub(crate) fn new(group: impl Into<String>, version: impl Into<String>, kind: impl Into<String>) -> Self {
         Self { group: group.into(), version: version.into(), kind: kind.into() }
     }
 
-    /// `apps/v1`, or `v1` in the core group.
+    /// Returns the `apiVersion`: `apps/v1`, or `v1` in the core group.
     pub(crate) fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 }
 
-/// A kind in one version, as it is served.
+/// A kind in one served version.
 #[expect(clippy::struct_field_names, reason = "the kind of lists is called so upstream")]
 #[derive(Debug, Clone)]
 pub(crate) struct Kind {
@@ -45,101 +46,101 @@ pub(crate) struct Kind {
     pub gvk: GroupVersionKind,
     /// The name in paths, such as `pods`.
     pub plural: String,
-    /// The name of one, such as `pod`.
+    /// The singular name, such as `pod`.
     pub singular: String,
     /// The kind of lists, such as `PodList`.
     pub list_kind: String,
-    /// Lives in namespaces.
+    /// Whether objects of the kind live in namespaces.
     pub is_namespaced: bool,
-    /// Names for people in a hurry.
+    /// Abbreviations for the command line, such as `po`.
     pub short_names: Vec<String>,
-    /// Groups of kinds people ask for together, such as `all`.
+    /// The categories of the kind, such as `all`.
     pub categories: Vec<String>,
-    /// What can be done with it, such as `get` and `watch`.
+    /// The verbs that the kind supports, such as `get` and `watch`.
     pub verbs: Vec<String>,
-    /// What lies below an object of it.
+    /// The subresources of an object of the kind.
     pub subresources: Vec<Subresource>,
-    /// What objects of it are stored as: the same kind for most, another version of it, or (events) another group's.
-    /// Watches and lists of a kind that is not what is stored convert.
+    /// The kind that objects are stored as: the same kind for most, otherwise another version or (for events) a kind of
+    /// another group. Reads and watches of any other kind convert.
     pub storage: GroupVersionKind,
-    /// Its type.
+    /// The type of the objects.
     pub ty: TypeRef,
-    /// What is particular to it when an object is created or changed.
+    /// The rules for creating and changing objects of the kind.
     pub strategy: Arc<dyn Strategy>,
-    /// What a custom kind brings with it; none for built-in kinds.
+    /// The settings of a custom kind; none for built-in kinds.
     pub custom: Option<Arc<Custom>>,
 }
 
-/// What a version of a `CustomResourceDefinition` says about showing, selecting and describing its objects.
+/// The settings of one version of a `CustomResourceDefinition` for printing, selecting and describing its objects.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Custom {
-    /// The columns of tables, without the name that always comes first; empty for name and age.
+    /// The columns of tables, without the name, which always comes first. If empty, tables show name and age.
     pub columns: Vec<PrinterColumn>,
-    /// Paths of members that field selectors may name besides name and namespace, such as `.spec.color`.
+    /// The paths that field selectors may use besides name and namespace, such as `.spec.color`.
     pub selectable_fields: Vec<String>,
-    /// The schema as it was given (`openAPIV3Schema`), to be published.
+    /// The schema as given in the definition (`openAPIV3Schema`), for publication.
     pub schema: Option<Value>,
-    /// Where the numbers of the `scale` subresource are, for kinds that have it.
+    /// The paths of the `scale` subresource, if the kind has one.
     pub scale: Option<ScalePaths>,
-    /// The definition has changed since it was made: objects that were stored before are pruned and defaulted by what it
-    /// says now when they are read.
+    /// Whether the definition has changed since its creation. If so, objects are pruned and defaulted by the current schema
+    /// when they are read.
     pub has_changed: bool,
     /// Whether the schema has validation rules in CEL.
     pub has_rules: bool,
 }
 
-/// Where a custom object has what `scale` shows, as paths like `.spec.replicas`.
+/// The paths in a custom object that `scale` maps to, such as `.spec.replicas`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ScalePaths {
-    /// The number of replicas that is wanted.
+    /// The path of the desired number of replicas.
     pub spec_replicas: String,
-    /// The number of replicas there is.
+    /// The path of the actual number of replicas.
     pub status_replicas: String,
-    /// The selector of the replicas, as text.
+    /// The path of the selector of the replicas, a string.
     pub label_selector: Option<String>,
 }
 
-/// A column a `CustomResourceDefinition` asks for (`additionalPrinterColumns`).
+/// A table column of a `CustomResourceDefinition` (`additionalPrinterColumns`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PrinterColumn {
-    /// The heading.
+    /// The heading of the column.
     pub name: String,
-    /// `string`, `integer`, `number`, `boolean` or `date`.
+    /// The type: `string`, `integer`, `number`, `boolean` or `date`.
     pub ty: String,
-    /// A format, such as `int32`.
+    /// The format, such as `int32`.
     pub format: String,
-    /// What the column means.
+    /// The description of the column.
     pub description: String,
-    /// Columns above 0 are shown when more is asked for.
+    /// The priority. Columns above 0 are shown in wide output only.
     pub priority: i32,
-    /// Where the value is, such as `.spec.replicas`.
+    /// The path of the value, such as `.spec.replicas`.
     pub json_path: String,
 }
 
 impl Kind {
-    /// `apps/v1`, or `v1` in the core group.
+    /// Returns the `apiVersion`: `apps/v1`, or `v1` in the core group.
     pub(crate) fn api_version(&self) -> String {
         self.gvk.api_version()
     }
 
-    /// The subresource of this name.
+    /// Returns the subresource `name`.
     pub(crate) fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|subresource| subresource.name == name)
     }
 
-    /// `verb` can be done with it.
+    /// Returns whether the kind supports `verb`.
     pub(crate) fn allows(&self, verb: &str) -> bool {
         self.verbs.iter().any(|known| known == verb)
     }
 }
 
-/// What lies below an object: `status`, `scale`, `eviction`.
+/// A subresource of an object: `status`, `scale`, `eviction`.
 #[derive(Debug, Clone)]
 pub(crate) struct Subresource {
-    /// The last part of the path.
+    /// The last segment of the path.
     pub name: String,
-    /// The kind it speaks: the object's own for `status`, `autoscaling/v1` `Scale` for `scale`.
+    /// The kind of the bodies: the object's own kind for `status`, `autoscaling/v1` `Scale` for `scale`.
     pub gvk: GroupVersionKind,
-    /// What can be done with it.
+    /// The verbs that the subresource supports.
     pub verbs: Vec<String>,
 }

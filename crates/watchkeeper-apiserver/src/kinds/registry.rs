@@ -1,4 +1,4 @@
-//! What is served now: built-in kinds, and custom kinds that come and go.
+//! The registry of served kinds: built-in kinds, and custom kinds that come and go.
 
 use std::{
     cmp::{Ordering, Reverse},
@@ -11,18 +11,18 @@ use tokio::sync::watch;
 
 use super::{GroupVersionKind, Kind, builtin};
 
-/// Everything served, shared and changing.
+/// The served kinds, shared between requests and changed by definitions.
 ///
-/// A reader takes a [`Kinds`], which never changes, and works a whole request with it. Each change makes a new one with a
+/// A request takes a [`Kinds`], which is immutable, and uses it to its end. Each change creates a new [`Kinds`] with a
 /// greater generation.
 #[derive(Debug)]
 pub(crate) struct Registry {
     current: RwLock<Arc<Kinds>>,
-    /// The generation, for those who wait for it to change.
+    /// The generation, for tasks that wait for a change.
     changed: watch::Sender<u64>,
 }
 
-/// What is served at one moment.
+/// An immutable snapshot of the served kinds.
 #[derive(Debug, Clone)]
 pub(crate) struct Kinds {
     generation: u64,
@@ -31,12 +31,12 @@ pub(crate) struct Kinds {
     hidden: Vec<Arc<Kind>>,
 }
 
-/// What a definition of a custom kind makes.
+/// The kinds that a `CustomResourceDefinition` defines.
 #[derive(Debug, Default)]
 pub(crate) struct CustomKind {
-    /// The kind in each version that is served.
+    /// The kind in each served version.
     pub(crate) served: Vec<Kind>,
-    /// The kind as it is stored, if no version is served: nobody can ask for its objects, but they are there.
+    /// The kind as stored, if no version is served: clients cannot access the objects, but the objects exist.
     pub(crate) hidden: Option<Kind>,
 }
 
@@ -45,12 +45,12 @@ pub(crate) struct CustomKind {
 pub(crate) struct Group {
     /// The name; empty for the core group.
     pub name: String,
-    /// The versions.
+    /// The versions of the group.
     pub versions: Vec<GroupVersion>,
 }
 
 impl Group {
-    /// It is there without any definition.
+    /// Returns whether the group exists without any definition.
     pub(crate) fn is_builtin(&self) -> bool {
         self.versions.iter().flat_map(|version| &version.kinds).any(|kind| kind.custom.is_none())
     }
@@ -72,7 +72,7 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// The built-in kinds.
+    /// Creates a registry of the built-in kinds.
     pub(crate) fn new() -> Self {
         let mut kinds =
             Kinds { generation: 1, groups: Vec::new(), by_group: HashMap::new(), hidden: Vec::new() };
@@ -83,17 +83,17 @@ impl Registry {
         Self { changed: watch::Sender::new(kinds.generation), current: RwLock::new(Arc::new(kinds)) }
     }
 
-    /// What is served now.
+    /// Returns the kinds that are served now.
     pub(crate) fn kinds(&self) -> Arc<Kinds> {
         Arc::clone(&self.current.read())
     }
 
-    /// Tells a reader when something else is served.
+    /// Returns a receiver of the generation, which changes whenever the served kinds change.
     pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 
-    /// Makes `kind` what the custom kind `plural` of `group` is; nothing, if it is to be served no longer.
+    /// Replaces the custom kind `plural` of `group` by `kind`. An empty `kind` removes it.
     pub(crate) fn set_custom(&self, group: &str, plural: &str, kind: CustomKind) {
         let mut current = self.current.write();
         let mut next = Kinds::clone(&current);
@@ -111,49 +111,49 @@ impl Registry {
 }
 
 impl Kinds {
-    /// Greater than that of every earlier [`Kinds`] of the same registry.
+    /// Returns the generation, which is greater than that of every earlier [`Kinds`] of the same registry.
     pub(crate) fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// The groups, those clients should prefer first, the core group among them.
+    /// Returns the groups in order of preference, including the core group.
     pub(crate) fn groups(&self) -> &[Arc<Group>] {
         &self.groups
     }
 
-    /// The group of this name.
+    /// Returns the group `name`.
     pub(crate) fn group(&self, name: &str) -> Option<&Group> {
         self.by_group.get(name).and_then(|&place| self.groups.get(place)).map(|group| &**group)
     }
 
-    /// The kinds of a group in a version.
+    /// Returns the kinds of a version of a group.
     pub(crate) fn version(&self, group: &str, version: &str) -> Option<&GroupVersion> {
         self.group(group)?.versions.iter().find(|known| known.version == version)
     }
 
-    /// The kind with this name in paths.
+    /// Returns the kind with the path name `plural`.
     pub(crate) fn by_path(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Kind>> {
         let kinds = &self.version(group, version)?.kinds;
         let place = kinds.binary_search_by(|kind| kind.plural.as_str().cmp(plural)).ok()?;
         kinds.get(place)
     }
 
-    /// The kind with this group, version and kind.
+    /// Returns the kind with this group, version and kind.
     pub(crate) fn by_gvk(&self, gvk: &GroupVersionKind) -> Option<&Arc<Kind>> {
         self.version(&gvk.group, &gvk.version)?.kinds.iter().find(|kind| kind.gvk.kind == gvk.kind)
     }
 
-    /// The kind objects of `kind` are stored as.
+    /// Returns the kind that objects of `kind` are stored as.
     pub(crate) fn storage_of<'a>(&'a self, kind: &'a Arc<Kind>) -> &'a Arc<Kind> {
         if kind.storage == kind.gvk { kind } else { self.by_gvk(&kind.storage).unwrap_or(kind) }
     }
 
-    /// Every kind in every version, groups in order of preference.
+    /// Returns every kind in every version, with groups in order of preference.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Kind>> {
         self.groups.iter().flat_map(|group| &group.versions).flat_map(|version| &version.kinds)
     }
 
-    /// Kinds whose objects are stored and not served in any version, each as it is stored.
+    /// Returns the kinds whose objects are stored and not served in any version, each as stored.
     pub(crate) fn hidden(&self) -> impl Iterator<Item = &Arc<Kind>> {
         self.hidden.iter()
     }
@@ -186,8 +186,8 @@ impl Kinds {
         self.groups.retain(|group| !group.versions.is_empty());
     }
 
-    /// Puts groups and versions in their order: built-in ones as in their table, then custom ones by name, the versions
-    /// of those by what their names say of their maturity.
+    /// Sorts groups and versions: built-in groups in the order of their table, then custom groups by name. Versions of
+    /// custom groups are sorted by maturity.
     fn index(&mut self) {
         let first_custom =
             self.groups.iter().position(|group| !group.is_builtin()).unwrap_or(self.groups.len());
@@ -206,7 +206,7 @@ impl Kinds {
     }
 }
 
-/// The order of version names: `v2`, `v1`, `v2beta1`, `v1beta2`, `v1alpha1`, then all others by their letters.
+/// Compares version names by maturity: `v2`, `v1`, `v2beta1`, `v1beta2`, `v1alpha1`, then all others alphabetically.
 fn by_maturity(one: &str, other: &str) -> Ordering {
     match (maturity(one), maturity(other)) {
         (Some(one), Some(other)) => Reverse(one).cmp(&Reverse(other)),
@@ -216,7 +216,7 @@ fn by_maturity(one: &str, other: &str) -> Ordering {
     }
 }
 
-/// How mature a version is: general, beta or alpha, then the greater numbers.
+/// Returns the maturity of a version: general availability, beta or alpha, then the numbers.
 fn maturity(version: &str) -> Option<(u8, u64, u64)> {
     let number = |text: &str| -> Option<u64> {
         (text.starts_with(|first: char| matches!(first, '1'..='9'))

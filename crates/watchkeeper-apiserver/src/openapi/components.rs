@@ -11,15 +11,15 @@ use crate::{
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
-/// Types every document has: what lists, deletes, patches and failures are made of.
+/// The types in every document: those of lists, deletes, patches and failures.
 const EVERYWHERE: [&str; 4] = ["DeleteOptions", "ListMeta", "Patch", "Status"];
 
-/// A reference to a schema of the document.
+/// Returns a reference to a schema of the document.
 pub(super) fn reference(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }
 
-/// The name of the schema of a kind: the OpenAPI name of a built-in type, or the group backwards.
+/// Returns the schema name of a kind: the OpenAPI name of a built-in type, or a name with the reversed group.
 pub(super) fn name(kind: &Kind) -> String {
     if kind.custom.is_none()
         && let Some(name) = kind.ty.name()
@@ -30,19 +30,19 @@ pub(super) fn name(kind: &Kind) -> String {
     format!("{}.{}.{}", group.join("."), kind.gvk.version, kind.gvk.kind)
 }
 
-/// The name of the schema of lists of a kind.
+/// Returns the schema name of lists of a kind.
 pub(super) fn list_name(kind: &Kind) -> String {
     let name = name(kind);
     let package = name.rsplit_once('.').map_or("", |(package, _)| package);
     format!("{package}.{}", kind.list_kind)
 }
 
-/// The name of the schema of a built-in kind that is spoken below another.
+/// Returns the schema name of a built-in kind that is the body of a subresource.
 pub(super) fn builtin_name(gvk: &GroupVersionKind) -> Option<String> {
     TypeRef::builtin(builtin().find_kind(gvk)).name().map(str::to_owned)
 }
 
-/// All schemas a document of these kinds refers to, by name.
+/// Returns all schemas that a document of these kinds refers to, by name.
 pub(super) fn schemas(version: &GroupVersion) -> Value {
     let mut schemas = BTreeMap::new();
     let mut open: BTreeSet<String> = EVERYWHERE.iter().map(|name| format!("{META}.{name}")).collect();
@@ -80,7 +80,7 @@ pub(super) fn schemas(version: &GroupVersion) -> Value {
     json!(schemas)
 }
 
-/// Group, version and kind, as the extension has them.
+/// Returns group, version and kind in the form of the extension.
 pub(super) fn gvk_of(gvk: &GroupVersionKind) -> Value {
     json!({"group": gvk.group, "version": gvk.version, "kind": gvk.kind})
 }
@@ -116,7 +116,7 @@ fn list_schema(kind: &Kind, item: &str) -> Value {
     })
 }
 
-/// The schema of a type, in full.
+/// Returns the full schema of a type.
 fn define(ty: &TypeRef, open: &mut BTreeSet<String>) -> Value {
     match ty.shape() {
         Shape::Struct(of) => {
@@ -161,14 +161,14 @@ fn define(ty: &TypeRef, open: &mut BTreeSet<String>) -> Value {
             schema
         }
         Shape::Any => match ty.name() {
-            // Anything at all, where the type says so; otherwise an object.
+            // Any JSON value for the JSON types; otherwise an object.
             Some(name) if name.contains(".JSON") => json!({}),
             _ => json!({"type": "object"}),
         },
     }
 }
 
-/// A type where it is used: by name if it has one.
+/// Returns the schema of a type where it is used: a reference if the type has a name.
 fn refer(ty: &TypeRef, open: &mut BTreeSet<String>) -> Value {
     match ty.name() {
         Some(name) => {
@@ -198,7 +198,7 @@ fn property(field: &Field, ty: &TypeRef, open: &mut BTreeSet<String>) -> Value {
     if let Some(key) = &field.patch.merge_key {
         marks.insert("x-kubernetes-patch-merge-key".into(), (**key).into());
     }
-    // A reference may have nothing beside it.
+    // A reference permits no sibling keywords.
     if ty.name().is_some() && !marks.is_empty() {
         schema = json!({"allOf": [schema]});
     }

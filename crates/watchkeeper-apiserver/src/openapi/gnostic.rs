@@ -1,15 +1,16 @@
-//! A document of OpenAPI v2 as protobuf, in the messages of `gnostic`, which client-go and older kubectl ask for.
+//! Encoding of an OpenAPI v2 document as protobuf, in the messages of `gnostic`, which client-go and older kubectl versions
+//! request.
 
 use serde_json::{Map, Value};
 
 use crate::protobuf::{put_bytes, put_fixed64, put_number};
 
-/// A message being written.
+/// A protobuf message under construction.
 #[derive(Default)]
 struct Message(Vec<u8>);
 
 impl Message {
-    /// Writes texts, numbers and flags; what is absent or of another type is left out.
+    /// Writes strings, numbers and booleans. Members that are absent or of another type are skipped.
     fn scalars(mut self, of: &Map<String, Value>, members: &[(&str, u32)]) -> Self {
         for (name, number) in members {
             match of.get(*name) {
@@ -23,7 +24,7 @@ impl Message {
         self
     }
 
-    /// Writes members that are whole numbers.
+    /// Writes members that are integers.
     fn counts(mut self, of: &Map<String, Value>, members: &[(&str, u32)]) -> Self {
         for (name, number) in members {
             if let Some(count) = of.get(*name).and_then(Value::as_i64).filter(|count| *count != 0) {
@@ -33,7 +34,7 @@ impl Message {
         self
     }
 
-    /// Writes members that are fractions.
+    /// Writes members that are floats.
     fn fractions(mut self, of: &Map<String, Value>, members: &[(&str, u32)]) -> Self {
         for (name, number) in members {
             if let Some(value) = of.get(*name).and_then(Value::as_f64).filter(|value| *value != 0.0) {
@@ -43,7 +44,7 @@ impl Message {
         self
     }
 
-    /// Writes lists of texts.
+    /// Writes members that are lists of strings.
     fn texts(mut self, of: &Map<String, Value>, members: &[(&str, u32)]) -> Self {
         for (name, number) in members {
             for text in
@@ -55,18 +56,18 @@ impl Message {
         self
     }
 
-    /// Writes a message.
+    /// Writes a nested message.
     fn message(mut self, number: u32, message: &Self) -> Self {
         put_bytes(&mut self.0, number, &message.0);
         self
     }
 
-    /// Writes a message for each of `items`.
+    /// Writes a nested message for each of `items`.
     fn messages<T>(self, number: u32, items: impl IntoIterator<Item = T>, write: impl Fn(T) -> Self) -> Self {
         items.into_iter().fold(self, |message, item| message.message(number, &write(item)))
     }
 
-    /// Writes a message for an object, if there is one.
+    /// Writes a nested message for an object, if it is present.
     fn object(self, number: u32, of: Option<&Value>, write: impl Fn(&Map<String, Value>) -> Self) -> Self {
         match of.and_then(Value::as_object) {
             Some(of) => self.message(number, &write(of)),
@@ -90,21 +91,21 @@ fn objects(of: Option<&Value>) -> impl Iterator<Item = &Map<String, Value>> {
     of.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object)
 }
 
-/// A name and a message.
+/// Returns a message with a name and a value.
 fn named(name: &str, value: &Message) -> Message {
     let mut out = Message::default();
     put_bytes(&mut out.0, 1, name.as_bytes());
     out.message(2, value)
 }
 
-/// Any value, as YAML; JSON is YAML.
+/// Returns any value as YAML, of which JSON is a subset.
 fn any(value: &Value) -> Message {
     let mut out = Message::default();
     put_bytes(&mut out.0, 2, format!("{value}\n").as_bytes());
     out
 }
 
-/// Returns a document of OpenAPI v2 as protobuf.
+/// Encodes a document of OpenAPI v2 as protobuf.
 pub(crate) fn encode(document: &Value) -> Vec<u8> {
     let Value::Object(of) = document else { return Vec::new() };
     let paths = |_: &Map<String, Value>| {
@@ -164,7 +165,7 @@ fn operation(of: &Map<String, Value>) -> Message {
         .extensions(of, 13)
 }
 
-/// A parameter: that of a body, of a path or of a query.
+/// Returns the message of a body, path or query parameter.
 fn parameter(of: &Map<String, Value>) -> Message {
     let place = of.get("in").and_then(Value::as_str).unwrap_or_default();
     let one = match place {

@@ -1,8 +1,8 @@
-//! OpenAPI: version 3 as an index of documents and a document for each version of each group, and version 2 as one
-//! document of everything.
+//! OpenAPI: version 3 as an index of documents and one document per group and version, and version 2 as one document of
+//! everything.
 //!
-//! The documents say what kubectl asks them: which members a type has, how lists merge, and what a PATCH of a kind takes.
-//! They have no descriptions of built-in types; custom kinds are published with what their definitions say.
+//! The documents contain what kubectl needs: the members of a type, how lists merge, and the content types that PATCH
+//! accepts. They have no descriptions of built-in types; the schemas of custom kinds are published as defined.
 
 mod components;
 mod gnostic;
@@ -20,7 +20,8 @@ use crate::{
     kinds::{GroupVersion, Kinds},
 };
 
-/// `/openapi/v3`: where the documents are. An address changes when its document does, so that clients may keep it.
+/// Returns the index at `/openapi/v3`. The URL of a document changes with its content, so that clients may cache the
+/// document.
 pub(crate) fn index(kinds: &Kinds) -> Value {
     let mut paths = BTreeMap::new();
     for group in kinds.groups() {
@@ -33,7 +34,7 @@ pub(crate) fn index(kinds: &Kinds) -> Value {
     json!({"paths": paths})
 }
 
-/// `/openapi/v3/api/VERSION` and `/openapi/v3/apis/GROUP/VERSION`; none if the version is not served.
+/// Returns the document at `/openapi/v3/api/VERSION` or `/openapi/v3/apis/GROUP/VERSION`. None if the version is not served.
 pub(crate) fn document(kinds: &Kinds, group: &str, version: &str) -> Option<Value> {
     let found = kinds.version(group, version)?;
     let base = base(group, version);
@@ -48,7 +49,7 @@ pub(crate) fn document(kinds: &Kinds, group: &str, version: &str) -> Option<Valu
     }))
 }
 
-/// The group and version a path of a document names: the part after `/openapi/v3/`.
+/// Returns the group and version in the path of a document, the part after `/openapi/v3/`.
 pub(crate) fn group_version(path: &str) -> Option<(&str, &str)> {
     if let Some(version) = path.strip_prefix("api/") {
         return Some(("", version));
@@ -60,8 +61,8 @@ fn base(group: &str, version: &str) -> String {
     if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
 }
 
-/// What tells a document from others at the same address: for built-in types the version of this crate, for custom
-/// ones their schemas.
+/// Returns the hash in the URL of a document: that of the version of this crate for built-in types, that of the schemas for
+/// custom types.
 fn hash(path: &str, version: &GroupVersion) -> String {
     let mut context = digest::Context::new(&digest::SHA512);
     context.update(format!("{} {path}", env!("CARGO_PKG_VERSION")).as_bytes());

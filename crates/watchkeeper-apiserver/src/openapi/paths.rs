@@ -1,4 +1,4 @@
-//! The paths of a document: what can be done with each kind, and what it takes.
+//! The paths of a document: the operations of each kind with their parameters and bodies.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::kinds::{GroupVersion, GroupVersionKind, Kind};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
-/// Query parameters of requests that read many objects.
+/// The query parameters of lists and watches.
 const LIST: [&str; 11] = [
     "allowWatchBookmarks:boolean",
     "continue:string",
@@ -23,13 +23,13 @@ const LIST: [&str; 11] = [
     "timeoutSeconds:integer",
     "watch:boolean",
 ];
-/// Of requests that write.
+/// The query parameters of writes.
 const WRITE: [&str; 3] = ["dryRun:string", "fieldManager:string", "fieldValidation:string"];
-/// Of deletes.
+/// The query parameters of deletions.
 const DELETE: [&str; 4] =
     ["dryRun:string", "gracePeriodSeconds:integer", "orphanDependents:boolean", "propagationPolicy:string"];
 
-/// All paths of a version; `base` is `api/v1` or `apis/apps/v1`.
+/// Returns all paths of a version. `base` is `api/v1` or `apis/apps/v1`.
 pub(super) fn paths(base: &str, version: &GroupVersion) -> Value {
     let mut paths: BTreeMap<String, Value> = BTreeMap::new();
     for kind in &version.kinds {
@@ -53,7 +53,7 @@ pub(super) fn paths(base: &str, version: &GroupVersion) -> Value {
         for subresource in &kind.subresources {
             let schema =
                 if kind.gvk == subresource.gvk { Some(name(kind)) } else { builtin_name(&subresource.gvk) };
-            // What is only spoken in options has no body to describe.
+            // Kinds that occur only as options have no body to describe.
             let Some(schema) = schema else { continue };
             let operations = Operations { kind, gvk: &subresource.gvk, schema, part: &subresource.name };
             let mut item = operations.object(&subresource.verbs);
@@ -86,7 +86,7 @@ fn query(parameter: &str) -> Value {
     json!({"name": name, "in": "query", "schema": {"type": ty, "uniqueItems": true}})
 }
 
-/// The operations on a kind, or on a part of its objects.
+/// The operations on a kind or on a subresource.
 struct Operations<'a> {
     kind: &'a Kind,
     gvk: &'a GroupVersionKind,
@@ -95,7 +95,7 @@ struct Operations<'a> {
 }
 
 impl Operations<'_> {
-    /// What can be done with all objects at once.
+    /// Returns the operations on a collection.
     fn collection(&self) -> Map<String, Value> {
         let mut item = Map::new();
         if self.kind.allows("list") {
@@ -124,7 +124,7 @@ impl Operations<'_> {
         self.operation("create", "", &WRITE, Some(self.body()), &self.schema)
     }
 
-    /// What can be done with one object.
+    /// Returns the operations on one object.
     fn object(&self, verbs: &[String]) -> Map<String, Value> {
         let allows = |verb: &str| verbs.iter().any(|known| known == verb);
         let mut item = Map::new();
@@ -180,7 +180,7 @@ impl Operations<'_> {
         operation
     }
 
-    /// A name for the operation that no other has: `patchAppsV1NamespacedDeploymentScale`.
+    /// Returns the unique id of an operation, such as `patchAppsV1NamespacedDeploymentScale`.
     fn id(&self, verb: &str, suffix: &str) -> String {
         let capital = |word: &str| {
             let mut letters = word.chars();
@@ -212,7 +212,7 @@ impl Operations<'_> {
         json!({"content": {"*/*": {"schema": reference(&self.schema)}}, "required": true})
     }
 
-    /// Custom kinds take every patch but the strategic one.
+    /// Returns the body of a patch. Custom kinds accept every patch type except strategic merge patch.
     fn patch_body(&self) -> Value {
         let types =
             ["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"]

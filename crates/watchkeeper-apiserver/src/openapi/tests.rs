@@ -3,7 +3,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::*;
 use crate::kinds::{Custom, CustomKind, GroupVersionKind, Kind, Registry};
 
-/// All references in a document.
+/// Collects all references in a document.
 fn references(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(members) => {
@@ -204,8 +204,8 @@ fn version_two_is_encoded_in_the_messages_clients_know() {
     let encoded = encode(&document);
     assert!(encoded.starts_with(&[0x0a, 3, b'2', b'.', b'0', 0x4a]), "{encoded:?}");
     let has = |part: &[u8]| encoded.windows(part.len()).any(|window| window == part);
-    // Named `c`, with a message whose first member is the reference.
+    // An entry named `c`, with a message whose first member is the reference.
     assert!(has(&property) && has(b"#/definitions/a"), "{encoded:?}");
-    // The type is member 22, the extension is member 31 with the value as YAML.
+    // The type is field 22; the extension is field 31 with the value as YAML.
     assert!(has(&[0xb2, 0x01, 8, 0x0a, 6]) && has(b"\x03x-b\x12\x06\x12\x04[1]\n"), "{encoded:?}");
 }

@@ -1,11 +1,11 @@
-//! OpenAPI v2: one document of everything that is served, made from the documents of version 3.
+//! OpenAPI v2: one document of everything that is served, derived from the documents of version 3.
 
 use serde_json::{Map, Value, json};
 
 use super::document;
 use crate::kinds::Kinds;
 
-/// Keywords that only version 3 has, and defaults, which upstream leaves out of version 2.
+/// Keywords that exist only in version 3, and defaults, which upstream omits in version 2.
 const DROPPED: [&str; 6] = ["allOf", "anyOf", "default", "not", "nullable", "oneOf"];
 const GVK: &str = "x-kubernetes-group-version-kind";
 
@@ -20,7 +20,7 @@ pub(crate) fn document_v2(kinds: &Kinds) -> Value {
             }
             let Value::Object(schemas) = made["components"]["schemas"].take() else { continue };
             for (name, schema) in schemas {
-                // A type that several versions use says which kind it is in the version it is served in.
+                // A type that several versions use carries the kind of the version in which it is served.
                 if definitions.get(&name).is_none_or(|known: &Value| known.get(GVK).is_none()) {
                     definitions.insert(name, flat(&schema));
                 }
@@ -39,11 +39,11 @@ pub(crate) fn document_v2(kinds: &Kinds) -> Value {
     })
 }
 
-/// Returns a schema of version 3 in the words of version 2.
+/// Converts a schema of version 3 to version 2.
 fn flat(schema: &Value) -> Value {
     let Value::Object(members) = schema else { return schema.clone() };
     let mut out = Map::new();
-    // Beside a reference version 3 has nothing, version 2 everything.
+    // Version 3 permits no siblings of a reference; version 2 does.
     if let Some([single]) = members.get("allOf").and_then(Value::as_array).map(Vec::as_slice)
         && let Some(Value::String(to)) = single.get("$ref")
     {
@@ -64,7 +64,7 @@ fn flat(schema: &Value) -> Value {
     Value::Object(out)
 }
 
-/// Takes away what clients of version 2 cannot read: types of values that may be several things.
+/// Removes types that clients of version 2 cannot parse: those of values with several possible types.
 fn untype(schema: &Map<String, Value>, out: &mut Map<String, Value>) {
     let is = |name: &str| schema.get(name) == Some(&Value::Bool(true));
     let has_several_types = schema.get("oneOf").and_then(Value::as_array).is_some_and(|several| {

@@ -11,24 +11,24 @@ use crate::{
     status::ApiError,
 };
 
-/// The most operations of one patch.
+/// The maximum number of operations in a patch.
 pub(crate) const MAX_OPERATIONS: usize = 10_000;
 
-/// How much the copies of one patch may add together, so that a small patch cannot make a huge object. Moves to deeper
-/// places count, too: they are looked through to know how deep the object becomes.
+/// The maximum number of bytes that the copies of one patch add in total, so that a small patch cannot create a huge object.
+/// Moves to deeper paths count too, because their depth must be measured.
 pub(crate) const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
 
-/// How many items of lists the operations of one patch may move, all together. An item put into a list or taken out of it
-/// moves all items behind it.
+/// The maximum number of list items that the operations of one patch shift in total. Inserting or removing an item shifts
+/// all items behind it.
 pub(crate) const MAX_MOVED_ITEMS: usize = 32 * 1024 * 1024;
 
-/// How deep a patched object may be, so that it can be read again with its list or watch event around it.
+/// The maximum depth of a patched object. Leaves some levels for the list or watch event around the object.
 pub(crate) const MAX_DEPTH: usize = 120;
 
-/// Unknown members of operations that are reported, as many as a real server reports of a body.
+/// The maximum number of unknown members of operations that are reported, the same as for a body upstream.
 const MAX_UNKNOWN: usize = 100;
 
-/// A JSON patch that was read and not applied yet.
+/// A parsed JSON patch.
 #[derive(Debug, Clone)]
 pub(crate) struct JsonPatch {
     operations: Vec<Operation>,
@@ -40,15 +40,15 @@ struct Operation {
     op: String,
     path: Option<String>,
     from: Option<String>,
-    /// Null where none was given, as upstream has it.
+    /// The value; null if absent, as upstream.
     value: Value,
 }
 
 impl JsonPatch {
-    /// Reads a patch.
+    /// Parses a patch.
     ///
     /// # Errors
-    /// 400 when the body is not a list of operations; 413 when they are too many.
+    /// 400 if the body is not a list of operations; 413 if it has too many.
     pub(crate) fn read(body: Value) -> Result<Self, ApiError> {
         let items = match body {
             Value::Array(items) => items,
@@ -95,15 +95,15 @@ impl JsonPatch {
         Ok(patch)
     }
 
-    /// What strict field validation has against the patch: members no operation has.
+    /// Returns the unknown members of operations, for strict field validation.
     pub(crate) fn unknown_fields(&self) -> &[String] {
         &self.unknown
     }
 
-    /// The object after all operations.
+    /// Returns the object after all operations.
     ///
     /// # Errors
-    /// 422 when one of them cannot be done, a `test` fails, or the object would become too large or too deep.
+    /// 422 if an operation cannot be executed, a `test` fails, or the object would become too large or too deep.
     pub(crate) fn apply(&self, object: &Value) -> Result<Value, ApiError> {
         let mut patched = object.clone();
         let mut spent = Spent::default();
@@ -116,7 +116,7 @@ impl JsonPatch {
     }
 }
 
-/// The cost of the operations of a patch so far.
+/// The accumulated cost of the operations of a patch.
 #[derive(Debug, Default)]
 struct Spent {
     copied_bytes: usize,
@@ -125,13 +125,13 @@ struct Spent {
 
 impl Spent {
     /// Counts a copy of `value`.
-    fn copy(&mut self, value: &Value) -> Result<(), Why> {
+    fn copy(&mut self, value: &Value) -> Result<(), Reason> {
         self.copied_bytes = self.copied_bytes.saturating_add(bytes(value));
         if self.copied_bytes > MAX_COPIED_BYTES { Err("copies more than a patch may") } else { Ok(()) }
     }
 
-    /// Counts items that move because one before them comes or goes.
-    fn shift(&mut self, items: usize) -> Result<(), Why> {
+    /// Counts items that shift because an item before them is inserted or removed.
+    fn shift(&mut self, items: usize) -> Result<(), Reason> {
         self.moved_items = self.moved_items.saturating_add(items);
         if self.moved_items > MAX_MOVED_ITEMS {
             Err("moves more items of lists than a patch may")
@@ -145,14 +145,14 @@ fn not_an_operation(number: usize, why: &str) -> ApiError {
     ApiError::bad_request(format!("error decoding patch: operation {number}: {why}"))
 }
 
-/// Why an operation was not done.
-type Why = &'static str;
+/// The reason why an operation failed.
+type Reason = &'static str;
 
-const NO_PLACE: Why = "points to a place that does not exist";
-const NO_INDEX: Why = "points outside a list";
+const NO_PLACE: Reason = "refers to a path that does not exist";
+const NO_INDEX: Reason = "refers to an index outside the list";
 
 impl Operation {
-    fn apply(&self, root: &mut Value, spent: &mut Spent) -> Result<(), Why> {
+    fn apply(&self, root: &mut Value, spent: &mut Spent) -> Result<(), Reason> {
         match self.op.as_str() {
             "add" => {
                 let to = self.to()?;
@@ -172,8 +172,8 @@ impl Operation {
             }
             "copy" => {
                 let (from, to) = (self.from()?, self.to()?);
-                // A member that is missing is copied as null.
-                let value = look(root, &from)?.cloned().unwrap_or_default();
+                // A missing member is copied as null.
+                let value = get_at(root, &from)?.cloned().unwrap_or_default();
                 spent.copy(&value)?;
                 check_depth(to.depth(), &value)?;
                 add(root, &to, value, spent)
@@ -183,15 +183,15 @@ impl Operation {
         }
     }
 
-    fn to(&self) -> Result<Pointer, Why> {
+    fn to(&self) -> Result<Pointer, Reason> {
         Pointer::parse(self.path.as_deref().ok_or("has no path")?).ok_or(NO_PLACE)
     }
 
-    fn from(&self) -> Result<Pointer, Why> {
+    fn from(&self) -> Result<Pointer, Reason> {
         Pointer::parse(self.from.as_deref().ok_or("has no from")?).ok_or(NO_PLACE)
     }
 
-    fn replace(&self, root: &mut Value) -> Result<(), Why> {
+    fn replace(&self, root: &mut Value) -> Result<(), Reason> {
         if self.path.as_deref() == Some("") {
             if !self.value.is_object() && !self.value.is_array() {
                 return Err("replaces everything with a value that is neither an object nor a list");
@@ -202,7 +202,7 @@ impl Operation {
         let to = self.to()?;
         check_depth(to.depth(), &self.value)?;
         match to.holder(root).ok_or(NO_PLACE)? {
-            // A missing member is added: upstream does not look whether it is there.
+            // A missing member is added: upstream does not check that it exists.
             (Value::Object(members), last) => {
                 members.insert(last.to_owned(), self.value.clone());
             }
@@ -215,22 +215,22 @@ impl Operation {
         Ok(())
     }
 
-    fn test(&self, root: &mut Value) -> Result<(), Why> {
-        let found = if self.path.as_deref() == Some("") { Some(&*root) } else { look(root, &self.to()?)? };
-        // Numbers count as they are written: 1 is not 1.0.
+    fn test(&self, root: &mut Value) -> Result<(), Reason> {
+        let found = if self.path.as_deref() == Some("") { Some(&*root) } else { get_at(root, &self.to()?)? };
+        // Numbers are compared as written: 1 is not 1.0.
         let is_as_expected = found.map_or(self.value.is_null(), |found| *found == self.value);
         if is_as_expected { Ok(()) } else { Err("found another value") }
     }
 }
 
-fn add(root: &mut Value, to: &Pointer, value: Value, spent: &mut Spent) -> Result<(), Why> {
+fn add(root: &mut Value, to: &Pointer, value: Value, spent: &mut Spent) -> Result<(), Reason> {
     match to.holder(root).ok_or(NO_PLACE)? {
         (Value::Object(members), last) => {
             members.insert(last.to_owned(), value);
         }
         (Value::Array(items), "-") => items.push(value),
         (Value::Array(items), last) => {
-            // One place more than there are items: the new one may be the last.
+            // One more index than there are items: the new item may be the last.
             let place = place(last, items.len() + 1).ok_or(NO_INDEX)?;
             spent.shift(items.len() - place)?;
             items.insert(place, value);
@@ -240,7 +240,7 @@ fn add(root: &mut Value, to: &Pointer, value: Value, spent: &mut Spent) -> Resul
     Ok(())
 }
 
-fn take(root: &mut Value, from: &Pointer, spent: &mut Spent) -> Result<Value, Why> {
+fn take(root: &mut Value, from: &Pointer, spent: &mut Spent) -> Result<Value, Reason> {
     match from.holder(root).ok_or(NO_PLACE)? {
         (Value::Object(members), last) => members.remove(last).ok_or(NO_PLACE),
         (Value::Array(items), last) => {
@@ -252,8 +252,8 @@ fn take(root: &mut Value, from: &Pointer, spent: &mut Spent) -> Result<Value, Wh
     }
 }
 
-/// The value at a place; none for a member that is missing.
-fn look<'v>(root: &'v mut Value, at: &Pointer) -> Result<Option<&'v Value>, Why> {
+/// Returns the value at a pointer. None for a missing member.
+fn get_at<'v>(root: &'v mut Value, at: &Pointer) -> Result<Option<&'v Value>, Reason> {
     match at.holder(root).ok_or(NO_PLACE)? {
         (Value::Object(members), last) => Ok(members.get(last)),
         (Value::Array(items), last) => {
@@ -264,7 +264,7 @@ fn look<'v>(root: &'v mut Value, at: &Pointer) -> Result<Option<&'v Value>, Why>
     }
 }
 
-/// About the length of a value's JSON.
+/// Returns the approximate length of the JSON of a value.
 fn bytes(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => 4,
@@ -277,7 +277,7 @@ fn bytes(value: &Value) -> usize {
     }
 }
 
-fn check_depth(above: usize, value: &Value) -> Result<(), Why> {
+fn check_depth(above: usize, value: &Value) -> Result<(), Reason> {
     if above + depth(value) > MAX_DEPTH { Err("makes the object too deep") } else { Ok(()) }
 }
 

@@ -1,8 +1,8 @@
-//! Merge patch: an object laid over an object, where null takes away.
+//! Merge patch: the members of the patch replace those of the object; null removes a member.
 
 use serde_json::{Map, Value};
 
-/// `object` with `patch` merged into it (RFC 7386). A patch that is not an object replaces everything.
+/// Returns `object` with `patch` merged into it (RFC 7386). A patch that is not an object replaces the whole object.
 pub(crate) fn merge(object: &Value, patch: Value) -> Value {
     let mut merged = object.clone();
     merge_into(&mut merged, patch);
@@ -12,7 +12,8 @@ pub(crate) fn merge(object: &Value, patch: Value) -> Value {
 fn merge_into(target: &mut Value, patch: Value) {
     match (target, patch) {
         (Value::Object(members), Value::Object(patch)) => merge_members(members, patch),
-        // Upstream leaves nulls in what replaces an object alone, and takes them out of what replaces anything else.
+        // Upstream keeps nulls in a value that replaces an object, and removes them from a value that replaces anything
+        // else.
         (target @ Value::Object(_), patch) => *target = patch,
         (target, mut patch) => {
             prune_nulls(&mut patch);
@@ -31,7 +32,7 @@ fn merge_members(members: &mut Map<String, Value>, patch: Map<String, Value>) {
     }
 }
 
-/// Takes members that are null out of all objects in a value; items of lists that are null stay.
+/// Removes null members from all objects in a value. Null items of lists stay.
 fn prune_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {

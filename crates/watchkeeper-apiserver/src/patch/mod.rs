@@ -1,11 +1,11 @@
-//! JSON patch, merge patch, strategic merge patch.
+//! JSON patch, merge patch and strategic merge patch.
 //!
-//! All three are pure: the object as it is and the patch go in, the object as it should be comes out. What comes out is to
-//! be decoded like any body: a patch can put unknown members and values of wrong types into an object.
+//! All three are pure functions of the current object and the patch. The result must be decoded like any body, because a
+//! patch can add unknown members and values of wrong types.
 //!
-//! The semantics are those of the libraries a Kubernetes server is built with, which differ from the RFCs in places: a
-//! JSON-patch `replace` of a missing member adds it, places in arrays may count from the end, a merge patch removes nulls
-//! from the arrays it brings.
+//! The semantics are those of the libraries in a Kubernetes API server, which differ from the RFCs in places: a JSON patch
+//! `replace` of a missing member adds it, array indexes may be negative, and a merge patch removes nulls from the arrays in
+//! it.
 
 mod json;
 mod merge;
@@ -23,33 +23,33 @@ use crate::{
     status::{ApiError, Details},
 };
 
-/// How a patch is written.
+/// The type of a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// A list of operations.
     Json,
-    /// An object laid over the object.
+    /// A JSON merge patch.
     Merge,
-    /// The same, with an eye on the types of what is in it.
+    /// A strategic merge patch, which depends on the types of the object.
     Strategic,
 }
 
-/// A patch that was read, to be applied to the object as often as that changes in between.
+/// A parsed patch, which can be applied repeatedly if the object changes concurrently.
 #[derive(Debug, Clone)]
 pub(crate) enum Patch {
     /// A list of operations.
     Json(JsonPatch),
-    /// An object laid over the object.
+    /// A JSON merge patch.
     Merge(Value),
-    /// The same, with an eye on the types of what is in it.
+    /// A strategic merge patch, which depends on the types of the object.
     Strategic(Value),
 }
 
 impl Patch {
-    /// Reads the body of a patch.
+    /// Parses the body of a patch.
     ///
     /// # Errors
-    /// 400 when it is not what the form takes; 413 when it has too many operations.
+    /// 400 if the body does not match the form; 413 if it has too many operations.
     pub(crate) fn read(form: Form, body: Value) -> Result<Self, ApiError> {
         match form {
             Form::Json => JsonPatch::read(body).map(Self::Json),
@@ -61,15 +61,15 @@ impl Patch {
         }
     }
 
-    /// What strict field validation has against the patch itself.
+    /// Returns the unknown fields of the patch itself, for strict field validation.
     pub(crate) fn unknown_fields(&self) -> &[String] {
         if let Self::Json(patch) = self { patch.unknown_fields() } else { &[] }
     }
 
-    /// The object, of type `ty`, after the patch.
+    /// Returns the object, of type `ty`, after the patch.
     ///
     /// # Errors
-    /// As [`JsonPatch::apply`] and [`strategic`].
+    /// The errors of [`JsonPatch::apply`] and [`strategic`].
     pub(crate) fn apply(&self, object: &Value, ty: &TypeRef) -> Result<Value, ApiError> {
         match self {
             Self::Json(patch) => patch.apply(object),
@@ -79,7 +79,7 @@ impl Patch {
     }
 }
 
-/// 422 as a server answers patches that cannot be applied. Upstream says no more than the first half.
+/// Returns the 422 of a patch that cannot be applied. The message of upstream ends after the first half.
 fn unprocessable(why: &str) -> ApiError {
     let message = format!("the server rejected our request due to an error in our request: {why}");
     ApiError::new(422, "Invalid", message).with_details(Details::default())

@@ -1,26 +1,26 @@
-//! Where an operation of a JSON patch points.
+//! The JSON pointers in operations of a JSON patch.
 
 use serde_json::Value;
 
-/// A JSON pointer: the place of a value in an object.
+/// A JSON pointer: the location of a value in an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pointer {
     tokens: Vec<String>,
 }
 
 impl Pointer {
-    /// Reads a pointer; what stands before its first slash is ignored. None if there is no slash.
+    /// Parses a pointer. Text before its first slash is ignored. Returns none if there is no slash.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (_, rest) = text.split_once('/')?;
         Some(Self { tokens: rest.split('/').map(unescape).collect() })
     }
 
-    /// How many steps it takes.
+    /// Returns the number of steps.
     pub(super) fn depth(&self) -> usize {
         self.tokens.len()
     }
 
-    /// The object or array that holds the place, and the last step.
+    /// Returns the object or array that contains the location, and the last step.
     pub(super) fn holder<'v>(&self, root: &'v mut Value) -> Option<(&'v mut Value, &str)> {
         let (last, way) = self.tokens.split_last()?;
         let mut holder = root;
@@ -38,7 +38,7 @@ impl Pointer {
     }
 }
 
-/// The place in an array of `len` items a token names; negative ones count from the end.
+/// Returns the array index of a token, for an array of `len` items. Negative tokens count from the end.
 pub(super) fn place(token: &str, len: usize) -> Option<usize> {
     let place: i64 = token.parse().ok()?;
     if place < 0 {

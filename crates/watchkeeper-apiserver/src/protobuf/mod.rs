@@ -1,7 +1,7 @@
-//! Objects of built-in kinds as protobuf, read and written by their schemas.
+//! Protobuf encoding of objects of built-in kinds, driven by their schemas.
 //!
-//! An object travels in an envelope: four bytes that say what it is, then a message with the kind and the object's own
-//! message. In between is the same JSON form everything else uses, so one schema serves both.
+//! An object is sent in an envelope: four magic bytes, then a message with the kind and the object's own message. Objects
+//! are converted to and from the JSON form that all other modules use, so one schema serves both.
 
 mod read;
 mod wire;
@@ -13,25 +13,25 @@ pub(crate) use write::{frame, list, write};
 
 use wire::Members;
 
-/// What every object in protobuf starts with.
+/// The magic bytes at the start of every object in protobuf.
 pub(crate) const MAGIC: [u8; 4] = *b"k8s\0";
 
 /// An object in its envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Envelope<'a> {
-    /// The version as it was given, such as `apps/v1`; may be empty.
+    /// The API version as sent, such as `apps/v1`; may be empty.
     pub api_version: &'a str,
-    /// The kind as it was given; may be empty.
+    /// The kind as sent; may be empty.
     pub kind: &'a str,
     /// The message of the object.
     pub raw: &'a [u8],
 }
 
 impl<'a> Envelope<'a> {
-    /// Opens an envelope; `body` starts after [`MAGIC`].
+    /// Parses an envelope. `body` starts after [`MAGIC`].
     ///
     /// # Errors
-    /// If it is not one.
+    /// An error if `body` is not an envelope.
     pub(crate) fn open(body: &'a [u8]) -> Result<Self, WireError> {
         let mut envelope = Self { api_version: "", kind: "", raw: &[] };
         for member in Members::new(body) {
@@ -52,7 +52,7 @@ impl<'a> Envelope<'a> {
         Ok(envelope)
     }
 
-    /// Writes the envelope, with what every object starts with.
+    /// Encodes the envelope, including the magic bytes.
     pub(crate) fn seal(&self) -> Vec<u8> {
         let mut of = Vec::with_capacity(self.api_version.len() + self.kind.len() + 4);
         put_bytes(&mut of, 1, self.api_version.as_bytes());
@@ -61,7 +61,7 @@ impl<'a> Envelope<'a> {
         out.extend(MAGIC);
         put_bytes(&mut out, 1, &of);
         put_bytes(&mut out, 2, self.raw);
-        // How the object's own message is encoded and of which type it is; both are what they always are.
+        // The content encoding and content type, which are always empty.
         put_bytes(&mut out, 3, b"");
         put_bytes(&mut out, 4, b"");
         out

@@ -1,4 +1,4 @@
-//! From protobuf to JSON.
+//! Decoding of protobuf to JSON.
 
 use std::cell::Cell;
 
@@ -9,16 +9,16 @@ use serde_json::{Map, Value};
 use super::wire::{Members, Wire, WireError};
 use crate::schema::{Field, Scalar, Shape, TypeRef};
 
-/// Messages within messages, at most: more than the deepest schema of a custom resource needs.
+/// The maximum depth of nested messages, more than the deepest schema of a custom resource needs.
 const MAX_DEPTH: usize = 128;
 
-/// The most memory the values of one message may take, in bytes, as estimated while reading.
+/// The maximum memory of the values of one message, in bytes, as estimated while reading.
 const MAX_WEIGHT: usize = 128 * 1024 * 1024;
 
-/// The memory of an object, whatever is in it: defaults may be filled into an empty one.
+/// The memory of an object, whatever its content: defaults may be added to an empty one.
 const OBJECT_WEIGHT: usize = 640;
 
-/// How deep the reader is, and how much memory the values take that it has read.
+/// The current depth, and the memory of the values read so far.
 #[derive(Clone, Copy)]
 struct Limits<'a> {
     depth: usize,
@@ -41,10 +41,10 @@ impl Limits<'_> {
     }
 }
 
-/// Reads a message of type `ty` as JSON. Members the type does not know are skipped, as Go skips them.
+/// Decodes a message of type `ty` as JSON. Unknown fields are skipped, as in Go.
 ///
 /// # Errors
-/// If the bytes are not protobuf, or not of this type.
+/// An error if the bytes are not protobuf, or not of this type.
 pub(crate) fn read(message: &[u8], ty: &TypeRef) -> Result<Value, WireError> {
     let mut members = Map::new();
     let weight = Cell::new(0);
@@ -52,7 +52,7 @@ pub(crate) fn read(message: &[u8], ty: &TypeRef) -> Result<Value, WireError> {
     Ok(Value::Object(members))
 }
 
-/// Reads the members of a message. `outer` are the numbers of the messages around it that JSON does not have.
+/// Decodes the fields of a message. `outer` are the numbers of the enclosing messages that JSON does not have.
 fn read_struct(
     message: &[u8],
     ty: &TypeRef,
@@ -77,7 +77,8 @@ fn read_struct(
     Ok(())
 }
 
-/// The numbers that lead to `field` from the message `number` within the messages `outer`; none if it is elsewhere.
+/// Returns the numbers that lead to `field` from the message `number` within the messages `outer`. None if the field is
+/// elsewhere.
 fn below<'a>(field: &'a Field, outer: &[u32], number: u32) -> Option<&'a [u32]> {
     field
         .proto
@@ -128,7 +129,7 @@ fn read_member(
     Ok(())
 }
 
-/// An entry of a map: a message with the key and the value. Lists as values have a message of their own around them.
+/// Decodes an entry of a map: a message with the key and the value. Lists as values are wrapped in another message.
 fn read_entry(entry: &[u8], of: &TypeRef, limits: Limits<'_>) -> Result<(String, Value), WireError> {
     let mut key = String::new();
     let mut read = None;
@@ -168,7 +169,7 @@ fn read_value(value: Wire<'_>, number: u32, ty: &TypeRef, limits: Limits<'_>) ->
         }
         Shape::Scalar(scalar) => read_scalar(value, number, *scalar)?,
         Shape::Any => read_any(value.bytes(number)?, ty, limits.below())?,
-        // No type of upstream has a list in a list or a map in a list.
+        // No upstream type has a list in a list or a map in a list.
         Shape::List { .. } | Shape::Map { .. } => return Err(WireError::Kind(number)),
     })
 }
@@ -214,7 +215,7 @@ fn read_scalar(value: Wire<'_>, number: u32, scalar: Scalar) -> Result<Value, Wi
     })
 }
 
-/// A time of nothing is no time, as in Go.
+/// Decodes a time. An empty message is no time, as in Go.
 #[expect(
     clippy::cast_possible_wrap,
     clippy::cast_possible_truncation,
@@ -237,7 +238,7 @@ fn read_time(message: &[u8], scalar: Scalar) -> Result<Value, WireError> {
     Ok(time.strftime(form).to_string().into())
 }
 
-/// Raw JSON, or one of the types of custom resource definitions that are one of two things.
+/// Decodes raw JSON, or one of the union types of custom resource definitions.
 fn read_any(message: &[u8], ty: &TypeRef, limits: Limits<'_>) -> Result<Value, WireError> {
     limits.check_depth()?;
     let schema = || ty.named("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps");

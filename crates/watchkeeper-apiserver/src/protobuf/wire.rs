@@ -1,34 +1,34 @@
 //! The wire format: tags, varints and length-delimited parts.
 
-/// Why bytes are not protobuf.
+/// The reason why bytes are not valid protobuf.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum WireError {
     /// The bytes end within a value.
     #[error("unexpected EOF")]
     End,
-    /// A number takes more bytes than one can.
+    /// A varint is too long.
     #[error("proto: integer overflow")]
     Overflow,
-    /// A tag with number 0 or a kind of value that does not exist.
+    /// A tag has the number 0 or an unknown wire type.
     #[error("proto: illegal tag {0}")]
     Tag(u64),
-    /// A member has another kind of value than its type.
+    /// A field has another wire type than its type requires.
     #[error("proto: wrong wireType for field {0}")]
     Kind(u32),
-    /// Text that is not UTF-8.
+    /// A string is not UTF-8.
     #[error("proto: invalid UTF-8")]
     Utf8,
-    /// Messages within messages, deeper than any object is.
+    /// Messages are nested too deeply.
     #[error("proto: nested too deeply")]
     Depth,
-    /// Values that take more memory than a message may.
+    /// The values of the message take too much memory.
     #[error("proto: the values of the message take too much memory")]
     TooLarge,
-    /// Raw JSON within a message that is none.
+    /// A raw member is not JSON.
     #[error("proto: a raw member is not JSON: {0}")]
     Raw(String),
-    /// A time no calendar has.
+    /// A time is out of the range of the calendar.
     #[error("proto: a time is out of range")]
     Time,
 }
@@ -56,7 +56,7 @@ impl<'a> Wire<'a> {
     }
 }
 
-/// Reads one message, member by member.
+/// An iterator over the fields of a message.
 #[derive(Debug)]
 pub(super) struct Members<'a> {
     rest: &'a [u8],
@@ -109,7 +109,7 @@ impl<'a> Iterator for Members<'a> {
     }
 }
 
-/// Reads a number of variable length off the front of `rest`.
+/// Reads a varint from the front of `rest`.
 pub(super) fn varint(rest: &mut &[u8]) -> Result<u64, WireError> {
     let mut value = 0_u64;
     for shift in (0..70).step_by(7) {
@@ -126,7 +126,7 @@ pub(super) fn varint(rest: &mut &[u8]) -> Result<u64, WireError> {
     Err(WireError::Overflow)
 }
 
-/// Writes a number of variable length.
+/// Writes a varint.
 pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push((value & 0x7f) as u8 | 0x80);
@@ -135,19 +135,19 @@ pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push((value & 0x7f) as u8);
 }
 
-/// Writes a member that is a number.
+/// Writes a varint field.
 pub(crate) fn put_number(out: &mut Vec<u8>, number: u32, value: u64) {
     put_varint(out, u64::from(number) << 3);
     put_varint(out, value);
 }
 
-/// Writes a member that is a fraction.
+/// Writes a fixed 64-bit field.
 pub(crate) fn put_fixed64(out: &mut Vec<u8>, number: u32, value: u64) {
     put_varint(out, u64::from(number) << 3 | 1);
     out.extend(value.to_le_bytes());
 }
 
-/// Writes a member that is text, bytes or a message.
+/// Writes a string, bytes or message field.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
     put_varint(out, u64::from(number) << 3 | 2);
     put_varint(out, bytes.len() as u64);

@@ -1,4 +1,4 @@
-//! From JSON to protobuf.
+//! Encoding of JSON to protobuf.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use jiff::Timestamp;
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::schema::{Scalar, Shape, Struct, TypeRef};
 
-/// Writes an object of type `ty` as a message, without envelope. Members the type does not know have no place in it.
+/// Encodes an object of type `ty` as a message, without envelope. Unknown members are dropped.
 pub(crate) fn write(object: &Value, ty: &TypeRef) -> Vec<u8> {
     let mut out = Vec::new();
     if let (Value::Object(members), Shape::Struct(of)) = (object, ty.shape()) {
@@ -19,7 +19,7 @@ pub(crate) fn write(object: &Value, ty: &TypeRef) -> Vec<u8> {
     out
 }
 
-/// Writes a list of objects of type `ty` as a message, without envelope.
+/// Encodes a list of objects of type `ty` as a message, without envelope.
 pub(crate) fn list<'a>(
     metadata: &Value,
     items: impl IntoIterator<Item = &'a Value>,
@@ -34,7 +34,7 @@ pub(crate) fn list<'a>(
     out
 }
 
-/// Writes a frame of a watch: its length, then an event with an object in its envelope. The event itself has none.
+/// Encodes a watch frame: its length, then an event with an object in its envelope. The event itself has no envelope.
 pub(crate) fn frame(event: &str, object: &Envelope<'_>) -> Vec<u8> {
     let mut raw = Vec::new();
     put_bytes(&mut raw, 1, &object.seal());
@@ -48,7 +48,7 @@ pub(crate) fn frame(event: &str, object: &Envelope<'_>) -> Vec<u8> {
     out
 }
 
-/// Writes the members that lie directly in the message `outer`, and those below it as messages of their own.
+/// Writes the members directly in the message `outer`, and those below it as nested messages.
 fn write_struct(out: &mut Vec<u8>, members: &Map<String, Value>, of: &Struct, ty: &TypeRef, outer: &[u32]) {
     let mut inner: Vec<u32> = Vec::new();
     for field in &of.fields {
@@ -105,7 +105,7 @@ fn write_value(out: &mut Vec<u8>, number: u32, value: &Value, ty: &TypeRef) {
     }
 }
 
-/// Writes a value without parts; one that is not of its type is left out.
+/// Writes a scalar. A value of another type is skipped.
 #[expect(clippy::cast_sign_loss, reason = "negative numbers travel as two's complement")]
 fn write_scalar(out: &mut Vec<u8>, number: u32, value: &Value, scalar: Scalar) {
     match (scalar, value) {
@@ -149,7 +149,7 @@ fn write_scalar(out: &mut Vec<u8>, number: u32, value: &Value, scalar: Scalar) {
     }
 }
 
-/// Raw JSON, or one of the types of custom resource definitions that are one of two things.
+/// Encodes raw JSON, or one of the union types of custom resource definitions.
 fn any(value: &Value, ty: &TypeRef) -> Vec<u8> {
     let schema = || ty.named("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps");
     let mut out = Vec::new();

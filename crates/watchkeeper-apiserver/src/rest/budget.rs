@@ -1,4 +1,4 @@
-//! Cooperative cancellation of work that runs beside the task that waits for it.
+//! Cooperative cancellation of work that runs on a blocking thread.
 
 use std::sync::{
     Arc,
@@ -7,17 +7,17 @@ use std::sync::{
 
 use crate::status::{ApiError, Details};
 
-/// Whether anybody still waits for the result of a request.
+/// The cancellation state of a request.
 ///
-/// Work on a blocking thread cannot be aborted. It polls the budget of its request between phases and in loops over
-/// input, and gives up once the client has gone or the deadline has passed. [`Budget::check`] is one relaxed load: cheap
-/// enough for every iteration of a loop that does more than a few instructions. The default budget is never exhausted.
+/// Work on a blocking thread cannot be aborted. The work polls the budget of its request between phases and in loops over
+/// input, and stops once the client has disconnected or the deadline has passed. [`Budget::check`] is one relaxed load,
+/// cheap enough for every iteration of a loop that does more than a few instructions. The default budget is never exhausted.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Budget {
     is_exhausted: Option<Arc<AtomicBool>>,
 }
 
-/// Exhausts a [`Budget`] when it is dropped, as the task that waits for the work ends.
+/// A guard that exhausts a [`Budget`] when the task that waits for the work drops it.
 #[derive(Debug)]
 #[must_use = "the budget is exhausted when this is dropped"]
 pub(crate) struct ExhaustOnDrop(Arc<AtomicBool>);
@@ -29,10 +29,10 @@ impl Budget {
         (Self { is_exhausted: Some(Arc::clone(&flag)) }, ExhaustOnDrop(flag))
     }
 
-    /// Checks whether the work should go on.
+    /// Checks whether the work should continue.
     ///
     /// # Errors
-    /// 504 if the client has gone or the deadline has passed.
+    /// 504 if the client has disconnected or the deadline has passed.
     pub(crate) fn check(&self) -> Result<(), ApiError> {
         match &self.is_exhausted {
             Some(flag) if flag.load(Ordering::Relaxed) => Err(deadline_exceeded()),
@@ -47,7 +47,7 @@ impl Drop for ExhaustOnDrop {
     }
 }
 
-/// 504: the request did not complete before its deadline.
+/// Returns the 504 for a request that did not complete before its deadline.
 pub(crate) fn deadline_exceeded() -> ApiError {
     ApiError::new(504, "Timeout", "Timeout: request did not complete within the allotted timeout")
         .with_details(Details::default())

@@ -1,11 +1,11 @@
-//! What some objects hold besides their place in the store: the addresses and ports of services.
+//! Allocations of objects outside the store: the addresses and ports of services.
 
 use serde_json::Value;
 
 use super::{Request, Rest, errors, meta};
 use crate::{kinds::Kind, status::ApiError, strategy::Claim};
 
-/// What a write took; given back unless the write came about.
+/// The allocations of a write. Released on drop unless the write succeeded.
 #[derive(Debug, Default)]
 #[must_use = "dropping it gives back what was taken"]
 pub(super) struct Claims {
@@ -13,7 +13,7 @@ pub(super) struct Claims {
 }
 
 impl Claims {
-    /// The write came about.
+    /// Keeps the allocations after a successful write.
     pub(super) fn keep(self) {
         if let Some(claim) = self.service {
             claim.keep();
@@ -22,7 +22,7 @@ impl Claims {
 }
 
 impl Rest {
-    /// Takes what `object` needs, and fills it in.
+    /// Allocates what `object` needs, and sets the allocated values in it.
     pub(super) fn claim(
         &self,
         request: &Request,
@@ -38,14 +38,14 @@ impl Rest {
         }
     }
 
-    /// Follows a write that made `object` out of `old`: the addresses of services are objects themselves.
+    /// Follows a write of `object` in place of `old`: the addresses of services are objects themselves.
     pub(super) fn record(&self, kind: &Kind, object: &Value, old: Option<&Value>) {
         if is_service(kind) {
             self.follow_addresses(old, Some(object));
         }
     }
 
-    /// Gives back what an object that is gone had.
+    /// Releases the allocations of a deleted object.
     pub(super) fn forget(&self, request: &Request, object: &Value) {
         if is_service(&request.kind) {
             self.services.release(object);

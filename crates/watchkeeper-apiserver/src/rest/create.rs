@@ -1,4 +1,4 @@
-//! Create.
+//! The create verb.
 
 use serde_json::Value;
 
@@ -19,11 +19,11 @@ use crate::{
     strategy::{Part, WriteContext},
 };
 
-/// How often another name is tried when a generated one is taken.
+/// The number of attempts to generate a name that is not in use.
 const NAME_ATTEMPTS: usize = 8;
 
 impl Rest {
-    /// POST to a collection.
+    /// Executes a POST to a collection.
     pub(crate) fn create(&self, request: &Request) -> Result<Answer, ApiError> {
         let options =
             WriteOptions::read(&request.parameters, WriteKind::Create, request.user_agent.as_deref())?;
@@ -36,7 +36,7 @@ impl Rest {
         )?;
         let mut warnings = decoded.warnings;
         request.budget.check()?;
-        // A binding is not kept: it is what it does to its pod.
+        // A binding is not stored; its effect is on the pod.
         if request.kind.gvk.kind == "Binding" && request.kind.gvk.group.is_empty() {
             let bound = self.create_binding(request, &options, &decoded.object);
             return Ok(warned(bound, &warnings)?.with_warnings(warnings));
@@ -46,7 +46,7 @@ impl Rest {
         Ok(self.show_written(request, created)?.with_warnings(warnings))
     }
 
-    /// Creates an object that was read from a body, by POST, by PUT or by apply.
+    /// Creates an object that was decoded from a body, by POST, PUT or apply.
     pub(super) fn create_object(
         &self,
         request: &Request,
@@ -79,14 +79,14 @@ impl Rest {
         let given_name = meta::text(&object, "name").to_owned();
         self.check_definition(request)?;
         self.check_namespace(request, &given_name)?;
-        // PUT and apply compare the version with the one stored, so it has to be a number; POST never reads it as one.
+        // PUT and apply compare the version with the stored one, so it must be a number; POST never parses it.
         if source != Source::Post && !sent_version.is_empty() && sent_version.parse::<u64>().is_err() {
             return Err(errors::unreadable_version(&sent_version));
         }
 
         let mut template = object;
         for attempt in 1.. {
-            // Only a generated name can be taken and another one tried.
+            // Only a generated name can be replaced by another one on a collision.
             let mut object = if is_named { std::mem::take(&mut template) } else { template.clone() };
             self.set_system_fields(&mut object)?;
             if !is_named && !prefix.is_empty() {
@@ -118,13 +118,13 @@ impl Rest {
                     let current = request.served().object(&current);
                     return Err(errors::already_exists(kind, &name, meta::is_being_deleted(&current)));
                 }
-                // Only storing an object replaces the version that was sent with it.
+                // A dry run stores nothing, so the object keeps the version that was sent.
                 if !sent_version.is_empty() {
                     meta::metadata(&mut object)?.insert("resourceVersion".into(), sent_version.into());
                 }
                 return Ok(Written { object, is_new: true, stored: None });
             }
-            // The storage layer rejects versions, so everything else that is wrong is reported first.
+            // The storage layer rejects versions, so all other errors are reported first.
             if source == Source::Post && sent_version.parse::<u64>().is_ok_and(|version| version != 0) {
                 let message = "resourceVersion should not be set on objects to be created";
                 return Err(ApiError::new(500, "", message));
@@ -148,10 +148,10 @@ impl Rest {
                 }
             }
         }
-        Err(ApiError::internal("no name was free"))
+        Err(ApiError::internal("all generated names are in use; retry the request"))
     }
 
-    /// What only the server may say about a new object.
+    /// Sets the fields of a new object that only the server may set.
     fn set_system_fields(&self, object: &mut Value) -> Result<(), ApiError> {
         let metadata = meta::metadata(object)?;
         metadata.insert("uid".into(), meta::uid(&mut self.random.lock()).into());
@@ -160,7 +160,7 @@ impl Rest {
         Ok(())
     }
 
-    /// Nothing is created in a namespace that is not there or on its way out.
+    /// Checks that the namespace of a new object exists and is not being deleted.
     fn check_namespace(&self, request: &Request, name: &str) -> Result<(), ApiError> {
         if request.namespace.is_empty() {
             return Ok(());
@@ -192,7 +192,7 @@ impl Rest {
     }
 }
 
-/// The namespace of an object is that of its path.
+/// Checks that the namespace of an object is that of the path, and sets it if it is absent.
 pub(super) fn fit_namespace(object: &mut Value, kind: &Kind, namespace: &str) -> Result<(), ApiError> {
     let given = meta::text(object, "namespace");
     if kind.is_namespaced {

@@ -1,4 +1,4 @@
-//! Definitions of custom kinds: what is served follows them, and their objects go with them.
+//! Definitions of custom kinds: updates the served kinds and the status of definitions.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -13,33 +13,33 @@ use crate::{
     storage::{Expected, Object, Query},
 };
 
-/// What definitions said when they were served last, by group and plural.
+/// The definitions as they were when last served, by group and plural.
 pub(crate) type Known = BTreeMap<(String, String), Value>;
 
 const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";
 const API_VERSION: &str = "apiextensions.k8s.io/v1";
 const KIND: &str = "CustomResourceDefinition";
 
-/// Whether a kind is that of definitions.
+/// Returns whether a kind is `CustomResourceDefinition`.
 pub(super) fn is_definition(kind: &Kind) -> bool {
     kind.gvk.kind == KIND && kind.gvk.group == "apiextensions.k8s.io"
 }
 
 impl Rest {
-    /// Follows a write of an object of `kind`: what is served is right when the write is answered.
+    /// Follows a write of an object of `kind`: the served kinds are up to date when the response is sent.
     pub(super) fn after_write(&self, kind: &Kind, written: &Object) {
         self.note_event(kind, written);
         self.after_change(kind);
     }
 
-    /// Follows a write to an object of `kind`, or its end.
+    /// Follows a write or a deletion of an object of `kind`.
     pub(super) fn after_change(&self, kind: &Kind) {
         if is_definition(kind) {
             self.settle_definitions();
         }
     }
 
-    /// Nothing is created of a kind that is on its way out.
+    /// Checks that the kind of a new object is not being deleted.
     pub(super) fn check_definition(&self, request: &Request) -> Result<(), ApiError> {
         if request.kind.custom.is_none() || !self.is_ending(&request.kind) {
             return Ok(());
@@ -55,8 +55,8 @@ impl Rest {
         definition.is_some_and(|definition| meta::is_being_deleted(&definition.to_value(API_VERSION, KIND)))
     }
 
-    /// Brings the status of every definition up to date, and serves what they say. Those that are being deleted are served
-    /// until the controllers have seen their objects off.
+    /// Updates the status of every definition and the served kinds. Definitions that are being deleted are served until the
+    /// controllers have deleted their objects.
     fn settle_definitions(&self) {
         let mut known = self.definitions.lock();
         let query = Query { prefix: "", start: "", at: None, limit: None, filter: None };
@@ -89,8 +89,8 @@ impl Rest {
         self.store.put(TABLE, content, Expected::Version(version), self.now()).ok()
     }
 
-    /// Makes the kinds of `definitions` those that are served. `known` is what each said when it was served last: only a
-    /// change of that is a change of what is served.
+    /// Serves the kinds of `definitions`. `known` are the definitions as they were when last served: only a change of these
+    /// changes the served kinds.
     fn serve(&self, definitions: &[&Value], known: &mut Known) {
         let maker =
             CustomKinds::new(TypeRef::builtin_named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"));
@@ -103,7 +103,7 @@ impl Rest {
             if known.get(&place) != Some(&says) {
                 match maker.kinds(definition) {
                     Ok(kinds) => self.registry.set_custom(&place.0, &place.1, kinds),
-                    Err(error) => tracing::warn!(%error, "a definition that cannot be served"),
+                    Err(error) => tracing::warn!(%error, "cannot serve custom resource definition"),
                 }
             }
             wanted.insert(place, says);

@@ -1,4 +1,4 @@
-//! Delete, and delete of a collection.
+//! The delete and deletecollection verbs.
 
 use std::time::Duration;
 
@@ -24,12 +24,12 @@ use crate::{
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
-/// Namespaces that nobody may delete.
+/// The namespaces that cannot be deleted.
 const IMMORTAL_NAMESPACES: [&str; 3] = ["default", "kube-public", "kube-system"];
 const JOB_WARNING: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background \
                            to remove them or set propagationPolicy=Orphan to suppress this warning";
 
-/// What becomes of what an object owns.
+/// The propagation policy for the dependents of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Propagation {
     Orphan,
@@ -48,17 +48,17 @@ pub(super) struct DeleteOptions {
     version: Option<String>,
 }
 
-/// What became of an object.
+/// The result of a deletion.
 #[derive(Debug)]
 pub(super) struct Deleted {
-    /// As it is now, or was when it went away.
+    /// The object as it is now, or its last state if it was removed.
     object: Value,
-    /// Nothing holds it any more.
+    /// Whether the object was removed.
     is_gone: bool,
 }
 
 impl Rest {
-    /// DELETE of an object.
+    /// Executes a DELETE of an object.
     pub(crate) fn delete(&self, request: &Request) -> Result<Answer, ApiError> {
         let options = DeleteOptions::read(request)?;
         let is_namespace = request.kind.gvk.kind == "Namespace" && request.kind.gvk.group.is_empty();
@@ -75,7 +75,7 @@ impl Rest {
         Ok(self.show(request, code, deleted.object)?.with_warnings(warnings))
     }
 
-    /// DELETE of a collection: answers what was there.
+    /// Executes a DELETE of a collection. Returns the objects that existed.
     pub(crate) async fn delete_collection(&self, request: &Request) -> Result<Answer, ApiError> {
         let options = DeleteOptions::read(request)?;
         let mut list = ListOptions::read(&request.parameters, false)?;
@@ -86,7 +86,7 @@ impl Rest {
             request.budget.check()?;
             let one = request.about(&object.content.namespace, &object.content.name);
             match self.delete_object(&one, &options) {
-                // Someone else was faster.
+                // Another client deleted the object first.
                 Err(error) if error.code == 404 => {}
                 other => {
                     other?;
@@ -99,7 +99,7 @@ impl Rest {
         Ok(Answer::new(200, Payload::List(list)).with_warnings(options.warnings(&request.kind)))
     }
 
-    /// Removes an object from the store and returns the version of the deletion; none if the object has changed.
+    /// Removes an object from the store. Returns the version of the deletion, or none if the object has changed.
     pub(super) fn remove(&self, request: &Request, object: &Value, version: u64) -> Option<u64> {
         let removed = self.store.delete(&request.table(), &request.key(), version, self.now()).ok()?;
         self.forget(request, object);
@@ -107,7 +107,7 @@ impl Rest {
         Some(removed)
     }
 
-    /// Deletes an object, or marks it as being deleted when finalizers or a grace period hold it.
+    /// Deletes an object, or marks it as being deleted if finalizers or a grace period hold it.
     pub(super) fn delete_object(
         &self,
         request: &Request,
@@ -117,7 +117,7 @@ impl Rest {
         let mut marked = None;
         for _ in 0..ATTEMPTS {
             let Some(current) = self.store.get(&request.table(), &request.key()) else {
-                // After the mark another writer may be first to remove the object; that is what was asked for.
+                // After the mark, another writer may remove the object first, which has the same result.
                 return match marked {
                     Some(object) => Ok(Deleted { object, is_gone: true }),
                     None => Err(errors::not_found(&request.kind, &request.name)),
@@ -151,14 +151,14 @@ impl Rest {
             if let Some(version) = self.remove(request, &object, stored.version) {
                 return Ok(Deleted { object: at_version(object, version)?, is_gone: true });
             }
-            // The mark changed the version the client named.
+            // The mark changed the version that the client named.
             options = options.renewed(stored.version);
             marked = Some(object);
         }
         Err(errors::modified(&request.kind, &request.name))
     }
 
-    /// Decides what a DELETE does to the stored object `old`.
+    /// Decides the effect of a DELETE on the stored object `old`.
     fn next_step(&self, request: &Request, options: &DeleteOptions, old: &Value) -> Result<Step, ApiError> {
         let kind = &request.kind;
         let is_namespace = kind.gvk.kind == "Namespace" && kind.gvk.group.is_empty();
@@ -192,14 +192,14 @@ impl Rest {
         })
     }
 
-    /// Sets when and for how long an object of a kind with graceful deletion may go on.
+    /// Sets the deletionTimestamp and the grace period of an object whose kind has graceful deletion.
     fn set_grace(&self, kind: &Kind, options: &DeleteOptions, object: &mut Value) -> Result<Grace, ApiError> {
-        // A negative period means the shortest one that is still graceful.
+        // A negative period means the shortest graceful one.
         let at_least_one = |seconds: i64| if seconds < 0 { 1 } else { seconds };
         let asked = options.grace_period_seconds.map(at_least_one);
         let mut subject = object.clone();
         if let Some(asked) = asked {
-            // The strategy decides whether the period counts at all: a pod that runs nowhere has none.
+            // The strategy decides whether the period applies: an unscheduled pod has none.
             subject["spec"]["terminationGracePeriodSeconds"] = asked.into();
         }
         let Some(seconds) = kind.strategy.grace_period_seconds(&subject).map(i64::from) else {
@@ -233,7 +233,7 @@ impl Rest {
         Ok(Grace::Seconds(asked))
     }
 
-    /// Marks an object that has no grace period and waits for its finalizers.
+    /// Marks an object without grace period that waits for its finalizers.
     fn mark_now(&self, object: &mut Value) -> Result<(), ApiError> {
         let was_marked = meta::is_being_deleted(object);
         let marked_for: Option<jiff::Timestamp> = meta::text(object, "deletionTimestamp").parse().ok();
@@ -257,11 +257,11 @@ impl Rest {
 /// The effect of a DELETE on a stored object.
 #[derive(Debug)]
 enum Step {
-    /// The object is stored with the marks of its deletion and stays.
+    /// The object is stored with its deletion marks and remains.
     Mark(Value),
-    /// The object is stored with the marks of its deletion, then removed.
+    /// The object is stored with its deletion marks, then removed.
     MarkAndRemove(Value),
-    /// The object is removed as it is.
+    /// The object is removed unchanged.
     Remove,
 }
 
@@ -272,7 +272,7 @@ enum Grace {
     None,
     /// An earlier DELETE is pending, and this one does not shorten it.
     Pending,
-    /// The object may go on for this many seconds.
+    /// The object may continue for this many seconds.
     Seconds(i64),
 }
 
@@ -282,40 +282,40 @@ fn at_version(mut object: Value, version: u64) -> Result<Value, ApiError> {
 }
 
 impl DeleteOptions {
-    /// The options inside an eviction; a dry run if the request is one.
+    /// Parses the options in an eviction. A dry run if the request is one.
     pub(super) fn of_eviction(options: &Value, is_dry_run: bool) -> Result<Self, ApiError> {
         let mut read = Self::check(options)?;
         read.is_dry_run |= is_dry_run;
         Ok(read)
     }
 
-    /// Whether nothing is to be stored.
+    /// Returns whether nothing is stored.
     pub(super) fn is_dry_run(&self) -> bool {
         self.is_dry_run
     }
 
-    /// Whether the object must have a particular version.
+    /// Returns whether the options require a version of the object.
     pub(super) fn has_version(&self) -> bool {
         self.version.is_some()
     }
 
-    /// Returns the options with `version` as the version the object must have.
+    /// Returns the options with `version` as the required version.
     pub(super) fn at_version(&self, version: u64) -> Self {
         Self { version: Some(version.to_string()), ..self.clone() }
     }
 
-    /// Returns the options after the server itself gave the object a new `version`.
+    /// Returns the options after the server itself wrote `version` of the object.
     pub(super) fn renewed(&self, version: u64) -> Self {
         if self.has_version() { self.at_version(version) } else { self.clone() }
     }
 
-    /// Returns the warnings about what these options leave behind.
+    /// Returns the warnings about orphaned dependents.
     fn warnings(&self, kind: &Kind) -> Vec<String> {
         let orphans_silently = self.propagation.is_none() && is_job(kind);
         orphans_silently.then(|| JOB_WARNING.to_owned()).into_iter().collect()
     }
 
-    /// Reads and checks the options, from the body if there is one, else from the query.
+    /// Parses and checks the options, from the body if there is one, otherwise from the query.
     pub(super) fn read(request: &Request) -> Result<Self, ApiError> {
         let given = if request.body.iter().all(u8::is_ascii_whitespace) {
             from_query(request)?
@@ -365,7 +365,7 @@ impl DeleteOptions {
         })
     }
 
-    /// Rejects an object that is not the one the options name.
+    /// Checks that the object has the uid and the version that the options require.
     pub(super) fn check_preconditions(&self, request: &Request, current: &Value) -> Result<(), ApiError> {
         let uid = meta::text(current, "uid");
         if let Some(asked) = self.uid.as_deref().filter(|asked| *asked != uid) {
@@ -386,7 +386,8 @@ impl DeleteOptions {
         Ok(())
     }
 
-    /// The finalizers that make the garbage collector do what is asked for, or else what the object or its kind asks for.
+    /// Sets the finalizers of the garbage collector for the requested propagation policy, or for the default of the object
+    /// or its kind.
     fn set_finalizers(&self, kind: &Kind, object: &mut Value) -> Result<(), ApiError> {
         let metadata = meta::metadata(object)?;
         let known: Vec<Value> =
@@ -418,12 +419,12 @@ fn is_job(kind: &Kind) -> bool {
     kind.gvk.group == "batch" && kind.gvk.kind == "Job"
 }
 
-/// Two old kinds leave behind what they own unless they are told otherwise.
+/// Returns whether a kind orphans its dependents by default, as two old kinds do.
 fn orphans_by_default(kind: &Kind) -> bool {
     is_job(kind) || kind.gvk.group.is_empty() && kind.gvk.kind == "ReplicationController"
 }
 
-/// Returns whether owners of this kind have dependents: events own nothing.
+/// Returns whether objects of this kind can have dependents. Events cannot.
 fn collects_garbage(kind: &Kind) -> bool {
     !(kind.gvk.kind == "Event" && matches!(kind.gvk.group.as_str(), "" | "events.k8s.io"))
 }

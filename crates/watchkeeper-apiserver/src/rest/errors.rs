@@ -1,4 +1,4 @@
-//! The errors of the API, in the words and with the details clients know.
+//! The errors of the API, with the texts and details that clients know.
 
 use std::collections::HashSet;
 
@@ -10,10 +10,10 @@ use crate::{
     status::{ApiError, Cause, Details},
 };
 
-/// The text of all causes of one reply together, in bytes. Further errors are counted, not described.
+/// The maximum size of all causes of one response, in bytes. Further errors are counted, not described.
 const MAX_CAUSES_BYTES: usize = 1024 * 1024;
 
-/// `pods`, or `deployments.apps`.
+/// Returns the qualified name: `pods`, or `deployments.apps`.
 fn qualified(name: &str, group: &str) -> String {
     if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") }
 }
@@ -27,25 +27,25 @@ fn about(kind: &Kind, name: &str) -> Details {
     }
 }
 
-/// 404: there is no object of this name.
+/// Returns the 404 for an object that does not exist.
 pub(crate) fn not_found(kind: &Kind, name: &str) -> ApiError {
     let resource = qualified(&kind.plural, &kind.gvk.group);
     ApiError::new(404, "NotFound", format!("{resource} {name:?} not found")).with_details(about(kind, name))
 }
 
-/// 404: there is no such path.
+/// Returns the 404 for a path that does not exist.
 pub(crate) fn no_such_resource() -> ApiError {
     ApiError::new(404, "NotFound", "the server could not find the requested resource")
         .with_details(Details::default())
 }
 
-/// 405.
+/// Returns the 405.
 pub(crate) fn method_not_allowed() -> ApiError {
     ApiError::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
         .with_details(Details::default())
 }
 
-/// 409: an object of this name is there already, perhaps on its way out.
+/// Returns the 409 for a name that is in use, possibly by an object that is being deleted.
 pub(crate) fn already_exists(kind: &Kind, name: &str, is_being_deleted: bool) -> ApiError {
     let resource = qualified(&kind.plural, &kind.gvk.group);
     let prefix = if is_being_deleted { "object is being deleted: " } else { "" };
@@ -53,14 +53,14 @@ pub(crate) fn already_exists(kind: &Kind, name: &str, is_being_deleted: bool) ->
         .with_details(about(kind, name))
 }
 
-/// 409: the object is not what the client thinks it is.
+/// Returns the 409 for an object that does not match the client's expectation.
 pub(crate) fn conflict(kind: &Kind, name: &str, why: &str) -> ApiError {
     let resource = qualified(&kind.plural, &kind.gvk.group);
     ApiError::new(409, "Conflict", format!("Operation cannot be fulfilled on {resource} {name:?}: {why}"))
         .with_details(about(kind, name))
 }
 
-/// 409: someone else changed the object in between.
+/// Returns the 409 for an object that was modified concurrently.
 pub(crate) fn modified(kind: &Kind, name: &str) -> ApiError {
     conflict(
         kind,
@@ -69,7 +69,7 @@ pub(crate) fn modified(kind: &Kind, name: &str) -> ApiError {
     )
 }
 
-/// 409: a precondition of a deletion does not hold. It names the kind where other conflicts name the resource.
+/// Returns the 409 for a failed precondition of a deletion. It names the kind where other conflicts name the resource.
 pub(crate) fn precondition(kind: &Kind, name: &str, why: &str) -> ApiError {
     let subject = qualified(&kind.gvk.kind, &kind.gvk.group);
     let mut details = about(kind, name);
@@ -78,21 +78,21 @@ pub(crate) fn precondition(kind: &Kind, name: &str, why: &str) -> ApiError {
         .with_details(details)
 }
 
-/// 403.
+/// Returns the 403.
 pub(crate) fn forbidden(kind: &Kind, name: &str, why: &str) -> ApiError {
     let resource = qualified(&kind.plural, &kind.gvk.group);
     let subject = if name.is_empty() { resource } else { format!("{resource} {name:?}") };
     ApiError::new(403, "Forbidden", format!("{subject} is forbidden: {why}")).with_details(about(kind, name))
 }
 
-/// 422: the object is wrong, and where. A kind that is served in two groups is named as it is stored.
+/// Returns the 422 for an invalid object. A kind that is served in two groups is named as it is stored.
 pub(crate) fn invalid(kind: &Kind, name: &str, errors: &[FieldError]) -> ApiError {
     invalid_as(&kind.gvk.kind, &kind.storage.group, name, errors)
 }
 
-/// 422 about something that is not the object: its options, its resource.
+/// Returns the 422 for something other than the object, such as its options.
 pub(crate) fn invalid_as(kind: &str, group: &str, name: &str, errors: &[FieldError]) -> ApiError {
-    // Errors that read the same are listed once in the message, and each is a cause.
+    // Errors with the same text appear once in the message, but each is a cause.
     let mut listed: HashSet<String> = HashSet::new();
     let mut texts: Vec<String> = Vec::new();
     let mut causes = Vec::new();
@@ -128,7 +128,7 @@ pub(crate) fn invalid_as(kind: &str, group: &str, name: &str, errors: &[FieldErr
     })
 }
 
-/// 504: the version asked for is in the future.
+/// Returns the 504 for a requested version in the future.
 pub(crate) fn version_too_large(asked: u64, current: u64) -> ApiError {
     ApiError::new(504, "Timeout", format!("Too large resource version: {asked}, current: {current}"))
         .with_details(Details {
@@ -142,22 +142,22 @@ pub(crate) fn version_too_large(asked: u64, current: u64) -> ApiError {
         })
 }
 
-/// 410: the version asked for is no longer kept.
+/// Returns the 410 for a requested version that is no longer retained.
 pub(crate) fn expired(message: impl Into<String>) -> ApiError {
     ApiError::new(410, "Expired", message)
 }
 
-/// 500 without a reason, as the API answers a resourceVersion that is no number where it is not a list's.
+/// Returns the 500 without a reason for a resourceVersion that is not a number, outside of lists.
 pub(crate) fn unreadable_version(text: &str) -> ApiError {
     ApiError::new(500, "", version_message(text))
 }
 
-/// What is wrong with a resourceVersion that is no number.
+/// Returns the message about a resourceVersion that is not a number.
 pub(crate) fn version_message(text: &str) -> String {
     format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax")
 }
 
-/// The text of a cause: what sort of mistake, the value, and what would be right.
+/// Returns the text of a cause: the kind of error, the value, and the explanation.
 fn field_message(error: &FieldError) -> String {
     let value = error.bad_value.as_ref().map(Value::to_string).unwrap_or_default();
     let words = match error.kind {

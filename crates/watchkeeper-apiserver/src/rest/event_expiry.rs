@@ -1,6 +1,6 @@
-//! Events are forgotten an hour after they were last written.
+//! Expiry of events, one hour after their last write.
 //!
-//! Lazily: they go when somebody next asks about events, which is also when anybody could notice.
+//! Expiry is lazy: expired events are deleted by the next request for events, before any client can observe them.
 
 use std::{
     collections::VecDeque,
@@ -12,13 +12,13 @@ use parking_lot::Mutex;
 use super::{Rest, table_of};
 use crate::{kinds::Kind, storage::Object};
 
-/// As an API server keeps them unless it is told otherwise.
+/// The lifetime of events; the default of kube-apiserver.
 const LIFETIME: Duration = Duration::from_hours(1);
 
 /// The table of events, of either group.
 const TABLE: &str = "events";
 
-/// Events in the order they are to be forgotten.
+/// The events in the order of their expiry.
 #[derive(Debug, Default)]
 pub(crate) struct EventExpiry(Mutex<VecDeque<Due>>);
 
@@ -26,7 +26,7 @@ pub(crate) struct EventExpiry(Mutex<VecDeque<Due>>);
 struct Due {
     at: SystemTime,
     key: String,
-    /// An event that was written again lives on.
+    /// The version of the event. An event that was written again has another version and does not expire yet.
     version: u64,
 }
 
@@ -38,7 +38,7 @@ impl EventExpiry {
 }
 
 impl Rest {
-    /// Notes an event that was written.
+    /// Records a write of an event.
     pub(super) fn note_event(&self, kind: &Kind, object: &Object) {
         if table_of(kind) == TABLE {
             let (at, key) = (self.now() + LIFETIME, object.content.key());
@@ -46,14 +46,14 @@ impl Rest {
         }
     }
 
-    /// Forgets the events whose time has come, if `kind` is theirs.
+    /// Deletes the expired events, if `kind` is that of events.
     pub(crate) fn expire_events(&self, kind: &Kind) {
         if kind.plural != TABLE || table_of(kind) != TABLE {
             return;
         }
         let now = self.now();
         while let Some(Due { key, version, .. }) = self.events.pop(now) {
-            // One that was written or deleted since has another version, or none.
+            // An event that was written or deleted since has another version, or none.
             _ = self.store.delete(TABLE, &key, version, now);
         }
     }

@@ -19,24 +19,24 @@ use crate::{
     strategy::Part,
 };
 
-/// The largest number of evictions a budget may have that its controller has not confirmed.
+/// The maximum number of evictions of a budget that its controller has not confirmed.
 const DISRUPTED_PODS_MAX: usize = 2000;
-/// The manager of the status of a budget that an eviction changes.
+/// The field manager of the status of a budget that an eviction changes.
 const MANAGER: &str = "kube-apiserver";
 
-/// The answer of the budgets of a pod.
+/// The result of checking the budgets of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Permit {
     /// The pod may be deleted.
     Granted,
-    /// The pod may be deleted as long as it is what it was when the budget was read.
+    /// The pod may be deleted if it has not changed since the budget was read.
     ThisVersion,
-    /// Several budgets hold the pod, which is not supported.
+    /// The pod has several budgets, which is not supported.
     Several,
 }
 
 impl Rest {
-    /// Evicts a pod: marks it as the target of a disruption and deletes it.
+    /// Evicts a pod: sets the `DisruptionTarget` condition and deletes the pod.
     pub(super) fn evict(
         &self,
         request: &Request,
@@ -54,7 +54,7 @@ impl Rest {
             if !is_over && phase != "Pending" {
                 return self.evict_with_budget(request, options, &delete, &current, &pod);
             }
-            // A pending pod that starts meanwhile counts in its budget: it must still be what was read.
+            // A pending pod that starts in the meantime counts in its budget, so the pod must be unchanged.
             let is_pinned = !is_over && !delete.has_version();
             let pinned = if is_pinned { delete.at_version(current.version) } else { delete.clone() };
             match self.mark_and_delete(request, &pinned) {
@@ -75,7 +75,7 @@ impl Rest {
     ) -> Result<Answer, ApiError> {
         let (permit, budget) = self.ask_budget(request, options, current, pod, delete.is_dry_run())?;
         if permit == Permit::Several {
-            // The failure is the body of a request that went well.
+            // The failure is the body of a successful request.
             let message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not \
                            support.";
             let mut status = created();
@@ -108,7 +108,7 @@ impl Rest {
         self.delete_object(request, &options.renewed(version)).map(drop)
     }
 
-    /// Counts the eviction in the budget that holds the pod. Returns what is allowed, and the name of the budget.
+    /// Counts the eviction in the budget of the pod. Returns the permission, and the name of the budget.
     fn ask_budget(
         &self,
         request: &Request,
@@ -164,7 +164,7 @@ fn is_ready(pod: &Value) -> bool {
     condition(pod, "Ready").is_some_and(|ready| ready["status"] == "True")
 }
 
-/// Returns whether a budget lets pods go that are not ready, which it does not count.
+/// Returns whether a budget permits evictions of unready pods, which it does not count.
 fn allows_unready(budget: &Value) -> bool {
     let policy = budget.pointer("/spec/unhealthyPodEvictionPolicy");
     let (healthy, needed) =
@@ -172,7 +172,7 @@ fn allows_unready(budget: &Value) -> bool {
     policy.is_some_and(|policy| policy == "AlwaysAllow") || (needed > 0 && healthy >= needed)
 }
 
-/// Replaces the condition of the same type, or appends the condition. The time of transition changes with the status only.
+/// Replaces the condition of the same type, or appends the condition. The transition time changes with the status only.
 fn set_condition(object: &mut Value, mut condition: Value) {
     let conditions = &mut object["status"]["conditions"];
     if !conditions.is_array() {
@@ -204,7 +204,7 @@ fn set_disruption_target(pod: &mut Value, now: &str) {
     );
 }
 
-/// Takes one disruption off a budget, for the pod of this name.
+/// Decrements the allowed disruptions of a budget for the pod of this name.
 fn count_disruption(budget: &mut Value, pod: &str, now: &str) -> Result<(), ApiError> {
     let name = meta::text(budget, "name").to_owned();
     if number(budget, "/status/observedGeneration") < number(budget, "/metadata/generation") {
@@ -267,7 +267,7 @@ fn held_because(budget: &Value, name: &str) -> String {
     format!("The disruption budget {name} does not allow evicting pods currently")
 }
 
-/// 403: the status of a budget makes no sense.
+/// Returns the 403 for a budget with an invalid status.
 fn forbidden(name: &str, why: &str, cause: &str) -> ApiError {
     let message = format!("poddisruptionbudget.policy {name:?} is forbidden: {why}");
     let cause = format!("The disruption budget {name} does not allow evicting pods currently: {cause}");
@@ -280,12 +280,12 @@ fn forbidden(name: &str, why: &str, cause: &str) -> ApiError {
     })
 }
 
-/// 429: the controller of the budget has not caught up.
+/// Returns the 429 for a budget whose controller has not caught up.
 fn still_processed(name: &str) -> ApiError {
     held(format!("The disruption budget {name} is still being processed by the server."), Some(10))
 }
 
-/// 429: a disruption budget holds the pod.
+/// Returns the 429 for a pod that a disruption budget protects.
 fn held(cause: String, retry_after_seconds: Option<u32>) -> ApiError {
     let message = "Cannot evict pod as it would violate the pod's disruption budget.";
     ApiError::new(429, "TooManyRequests", message).with_details(Details {

@@ -1,4 +1,4 @@
-//! The body of a list, written as it is read.
+//! The body of a list, encoded while the client reads it.
 
 use std::{sync::Arc, vec};
 
@@ -8,13 +8,12 @@ use serde_json::Value;
 use super::represent::Representer;
 use crate::storage::Object;
 
-/// A piece of a body is sent when it has this size: large enough that pieces are few, small enough to be held for each
-/// reader there is.
+/// The size of a chunk of a body: large enough that chunks are few, small enough to buffer one for each reader.
 const PIECE: usize = 64 * 1024;
 
-/// A list that is still to be written: what is held is a pointer to each object, and one piece of text at a time.
+/// A list that is not encoded yet. It holds a pointer to each object, and one chunk of text at a time.
 ///
-/// The objects are those of one moment; what happens to them while the list is read does not show in it.
+/// The objects are a snapshot: changes while the client reads the list are not visible in it.
 #[derive(Debug)]
 pub(crate) struct ListBody {
     representer: Representer,
@@ -32,22 +31,22 @@ enum Progress {
 }
 
 impl ListBody {
-    /// A list of `objects` with the metadata of a list.
+    /// Creates a list of `objects` with the metadata of a list.
     pub(crate) fn new(representer: Representer, objects: Vec<Arc<Object>>, metadata: Value) -> Self {
         Self { representer, metadata, objects: objects.into_iter(), progress: Progress::Nothing }
     }
 
-    /// Whether it can be written item by item. A table cannot: what one row shows may depend on the others.
+    /// Returns whether the list can be encoded item by item. A table cannot, because a row may depend on the others.
     pub(crate) fn is_item_by_item(&self) -> bool {
         self.representer.list_type().is_some()
     }
 
-    /// Whether everything has been written.
+    /// Returns whether everything has been encoded.
     pub(crate) fn is_written(&self) -> bool {
         self.progress == Progress::All
     }
 
-    /// The whole list, for those who cannot do with pieces of it.
+    /// Returns the whole list, for media types that cannot be encoded in chunks.
     pub(crate) fn into_value(self) -> Value {
         let Self { representer, metadata, objects, .. } = self;
         let values = objects.map(|object| representer.whole(&object.content, object.version)).collect();

@@ -1,4 +1,4 @@
-//! The parts of metadata that belong to the server.
+//! The metadata fields that belong to the server.
 
 use std::time::SystemTime;
 
@@ -6,14 +6,14 @@ use serde_json::{Map, Value};
 
 use crate::status::ApiError;
 
-/// Characters of generated names: those that spell nothing.
+/// The characters of generated names, without vowels so that no words appear.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-/// How long a generated name is.
+/// The length of the generated suffix.
 const SUFFIX: usize = 5;
 /// The longest prefix of a generated name.
 const PREFIX_MAX: usize = 63 - SUFFIX;
 
-/// The metadata of an object; made if it is not there.
+/// Returns the metadata of an object, adding it if it is absent.
 pub(super) fn metadata(object: &mut Value) -> Result<&mut Map<String, Value>, ApiError> {
     let not_object = || ApiError::bad_request("metadata must be an object");
     let members = object.as_object_mut().ok_or_else(not_object)?;
@@ -24,7 +24,7 @@ pub(super) fn metadata(object: &mut Value) -> Result<&mut Map<String, Value>, Ap
     metadata.as_object_mut().ok_or_else(not_object)
 }
 
-/// A member of the metadata that is text.
+/// Returns a string member of the metadata.
 pub(super) fn text<'a>(object: &'a Value, member: &str) -> &'a str {
     object
         .get("metadata")
@@ -33,12 +33,12 @@ pub(super) fn text<'a>(object: &'a Value, member: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// Whether the object is on its way out.
+/// Returns whether the object is being deleted.
 pub(super) fn is_being_deleted(object: &Value) -> bool {
     !text(object, "deletionTimestamp").is_empty()
 }
 
-/// The finalizers that still hold the object.
+/// Returns whether the object has finalizers.
 pub(super) fn has_finalizers(object: &Value) -> bool {
     let is_filled =
         |list: Option<&Value>| list.and_then(Value::as_array).is_some_and(|list| !list.is_empty());
@@ -48,7 +48,7 @@ pub(super) fn has_finalizers(object: &Value) -> bool {
         || (is_namespace && is_filled(object.pointer("/spec/finalizers")))
 }
 
-/// Takes members away that are empty: they are never written.
+/// Removes empty members, which are never written.
 pub(super) fn drop_empty(metadata: &mut Map<String, Value>) {
     const OMITTED: &[&str] = &["annotations", "labels", "finalizers", "ownerReferences", "managedFields"];
     metadata.retain(|name, value| match value {
@@ -61,7 +61,7 @@ pub(super) fn drop_empty(metadata: &mut Map<String, Value>) {
     });
 }
 
-/// A version a client sent with an object; zero if it sent none.
+/// Returns the resourceVersion that a client sent with an object; zero if it sent none.
 pub(super) fn sent_version(object: &Value) -> Result<u64, ApiError> {
     match text(object, "resourceVersion") {
         "" => Ok(0),
@@ -69,15 +69,15 @@ pub(super) fn sent_version(object: &Value) -> Result<u64, ApiError> {
     }
 }
 
-/// A date as objects carry it.
+/// Formats a date as in objects.
 pub(super) fn timestamp(time: SystemTime) -> String {
     let timestamp = jiff::Timestamp::try_from(time).unwrap_or_default();
     jiff::Timestamp::from_second(timestamp.as_second()).unwrap_or_default().to_string()
 }
 
-/// A random uid.
+/// Returns a random uid.
 pub(super) fn uid(random: &mut fastrand::Rng) -> String {
-    // Version 4, variant 1.
+    // UUID version 4, variant 1.
     let bits = random.u128(..) & !(0xf000_u128 << 64) & !(0xc000_u128 << 48)
         | (0x4000_u128 << 64)
         | (0x8000_u128 << 48);
@@ -85,7 +85,7 @@ pub(super) fn uid(random: &mut fastrand::Rng) -> String {
     [(0, 8), (8, 12), (12, 16), (16, 20), (20, 32)].map(|(start, end)| &hex[start..end]).join("-")
 }
 
-/// A name that begins with `prefix`.
+/// Returns a random name with `prefix`.
 pub(super) fn generated_name(prefix: &str, random: &mut fastrand::Rng) -> String {
     let mut cut = prefix.len().min(PREFIX_MAX);
     while !prefix.is_char_boundary(cut) {

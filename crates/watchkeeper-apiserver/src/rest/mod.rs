@@ -1,7 +1,7 @@
-//! The verbs: what each does to the store, and what it answers.
+//! The verbs: functions from a request and the store to a result.
 //!
-//! Everything here is a plain function from a request and the store to an answer; the few things that wait (a version
-//! that has not come yet, a watch) are at the edge, in `read` and in [`crate::watch`].
+//! Verbs are plain functions. The few operations that wait (for a future version, for watch events) are in `read` and in
+//! [`crate::watch`].
 
 mod budget;
 mod claims;
@@ -59,88 +59,88 @@ use crate::{
     watch::Watcher,
 };
 
-/// Times a write is tried again when something else changed the object in between.
+/// The number of attempts of a write that conflicts with concurrent writes.
 const ATTEMPTS: usize = 64;
 
 /// The state behind the API.
 #[derive(Debug)]
 pub(crate) struct Rest {
-    /// The objects.
+    /// The store of the objects.
     pub(crate) store: Arc<dyn Storage>,
-    /// What is served.
+    /// The registry of served kinds.
     pub(crate) registry: Arc<Registry>,
-    /// The time.
+    /// The source of time.
     pub(crate) clock: Arc<dyn Clock>,
-    /// Names, uids and jitter.
+    /// The source of random names, uids and jitter.
     pub(crate) random: Mutex<fastrand::Rng>,
-    /// Addresses and ports of services.
+    /// The allocator of service addresses and ports.
     pub(crate) services: Arc<ServiceAllocator>,
-    /// The address the server publishes in its own endpoints.
+    /// The address that the server publishes in its own endpoints.
     pub(crate) advertised: Mutex<own_service::Advertised>,
-    /// Events that will be forgotten.
+    /// The events that will expire.
     pub(crate) events: EventExpiry,
-    /// Held while what is served follows the definitions of custom kinds.
+    /// The definitions of custom kinds that are served. Locked while the served kinds are updated.
     pub(crate) definitions: Mutex<definitions::Known>,
     /// The issuer of service account tokens.
     pub(crate) issuer: TokenIssuer,
-    /// Tells watches that the server goes away.
+    /// The shutdown signal, which ends watches.
     pub(crate) shutdown: watch::Receiver<bool>,
-    /// Time between the bookmarks of a watch.
+    /// The time between the bookmarks of a watch.
     pub(crate) bookmark_interval: Duration,
 }
 
-/// A request about a resource, after its path has been understood.
+/// A request for a resource, with its parsed path.
 #[derive(Debug)]
 pub(crate) struct Request {
-    /// The kind.
+    /// The requested kind.
     pub(crate) kind: Arc<Kind>,
-    /// What is served, as of the start of the request.
+    /// The served kinds at the start of the request.
     pub(crate) kinds: Arc<Kinds>,
-    /// The namespace; empty for objects of the cluster, and for lists over all namespaces.
+    /// The namespace; empty for cluster-scoped objects, and for lists over all namespaces.
     pub(crate) namespace: String,
     /// The name; empty for a collection.
     pub(crate) name: String,
-    /// The query.
+    /// The parameters of the query.
     pub(crate) parameters: Parameters,
-    /// The form the client wants to see.
+    /// The requested form of objects.
     pub(crate) form: Form,
     /// Whether a watch is sent as protobuf.
     pub(crate) is_protobuf: bool,
     /// The media type of the body.
     pub(crate) content_type: Option<String>,
-    /// The body.
+    /// The body of the request.
     pub(crate) body: Bytes,
-    /// Who asks, and who decides about it.
+    /// The user, with the authorizer.
     pub(crate) asker: Asker,
-    /// Who asks, as it says of itself.
+    /// The `User-Agent` header.
     pub(crate) user_agent: Option<String>,
-    /// Whether anybody still waits for the reply; polled between phases and in long loops.
+    /// The cancellation state, polled between phases and in long loops.
     pub(crate) budget: Budget,
 }
 
-/// What a request is answered.
+/// The result of a request.
 #[derive(Debug)]
 pub(crate) struct Answer {
     /// The HTTP status code.
     pub(crate) code: u16,
-    /// The body.
+    /// The content of the response.
     pub(crate) payload: Payload,
-    /// What the client should know.
+    /// The messages for `Warning` headers.
     pub(crate) warnings: Vec<String>,
 }
 
-/// The body of an answer.
+/// The content of a response.
 #[derive(Debug)]
 pub(crate) enum Payload {
-    /// JSON that is ready to be sent.
+    /// JSON that is already encoded.
     Json(Vec<u8>),
-    /// A value to be written in the media type the client wants.
+    /// A value, to be encoded in the requested media type.
     Value(Value),
-    /// A list, to be written as it is read.
+    /// A list, to be encoded while the client reads it.
     List(ListBody),
-    /// A watch.
+    /// A running watch.
     Watch(Box<Watcher>),
-    /// All there is of a watch that is over before it begins.
+    /// All frames of a watch that ends immediately.
     Frames(Bytes),
 }
 
@@ -159,7 +159,7 @@ impl Answer {
     }
 }
 
-/// Adds `warnings` to an error: clients get them whatever becomes of the request.
+/// Adds `warnings` to an error, because clients receive warnings with errors too.
 fn warned<T>(result: Result<T, ApiError>, warnings: &[String]) -> Result<T, ApiError> {
     result.map_err(|mut error| {
         add_warnings(&mut error.warnings, warnings.to_vec());
@@ -167,7 +167,7 @@ fn warned<T>(result: Result<T, ApiError>, warnings: &[String]) -> Result<T, ApiE
     })
 }
 
-/// Adds warnings that are not there yet: a write that is tried again repeats its warnings.
+/// Adds warnings without duplicates, because a retried write repeats its warnings.
 fn add_warnings(known: &mut Vec<String>, new: Vec<String>) {
     for warning in new {
         if !known.contains(&warning) {
@@ -177,22 +177,22 @@ fn add_warnings(known: &mut Vec<String>, new: Vec<String>) {
 }
 
 impl Request {
-    /// The kind, and the kind its objects are stored as.
+    /// Returns the kind, with the kind that its objects are stored as.
     fn served(&self) -> Served {
         Served::new(&self.kind, &self.kinds)
     }
 
-    /// The table the objects are in.
+    /// Returns the table of the objects.
     pub(crate) fn table(&self) -> String {
         table_of(&self.kind)
     }
 
-    /// The key of the object.
+    /// Returns the key of the object.
     pub(crate) fn key(&self) -> String {
         key_of(&self.namespace, &self.name)
     }
 
-    /// A request of the server itself about an object.
+    /// Creates a request of the server itself for an object.
     pub(crate) fn internal(kind: Arc<Kind>, kinds: Arc<Kinds>, namespace: &str, name: &str) -> Self {
         Self {
             kind,
@@ -210,7 +210,7 @@ impl Request {
         }
     }
 
-    /// The same request about one object.
+    /// Returns the same request for another object.
     fn about(&self, namespace: &str, name: &str) -> Self {
         Self {
             kind: Arc::clone(&self.kind),
@@ -240,13 +240,13 @@ impl Request {
         })
     }
 
-    /// What the keys of the collection begin with.
+    /// Returns the prefix of the keys of the collection.
     fn prefix(&self) -> String {
         if self.namespace.is_empty() { String::new() } else { format!("{}/", self.namespace) }
     }
 }
 
-/// The table of a kind: `pods`, or `deployments.apps`.
+/// Returns the table of a kind: `pods`, or `deployments.apps`.
 pub(crate) fn table_of(kind: &Kind) -> String {
     if kind.storage.group.is_empty() {
         kind.plural.clone()
@@ -255,23 +255,23 @@ pub(crate) fn table_of(kind: &Kind) -> String {
     }
 }
 
-/// The key of an object.
+/// Returns the key of an object.
 pub(crate) fn key_of(namespace: &str, name: &str) -> String {
     if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
 }
 
 impl Rest {
-    /// The date.
+    /// Returns the date.
     fn now(&self) -> SystemTime {
         self.clock.now()
     }
 
-    /// The date, as managers are noted with.
+    /// Returns the date as a timestamp for managed fields.
     fn timestamp(&self) -> jiff::Timestamp {
         jiff::Timestamp::try_from(self.now()).unwrap_or_default()
     }
 
-    /// Makes the namespaces every cluster has.
+    /// Creates the system namespaces.
     pub(crate) fn make_namespaces(&self) {
         for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
             let object =
@@ -280,7 +280,7 @@ impl Rest {
         }
     }
 
-    /// Makes the roles and bindings every cluster has.
+    /// Creates the default roles and bindings.
     pub(crate) fn make_roles(&self) {
         for object in bootstrap::objects() {
             let plural = match object["kind"].as_str() {
@@ -292,7 +292,7 @@ impl Rest {
         }
     }
 
-    /// Makes an object of the server's own, in an empty store: there is nothing it could collide with.
+    /// Creates an object of the server itself in an empty store, where it cannot collide with others.
     fn make(&self, (group, version, plural): (&str, &str, &str), object: &Value) {
         let kinds = self.registry.kinds();
         let Some(kind) = kinds.by_path(group, version, plural).map(Arc::clone) else { return };
@@ -302,14 +302,14 @@ impl Rest {
         debug_assert!(made.is_ok(), "{object} is refused: {made:?}");
     }
 
-    /// The current object of a request.
+    /// Returns the current object of a request.
     fn current(&self, request: &Request) -> Result<Arc<Object>, ApiError> {
         self.store
             .get(&request.table(), &request.key())
             .ok_or_else(|| errors::not_found(&request.kind, &request.name))
     }
 
-    /// Shows an object that was written the way the client wants to see it; what was just encoded is not encoded again.
+    /// Returns a written object in the requested form, reusing its encoding if possible.
     fn show_written(&self, request: &Request, written: Written) -> Result<Answer, ApiError> {
         let code = if written.is_new { 201 } else { 200 };
         let representer = represent::Representer::new(request.served(), request.form.clone(), self.now());
@@ -321,7 +321,7 @@ impl Rest {
         }
     }
 
-    /// Shows an object the way the client wants to see it.
+    /// Returns an object in the requested form.
     fn show(&self, request: &Request, code: u16, object: Value) -> Result<Answer, ApiError> {
         read::check_form(&request.form, &request.kind, false)?;
         let representer = represent::Representer::new(request.served(), request.form.clone(), self.now());

@@ -1,4 +1,4 @@
-//! What the query of a request says.
+//! The query parameters of requests.
 
 use std::num::{IntErrorKind, ParseIntError};
 
@@ -11,33 +11,33 @@ use crate::{
     status::ApiError,
 };
 
-/// The parameters of a query; the first of a name counts, except where several are asked for.
+/// The parameters of a query. The first value of a name is used, except where all are requested.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
-    /// Reads a query string.
+    /// Parses a query string.
     pub(crate) fn parse(query: Option<&str>) -> Self {
         let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
         Self(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect())
     }
 
-    /// The value of a parameter.
+    /// Returns the value of a parameter.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.all(name).next()
     }
 
-    /// The value of a parameter, empty counting as not given.
+    /// Returns the value of a parameter. An empty value counts as absent.
     pub(crate) fn given(&self, name: &str) -> Option<&str> {
         self.text(name).filter(|text| !text.is_empty())
     }
 
-    /// All values of a parameter.
+    /// Returns all values of a parameter.
     pub(crate) fn all<'a, 'n>(&'a self, name: &'n str) -> impl Iterator<Item = &'a str> + use<'a, 'n> {
         self.0.iter().filter(move |(other, _)| other == name).map(|(_, value)| &**value)
     }
 
-    /// Returns a boolean parameter. Every value except `0` and `false` is true, the empty value included.
+    /// Returns a boolean parameter. Every value except `0` and `false` is true, including the empty value.
     pub(crate) fn flag(&self, name: &str) -> Option<bool> {
         self.text(name).map(|text| text != "0" && !text.eq_ignore_ascii_case("false"))
     }
@@ -45,7 +45,7 @@ impl Parameters {
     /// Returns an integer parameter.
     ///
     /// # Errors
-    /// 400 for a value that is not a 64-bit integer. The empty value is not one either.
+    /// 400 for a value that is not a 64-bit integer, including the empty value.
     pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, ApiError> {
         self.text(name)
             .map(|text| {
@@ -61,40 +61,40 @@ impl Parameters {
     }
 }
 
-/// How a version given in a list is meant.
+/// The interpretation of the resourceVersion of a list (`resourceVersionMatch`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum VersionMatch {
-    /// Exactly this one.
+    /// The list is at exactly this version.
     Exact,
-    /// This one or a newer one.
+    /// The list is at this version or a newer one.
     NotOlderThan,
 }
 
 /// The options of a list or a watch.
 #[derive(Debug, Clone)]
 pub(crate) struct ListOptions {
-    /// Which objects.
+    /// The selector of the objects.
     pub(crate) selector: Selector,
-    /// Page size, if one was asked for.
+    /// The page size, if given.
     pub(crate) limit: Option<usize>,
-    /// The token of the page before.
+    /// The continue token, if given.
     pub(crate) continue_token: Option<String>,
-    /// The version as it was given; empty if none was.
+    /// The resourceVersion as given; empty if absent.
     pub(crate) resource_version: String,
-    /// How it is meant.
+    /// The interpretation of the resourceVersion.
     pub(crate) version_match: Option<VersionMatch>,
     /// Whether this is a watch.
     pub(crate) is_watch: bool,
-    /// Whether a watch wants to be told versions without events.
+    /// Whether a watch requests bookmarks.
     pub(crate) allows_bookmarks: bool,
-    /// Whether a watch is to begin with what is there.
+    /// Whether a watch starts with the current objects, if given.
     pub(crate) sends_initial_events: Option<bool>,
-    /// When a watch ends by itself.
+    /// The timeout of a watch.
     pub(crate) timeout_seconds: Option<i64>,
 }
 
 impl ListOptions {
-    /// Reads and checks the options; `is_watch` for paths that watch whatever the query says.
+    /// Parses and checks the options. `is_watch` is true for paths that always watch.
     pub(crate) fn read(parameters: &Parameters, is_watch: bool) -> Result<Self, ApiError> {
         let bad = |error: crate::selector::SelectorError| ApiError::bad_request(error.to_string());
         let limit = parameters.number("limit")?;
@@ -195,31 +195,31 @@ fn match_not_supported(value: &str, detail: &str) -> FieldError {
 /// The options of a write.
 #[derive(Debug, Clone)]
 pub(crate) struct WriteOptions {
-    /// Do everything but store.
+    /// Whether the write is a dry run.
     pub(crate) is_dry_run: bool,
-    /// What to do about unknown and repeated fields.
+    /// The treatment of unknown fields and duplicate keys.
     pub(crate) field_validation: FieldValidation,
-    /// Who is said to manage the fields that change.
+    /// The field manager.
     pub(crate) manager: String,
-    /// Apply: take fields from other managers.
+    /// Whether an apply takes fields over from other managers.
     pub(crate) force: bool,
 }
 
-/// Which sort of write options are about; they name themselves in errors.
+/// The kind of a write, which determines the name of its options in errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteKind {
-    /// POST.
+    /// A create (POST).
     Create,
-    /// PUT.
+    /// An update (PUT).
     Update,
-    /// PATCH of any type but apply.
+    /// A PATCH of any type except apply.
     Patch,
-    /// PATCH that applies.
+    /// A PATCH that is an apply.
     Apply,
 }
 
 impl WriteOptions {
-    /// Reads and checks the options of a write; `user_agent` names the manager when the query does not.
+    /// Parses and checks the options of a write. `user_agent` determines the manager if the query does not.
     pub(crate) fn read(
         parameters: &Parameters,
         write: WriteKind,
@@ -262,7 +262,7 @@ impl WriteOptions {
     }
 }
 
-/// What is wrong with the values of `dryRun`.
+/// Validates the values of `dryRun`.
 pub(crate) fn wrong_dry_run<'a>(values: impl Iterator<Item = &'a str>) -> Vec<FieldError> {
     let values: Vec<&str> = values.collect();
     if values.iter().all(|value| *value == "All") {

@@ -1,4 +1,4 @@
-//! The objects an API server makes about itself: the service `kubernetes`, its endpoints, and the range of service
+//! The objects that an API server publishes about itself: the service `kubernetes`, its endpoints, and the range of service
 //! addresses.
 
 use std::{
@@ -13,23 +13,23 @@ use crate::{status::ApiError, strategy::Part};
 
 /// The name of all of these objects.
 pub(crate) const NAME: &str = "kubernetes";
-/// The namespace of those that live in one.
+/// The namespace of the namespaced ones.
 pub(crate) const NAMESPACE: &str = "default";
-/// The range services get their addresses from.
+/// The range of service addresses.
 const SERVICE_RANGE: &str = "10.96.0.0/12";
 /// The first address of the range.
 const SERVICE_ADDRESS: &str = "10.96.0.1";
-/// The manager of the status of the range.
+/// The field manager of the status of the range.
 const RANGE_MANAGER: &str = "kubernetes-service-cidr-controller";
-/// The manager in the labels of addresses that services have.
+/// The manager in the labels of `IPAddress` objects of services.
 const ADDRESS_MANAGER: &str = "ipallocator.k8s.io";
-/// The address of a server that pods of other hosts cannot reach. Endpoints must not be loopback addresses, and no host
-/// has an address of this network, which is reserved for documentation.
+/// The address of a server that pods on other hosts cannot reach. Endpoints must not be loopback addresses; this network is
+/// reserved for documentation, so no host has an address in it.
 const UNREACHABLE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 /// The port of a server without a socket.
 const DEFAULT_PORT: u16 = 6443;
 
-/// A resource: its group, its version, its name in paths.
+/// A resource: group, version and path name.
 type Resource = (&'static str, &'static str, &'static str);
 
 const SERVICES: Resource = ("", "v1", "services");
@@ -60,14 +60,13 @@ impl From<SocketAddr> for Advertised {
 }
 
 impl Rest {
-    /// Publishes that the server listens on `address`.
+    /// Publishes `address` as an address that the server listens on.
     pub(crate) fn advertise(&self, address: SocketAddr) {
         *self.advertised.lock() = address.into();
         self.publish();
     }
 
-    /// Creates what is missing of the server's own objects, and corrects its endpoints. Returns false if that has to be
-    /// tried again.
+    /// Creates missing objects of the server, and corrects its endpoints. Returns false if this must be retried.
     pub(crate) fn publish(&self) -> bool {
         let advertised = *self.advertised.lock();
         let port = json!({"name": "https", "port": advertised.port, "protocol": "TCP"});
@@ -126,7 +125,7 @@ impl Rest {
         }
     }
 
-    /// Creates an object, or gives `members` of the existing one the values they have in `object`.
+    /// Creates an object, or sets `members` of the existing one to their values in `object`.
     fn correct(&self, resource: Resource, object: &Value, members: &[&str]) -> Result<(), ApiError> {
         self.create_if_absent(resource, NAMESPACE, object)?;
         let Some(mut request) = self.own_request(resource, NAMESPACE, NAME) else { return Ok(()) };

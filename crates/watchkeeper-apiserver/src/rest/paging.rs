@@ -1,4 +1,4 @@
-//! Continue tokens: where the next page of a list begins, and of which version.
+//! Continue tokens: the start of the next page of a list, and its version.
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};
@@ -7,21 +7,21 @@ use crate::status::ApiError;
 
 const TOKEN_VERSION: &str = "meta.k8s.io/v1";
 
-/// Which state the next page is taken from.
+/// The state from which the next page is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PageOf {
-    /// The state at this version, as the pages before.
+    /// The state at this version, like the previous pages.
     Version(u64),
-    /// The state now: handed out when the version has expired, for clients that take an inconsistent list.
+    /// The current state. Such a token is sent when the version has expired, for clients that accept an inconsistent list.
     Now,
 }
 
 /// A continue token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ContinueToken {
-    /// Which state.
+    /// The state of the page.
     pub(crate) of: PageOf,
-    /// The first key of the next page, without what all keys of the list begin with.
+    /// The first key of the next page, without the common prefix of the keys.
     pub(crate) start: String,
 }
 
@@ -36,7 +36,7 @@ struct Encoded {
 }
 
 impl ContinueToken {
-    /// The token as it is sent.
+    /// Encodes the token.
     pub(crate) fn encode(&self) -> String {
         let rv = match self.of {
             PageOf::Version(version) => i64::try_from(version).unwrap_or(i64::MAX),
@@ -47,7 +47,7 @@ impl ContinueToken {
         BASE64_URL_SAFE_NO_PAD.encode(serde_json::to_vec(&encoded).unwrap_or_default())
     }
 
-    /// Reads a token a client sent.
+    /// Decodes a token of a client.
     pub(crate) fn decode(token: &str) -> Result<Self, ApiError> {
         let bad = |why: String| {
             ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
@@ -64,7 +64,7 @@ impl ContinueToken {
             Ok(version) => PageOf::Version(version),
             Err(_) => PageOf::Now,
         };
-        // A start that climbs out of the list it was made for would show other tables' keys.
+        // A start outside of the list of the token would reveal keys of other tables.
         let is_path = encoded.start.split('/').all(|part| !matches!(part, "" | "." | ".."));
         if !is_path {
             return Err(bad("incorrect encoded start key".into()));

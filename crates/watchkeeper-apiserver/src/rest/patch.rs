@@ -1,4 +1,4 @@
-//! Patch, of every type.
+//! The patch verb, for all patch types.
 
 use serde_json::Value;
 
@@ -25,18 +25,18 @@ use crate::{
 /// The type of a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PatchType {
-    /// JSON patch.
+    /// A JSON patch.
     Json,
-    /// Merge patch.
+    /// A JSON merge patch.
     Merge,
-    /// Strategic merge patch; built-in kinds only.
+    /// A strategic merge patch; built-in kinds only.
     Strategic,
-    /// Server-side apply.
+    /// A server-side apply.
     Apply,
 }
 
 impl PatchType {
-    /// The type a request names.
+    /// Returns the patch type of a request.
     pub(super) fn read(request: &Request) -> Result<Self, ApiError> {
         let media_type = request.content_type.as_deref().unwrap_or_default();
         let media_type = media_type.split(';').next().unwrap_or_default().trim();
@@ -58,7 +58,7 @@ impl PatchType {
 }
 
 impl Rest {
-    /// PATCH of an object, or of a subresource that has the shape of the object.
+    /// Executes a PATCH of an object, or of a subresource with the shape of the object.
     pub(crate) fn patch(&self, request: &Request, part: Part<'_>) -> Result<Answer, ApiError> {
         let ty = PatchType::read(request)?;
         let write = if ty == PatchType::Apply { WriteKind::Apply } else { WriteKind::Patch };
@@ -124,7 +124,7 @@ impl Rest {
     }
 }
 
-/// The patch in a body, and what strict validation has against it.
+/// Parses the patch in a body. Returns the problems for strict validation too.
 pub(super) fn read_patch(ty: PatchType, body: &[u8]) -> Result<(Patch, Vec<String>), ApiError> {
     let (form, whose) = match ty {
         PatchType::Json => (Form::Json, "json patch "),
@@ -138,7 +138,7 @@ pub(super) fn read_patch(ty: PatchType, body: &[u8]) -> Result<(Patch, Vec<Strin
     Ok((patch, problems))
 }
 
-/// The kind a patched object must still be of.
+/// The kind that a patched object must have.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PatchedKind<'a> {
     pub(super) gvk: &'a GroupVersionKind,
@@ -152,8 +152,8 @@ impl<'a> PatchedKind<'a> {
     }
 }
 
-/// Checks the values of an object that an apply made. Apply has checked the members already; a value that cannot be read,
-/// such as a text that is not base64, is an error of the conversion back, which upstream answers with 500.
+/// Checks the values of an object that results from an apply. Apply has already checked the members. An invalid value, such
+/// as a text that is not base64, fails in the conversion upstream, which returns 500.
 fn check_applied(
     kind: PatchedKind<'_>,
     applied: Value,
@@ -165,8 +165,7 @@ fn check_applied(
     Ok(checked.object)
 }
 
-/// Checks that a patched object is still of its kind and has no unknown members. `problems` are those found in the patch
-/// itself.
+/// Checks that a patched object still has its kind and no unknown members. `problems` are those of the patch itself.
 pub(super) fn check_patched(
     kind: PatchedKind<'_>,
     options: &WriteOptions,
@@ -179,7 +178,7 @@ pub(super) fn check_patched(
         errors::invalid_as("", "", "", &[wrong])
     };
     let PatchedKind { gvk, ty, is_custom } = kind;
-    // A patch that replaces the whole object may leave out what kind it is.
+    // A patch that replaces the whole object may omit apiVersion and kind.
     for (member, value) in [("apiVersion", gvk.api_version()), ("kind", gvk.kind.clone())] {
         if let Some(members) = patched.as_object_mut() {
             members.entry(member).or_insert_with(|| value.into());

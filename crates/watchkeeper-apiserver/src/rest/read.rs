@@ -1,4 +1,4 @@
-//! Get, list and watch.
+//! The get, list and watch verbs.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,17 +18,18 @@ use crate::{
     watch::{Frames, Scope, Start, WatchedKind, Watcher},
 };
 
-/// How long a read waits for a version that has not come yet.
+/// The maximum time that a read waits for a future version.
 const FRESH_WAIT: Duration = Duration::from_secs(3);
 
-/// The shortest time a watch runs whose client does not say; up to twice as long, so that not all end together.
+/// The minimum duration of a watch without a timeout. The actual duration is up to twice as long, so that watches do not all
+/// end together.
 const WATCH_TIMEOUT_SECONDS: u64 = 1800;
 
-/// The longest time a watch runs, however long its client asks for: dates and timers have a range.
+/// The maximum duration of a watch, because dates and timers have a limited range.
 const MAX_WATCH_TIMEOUT: Duration = Duration::from_hours(365 * 24);
 
 impl Rest {
-    /// GET of an object.
+    /// Executes a GET of an object.
     pub(crate) async fn get(&self, request: &Request) -> Result<Answer, ApiError> {
         if let Some(text) = request.parameters.given("resourceVersion") {
             let version = text.parse().map_err(|_| errors::unreadable_version(text))?;
@@ -40,7 +41,7 @@ impl Rest {
         Ok(Answer::new(200, show_one(&representer, &object)))
     }
 
-    /// GET of a collection.
+    /// Executes a GET of a collection.
     pub(crate) async fn list(&self, request: &Request, is_watch: bool) -> Result<Answer, ApiError> {
         let mut options = ListOptions::read(&request.parameters, is_watch)?;
         name_fields(&request.kind, &mut options)?;
@@ -57,7 +58,7 @@ impl Rest {
         Ok(Answer::new(200, Payload::List(ListBody::new(representer, page.objects, metadata))))
     }
 
-    /// The objects a list asks for, and the token of the page after them.
+    /// Returns the objects of a list, and the token of the next page.
     pub(super) async fn page(
         &self,
         request: &Request,
@@ -94,7 +95,7 @@ impl Rest {
                 }
             }
         };
-        // "Any version" is answered from memory, where pages save nothing.
+        // A list at any version is served from memory, where pages save nothing.
         if text == "0" {
             limit = None;
         }
@@ -125,7 +126,7 @@ impl Rest {
     }
 
     async fn watch(&self, request: &Request, options: ListOptions) -> Result<Answer, ApiError> {
-        // Events are about one object each: a watch asked for in the form of lists has nothing to send.
+        // An event carries one object, so a watch in the form of lists has nothing to send.
         if matches!(request.form, Form::Metadata { is_list: true, .. }) {
             return Ok(Answer::new(200, Payload::Frames(Bytes::new())));
         }
@@ -200,11 +201,11 @@ impl Rest {
         }
     }
 
-    /// Waits for the version that a read asks for, so that what is left of the read does not wait. A version that is not
-    /// given or not a number is none to wait for.
+    /// Waits for the version that a read requests, so that the rest of the read does not wait. Returns at once if no version
+    /// is given or if it is not a number.
     ///
     /// # Errors
-    /// 504 if the version does not come.
+    /// 504 if the version is not reached in time.
     pub(crate) async fn wait_for_read(&self, request: &Request) -> Result<(), ApiError> {
         let version = request.parameters.given("resourceVersion").and_then(|text| text.parse().ok());
         let token = request.parameters.given("continue").and_then(|text| ContinueToken::decode(text).ok());
@@ -231,12 +232,16 @@ impl Rest {
     }
 }
 
-/// Fields of a selector by the names they are stored under; an error for those that cannot be selected by.
+/// Maps the fields of a selector to their stored names.
+///
+/// # Errors
+/// 400 for fields that are not selectable.
 pub(super) fn name_fields(kind: &Kind, options: &mut ListOptions) -> Result<(), ApiError> {
     options.selector.fields.rename(|field| kind.field_label(field)).map_err(ApiError::bad_request)
 }
 
-/// The 410 for a token whose version is gone carries a token that goes on from the same place without it.
+/// Returns the 410 for a token with an expired version, with a token that continues from the same key at the current
+/// version.
 fn expired_token(start: &str) -> ApiError {
     let mut error = errors::expired(
         "The provided continue parameter is too old to display a consistent list result. You can start a new list \
@@ -248,7 +253,7 @@ fn expired_token(start: &str) -> ApiError {
     error
 }
 
-/// A form must fit what is shown: one object, or a list.
+/// Checks that a form applies to the result: one object, or a list.
 pub(super) fn check_form(form: &Form, kind: &Kind, is_list: bool) -> Result<(), ApiError> {
     let Form::Metadata { is_list: wants_list, .. } = form else { return Ok(()) };
     let (asked, is_wrong) = match (wants_list, is_list) {

@@ -1,4 +1,4 @@
-//! In which form objects are shown: whole, their metadata only, or as rows of a table.
+//! The forms of objects: whole, metadata only, or rows of a table.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -12,39 +12,39 @@ use crate::{
     table,
 };
 
-/// A form objects are shown in.
+/// The form of objects in a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Whole.
+    /// Objects as a whole.
     Plain,
     /// Metadata only, in this version of `meta.k8s.io`.
     Metadata {
-        /// `v1` or `v1beta1`.
+        /// The version: `v1` or `v1beta1`.
         version: String,
-        /// Whether a list was asked for by name.
+        /// Whether the client requested a list by name.
         is_list: bool,
     },
     /// Rows of a table.
     Table {
-        /// `v1` or `v1beta1`.
+        /// The version: `v1` or `v1beta1`.
         version: String,
-        /// What each row carries of its object.
+        /// The part of the object in each row.
         include: IncludeObject,
     },
 }
 
-/// What a row of a table carries of its object.
+/// The part of the object in a row of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IncludeObject {
-    /// Its metadata.
+    /// The metadata of the object.
     Metadata,
-    /// All of it.
+    /// The whole object.
     Object,
-    /// Nothing.
+    /// Rows carry no part of the object.
     None,
 }
 
-/// Shows stored objects of a kind in a form.
+/// The converter of stored objects of a kind to a form.
 #[derive(Debug, Clone)]
 pub(crate) struct Representer {
     served: Served,
@@ -53,37 +53,37 @@ pub(crate) struct Representer {
 }
 
 impl Representer {
-    /// Shows objects of a kind in `form`; ages are as of `now`.
+    /// Creates a converter to `form`. Ages are relative to `now`.
     pub(crate) fn new(served: Served, form: Form, now: SystemTime) -> Self {
         Self { served, form, now }
     }
 
-    /// The kind.
+    /// Returns the kind of the objects.
     pub(crate) fn kind(&self) -> &Arc<Kind> {
         &self.served.kind
     }
 
-    /// The form.
+    /// Returns the form of the objects.
     pub(crate) fn form(&self) -> &Form {
         &self.form
     }
 
-    /// Whether what is stored can be sent as it is.
+    /// Returns whether objects are sent in their stored form.
     pub(crate) fn is_stored_form(&self) -> bool {
         self.form == Form::Plain && self.served.is_stored_form()
     }
 
-    /// A stored object in the version of the kind, whole.
+    /// Returns the whole stored object in the version of the kind.
     pub(crate) fn whole(&self, content: &Content, version: u64) -> Value {
         self.served.read(content, version)
     }
 
-    /// A stored object in the form.
+    /// Returns a stored object in the form.
     pub(crate) fn object(&self, content: &Content, version: u64) -> Value {
         self.value(self.whole(content, version))
     }
 
-    /// A whole object in the form.
+    /// Returns a whole object in the form.
     pub(crate) fn value(&self, object: Value) -> Value {
         match &self.form {
             Form::Plain => object,
@@ -95,7 +95,7 @@ impl Representer {
         }
     }
 
-    /// A list of objects in the form.
+    /// Returns a list of objects in the form.
     pub(crate) fn list(&self, objects: Vec<Value>, list_metadata: Value) -> Value {
         if let Form::Table { version, include } = &self.form {
             return self.table(&objects, list_metadata, version, *include);
@@ -108,7 +108,7 @@ impl Representer {
         json!({"apiVersion": api_version, "kind": kind, "metadata": list_metadata, "items": items})
     }
 
-    /// What a list in the form says it is; none for a table, which is no list of items.
+    /// Returns the apiVersion and kind of a list in the form. None for a table, which is not a list of items.
     pub(crate) fn list_type(&self) -> Option<(String, String)> {
         match &self.form {
             Form::Plain => Some((self.served.kind.api_version(), self.served.kind.list_kind.clone())),
@@ -124,13 +124,13 @@ impl Representer {
         matches!(self.form, Form::Metadata { .. })
     }
 
-    /// Writes an object as an item of a list in the form; what is sent as it is stored is copied and nothing else.
+    /// Writes an object as an item of a list in the form. An object in its stored form is only copied.
     pub(crate) fn write_item(&self, object: &Object, out: &mut Vec<u8>) {
         let Object { version, content } = object;
         let kind = &self.served.kind;
         if !self.is_stored_form() {
             let item = self.item(self.whole(content, *version));
-            // Writing a value to memory has no way to fail.
+            // Writing a value to memory cannot fail.
             _ = serde_json::to_writer(out, &item);
         } else if kind.custom.is_some() {
             content.write(&kind.api_version(), &kind.gvk.kind, *version, out);
@@ -139,7 +139,7 @@ impl Representer {
         }
     }
 
-    /// The object of a bookmark: of the kind, with nothing in it but `metadata`.
+    /// Returns the object of a bookmark: the kind with `metadata` only.
     pub(crate) fn bookmark(&self, metadata: Value) -> Value {
         let mut object = json!({});
         if self.served.kind.custom.is_none() {
@@ -151,7 +151,7 @@ impl Representer {
         self.value(object)
     }
 
-    /// An item of a list. Those of built-in kinds do not repeat their apiVersion and kind.
+    /// Returns an item of a list. Items of built-in kinds omit their apiVersion and kind.
     fn item(&self, mut object: Value) -> Value {
         if let Form::Metadata { version, .. } = &self.form {
             return metadata_only(&object, version);
@@ -183,8 +183,8 @@ impl Representer {
     }
 }
 
-/// Returns the type `PartialObjectMetadata` has in protobuf: a message whose first member is the metadata. A `ConfigMap`
-/// is encoded the same way, and leaves out all other members when they are empty.
+/// Returns the protobuf type of `PartialObjectMetadata`: a message whose first field is the metadata. A `ConfigMap` has the
+/// same encoding, with all other fields omitted when empty.
 pub(crate) fn metadata_type() -> TypeRef {
     TypeRef::builtin(builtin().find_kind(&GroupVersionKind::new("", "v1", "ConfigMap")))
 }

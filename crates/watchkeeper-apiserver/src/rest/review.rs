@@ -1,4 +1,4 @@
-//! Reviews: created, answered, never stored.
+//! Reviews: created, evaluated, never stored.
 
 use super::{
     Answer, Request, Rest,
@@ -14,17 +14,17 @@ use crate::{
     strategy::Part,
 };
 
-/// The groups whose kinds are questions.
+/// The groups whose kinds are reviews.
 const GROUPS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
 
 impl Rest {
-    /// Returns what credentials are checked against now: `tokens` and the issued tokens of service accounts.
+    /// Returns the authenticator for the current state: `tokens` and the issued tokens of service accounts.
     pub(crate) fn authenticator<'a>(&'a self, tokens: &'a Tokens) -> Authenticator<'a> {
         let now = self.timestamp().as_second();
         Authenticator { tokens, issuer: &self.issuer, store: &*self.store, now }
     }
 
-    /// POST of a review; none if the kind is no review.
+    /// Executes a POST of a review. Returns none if the kind is not a review.
     pub(crate) fn review(&self, request: &Request, tokens: &Tokens) -> Option<Result<Answer, ApiError>> {
         GROUPS.contains(&request.kind.gvk.group.as_str()).then(|| self.answer_review(request, tokens))
     }
@@ -46,7 +46,7 @@ impl Rest {
         let reviewer =
             Reviewer { user: &asker.user, authorizer: &asker.authorizer, authenticator, now: &now };
         let answered = reviewer.answer(review, &request.namespace).unwrap_or_else(|| {
-            Err(ApiError::internal(format!("no {} is answered here", request.kind.gvk.kind)))
+            Err(ApiError::internal(format!("{} is not a supported review", request.kind.gvk.kind)))
         });
         let answered = warned(answered, &decoded.warnings)?;
         Ok(self.show(request, 201, answered)?.with_warnings(decoded.warnings))

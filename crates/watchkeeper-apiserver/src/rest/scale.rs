@@ -1,4 +1,4 @@
-//! The scale of an object: how many of it there should be, the same way for every kind that can be scaled.
+//! The scale subresource: the number of replicas, uniform for all scalable kinds.
 
 use serde_json::{Map, Value, json};
 
@@ -20,18 +20,18 @@ use crate::{
     strategy::Part,
 };
 
-/// Where an object has what its scale is about.
+/// The paths of the values of a scale in its object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ScalePaths {
-    /// The number that is wanted.
+    /// The path of the desired number of replicas.
     spec: Vec<String>,
-    /// The number there is.
+    /// The path of the actual number of replicas.
     status: Vec<String>,
-    /// The selector, as text or as a selector; empty if there is none.
+    /// The path of the selector, a text or a selector object; empty if there is none.
     selector: Vec<String>,
 }
 
-/// Where a kind has what its scale is about; none for kinds that cannot be scaled.
+/// Returns the scale paths of a kind. None for kinds that cannot be scaled.
 fn scale_paths(kind: &Kind) -> Option<ScalePaths> {
     kind.subresource("scale")?;
     let path = |text: &str| text.trim_start_matches('.').split('.').map(str::to_owned).collect();
@@ -52,7 +52,8 @@ fn scale_paths(kind: &Kind) -> Option<ScalePaths> {
     })
 }
 
-/// Where each version of the kind of a request has its replicas: managers may have written in any of them.
+/// Returns the path of the replicas in each version of the kind of a request, because managers may have written in any
+/// version.
 fn replicas_paths(request: &Request) -> ReplicasPaths {
     let kind = &request.kind.gvk;
     let versions = request.kinds.group(&kind.group).map(|group| &*group.versions).unwrap_or_default();
@@ -74,7 +75,7 @@ fn ty() -> TypeRef {
 }
 
 impl Rest {
-    /// GET of a scale.
+    /// Executes a GET of a scale.
     pub(crate) fn scale(&self, request: &Request) -> Result<Answer, ApiError> {
         let current = self.current(request)?;
         let object = request.served().object(&current);
@@ -86,7 +87,7 @@ impl Rest {
         self.show(request, 200, scale)
     }
 
-    /// PUT of a scale.
+    /// Executes a PUT of a scale.
     pub(crate) fn update_scale(&self, request: &Request) -> Result<Answer, ApiError> {
         let options =
             WriteOptions::read(&request.parameters, WriteKind::Update, request.user_agent.as_deref())?;
@@ -98,7 +99,7 @@ impl Rest {
         Ok(warned(answer, &decoded.warnings)?.with_warnings(decoded.warnings))
     }
 
-    /// PATCH of a scale.
+    /// Executes a PATCH of a scale.
     pub(crate) fn patch_scale(&self, request: &Request) -> Result<Answer, ApiError> {
         let patch = PatchType::read(request)?;
         let write = if patch == PatchType::Apply { WriteKind::Apply } else { WriteKind::Patch };
@@ -150,7 +151,7 @@ impl Rest {
             let Some(current) = current else { return Err(errors::not_found(kind, &request.name)) };
             let Scale { scale: mut old, has_replicas } = scale_of(current, kind)?;
             if !has_replicas {
-                // Tells a patch that sets no replicas from one that sets them to zero.
+                // Distinguishes a patch that sets no replicas from one that sets zero.
                 old["spec"]["replicas"] = NO_REPLICAS.into();
             }
             let entries = current.pointer("/metadata/managedFields");
@@ -170,7 +171,7 @@ impl Rest {
                 let message = format!("the spec replicas field \".{path}\" cannot be empty");
                 return Err(ApiError::bad_request(message));
             }
-            // Custom resources are checked whole, and name the path their definition gives.
+            // Custom resources are validated as a whole, with the path of their definition.
             if replicas < 0 && kind.custom.is_none() {
                 let detail = "must be greater than or equal to 0";
                 let value = Some(replicas.into());
@@ -210,13 +211,13 @@ impl Rest {
     }
 }
 
-/// The replicas of a scale whose object has none: no client can have meant this number.
+/// The replicas of a scale whose object has none: a number that no client can mean.
 const NO_REPLICAS: i64 = i32::MIN as i64;
 
 /// The scale of an object.
 struct Scale {
     scale: Value,
-    /// Whether the object has the member the scale is about. Built-in kinds always count as having it.
+    /// Whether the object has the member for the replicas. Always true for built-in kinds.
     has_replicas: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Stored objects in the version a client asks for, and back.
+//! Conversion of objects between the requested version and the stored version.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -33,37 +33,37 @@ fn whole_numbers(value: &mut Value) {
 /// A kind, and the kind its objects are stored as.
 #[derive(Debug, Clone)]
 pub(crate) struct Served {
-    /// As clients see it.
+    /// The served kind.
     pub(crate) kind: Arc<Kind>,
-    /// As it is stored; the same for most.
+    /// The stored kind; usually the same.
     stored: Arc<Kind>,
 }
 
 impl Served {
-    /// A kind among those served.
+    /// Creates the pair for a served kind.
     pub(crate) fn new(kind: &Arc<Kind>, kinds: &Kinds) -> Self {
         Self { kind: Arc::clone(kind), stored: Arc::clone(kinds.storage_of(kind)) }
     }
 
-    /// Whether objects can be sent as they are stored.
+    /// Returns whether objects are sent in their stored form.
     pub(crate) fn is_stored_form(&self) -> bool {
         let has_changed = self.kind.custom.as_ref().is_some_and(|custom| custom.has_changed);
         self.kind.gvk == self.kind.storage && !has_changed
     }
 
-    /// A stored object as clients see it, as of a version.
+    /// Returns a stored object in the served version, with a resourceVersion.
     pub(crate) fn read(&self, content: &Content, version: u64) -> Value {
         let stored = content.to_value(&self.stored.api_version(), &self.stored.gvk.kind, version);
         convert(stored, &self.stored, &self.kind)
     }
 
-    /// A stored object as clients see it.
+    /// Returns a stored object in the served version.
     pub(crate) fn object(&self, object: &Object) -> Value {
         self.read(&object.content, object.version)
     }
 
-    /// Returns `object` as it is read after it was stored. Custom resources keep only what the version they are stored in
-    /// knows, with the defaults of that version.
+    /// Returns `object` as it would be read after storing it. Custom resources keep only the fields of the stored version,
+    /// with the defaults of that version.
     pub(crate) fn as_stored(&self, object: Value) -> Value {
         if self.kind.custom.is_none() {
             return object;
@@ -76,7 +76,7 @@ impl Served {
         convert(convert(object, &self.kind, &self.stored), &self.stored, &self.kind)
     }
 
-    /// What is stored of an object: it in the version it is stored in, and what selectors may ask about.
+    /// Returns the content to store: the object in its stored version, with the selectable fields.
     pub(crate) fn content(&self, object: &Value) -> Result<Content, ApiError> {
         let object = if self.kind.gvk == self.stored.gvk {
             Cow::Borrowed(object)

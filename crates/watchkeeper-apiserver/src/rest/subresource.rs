@@ -1,4 +1,4 @@
-//! Subresources of a pod that are not the pod itself: binding, and what needs a kubelet.
+//! Subresources of a pod with another kind: binding, and those that need a kubelet.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl Rest {
-    /// POST to a subresource.
+    /// Executes a POST to a subresource.
     pub(crate) fn create_subresource(
         &self,
         request: &Request,
@@ -44,7 +44,7 @@ impl Rest {
         Ok(warned(answer, &decoded.warnings)?.with_warnings(decoded.warnings))
     }
 
-    /// Puts the pod a binding names on a node.
+    /// Assigns the pod that a binding names to a node.
     pub(super) fn create_binding(
         &self,
         request: &Request,
@@ -56,7 +56,7 @@ impl Rest {
         self.bind(&one, options, binding)
     }
 
-    /// Puts a pod on a node.
+    /// Assigns a pod to a node.
     fn bind(&self, request: &Request, options: &WriteOptions, binding: &Value) -> Result<Answer, ApiError> {
         check_name(binding, &request.name)?;
         let wrong = wrong_binding(binding);
@@ -120,7 +120,7 @@ impl Rest {
         }
     }
 
-    /// Changes an object in place, without the rules of an update. Returns the version it has then.
+    /// Changes an object in place, without the rules of an update. Returns the new version.
     pub(super) fn edit(
         &self,
         request: &Request,
@@ -145,8 +145,8 @@ impl Rest {
         Err(errors::modified(&request.kind, &request.name))
     }
 
-    /// What needs a kubelet or a network behind it: logs, exec, port-forward, proxy. Answered at once, as far as the
-    /// objects say.
+    /// Responds to subresources that need a kubelet or a network: log, exec, portforward, proxy. The error depends on the
+    /// stored objects only.
     pub(crate) fn connect(&self, request: &Request, subresource: &str) -> ApiError {
         let object = match self.current(request) {
             Ok(object) => object.to_value(&request.kind.api_version(), &request.kind.gvk.kind),

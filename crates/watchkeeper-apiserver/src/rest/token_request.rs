@@ -1,4 +1,4 @@
-//! `serviceaccounts/<name>/token`: a `TokenRequest` is answered with a signed token.
+//! `serviceaccounts/<name>/token`: issues signed tokens for `TokenRequest`s.
 
 use std::time::Duration;
 
@@ -15,16 +15,16 @@ use crate::{
     storage::Object,
 };
 
-/// The lifetime of a token whose request names none.
+/// The lifetime of a token whose request contains none.
 const DEFAULT_SECONDS: i64 = 3600;
 const MIN_SECONDS: i64 = 600;
 const MAX_SECONDS: i64 = 1 << 32;
-/// The lifetime that kubelets ask for in the name of clients that may not know that tokens expire.
+/// The lifetime that kubelets request for clients that may not support expiring tokens.
 const EXTENDED_SECONDS: i64 = 60 * 60 + 7;
-/// The real lifetime of such tokens.
+/// The actual lifetime of such tokens.
 const EXTENSION_SECONDS: i64 = 365 * 24 * 60 * 60;
 
-/// Kinds of webhook configurations, to which tokens can be bound behind a feature gate that is off by default.
+/// The webhook configuration kinds, to which tokens can be bound behind a feature gate that is off by default.
 const WEBHOOKS: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
 
 impl Rest {
@@ -91,7 +91,7 @@ impl Rest {
         Ok(Answer::value(201, body))
     }
 
-    /// Returns the claims about the object that a token is to be bound to.
+    /// Returns the claims about the object that a token will be bound to.
     fn bound_to(&self, request: &Request, reference: &Value) -> Result<KubernetesClaims, ApiError> {
         let mut claims = KubernetesClaims::default();
         if !reference.is_object() {
@@ -208,7 +208,7 @@ fn wrong_with(spec: &Value) -> Vec<FieldError> {
     vec![invalid("spec.expirationSeconds", seconds.into(), detail)]
 }
 
-/// 409 about something that is named by its kind.
+/// Returns the 409 for an object that is named by its kind.
 fn conflict(kind: &str, group: &str, name: &str, why: &str) -> ApiError {
     let subject = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
     ApiError::new(409, "Conflict", format!("Operation cannot be fulfilled on {subject} {name:?}: {why}"))

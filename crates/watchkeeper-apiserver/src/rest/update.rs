@@ -1,4 +1,4 @@
-//! Update, and what all changes of an object have in common.
+//! The update verb, and the common part of all changes of an object.
 
 use std::sync::Arc;
 
@@ -23,32 +23,32 @@ use crate::{
     strategy::{Part, WriteContext},
 };
 
-/// How a new object came about; the API treats a few things differently.
+/// The origin of a new object, for rules that depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
-    /// A new object was sent: it must not exist.
+    /// A new object was sent, which must not exist.
     Post,
-    /// A whole object was sent: its uid is a precondition.
+    /// A whole object was sent, whose uid is a precondition.
     Put,
-    /// The current object was changed.
+    /// The current object was patched.
     Patch,
-    /// A configuration was applied; who manages what is known already.
+    /// A configuration was applied, with its managed fields already updated.
     Apply,
 }
 
-/// What became of an object.
+/// The result of a write.
 #[derive(Debug)]
 pub(super) struct Written {
-    /// As it is now, or was when it went away.
+    /// The object as it is now, or its last state if it was removed.
     pub(super) object: Value,
-    /// It was not there before.
+    /// Whether the object was created.
     pub(super) is_new: bool,
-    /// As it is stored now, if it was written.
+    /// The stored object, if it was written.
     pub(super) stored: Option<Arc<Object>>,
 }
 
 impl Rest {
-    /// PUT of an object, or of a subresource that has the shape of the object.
+    /// Executes a PUT of an object, or of a subresource with the shape of the object.
     pub(crate) fn update(&self, request: &Request, part: Part<'_>) -> Result<Answer, ApiError> {
         let options =
             WriteOptions::read(&request.parameters, WriteKind::Update, request.user_agent.as_deref())?;
@@ -75,7 +75,7 @@ impl Rest {
             if current.is_none() && !is_creator {
                 return Err(errors::not_found(&request.kind, &request.name));
             }
-            // Something else came in between once in a while; reading the body again then is cheaper than a copy always.
+            // Conflicts are rare, so decoding the body again is cheaper than always copying it.
             let object = object.take().map_or_else(|| read().map(|decoded| decoded.object), Ok)?;
             if let Some(current) = current {
                 check_uid(request, &object, meta::text(current, "uid"))?;
@@ -88,8 +88,8 @@ impl Rest {
         Ok(self.show_written(request, updated)?.with_warnings(warnings))
     }
 
-    /// Replaces the current object by what `produce` makes of it, again if something else changes it in between. Without
-    /// a current object, what `produce` makes of nothing is created.
+    /// Replaces the current object by the result of `produce`, again after each conflict. If no object exists, the result of
+    /// `produce` without an object is created.
     pub(super) fn change(
         &self,
         request: &Request,
@@ -105,7 +105,7 @@ impl Rest {
                 let object = produce(None)?;
                 match self.create_object(request, options, source, object, warnings) {
                     Ok(created) => return Ok(created),
-                    // Someone else was faster: there is something to change now.
+                    // Another client created the object first, so it is updated.
                     Err(error)
                         if error.reason == "AlreadyExists" && self.store.get(&table, &key).is_some() =>
                     {
@@ -127,7 +127,7 @@ impl Rest {
         Err(errors::modified(&request.kind, &request.name))
     }
 
-    /// Notes who manages what `new` changes.
+    /// Updates the managed fields for the changes in `new`.
     pub(super) fn track(
         &self,
         request: &Request,
@@ -142,7 +142,7 @@ impl Rest {
         apply::track_update(old, new, &subject, &manager);
     }
 
-    /// Replaces `old` by `new`; none if it was no longer current.
+    /// Replaces `old` by `new`. Returns none if `old` was no longer current.
     #[expect(clippy::too_many_arguments, reason = "the one place where all of a write comes together")]
     fn replace(
         &self,
@@ -219,7 +219,7 @@ impl Rest {
     }
 }
 
-/// The name in the object is that in the path.
+/// Checks that the name in the object is that of the path.
 pub(super) fn check_name(object: &Value, name: &str) -> Result<(), ApiError> {
     let given = meta::text(object, "name");
     if given.is_empty() {
@@ -253,7 +253,7 @@ fn check_version(request: &Request, new: &Value, current: u64) -> Result<(), Api
     }
 }
 
-/// Rejects an object whose uid is not `current`, the uid of the stored object (empty: nothing is stored).
+/// Checks that the uid of an object is `current`, the uid of the stored object (empty if none is stored).
 fn check_uid(request: &Request, new: &Value, current: &str) -> Result<(), ApiError> {
     let given = meta::text(new, "uid");
     if given.is_empty() || given == current {
@@ -263,14 +263,14 @@ fn check_uid(request: &Request, new: &Value, current: &str) -> Result<(), ApiErr
     Err(errors::conflict(&request.kind, &request.name, &why))
 }
 
-/// What a client cannot change, whatever it sends.
+/// Restores the fields that a client cannot change.
 fn take_system_fields(new: &mut Value, old: &Value) -> Result<(), ApiError> {
     let metadata = meta::metadata(new)?;
     let old = old.get("metadata");
     let was = |member: &str| old.and_then(|old| old.get(member));
     for member in ["creationTimestamp", "deletionTimestamp", "generation", "selfLink"] {
         match was(member) {
-            // Most clients send back what they read.
+            // Most clients send the values that they read.
             value if value == metadata.get(member) => {}
             Some(value) => _ = metadata.insert(member.into(), value.clone()),
             None => _ = metadata.remove(member),
@@ -290,7 +290,7 @@ fn take_system_fields(new: &mut Value, old: &Value) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Whether an object that is being deleted has nothing left that holds it.
+/// Returns whether an object that is being deleted has no finalizers and no grace period left.
 pub(super) fn is_done(object: &Value) -> bool {
     let grace = object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
     meta::is_being_deleted(object) && grace == 0 && !meta::has_finalizers(object)

@@ -1,4 +1,4 @@
-//! The versions a kind is served in.
+//! The served versions of a kind.
 
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ pub(super) struct ServedVersions<'a> {
 }
 
 impl<'a> ServedVersions<'a> {
-    /// Those of the kind of `request`.
+    /// Creates the versions of the kind of `request`.
     pub(super) fn of(request: &'a Request) -> Self {
         Self { kind: &request.kind, kinds: &request.kinds }
     }
@@ -34,7 +34,7 @@ impl<'a> ServedVersions<'a> {
 impl Versions for ServedVersions<'_> {
     fn convert(&self, object: &Value, api_version: &str) -> Option<(Value, TypeRef)> {
         let to = self.find(api_version)?;
-        // Apply prunes in the version applied last and comes back from there, so objects arrive in any version.
+        // Apply prunes in the last applied version and converts back from it, so objects arrive in any version.
         let from = object.get("apiVersion").and_then(Value::as_str).and_then(|version| self.find(version));
         Some((convert(object.clone(), from.unwrap_or(self.kind), to), to.ty.clone()))
     }

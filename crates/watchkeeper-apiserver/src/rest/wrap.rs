@@ -1,13 +1,13 @@
-//! Integers of the wrong size, in objects that are made from a map instead of from text.
+//! Integer overflow in objects that are converted from a map instead of from text.
 //!
-//! Upstream converts the results of strategic merge patches and of applies member by member, and that conversion keeps the
-//! lower bits of a number that is too large. Reading the same number from text fails.
+//! Upstream converts the results of strategic merge patches and of applies member by member. That conversion truncates a
+//! number that is too large to its lower bits. Parsing the same number from text fails.
 
 use serde_json::Value;
 
 use crate::schema::{Scalar, Shape, TypeRef};
 
-/// Gives every integer of `value` that does not fit its type the value of its lower bits.
+/// Truncates every integer of `value` that does not fit its type to its lower bits.
 pub(super) fn integers(value: &mut Value, ty: &TypeRef) {
     match (value, ty.shape()) {
         (Value::Object(members), Shape::Struct(_) | Shape::Map { .. }) => {
@@ -40,7 +40,7 @@ pub(super) fn integers(value: &mut Value, ty: &TypeRef) {
     }
 }
 
-/// Returns a number without a fraction as 64 bits; one that needs more has all of them clear but the highest.
+/// Returns a number without a fraction as 64 bits. A number that needs more has only the highest bit set.
 fn whole(value: &Value) -> Option<i64> {
     if let Some(number) = value.as_i64() {
         return Some(number);

@@ -1,10 +1,16 @@
-//! The types of built-in kinds, from the table written by `cargo xtask apischema`.
+//! The types of built-in kinds, from the table that `cargo xtask apischema` writes.
 //!
-//! A line that starts with a name is a type: name, what it is, and the group, version and kind it is the type of. A line
-//! that starts with a space is a member of the type above it: name, type, protobuf numbers, marks, merge key and default.
-//! The marks are `!` for required, `m` for lists that merge, `k` for retained keys, `r` for replaced as a whole, `e`, `z`
-//! and `n` for members that are left out, zero or null without a value. A type that starts with a dot is of the same
-//! package.
+//! A line that starts with a name is a type: name, shape, and the group, version and kind that it is the type of. A line
+//! that starts with a space is a member of the type above it: name, type, protobuf numbers, marks, merge key and default. A
+//! type that starts with a dot is of the same package. The marks are:
+//!
+//! | mark | meaning |
+//! |---|---|
+//! | `!` | required |
+//! | `m` | a list that merges |
+//! | `k` | `retainKeys` |
+//! | `r` | replaced as a whole |
+//! | `e`, `z`, `n` | without a value, the member is omitted, zero or null |
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -15,18 +21,18 @@ use crate::kinds::GroupVersionKind;
 
 const TABLE: &str = include_str!("types.txt");
 
-/// The types of all built-in kinds. Reading the table is done once, when first asked for.
+/// Returns the types of all built-in kinds. The table is parsed once, on the first call.
 pub(crate) fn builtin() -> &'static Schemas {
     static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| parse(TABLE));
     &SCHEMAS
 }
 
-/// Types named in one table, given numbers before they are read so that they can refer to each other.
+/// The parser of the table. Types get ids before they are parsed, so that they can refer to each other.
 struct Reader<'a> {
     schemas: Schemas,
-    /// Types written in place, by how they are written (with the package, where that matters).
+    /// Inline types, by their text (with the package, where that matters).
     in_place: HashMap<(&'a str, &'a str), TypeId>,
-    /// Types that are another one with its atomic mark taken away.
+    /// Types that are copies of another type without its atomic mark.
     granular: Vec<(TypeId, TypeId)>,
 }
 
@@ -100,7 +106,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The number of a type as members write it.
+    /// Returns the id of a type as written in members.
     fn ty(&mut self, package: &'a str, text: &'a str) -> TypeId {
         if text.starts_with('.') {
             return self.schemas.find(&format!("{package}{text}")).unwrap_or(TypeId(0));
@@ -143,7 +149,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Sorts members and fills in what needs all types to be known.
+    /// Sorts members, and sets the parts that depend on other types.
     fn finish(mut self) -> Schemas {
         for ty in &mut self.schemas.types {
             if let Shape::Struct(members) = &mut ty.shape {

@@ -1,13 +1,13 @@
-//! Members without a value, written as the server's Go structs write them.
+//! Normalization of empty members, as in the JSON encoding of the server's Go structs.
 
 use serde_json::{Map, Value};
 
 use super::{Empty, Field, Scalar, Shape, TypeRef};
 
-/// Leaves out and fills in members of `object` as a Go server does when it writes an object of type `ty`: `args: []` goes,
-/// `status: {}` and the `resources: {}` of a container come. Objects of custom types stay as they are.
+/// Removes and adds empty members of `object` as a Go server does when it encodes an object of type `ty`: `args: []` is
+/// removed, `status: {}` and the `resources: {}` of a container are added. Objects of custom types stay unchanged.
 ///
-/// What is stored must have gone through this, after every change: who owns what is tracked in the written form.
+/// Must be called after every change and before storing, because field ownership is tracked in the encoded form.
 pub(crate) fn write_empty(object: &mut Value, ty: &TypeRef) {
     match (object, ty.shape()) {
         (Value::Object(members), Shape::Struct(of)) => write_members(members, &of.fields, ty),
@@ -72,7 +72,7 @@ fn write_members(members: &mut Map<String, Value>, fields: &[Field], ty: &TypeRe
     }
 }
 
-/// The zero of a type: what is always written of an object with nothing in it.
+/// Returns the zero value of a type: the members that are always written.
 pub(crate) fn zero(ty: &TypeRef) -> Value {
     match ty.shape() {
         Shape::Scalar(Scalar::String | Scalar::Bytes) => "".into(),
@@ -91,14 +91,14 @@ pub(crate) fn zero(ty: &TypeRef) -> Value {
     }
 }
 
-/// `value` is what Go takes for nothing.
+/// Returns whether `value` is the zero value in Go.
 fn is_zero(value: &Value, ty: &TypeRef) -> bool {
     match (value, ty.shape()) {
         (Value::Null | Value::Bool(false), _) => true,
         (Value::String(text), _) => text.is_empty(),
         (Value::Number(number), _) => number.as_f64() == Some(0.0),
         (Value::Array(items), _) => items.is_empty(),
-        // A pointer to nothing is something, a struct of nothing is nothing.
+        // A pointer to an empty struct is not zero; an empty struct is.
         (Value::Object(members), Shape::Struct(_)) => members.iter().all(|(name, value)| {
             ty.field(name)
                 .filter(|field| !matches!(field.empty, Empty::AsGiven | Empty::Kept))

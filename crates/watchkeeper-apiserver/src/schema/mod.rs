@@ -1,8 +1,8 @@
-//! The types objects are made of, built-in and custom, in one form.
+//! The types of objects, built-in and custom, in one form.
 //!
-//! One [`Schemas`] holds the types of all built-in kinds, one more the types of each version of each custom resource. A
-//! [`TypeRef`] is a type in its `Schemas`; everything that walks an object (strict decoding, strategic merge, apply,
-//! protobuf, OpenAPI) walks a `TypeRef` beside it.
+//! One [`Schemas`] holds the types of all built-in kinds, another one the types of each version of each custom resource. A
+//! [`TypeRef`] is a type in its `Schemas`. Everything that walks an object (strict decoding, strategic merge, apply,
+//! protobuf, OpenAPI) walks a `TypeRef` in parallel.
 
 mod builtin;
 mod empty;
@@ -16,11 +16,11 @@ use crate::kinds::GroupVersionKind;
 pub(crate) use builtin::builtin;
 pub(crate) use empty::{write_empty, write_spec, zero};
 
-/// The number of a type within its [`Schemas`].
+/// The id of a type within its [`Schemas`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct TypeId(pub u32);
 
-/// An arena of types that refer to each other, cycles included.
+/// An arena of types that refer to each other, including cycles.
 #[derive(Debug, Default)]
 pub(crate) struct Schemas {
     types: Vec<Type>,
@@ -31,59 +31,59 @@ pub(crate) struct Schemas {
 /// A type: its name, if it has one, and its shape.
 #[derive(Debug, Clone)]
 pub(crate) struct Type {
-    /// The OpenAPI name, such as `io.k8s.api.core.v1.Container`; none for types written in place.
+    /// The OpenAPI name, such as `io.k8s.api.core.v1.Container`; none for inline types.
     pub name: Option<Box<str>>,
-    /// What a value of it looks like.
+    /// The shape of its values.
     pub shape: Shape,
 }
 
-/// What a value of a type looks like.
+/// The shape of the values of a type.
 #[derive(Debug, Clone)]
 pub(crate) enum Shape {
-    /// A value without parts.
+    /// A scalar value.
     Scalar(Scalar),
     /// An object with known members.
     Struct(Struct),
-    /// An object with members of one type under any name.
+    /// An object with arbitrary member names and one type of values.
     Map {
         /// The type of each value.
         value: TypeId,
-        /// Owned and replaced as a whole (`x-kubernetes-map-type: atomic`).
+        /// Whether the map is owned and replaced as a whole (`x-kubernetes-map-type: atomic`).
         is_atomic: bool,
     },
-    /// An array.
+    /// An array of items of one type.
     List {
         /// The type of each item.
         item: TypeId,
-        /// How two lists merge, and who can own what in them.
+        /// The list type, which determines merging and ownership.
         topology: Topology,
     },
-    /// Any JSON. Maps in it merge member by member, lists are atomic.
+    /// Any JSON. Maps in it merge member by member; lists are atomic.
     Any,
 }
 
-/// Values without parts, told apart as far as reading, writing or comparing them differs.
+/// The scalar types, distinguished as far as decoding, encoding or comparing them differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Scalar {
-    /// A string.
+    /// A string value.
     String,
     /// A string holding base64 in JSON, bytes in protobuf.
     Bytes,
-    /// A whole number of 32 bits.
+    /// A 32-bit integer.
     Int32,
-    /// A whole number of 64 bits.
+    /// A 64-bit integer.
     Int64,
-    /// Any number.
+    /// An integer or a float.
     Number,
     /// True or false.
     Boolean,
     /// A number or a string.
     IntOrString,
-    /// `100m`, `1Gi`; a string, or a number in requests.
+    /// A quantity such as `100m` or `1Gi`; a string, or a number in requests.
     Quantity,
-    /// Seconds, RFC 3339.
+    /// An RFC 3339 time with seconds.
     Time,
-    /// Microseconds, RFC 3339.
+    /// An RFC 3339 time with microseconds.
     MicroTime,
 }
 
@@ -92,100 +92,99 @@ pub(crate) enum Scalar {
 pub(crate) struct Struct {
     /// The members, sorted by name.
     pub fields: Vec<Field>,
-    /// Unknown members are kept, and of this type if it is named (`additionalProperties` beside `properties`,
+    /// The type of unknown members, if they are kept (`additionalProperties` beside `properties`,
     /// `x-kubernetes-preserve-unknown-fields`).
     pub others: Option<TypeId>,
-    /// Owned and replaced as a whole.
+    /// Whether the object is owned and replaced as a whole.
     pub is_atomic: bool,
-    /// A whole object with apiVersion, kind and metadata inside another (`x-kubernetes-embedded-resource`).
+    /// Whether the object is a complete resource with apiVersion, kind and metadata (`x-kubernetes-embedded-resource`).
     pub is_embedded_resource: bool,
 }
 
 /// A member of a [`Struct`].
 #[derive(Debug, Clone)]
 pub(crate) struct Field {
-    /// Its name in JSON.
+    /// The name in JSON.
     pub name: Box<str>,
-    /// Its type.
+    /// The type of the member.
     pub ty: TypeId,
-    /// Must be given.
+    /// Whether the member is required.
     pub is_required: bool,
-    /// What it is when it is not given, where the schema says so.
+    /// The default value in the schema, if any.
     pub default: Option<Value>,
-    /// How a strategic merge patch treats it.
+    /// The strategy of strategic merge patch.
     pub patch: PatchStrategy,
-    /// Its place in protobuf, for built-in types.
+    /// The field numbers in protobuf, for built-in types.
     pub proto: Option<ProtoField>,
-    /// What becomes of it without a value.
+    /// The encoding of an empty or absent value.
     pub empty: Empty,
 }
 
-/// What becomes of a member without a value when an object is written: built-in types are Go structs upstream, and what
-/// clients see is how Go writes those.
+/// The encoding of an empty or absent member. Built-in types are Go structs upstream, and clients see their Go encoding.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Empty {
-    /// As given: an empty value is a value, an absent one stays absent.
+    /// The value is written as given: an empty value stays, an absent one stays absent.
     #[default]
     AsGiven,
-    /// An empty value counts as absent.
+    /// An empty value is omitted.
     LeftOut,
-    /// An absent value is written as the zero of its type: 0, false, an empty string, an object of zeros.
+    /// An absent value is written as the zero value of its type: 0, false, an empty string, an object of zero values.
     Zero,
     /// An absent value is written as null, and so is an empty list or map.
     Null,
-    /// A value is kept as given, null included: custom resources are not Go structs.
+    /// The value is kept as given, including null, because custom resources are not Go structs.
     Kept,
 }
 
-/// How a strategic merge patch treats a member (`x-kubernetes-patch-strategy`, `x-kubernetes-patch-merge-key`).
+/// The treatment of a member by strategic merge patch (`x-kubernetes-patch-strategy`, `x-kubernetes-patch-merge-key`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PatchStrategy {
-    /// Lists merge item by item instead of being replaced.
+    /// Whether lists merge item by item instead of being replaced.
     pub merges: bool,
-    /// The member that tells items apart; none for lists of plain values.
+    /// The member that identifies items; none for lists of scalars.
     pub merge_key: Option<Box<str>>,
-    /// Members a patch does not name are dropped (`retainKeys`).
+    /// Whether members that a patch does not name are dropped (`retainKeys`).
     pub retains_keys: bool,
-    /// A patch replaces it as a whole, although it is an object (`replace`).
+    /// Whether a patch replaces the object as a whole (`replace`).
     pub replaces: bool,
 }
 
-/// The place of a member in protobuf.
+/// The location of a member in protobuf.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProtoField {
-    /// The field numbers that lead to it, outermost first: one, or more where JSON has the members of a message among
-    /// those of the message around it (the sources of a volume, the handlers of a probe).
+    /// The field numbers, outermost first. There are several where JSON inlines the members of a nested message (the sources
+    /// of a volume, the handlers of a probe).
     pub path: Box<[u32]>,
 }
 
-/// How two lists merge, and who can own what in them.
+/// The list type, which determines merging and ownership.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Topology {
-    /// As a whole.
+    /// The list is owned and replaced as a whole.
     Atomic,
-    /// Each value once.
+    /// The list is a set of unique values.
     Set,
-    /// Each item under the values of its keys.
+    /// The list is a map: the values of the keys identify an item.
     Map {
-        /// The members that tell items apart.
+        /// The members that identify items.
         keys: Vec<MapKey>,
     },
 }
 
-/// A member that tells the items of a list apart.
+/// A member that identifies the items of a list.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct MapKey {
-    /// The member's name.
+    /// The name of the member.
     pub name: Box<str>,
-    /// What it counts as when an item does not have it.
+    /// The value that an item without the member has.
     pub default: Option<Value>,
 }
 
 impl Schemas {
-    /// Adds a type and answers its number.
+    /// Adds a type and returns its id.
     ///
     /// # Panics
-    /// With more than four thousand million types.
+    /// Panics with more than `u32::MAX` types.
     pub(crate) fn add(&mut self, ty: Type) -> TypeId {
         let id = TypeId(u32::try_from(self.types.len()).expect("fewer types than a u32 counts"));
         if let Some(name) = &ty.name {
@@ -195,27 +194,27 @@ impl Schemas {
         id
     }
 
-    /// The type of this OpenAPI name.
+    /// Returns the type with this OpenAPI name.
     pub(crate) fn find(&self, name: &str) -> Option<TypeId> {
         self.by_name.get(name).copied()
     }
 
-    /// The type of this kind.
+    /// Returns the type of this kind.
     pub(crate) fn find_kind(&self, gvk: &GroupVersionKind) -> Option<TypeId> {
         self.by_kind.get(gvk).copied()
     }
 
-    /// All types with their numbers.
+    /// Returns all types with their ids.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (TypeId, &Type)> {
         (0..).map(TypeId).zip(&self.types)
     }
 
-    /// The type with number `id`.
+    /// Returns the type `id`.
     pub(crate) fn get(&self, id: TypeId) -> Option<&Type> {
         self.types.get(id.0 as usize)
     }
 
-    /// The type with number `id`, to be completed: types that refer to themselves are added before their parts.
+    /// Returns the type `id` for modification. Recursive types are added before their parts.
     pub(crate) fn get_mut(&mut self, id: TypeId) -> Option<&mut Type> {
         self.types.get_mut(id.0 as usize)
     }
@@ -228,8 +227,8 @@ pub(crate) struct TypeRef {
     id: TypeId,
 }
 
-/// Where a type is. A walk over an object makes a [`TypeRef`] for each value in it: those of built-in types count no
-/// references, which two requests at once would count in one place.
+/// The arena of a type. A walk over an object creates a [`TypeRef`] for each value. Those of built-in types need no
+/// reference count, which concurrent requests would contend for.
 #[derive(Debug, Clone)]
 enum Arena {
     Nowhere,
@@ -252,38 +251,38 @@ impl Arena {
 }
 
 impl TypeRef {
-    /// The type `id` of `schemas`; an id from elsewhere counts as [`Shape::Any`].
+    /// Returns the type `id` of `schemas`. An id from elsewhere counts as [`Shape::Any`].
     pub(crate) fn new(schemas: Arc<Schemas>, id: TypeId) -> Self {
         Self { schemas: Arena::Own(schemas), id }
     }
 
-    /// A type about which nothing is known.
+    /// Returns the type without any restriction.
     pub(crate) fn any() -> Self {
         Self { schemas: Arena::Nowhere, id: TypeId(0) }
     }
 
-    /// What a value of it looks like.
+    /// Returns the shape of the values.
     pub(crate) fn shape(&self) -> &Shape {
         self.schemas.get(self.id).map_or(&Shape::Any, |ty| &ty.shape)
     }
 
-    /// The type of a built-in kind or of a built-in OpenAPI name; [`TypeRef::any`] if there is none.
+    /// Returns a built-in type by its id, or [`TypeRef::any`] for none.
     pub(crate) fn builtin(id: Option<TypeId>) -> Self {
         id.map_or_else(Self::any, |id| Self { schemas: Arena::BuiltIn(builtin()), id })
     }
 
-    /// The built-in type of this OpenAPI name; [`TypeRef::any`] if there is none.
+    /// Returns the built-in type with this OpenAPI name, or [`TypeRef::any`] if there is none.
     pub(crate) fn builtin_named(name: &str) -> Self {
         Self::builtin(builtin().find(name))
     }
 
-    /// The type of this OpenAPI name in the same schemas; [`TypeRef::any`] if there is none.
+    /// Returns the type with this OpenAPI name in the same schemas, or [`TypeRef::any`] if there is none.
     #[must_use]
     pub(crate) fn named(&self, name: &str) -> Self {
         self.schemas.schemas().and_then(|schemas| schemas.find(name)).map_or_else(Self::any, |id| self.at(id))
     }
 
-    /// Its OpenAPI name, if it has one.
+    /// Returns the OpenAPI name, if the type has one.
     pub(crate) fn name(&self) -> Option<&str> {
         self.schemas.get(self.id)?.name.as_deref()
     }
@@ -299,14 +298,14 @@ impl TypeRef {
         Self { schemas: self.schemas.clone(), id }
     }
 
-    /// The member `name`: what the schema says about it, where it says something.
+    /// Returns the field `name`, if the schema declares it.
     pub(crate) fn field(&self, name: &str) -> Option<&Field> {
         let Shape::Struct(members) = self.shape() else { return None };
         let place = members.fields.binary_search_by(|field| (*field.name).cmp(name)).ok()?;
         members.fields.get(place)
     }
 
-    /// The type of member `name`, of a struct or a map; none if there is no such member.
+    /// Returns the type of the member `name` of a struct or a map. None if there is no such member.
     pub(crate) fn member(&self, name: &str) -> Option<Self> {
         match self.shape() {
             Shape::Struct(members) => {
@@ -318,7 +317,7 @@ impl TypeRef {
         }
     }
 
-    /// The type of the items of a list.
+    /// Returns the type of the items of a list.
     pub(crate) fn item(&self) -> Option<Self> {
         match self.shape() {
             Shape::List { item, .. } => Some(self.at(*item)),

@@ -8,9 +8,9 @@ use crate::{
     storage::Content,
 };
 
-/// A field selector; the empty one selects everything.
+/// A field selector. The empty selector matches everything.
 ///
-/// Terms are kept by field: the number of terms on a field matters once, when the selector is read.
+/// Terms are grouped by field, so that the number of terms matters only for parsing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FieldSelector {
     by_field: BTreeMap<String, Terms>,
@@ -19,9 +19,9 @@ pub(crate) struct FieldSelector {
 /// The conjunction of all terms on one field.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Terms {
-    /// The field has all of these values: more than one is never true.
+    /// The required values. With more than one, no object matches.
     is: BTreeSet<String>,
-    /// The field has none of these values.
+    /// The excluded values.
     is_not: BTreeSet<String>,
 }
 
@@ -37,7 +37,7 @@ impl Terms {
 }
 
 impl FieldSelector {
-    /// Reads a selector as it stands in a query.
+    /// Parses a selector of a query.
     pub(crate) fn parse(text: &str) -> Result<Self, SelectorError> {
         let mut selector = Self::default();
         for part in split_terms(text) {
@@ -66,12 +66,12 @@ impl FieldSelector {
         };
     }
 
-    /// Returns whether the selector selects everything.
+    /// Returns whether the selector matches everything.
     pub(crate) fn is_empty(&self) -> bool {
         self.by_field.is_empty()
     }
 
-    /// Gives each field the name `rename` has for it.
+    /// Renames each field by `rename`.
     pub(crate) fn rename<E>(&mut self, rename: impl Fn(&str) -> Result<String, E>) -> Result<(), E> {
         for (field, terms) in std::mem::take(&mut self.by_field) {
             let known = self.by_field.entry(rename(&field)?).or_default();
@@ -81,7 +81,7 @@ impl FieldSelector {
         Ok(())
     }
 
-    /// Asks for one value of a field as well.
+    /// Adds a required value of a field.
     pub(crate) fn require(&mut self, field: &str, value: &str) {
         self.add(field, true, value.to_owned());
     }
@@ -91,7 +91,7 @@ impl FieldSelector {
         self.by_field.get(field)?.is.first().map(String::as_str)
     }
 
-    /// Returns whether an object is selected.
+    /// Returns whether an object matches.
     pub(crate) fn matches(&self, content: &Content) -> bool {
         self.by_field.iter().all(|(field, terms)| {
             terms.allow(match field.as_str() {
@@ -103,7 +103,7 @@ impl FieldSelector {
     }
 }
 
-/// Splits at commas that no backslash stands before.
+/// Splits at commas without a backslash before them.
 fn split_terms(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut start, mut is_escaped) = (0, false);
@@ -136,8 +136,8 @@ fn split_term(term: &str) -> Option<(&str, bool, &str)> {
     Some((field, true, value))
 }
 
-/// Takes the backslashes away; none if one stands before anything but a backslash, a comma or an equals sign, or if one
-/// of those is missing.
+/// Removes the escapes. Returns none if a backslash precedes anything but a backslash, a comma or an equals sign, or if such
+/// a character is not escaped.
 fn unescape(value: &str) -> Option<String> {
     let mut out = String::with_capacity(value.len());
     let mut chars = value.chars();

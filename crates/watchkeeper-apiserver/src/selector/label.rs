@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::storage::Content;
 
-/// A label selector; the empty one selects everything.
+/// A label selector. The empty selector matches everything.
 ///
-/// Requirements are kept by key, so that an object is compared with what the selector says of the labels it has. The number
-/// of requirements matters once, when the selector is read.
+/// Requirements are grouped by key, so that only the requirements on the labels of an object are evaluated. The number of
+/// requirements matters only for parsing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LabelSelector {
     by_key: BTreeMap<String, Condition>,
-    /// How many of the keys must be there.
+    /// The number of keys that must be present.
     needed: usize,
 }
 
@@ -20,9 +20,9 @@ pub(crate) struct LabelSelector {
 struct Condition {
     must_exist: bool,
     must_be_absent: bool,
-    /// The value is one of these.
+    /// The permitted values.
     among: Option<BTreeSet<String>>,
-    /// The value is none of these.
+    /// The excluded values.
     not_among: BTreeSet<String>,
     above: Option<i64>,
     below: Option<i64>,
@@ -33,7 +33,7 @@ impl Condition {
         match operator {
             Operator::Absent => self.must_be_absent = true,
             Operator::NotIn(mut values) => {
-                // The smaller set goes into the larger one.
+                // The smaller set is merged into the larger one.
                 if values.len() > self.not_among.len() {
                     std::mem::swap(&mut values, &mut self.not_among);
                 }
@@ -61,7 +61,7 @@ impl Condition {
         }
     }
 
-    /// Returns whether a label that is there may have this value.
+    /// Returns whether a present label may have this value.
     fn allows(&self, value: &str) -> bool {
         let number = || value.parse::<i64>().ok();
         !self.must_be_absent
@@ -72,7 +72,7 @@ impl Condition {
     }
 }
 
-/// A selector that is not understood; the text is what clients are told.
+/// The error for a malformed selector. The text is the message for clients.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct SelectorError(pub(crate) String);
@@ -89,17 +89,17 @@ enum Operator {
 }
 
 impl LabelSelector {
-    /// Reads a selector as it stands in a query.
+    /// Parses a selector of a query.
     pub(crate) fn parse(text: &str) -> Result<Self, SelectorError> {
         Parser { tokens: tokens(text), next: 0 }.selector()
     }
 
-    /// Returns whether the selector selects everything.
+    /// Returns whether the selector matches everything.
     pub(crate) fn is_empty(&self) -> bool {
         self.by_key.is_empty()
     }
 
-    /// Returns whether an object with the labels of `content` is selected.
+    /// Returns whether an object with the labels of `content` matches.
     pub(crate) fn matches(&self, content: &Content) -> bool {
         let labels = &content.labels;
         if self.needed > labels.len() {
@@ -276,7 +276,7 @@ impl<'a> Parser<'a> {
             return Err(SelectorError(format!("found '{}' expected: '('", open.text())));
         }
         let mut values = BTreeSet::new();
-        // An item left out, as in `(a,)` or `(,a)`, is the empty value.
+        // A missing item, as in `(a,)` or `(,a)`, is the empty value.
         let mut is_item_due = true;
         loop {
             match self.take() {
@@ -291,7 +291,7 @@ impl<'a> Parser<'a> {
                     is_item_due = true;
                 }
                 Token::Symbol(")") => {
-                    // `()` is the set of the empty value too.
+                    // `()` is also the set of the empty value.
                     if is_item_due {
                         values.insert(String::new());
                     }

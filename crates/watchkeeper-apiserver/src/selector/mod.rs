@@ -1,4 +1,4 @@
-//! Which objects a list or a watch is about.
+//! Selectors of lists and watches.
 
 mod field;
 mod label;
@@ -10,22 +10,22 @@ pub(crate) use object::{of_object, selector_text};
 
 use crate::storage::{Content, Object};
 
-/// A label selector and a field selector: an object must fit both.
+/// A label selector and a field selector. An object must match both.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Selector {
-    /// By label.
+    /// The label selector.
     pub(crate) labels: LabelSelector,
-    /// By field.
+    /// The field selector.
     pub(crate) fields: FieldSelector,
 }
 
 impl Selector {
-    /// Whether it selects everything.
+    /// Returns whether the selector matches everything.
     pub(crate) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// Whether `object` is selected.
+    /// Returns whether `object` matches.
     pub(crate) fn matches(&self, object: &Object) -> bool {
         self.matches_content(&object.content)
     }

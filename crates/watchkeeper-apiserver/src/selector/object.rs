@@ -1,16 +1,16 @@
-//! Selectors as they stand in objects.
+//! Label selectors in objects.
 
 use serde_json::Value;
 
 use super::LabelSelector;
 
-/// A selector as it stands in objects: `matchLabels` and `matchExpressions`, or labels alone. None for no selector, or one
-/// that is not understood.
+/// Parses a selector of an object: `matchLabels` and `matchExpressions`, or labels alone. Returns none for an absent or
+/// malformed selector.
 pub(crate) fn of_object(selector: Option<&Value>) -> Option<LabelSelector> {
     LabelSelector::parse(&selector_text(selector?)).ok()
 }
 
-/// A selector of an object, as it is written in queries.
+/// Formats a selector of an object as in queries.
 pub(crate) fn selector_text(selector: &Value) -> String {
     let is_structured = selector.get("matchLabels").is_some_and(Value::is_object)
         || selector.get("matchExpressions").is_some_and(Value::is_array);

@@ -1,4 +1,4 @@
-//! The history of one table: what happened, in order, for as long as the window reaches back.
+//! The history of one table: events in order, within the history window.
 
 use std::{
     collections::VecDeque,
@@ -15,56 +15,56 @@ use tokio::sync::watch;
 
 use super::object::Object;
 
-/// The newest events keep their frames: beyond that a frame costs as much memory as the object it is of, for watchers that
-/// are hardly ever there.
+/// The number of newest events that keep their encoded frames. Older frames would cost as much memory as their objects, and
+/// few watchers are that far behind.
 const FRAMES: usize = 1024;
 
-/// The frames that are kept hold at most about this many bytes. The newest event keeps its frame whatever its size.
+/// The approximate limit of the memory of the kept frames, in bytes. The newest event keeps its frame whatever its size.
 const FRAME_BYTES: usize = 4 * 1024 * 1024;
 
-/// The bytes of events that a reader takes from the log at a time. Events that a slow reader has taken stay in memory when
+/// The bytes of events that a reader takes from the log at a time. Events that a slow reader has taken stay in memory after
 /// they have left the window.
 const BATCH_BYTES: usize = 256 * 1024;
 
-/// What an [`Event`] says about its object.
+/// The type of an [`Event`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// It was not there before.
+    /// The object was created.
     Added,
-    /// It was there before.
+    /// The object was changed.
     Modified,
-    /// It is gone; the event carries what it was.
+    /// The object was deleted. The event carries the last state.
     Deleted,
 }
 
-/// Something that happened to an object. Shared by every watcher that has not read it yet.
+/// A change of an object. Shared by all watchers that have not read it yet.
 #[derive(Debug)]
 pub(crate) struct Event {
-    /// The version of the write; for a deletion, that of the deletion.
+    /// The resourceVersion of the write; for a deletion, that of the deletion.
     pub(crate) version: u64,
-    /// When.
+    /// The time of the write.
     pub(crate) at: SystemTime,
-    /// What.
+    /// The type of the change.
     pub(crate) change: Change,
-    /// What the object is now, or was when it was deleted.
+    /// The object after the write or, for a deletion, the last state.
     pub(crate) object: Arc<Object>,
-    /// What it was before, for watchers whose selector it no longer fits.
+    /// The object before the write, for watchers whose selector no longer matches.
     pub(crate) previous: Option<Arc<Object>>,
-    /// The frame most watchers are sent.
+    /// The frame in the form that most watchers request.
     pub(crate) frame: SharedFrame,
 }
 
 impl Event {
-    /// Returns about how many bytes of memory the event keeps. The object before it is counted by the event before it.
+    /// Returns the approximate memory of the event, in bytes. The previous state is counted by the previous event.
     pub(crate) fn bytes(&self) -> usize {
         EVENT_BYTES + self.object.content.held_bytes()
     }
 }
 
-/// The memory of an event beside its object: the event, its place in the log and the row of the object.
+/// The memory of an event beside its object: the event, its entry in the log and the row of the object.
 const EVENT_BYTES: usize = 256;
 
-/// A frame made by the first watcher that sends it, kept for the others for as long as the event is one of the newest.
+/// A frame that the first watcher encodes. Later watchers share it for as long as the event is one of the newest.
 #[derive(Debug, Default)]
 pub(crate) struct SharedFrame(Mutex<FrameState>);
 
@@ -73,21 +73,21 @@ enum FrameState {
     #[default]
     NotMade,
     Kept(Bytes),
-    /// Watchers that are this far behind make it for themselves.
-    LetGo,
+    /// The frame was dropped. Watchers that are this far behind encode the frame themselves.
+    Dropped,
 }
 
 impl SharedFrame {
-    /// The frame, by `make` if nobody has made it.
+    /// Returns the frame, encoding it with `make` if it is not encoded yet.
     pub(crate) fn get(&self, make: impl FnOnce() -> Bytes) -> Bytes {
         let mut state = self.0.lock();
         match &*state {
             FrameState::Kept(frame) => frame.clone(),
-            FrameState::LetGo => {
+            FrameState::Dropped => {
                 drop(state);
                 make()
             }
-            // Made under the lock, so that those who come at the same time wait for it instead of making it too.
+            // Encoded under the lock, so that concurrent watchers wait for the frame instead of encoding it too.
             FrameState::NotMade => {
                 let frame = make();
                 *state = FrameState::Kept(frame.clone());
@@ -96,34 +96,34 @@ impl SharedFrame {
         }
     }
 
-    fn let_go(&self) {
-        // What was kept is dropped after the lock is released.
-        let _kept = std::mem::replace(&mut *self.0.lock(), FrameState::LetGo);
+    fn drop_frame(&self) {
+        // The frame is dropped after the lock is released.
+        let _kept = std::mem::replace(&mut *self.0.lock(), FrameState::Dropped);
     }
 }
 
-/// A place in a [`Log`]: everything before it has been read.
+/// A position in a [`Log`]: all events before it have been read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Position(u64);
 
-/// A reader is so far behind that what it needs next is no longer kept.
+/// The error for a reader whose next event has left the history window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Lagged {
-    /// The oldest version that can be read from.
+    /// The oldest version from which events can be read.
     pub(crate) oldest: u64,
 }
 
-/// The history of one table, appended to by writes and read by watchers, each at its own position.
+/// The history of one table. Writes append to it; watchers read from it, each at its own position.
 ///
-/// One lock for a short moment on either side; readers are woken through a watch channel, so a thousand of them cost a
-/// write a thousand wake-ups and no more.
+/// Writers and readers hold one lock for a short time. Readers are woken through a watch channel, so that a write with a
+/// thousand readers costs a thousand wake-ups and no copies.
 #[derive(Debug)]
 pub(crate) struct Log {
     ring: RwLock<Ring>,
     newest: watch::Sender<u64>,
 }
 
-/// A number of bytes that the logs of one store count together.
+/// A number of bytes, shared by all logs of a store.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HeldBytes(Arc<AtomicUsize>);
 
@@ -145,25 +145,26 @@ impl HeldBytes {
 #[derive(Debug)]
 struct Ring {
     events: VecDeque<Arc<Event>>,
-    /// How many events were dropped before the first one kept.
+    /// The number of events dropped before the first retained one.
     dropped: u64,
-    /// Everything after this version is kept.
+    /// The version after which all events are retained.
     oldest: u64,
-    /// The bytes that the events hold.
+    /// The memory of the events, in bytes.
     bytes: usize,
-    /// The bytes that the events of all tables hold.
+    /// The memory of the events of all tables, in bytes.
     total: HeldBytes,
-    /// The first event that keeps its frame, counted as `dropped` is, and what the objects of it and of later ones hold.
+    /// The index of the first event that keeps its frame, counted like `dropped`, and the bytes of the objects from there
+    /// on.
     first_frame: u64,
     frame_bytes: usize,
 }
 
 impl Ring {
-    /// Drops the frame of the oldest event that keeps one.
-    fn let_frame_go(&mut self) {
+    /// Drops the frame of the oldest event that has one.
+    fn drop_oldest_frame(&mut self) {
         let place = usize::try_from(self.first_frame - self.dropped).unwrap_or(usize::MAX);
         if let Some(event) = self.events.get(place) {
-            event.frame.let_go();
+            event.frame.drop_frame();
             self.frame_bytes -= event.bytes();
         }
         self.first_frame += 1;
@@ -171,7 +172,7 @@ impl Ring {
 }
 
 impl Log {
-    /// An empty log of a table whose history begins at `oldest`.
+    /// Creates an empty log of a table whose history starts at `oldest`.
     pub(crate) fn new(oldest: u64, total: HeldBytes) -> Self {
         Self {
             ring: RwLock::new(Ring {
@@ -187,7 +188,7 @@ impl Log {
         }
     }
 
-    /// Adds an event; readers are told by [`Log::wake`] once the store has published its version.
+    /// Appends an event. [`Log::wake`] notifies readers once the store has published the version.
     pub(crate) fn push(&self, event: Event) {
         let mut ring = self.ring.write();
         debug_assert!(
@@ -203,36 +204,36 @@ impl Log {
         while ring.first_frame + 1 < end
             && (end - ring.first_frame > FRAMES as u64 || ring.frame_bytes > FRAME_BYTES)
         {
-            ring.let_frame_go();
+            ring.drop_oldest_frame();
         }
     }
 
-    /// Tells readers that there is something up to `version`.
+    /// Notifies readers of events up to `version`.
     pub(crate) fn wake(&self, version: u64) {
         self.newest.send_replace(version);
     }
 
-    /// Tells a reader when there is something new.
+    /// Returns a receiver of the newest version of the log.
     pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
         self.newest.subscribe()
     }
 
-    /// The oldest version that can be read from.
+    /// Returns the oldest version from which events can be read.
     pub(crate) fn oldest(&self) -> u64 {
         self.ring.read().oldest
     }
 
-    /// Returns about how many bytes of memory the events keep.
+    /// Returns the approximate memory of the events, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.ring.read().bytes
     }
 
-    /// Returns how many events are kept.
+    /// Returns the number of retained events.
     pub(crate) fn len(&self) -> usize {
         self.ring.read().events.len()
     }
 
-    /// The position after everything up to and including `version`.
+    /// Returns the position after all events up to and including `version`.
     pub(crate) fn position_after(&self, version: u64) -> Result<Position, Lagged> {
         let ring = self.ring.read();
         if version < ring.oldest {
@@ -242,8 +243,8 @@ impl Log {
         Ok(Position(ring.dropped + read as u64))
     }
 
-    /// Appends up to `limit` events from `position` on to `events`, and moves the position behind them. Stops after the event
-    /// with which the events hold more than [`BATCH_BYTES`].
+    /// Appends up to `limit` events from `position` on to `events`, and advances the position. Stops after the event with
+    /// which the batch exceeds [`BATCH_BYTES`].
     pub(crate) fn read(
         &self,
         position: &mut Position,
@@ -269,7 +270,8 @@ impl Log {
         Ok(())
     }
 
-    /// Drops the oldest events while `is_over` says so of the oldest and of how many there are; answers those dropped.
+    /// Drops the oldest events while `is_over` returns true for the oldest event and the number of events. Returns the
+    /// dropped events.
     pub(crate) fn drop_while(&self, mut is_over: impl FnMut(&Event, usize) -> bool) -> Vec<Arc<Event>> {
         let mut gone = Vec::new();
         let mut ring = self.ring.write();
@@ -278,7 +280,7 @@ impl Log {
         {
             let (version, bytes) = (first.version, first.bytes());
             if ring.first_frame == ring.dropped {
-                ring.let_frame_go();
+                ring.drop_oldest_frame();
             }
             ring.oldest = version;
             ring.bytes -= bytes;
@@ -289,12 +291,12 @@ impl Log {
         gone
     }
 
-    /// Returns the time of the oldest event that is kept.
+    /// Returns the time of the oldest retained event.
     pub(crate) fn oldest_at(&self) -> Option<SystemTime> {
         self.ring.read().events.front().map(|first| first.at)
     }
 
-    /// Forgets that versions before `version` could be read from, when there is nothing left to drop.
+    /// Raises the oldest readable version to `version` when no events are left to drop.
     pub(crate) fn raise_oldest(&self, version: u64) {
         let mut ring = self.ring.write();
         debug_assert!(

@@ -17,32 +17,31 @@ use super::{
     Storage, table::Table,
 };
 
-/// The version of an empty store; zero means "any" in requests, so no list may answer it.
+/// The version of an empty store. Zero means "any" in requests, so no list may return zero.
 const FIRST_VERSION: u64 = 1;
 
-/// How far back history reaches: to whichever bound is met first. The number of events and their age are those of each
-/// table; the bytes are those of all tables together.
+/// The limits of the history. The number and the age of events apply to each table, the bytes to all tables together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HistoryWindow {
-    /// So many events.
+    /// The maximum number of events.
     pub(crate) events: usize,
-    /// So long.
+    /// The maximum age of events.
     pub(crate) age: Duration,
-    /// So many bytes of objects, over all tables.
+    /// The maximum bytes of objects, over all tables.
     pub(crate) bytes: usize,
 }
 
-/// All tables behind one lock, held for as long as it takes to look up or put a pointer.
+/// An in-memory store. All tables share one lock, which is held only to look up or to insert a pointer.
 #[derive(Debug)]
 pub(crate) struct MemoryStore {
     window: HistoryWindow,
-    /// The bytes that the history of all tables holds.
+    /// The memory of the history of all tables, in bytes.
     held: HeldBytes,
     tables: RwLock<Tables>,
-    /// Published after the event is in its log: a reader that takes this first and finds its log read to the end has
-    /// seen everything up to it.
+    /// The newest version. Published after the event is in its log: a reader that reads this first and then reads its log to
+    /// the end has seen everything up to this version.
     version: AtomicU64,
-    /// The same, for those who wait for it.
+    /// The newest version, for tasks that wait for it.
     newest: watch::Sender<u64>,
 }
 
@@ -50,12 +49,12 @@ pub(crate) struct MemoryStore {
 struct Tables {
     by_name: BTreeMap<Box<str>, Table>,
     version: u64,
-    /// Tables that appear later have no history before this either.
+    /// The version of the last compaction. Tables created later have no history before it either.
     compacted: u64,
 }
 
 impl MemoryStore {
-    /// An empty store.
+    /// Creates an empty store.
     pub(crate) fn new(window: HistoryWindow) -> Self {
         Self {
             window,
@@ -66,22 +65,22 @@ impl MemoryStore {
         }
     }
 
-    /// Drops what has left the window of a table by number or by age.
+    /// Drops the events of a table that exceed the number or the age.
     fn trim(&self, table: &mut Table, now: SystemTime) {
         table.drop_while(|oldest, count| count > self.window.events || self.is_too_old(oldest.at, now));
     }
 
-    /// Drops the oldest events of the tables with the longest history while all tables together hold too many bytes.
+    /// Drops the oldest events of the tables with the longest history while all tables together exceed the bytes.
     fn trim_bytes(&self, tables: &mut Tables) {
         while let Some(excess) = self.held.get().checked_sub(self.window.bytes).filter(|excess| *excess > 0) {
             let with_history = tables.by_name.values_mut().filter(|table| table.log.len() > 1);
             let Some(table) = with_history.max_by_key(|table| table.log.bytes()) else { return };
             let before = table.log.bytes();
-            // A quarter at a time, so that the largest table is not searched for with every event.
+            // A quarter at a time, so that not every event causes a search for the largest table.
             let goal = before.saturating_sub(excess.max(before / 4));
             let mut left = before;
             table.drop_while(|oldest, count| {
-                // The newest event stays: it is about to be delivered.
+                // The newest event stays, because it is yet to be delivered.
                 let is_over = left > goal && count > 1;
                 left -= oldest.bytes().min(left);
                 is_over
@@ -89,12 +88,12 @@ impl MemoryStore {
         }
     }
 
-    /// Returns true if an event of this time has left the window by age.
+    /// Returns whether an event of this time has left the window by age.
     fn is_too_old(&self, at: SystemTime, now: SystemTime) -> bool {
         now.duration_since(at).is_ok_and(|age| age > self.window.age)
     }
 
-    /// Puts or deletes under the lock, after `check` has had a look at what is there.
+    /// Writes or deletes an object under the lock, after `check` has accepted the current object.
     fn commit(
         &self,
         table: &str,
@@ -147,7 +146,7 @@ impl MemoryStore {
     }
 }
 
-/// Returns the page of the objects that are wanted among `candidates`, which are in order.
+/// Returns the page of the matching objects among `candidates`, which are in order.
 fn select(
     version: u64,
     candidates: Vec<Arc<Object>>,
@@ -201,7 +200,7 @@ impl Storage for MemoryStore {
     }
 
     fn list(&self, table: &str, query: Query<'_>, now: SystemTime) -> Result<Page, Expired> {
-        // Writes keep to the number of events; between writes only age drops any. Checked under the read lock first, so
+        // Writes enforce the number of events; between writes, only age drops any. Checked under the read lock first, so
         // that lists do not wait for each other.
         let oldest_at = self.tables.read().by_name.get(table).and_then(|rows| rows.log.oldest_at());
         if oldest_at.is_some_and(|at| self.is_too_old(at, now))
@@ -230,7 +229,7 @@ impl Storage for MemoryStore {
             let rest = range.next().map(|(key, _)| key.to_owned());
             return Ok(Page { version, objects, rest: rest.map(|key| (key, 1 + range.count())) });
         };
-        // Selectors are as long as clients like. Only pointers are copied while writers wait.
+        // Evaluating a selector can take long. Only pointers are copied while writers wait.
         let candidates: Vec<Arc<Object>> = range.map(|(_, object)| Arc::clone(object)).collect();
         drop(tables);
         Ok(select(version, candidates, query.limit, is_wanted))

@@ -1,8 +1,8 @@
-//! Objects, with their history.
+//! Storage of objects with their history.
 //!
-//! Every write of any object gets the next number of one sequence, the resourceVersion. The history of each table (all
-//! objects of one resource) is kept within a window: from any version inside it a watch can be resumed and a list read
-//! exactly as it was; what lies before it is expired. Objects are shared, never copied for a reader.
+//! Every write gets the next number of one sequence, the resourceVersion. The history of each table (all objects of one
+//! resource) is kept within a window. From any version inside the window a watch can resume and a list can read the exact
+//! state; older versions are expired. Objects are shared, never copied for a reader.
 
 mod log;
 mod memory;
@@ -19,73 +19,73 @@ pub(crate) use log::{Change, Event, HeldBytes, Log, Position, SharedFrame};
 pub(crate) use memory::{HistoryWindow, MemoryStore};
 pub(crate) use object::{Content, Object};
 
-/// What must be true of the current object for a commit to happen.
+/// The precondition of a commit on the current object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expected {
-    /// There is none.
+    /// The object must not exist.
     Absent,
-    /// There is one, of this version.
+    /// The object must exist with this version.
     Version(u64),
 }
 
-/// A commit that did not happen because something else was there.
+/// The error for a commit whose precondition does not hold.
 #[derive(Debug, Clone)]
 pub(crate) struct Conflict {
-    /// What was there.
+    /// The current object, if any.
     pub(crate) current: Option<Arc<Object>>,
 }
 
-/// What a list asks for.
+/// The parameters of a list.
 #[derive(Clone, Copy)]
 pub(crate) struct Query<'a> {
-    /// Keys begin with this: `namespace/`, or nothing for all.
+    /// The prefix of the keys: `namespace/`, or empty for all.
     pub(crate) prefix: &'a str,
     /// The first key of the page.
     pub(crate) start: &'a str,
-    /// As of this version; now, if none.
+    /// The version to read; the newest if none.
     pub(crate) at: Option<u64>,
-    /// How many objects fit into the page.
+    /// The maximum number of objects in the page.
     pub(crate) limit: Option<usize>,
-    /// Which objects are wanted; all, if none.
+    /// The filter of objects; all if none.
     pub(crate) filter: Option<&'a dyn Fn(&Object) -> bool>,
 }
 
 /// A page of a list.
 #[derive(Debug)]
 pub(crate) struct Page {
-    /// The version the list is true for.
+    /// The version of the list.
     pub(crate) version: u64,
     /// The objects, in order.
     pub(crate) objects: Vec<Arc<Object>>,
-    /// The key of the first object after the page, if there is one, and how many there are from it on.
+    /// The key of the first object after the page and the number of remaining objects, if any remain.
     pub(crate) rest: Option<(String, usize)>,
 }
 
-/// A version from before the history window.
+/// The error for a version before the history window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Expired {
-    /// The oldest version that can be asked for.
+    /// The oldest version that can be read.
     pub(crate) oldest: u64,
 }
 
-/// A place to keep objects.
+/// A store of objects.
 ///
-/// A commit is atomic, gets the next version and is in the log of its table before it is answered; what was committed is
-/// seen by every read that starts later.
+/// A commit is atomic and gets the next version. It is in the log of its table before it returns, and every read that starts
+/// later sees it.
 pub(crate) trait Storage: fmt::Debug + Send + Sync {
-    /// The version of the newest write.
+    /// Returns the version of the newest write.
     fn version(&self) -> u64;
 
-    /// Tells a reader of all tables when there is something new.
+    /// Returns a receiver of the newest version over all tables.
     fn subscribe(&self) -> watch::Receiver<u64>;
 
-    /// The object of `table` under `key`.
+    /// Returns the object of `table` under `key`.
     fn get(&self, table: &str, key: &str) -> Option<Arc<Object>>;
 
-    /// How many objects `table` has.
+    /// Returns the number of objects in `table`.
     fn count(&self, table: &str) -> usize;
 
-    /// Puts an object, if what is there now is as expected.
+    /// Writes an object if the current object is as expected.
     fn put(
         &self,
         table: &str,
@@ -94,15 +94,15 @@ pub(crate) trait Storage: fmt::Debug + Send + Sync {
         now: SystemTime,
     ) -> Result<Arc<Object>, Conflict>;
 
-    /// Deletes an object of `version`; answers the version of the deletion.
+    /// Deletes an object of `version`. Returns the version of the deletion.
     fn delete(&self, table: &str, key: &str, version: u64, now: SystemTime) -> Result<u64, Conflict>;
 
-    /// A page of the objects of `table`.
+    /// Returns a page of the objects of `table`.
     fn list(&self, table: &str, query: Query<'_>, now: SystemTime) -> Result<Page, Expired>;
 
-    /// The history of `table`.
+    /// Returns the history of `table`.
     fn log(&self, table: &str) -> Arc<Log>;
 
-    /// Drops all history: every version before the newest is expired.
+    /// Drops the whole history: every version before the newest expires.
     fn compact(&self);
 }

@@ -1,47 +1,50 @@
-//! An object as it is stored: what selectors ask about, and the JSON that readers are sent.
+//! Stored objects: the fields that selectors use, and the JSON that clients receive.
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// What a write stores, before the store has given it a version.
+/// The content of a write, before the store assigns a version.
 ///
-/// The JSON is kept without its first members (`apiVersion`, `kind`, `metadata.resourceVersion`): those are written in
-/// front of it when it is sent. So nothing is encoded under the store's lock, a deletion is announced under its own
-/// version without touching the object, an item of a list is the same bytes as the object, and a kind served in two
-/// versions that differ in name only is stored once.
+/// The JSON is kept without its first members (`apiVersion`, `kind`, `metadata.resourceVersion`), which are written in front
+/// of it in responses. This has four advantages:
+///
+/// * Nothing is encoded under the store's lock.
+/// * A deletion is sent under its own version without a change of the object.
+/// * An item of a list has the same bytes as the object.
+/// * A kind that is served in two versions with equal content is stored once.
 #[derive(Debug, Clone)]
 pub(crate) struct Content {
-    /// Its namespace; empty for objects of the cluster.
+    /// The namespace; empty for cluster-scoped objects.
     pub(crate) namespace: Box<str>,
-    /// Its name.
+    /// The name of the object.
     pub(crate) name: Box<str>,
-    /// Its uid.
+    /// The uid of the object.
     pub(crate) uid: Box<str>,
-    /// Its labels, sorted.
+    /// The labels, sorted.
     pub(crate) labels: Box<[(Box<str>, Box<str>)]>,
-    /// Fields that selectors may ask about beside name and namespace.
+    /// The values of selectable fields other than name and namespace.
     pub(crate) fields: Box<[(Box<str>, Box<str>)]>,
-    /// Everything after `{"metadata":{"resourceVersion":"…",`.
+    /// The JSON after `{"metadata":{"resourceVersion":"…",`.
     rest: Bytes,
 }
 
-/// A stored object of one version. Shared between the store, its history and every reader.
+/// A stored object at one version. Shared between the store, its history and all readers.
 #[derive(Debug)]
 pub(crate) struct Object {
-    /// The version it was written with.
+    /// The version of the write.
     pub(crate) version: u64,
-    /// What was written.
+    /// The content of the write.
     pub(crate) content: Content,
 }
 
-/// A value that is no object, or has no name in its metadata.
+/// The error for a value that is not an object or has no name in its metadata.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("an object without metadata.name cannot be stored")]
 pub(crate) struct NotAnObject;
 
 impl Content {
-    /// What is stored of `object`; `fields` is what selectors may ask about.
+    /// Creates the content of `object`. `fields` are the values of selectable fields.
     pub(crate) fn new(object: &Value, fields: Box<[(Box<str>, Box<str>)]>) -> Result<Self, NotAnObject> {
         let members = object.as_object().ok_or(NotAnObject)?;
         let metadata = members.get("metadata").and_then(Value::as_object).ok_or(NotAnObject)?;
@@ -68,7 +71,7 @@ impl Content {
         })
     }
 
-    /// The key it is stored under: `namespace/name`, or `name` for objects of the cluster.
+    /// Returns the storage key: `namespace/name`, or `name` for cluster-scoped objects.
     pub(crate) fn key(&self) -> String {
         if self.namespace.is_empty() {
             self.name.to_string()
@@ -77,18 +80,18 @@ impl Content {
         }
     }
 
-    /// The value of a label.
+    /// Returns the value of a label.
     pub(crate) fn label(&self, key: &str) -> Option<&str> {
         let place = self.labels.binary_search_by(|(label, _)| (**label).cmp(key)).ok()?;
         self.labels.get(place).map(|(_, value)| &**value)
     }
 
-    /// The value of a field that selectors may ask about; empty if the object does not have it.
+    /// Returns the value of a selectable field; empty if the object does not have it.
     pub(crate) fn field(&self, field: &str) -> &str {
         self.fields.iter().find(|(name, _)| **name == *field).map_or("", |(_, value)| value)
     }
 
-    /// The metadata without its resourceVersion. What comes after it is not looked at.
+    /// Returns the parsed metadata without its resourceVersion. The rest of the JSON is not parsed.
     pub(crate) fn metadata<T: DeserializeOwned>(&self) -> Option<T> {
         let mut bytes = Vec::with_capacity(self.rest.len() + 1);
         bytes.push(b'{');
@@ -96,7 +99,7 @@ impl Content {
         serde_json::Deserializer::from_slice(&bytes).into_iter().next()?.ok()
     }
 
-    /// Returns about how many bytes of memory the content takes.
+    /// Returns the approximate memory of the content, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         let pairs = self.labels.iter().chain(&*self.fields);
         let texts =
@@ -104,18 +107,18 @@ impl Content {
         self.rest.len() + self.namespace.len() + self.name.len() + self.uid.len() + texts
     }
 
-    /// Bytes it takes when written out.
+    /// Returns the length of the JSON, in bytes.
     pub(crate) fn len(&self) -> usize {
         self.rest.len() + 64
     }
 
-    /// Writes the object as of `version` without `apiVersion` and `kind`, as an item of a list of a built-in kind is.
+    /// Writes the object at `version` without `apiVersion` and `kind`, like an item of a list of a built-in kind.
     pub(crate) fn write_item(&self, version: u64, out: &mut Vec<u8>) {
         out.push(b'{');
         self.write_members(version, out);
     }
 
-    /// Writes the whole object as of `version`.
+    /// Writes the whole object at `version`.
     pub(crate) fn write(&self, api_version: &str, kind: &str, version: u64, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"apiVersion\":\"");
         out.extend_from_slice(api_version.as_bytes());
@@ -132,25 +135,25 @@ impl Content {
         out.extend_from_slice(&self.rest);
     }
 
-    /// The object as of `version`, to be changed.
+    /// Returns the object at `version` as a JSON value.
     pub(crate) fn to_value(&self, api_version: &str, kind: &str, version: u64) -> Value {
         let mut bytes = Vec::with_capacity(self.len() + 64);
         self.write(api_version, kind, version, &mut bytes);
-        // What was written by us reads back; were it not so, an empty object is answered rather than a panic. Text that is
-        // known to be UTF-8 is not looked at again string by string.
+        // Stored JSON always parses; the fallback is an empty object instead of a panic. The text is known to be UTF-8, so
+        // strings are not validated again one by one.
         let text = String::from_utf8(bytes).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
     }
 }
 
 impl Object {
-    /// The object, to be changed.
+    /// Returns the object as a JSON value.
     pub(crate) fn to_value(&self, api_version: &str, kind: &str) -> Value {
         self.content.to_value(api_version, kind, self.version)
     }
 }
 
-/// The members of `metadata` after its resourceVersion, the brace that closes it, the other members and the last brace.
+/// Encodes the members of `metadata` after its resourceVersion, its closing brace, the other members and the last brace.
 fn encode_rest(members: &Map<String, Value>, metadata: &Map<String, Value>) -> Vec<u8> {
     let mut out = Vec::with_capacity(512);
     let mut is_first = true;
@@ -173,7 +176,7 @@ fn write_member(name: &str, value: &Value, is_first: bool, out: &mut Vec<u8>) {
     if !is_first {
         out.push(b',');
     }
-    // Writing a value of strings, numbers and maps of strings to memory has no way to fail.
+    // Writing strings, numbers and maps of strings to memory cannot fail.
     let _ = serde_json::to_writer(&mut *out, name);
     out.push(b':');
     let _ = serde_json::to_writer(&mut *out, value);

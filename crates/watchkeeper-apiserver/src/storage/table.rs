@@ -11,16 +11,16 @@ use super::{
     object::Object,
 };
 
-/// A table: objects by key, in the order lists have.
+/// The objects of a table by key, in the order of lists.
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) log: Arc<Log>,
     rows: BTreeMap<Box<str>, Row>,
-    /// How many of the rows are objects that exist now.
+    /// The number of rows whose object currently exists.
     live: usize,
 }
 
-/// An object that never changed within the window is one pointer; others keep their versions.
+/// The versions of an object. An object without changes inside the window is a single pointer.
 #[derive(Debug)]
 enum Row {
     One(Arc<Object>),
@@ -30,7 +30,7 @@ enum Row {
 #[derive(Debug)]
 struct Version {
     version: u64,
-    /// None from the version of a deletion on.
+    /// The object; none if this version is a deletion.
     object: Option<Arc<Object>>,
 }
 
@@ -66,7 +66,7 @@ impl Table {
         self.live
     }
 
-    /// Puts `object`, or with none deletes what is there, as of `version`.
+    /// Stores `object` at `version`. Without an object, records a deletion.
     pub(super) fn put(&mut self, key: &str, version: u64, object: Option<Arc<Object>>) {
         let was_live = self.get(key).is_some();
         match (was_live, object.is_some()) {
@@ -92,21 +92,22 @@ impl Table {
         }
     }
 
-    /// Drops the oldest events of the log while `is_over` returns true, and the versions that only they could show.
+    /// Drops the oldest events of the log while `is_over` returns true, along with the versions that only these events could
+    /// show.
     pub(super) fn drop_while(&mut self, is_over: impl FnMut(&Event, usize) -> bool) {
         for event in self.log.drop_while(is_over) {
             self.forget_before(&event.object.content.key(), event.version);
         }
     }
 
-    /// Forgets what the object under `key` was before `version`: nobody can ask for it any more.
+    /// Drops the versions of `key` before `version`, which can no longer be read.
     pub(super) fn forget_before(&mut self, key: &str, version: u64) {
         let Some(row) = self.rows.get_mut(key) else { return };
         if let Row::Many(versions) = row {
             while versions.get(1).is_some_and(|second| second.version <= version) {
                 versions.pop_front();
             }
-            // A deletion that nobody can look behind is the same as nothing.
+            // A deletion without readable versions before it is equivalent to no row.
             if versions.front().is_some_and(|first| first.object.is_none() && first.version <= version) {
                 versions.pop_front();
             }
@@ -120,7 +121,7 @@ impl Table {
         }
     }
 
-    /// The objects under keys that begin with `prefix`, from `start` on, as of `version` or now, in order.
+    /// Returns the objects under keys with `prefix`, from `start` on, at `version` or the newest, in order.
     pub(super) fn range<'a>(
         &'a self,
         prefix: &'a str,

@@ -1,4 +1,4 @@
-//! The store against a model: a map for every version there ever was.
+//! The store compared with a model: one map for every version.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -16,14 +16,14 @@ const WINDOW: HistoryWindow = HistoryWindow { events: 12, age: Duration::from_mi
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// Put under one of a few keys.
+    /// Writes one of a few keys.
     Put(u8),
-    /// Delete what is under one of them.
+    /// Deletes one of the keys.
     Delete(u8),
-    /// Write to another table, which moves the version on and nothing else.
+    /// Writes to another table, which only increases the version.
     Elsewhere,
     Compact,
-    /// Let time pass.
+    /// Advances the time.
     Wait(u8),
 }
 
@@ -38,7 +38,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..60)
 }
 
-/// Keys whose order as text is not that of namespace and name.
+/// Returns keys whose order as text differs from the order by namespace and name.
 fn place(key: u8) -> (&'static str, String) {
     (["a", "a-b"][usize::from(key % 2)], format!("n{}", key / 2))
 }
@@ -53,7 +53,7 @@ type State = BTreeMap<String, u64>;
 struct Model {
     store: MemoryStore,
     now: SystemTime,
-    /// What the table held after each version.
+    /// The content of the table after each version.
     states: BTreeMap<u64, State>,
 }
 

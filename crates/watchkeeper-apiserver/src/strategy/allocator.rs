@@ -1,4 +1,4 @@
-//! Addresses and node ports of services.
+//! The allocator of addresses and node ports of services.
 
 use std::{
     collections::BTreeSet,
@@ -11,15 +11,15 @@ use serde_json::{Value, json};
 use super::edit;
 use crate::field::{FieldError, FieldErrorKind};
 
-/// The first address after that of the network, and how many there are before the broadcast address of 10.96.0.0/12.
+/// The first address after that of the network, and the number of addresses before the broadcast address of 10.96.0.0/12.
 const FIRST_ADDRESS: u32 = u32::from_be_bytes([10, 96, 0, 1]);
 const ADDRESSES: u32 = (1 << 20) - 2;
 const NODE_PORTS: std::ops::RangeInclusive<u16> = 30000..=32767;
 
-/// Gives each service an address of its own and, where its type asks for them, ports of the nodes.
+/// The allocator of cluster addresses and node ports for services.
 ///
-/// What a service has it keeps; what a deleted one had is free again. Given out is in order, so that a run can be
-/// repeated.
+/// A service keeps its allocations; those of a deleted service are released. Allocation is in order, so that a run is
+/// reproducible.
 #[derive(Debug, Default)]
 pub(crate) struct ServiceAllocator {
     taken: Mutex<Taken>,
@@ -28,14 +28,13 @@ pub(crate) struct ServiceAllocator {
 #[derive(Debug, Default)]
 struct Taken {
     addresses: BTreeSet<Ipv4Addr>,
-    /// Ports are taken per protocol: TCP and UDP of one number are two ports.
+    /// The allocated ports, per protocol: TCP and UDP of one number are two ports.
     ports: BTreeSet<(String, u16)>,
     next_address: u32,
     next_port: u16,
 }
 
-/// What a write took. It is given back when the claim is dropped, unless the write came about and [`Claim::keep`] was
-/// called.
+/// The allocations of a write. Released on drop, unless the write succeeded and [`Claim::keep`] was called.
 #[derive(Debug)]
 #[must_use = "dropping it gives back what was taken"]
 pub(crate) struct Claim {
@@ -53,15 +52,15 @@ struct Resources {
 
 impl ServiceAllocator {
     fn lock(&self) -> MutexGuard<'_, Taken> {
-        // The sets are whole after every statement, so a panic elsewhere leaves nothing half done.
+        // The sets are consistent after every statement, so a poisoned lock is safe to use.
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fills in the addresses and ports `service` needs and does not name, and takes those it names. `old` is the
-    /// service as it is stored, for an update; what it has stays its own.
+    /// Allocates the addresses and ports that `service` needs and does not name, and reserves those that it names. `old` is
+    /// the stored service for an update, which keeps its allocations.
     ///
     /// # Errors
-    /// What the service names and cannot have.
+    /// The named addresses and ports that are not available.
     pub(crate) fn claim(
         self: &Arc<Self>,
         service: &mut Value,
@@ -86,7 +85,7 @@ impl ServiceAllocator {
         Ok(claim)
     }
 
-    /// Frees what a deleted service had.
+    /// Releases the allocations of a deleted service.
     pub(crate) fn release(&self, service: &Value) {
         self.free(&Resources::of(service));
     }
@@ -192,7 +191,7 @@ impl ServiceAllocator {
             if !needs_ports {
                 return;
             }
-            // One number serves TCP and UDP of one port of the service, as people expect of DNS.
+            // TCP and UDP of one service port share a node port, as is customary for DNS.
             let number = port.get("port").and_then(Value::as_i64).unwrap_or_default();
             let shared = by_number.iter().find(|(of, _)| *of == number).map(|(_, node)| *node);
             let shared = shared.filter(|node| !taken.ports.contains(&(protocol.clone(), *node)));
@@ -255,7 +254,7 @@ fn is_in_range(address: Ipv4Addr) -> bool {
 
 impl Taken {
     fn next_address(&mut self) -> Option<Ipv4Addr> {
-        // The first ten are left for services that ask for an address people know.
+        // The first ten addresses are reserved for services that request a well-known address.
         const KEPT: u32 = 10;
         (0..ADDRESSES).find_map(|_| {
             let place = (KEPT + self.next_address) % ADDRESSES;
@@ -296,7 +295,7 @@ impl Resources {
 }
 
 impl Claim {
-    /// The write came about: what it took is the service's, what it no longer has is free.
+    /// Keeps the allocations after a successful write, and releases those that the service no longer has.
     pub(crate) fn keep(mut self) {
         self.is_kept = true;
     }

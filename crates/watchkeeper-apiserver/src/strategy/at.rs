@@ -1,7 +1,7 @@
-//! A place in an object: its value and how to get there.
+//! A location in an object: the value with its path.
 //!
-//! Validation reads objects through [`At`]. Paths are linked back to their parents and written out only when something is
-//! wrong, so checking a good object allocates nothing.
+//! Validation reads objects through [`At`]. A path is linked to its parent and formatted only for an error, so that checking
+//! a valid object allocates nothing.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::field::{FieldError, FieldErrorKind, shown};
 
 static NULL: Value = Value::Null;
 
-/// One step from a parent to a member.
+/// A step from a parent to a member.
 #[derive(Debug, Clone, Copy)]
 enum Step<'a> {
     Root,
@@ -18,22 +18,22 @@ enum Step<'a> {
     Index(usize),
 }
 
-/// A place in an object. A place that does not exist has the value null, so reading on from it is fine.
+/// A location in an object. A location that does not exist has the value null, so that reading below it is possible.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct At<'a> {
-    /// What is there.
+    /// The value at the location.
     pub(crate) value: &'a Value,
     parent: Option<&'a At<'a>>,
     step: Step<'a>,
 }
 
 impl<'a> At<'a> {
-    /// The object itself.
+    /// Returns the location of the whole object.
     pub(crate) fn root(value: &'a Value) -> Self {
         Self { value, parent: None, step: Step::Root }
     }
 
-    /// The member `name`, written `.name`.
+    /// Returns the location of the member `name`, written `.name`.
     pub(crate) fn at<'b>(&'b self, name: &'b str) -> At<'b>
     where
         'a: 'b,
@@ -41,7 +41,7 @@ impl<'a> At<'a> {
         At { value: self.value.get(name).unwrap_or(&NULL), parent: Some(self), step: Step::Member(name) }
     }
 
-    /// The member `name` of a map of users' making, written `[name]`.
+    /// Returns the location of the key `name` of a user-defined map, written `[name]`.
     pub(crate) fn key<'b>(&'b self, name: &'b str) -> At<'b>
     where
         'a: 'b,
@@ -49,7 +49,7 @@ impl<'a> At<'a> {
         At { value: self.value.get(name).unwrap_or(&NULL), parent: Some(self), step: Step::Key(name) }
     }
 
-    /// A place whose path ends with `name` and whose value is kept elsewhere.
+    /// Returns a location whose path ends with `name` and whose value comes from elsewhere.
     pub(crate) fn named<'b>(&'b self, name: &'b str, value: &'b Value) -> At<'b>
     where
         'a: 'b,
@@ -57,7 +57,7 @@ impl<'a> At<'a> {
         At { value, parent: Some(self), step: Step::Member(name) }
     }
 
-    /// The items of a list.
+    /// Returns the items of a list.
     pub(crate) fn items(&self) -> impl Iterator<Item = At<'_>> {
         let items = self.value.as_array().map_or(&[][..], Vec::as_slice);
         items.iter().enumerate().map(|(index, value)| At {
@@ -67,7 +67,7 @@ impl<'a> At<'a> {
         })
     }
 
-    /// The members of a map of users' making.
+    /// Returns the entries of a user-defined map.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&str, At<'_>)> {
         self.value
             .as_object()
@@ -76,27 +76,27 @@ impl<'a> At<'a> {
             .map(|(name, value)| (name.as_str(), At { value, parent: Some(self), step: Step::Key(name) }))
     }
 
-    /// The text there; empty if there is none.
+    /// Returns the string value; empty if absent.
     pub(crate) fn text(&self) -> &'a str {
         self.value.as_str().unwrap_or_default()
     }
 
-    /// The whole number there.
+    /// Returns the integer value.
     pub(crate) fn int(&self) -> Option<i64> {
         self.value.as_i64()
     }
 
-    /// True is there.
+    /// Returns whether the value is true.
     pub(crate) fn is_true(&self) -> bool {
         self.value.as_bool() == Some(true)
     }
 
-    /// Something is there, be it empty.
+    /// Returns whether a value is present, possibly an empty one.
     pub(crate) fn is_set(&self) -> bool {
         !self.value.is_null()
     }
 
-    /// Nothing is there, or an empty text, list or map.
+    /// Returns whether the value is absent, or an empty string, list or map.
     pub(crate) fn is_empty(&self) -> bool {
         match self.value {
             Value::Null => true,
@@ -107,7 +107,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// The path, as `spec.containers[0].name`.
+    /// Returns the path, such as `spec.containers[0].name`.
     pub(crate) fn path(&self) -> String {
         let mut path = self.parent.map(At::path).unwrap_or_default();
         match self.step {
@@ -132,32 +132,32 @@ impl<'a> At<'a> {
         path
     }
 
-    /// An error of `kind` here that shows the value.
+    /// Returns an error of `kind` that shows the value.
     pub(crate) fn error(&self, kind: FieldErrorKind, detail: impl Into<String>) -> FieldError {
         FieldError::new(kind, self.path(), Some(shown(self.value)), detail)
     }
 
-    /// The value here is wrong.
+    /// Returns the error for an invalid value.
     pub(crate) fn invalid(&self, detail: impl Into<String>) -> FieldError {
         self.error(FieldErrorKind::Invalid, detail)
     }
 
-    /// There is a value where there must be none, or a change where there must be none.
+    /// Returns the error for a forbidden value or change.
     pub(crate) fn forbidden(&self, detail: impl Into<String>) -> FieldError {
         FieldError::new(FieldErrorKind::Forbidden, self.path(), None, detail)
     }
 
-    /// There is no value where there must be one.
+    /// Returns the error for a missing value.
     pub(crate) fn missing(&self, detail: impl Into<String>) -> FieldError {
         FieldError::new(FieldErrorKind::Required, self.path(), None, detail)
     }
 
-    /// The value occurs before.
+    /// Returns the error for a duplicate value.
     pub(crate) fn duplicate(&self) -> FieldError {
         self.error(FieldErrorKind::Duplicate, "")
     }
 
-    /// The value is none of `allowed`.
+    /// Returns the error for a value that is not one of `allowed`.
     pub(crate) fn unsupported(&self, allowed: &[&str]) -> FieldError {
         let quoted: Vec<String> = allowed.iter().map(|value| format!("{value:?}")).collect();
         let value = if self.is_set() { shown(self.value) } else { Value::String(String::new()) };
@@ -170,10 +170,10 @@ impl<'a> At<'a> {
     }
 }
 
-/// What is wrong so far.
+/// The errors collected so far.
 pub(crate) type Errors = Vec<FieldError>;
 
-/// Runs `check` and reports its errors under the path `to` instead of `from`, where clients know them.
+/// Runs `check` and reports its errors under the path `to` instead of `from`, where clients expect them.
 pub(crate) fn moved(from: &str, to: &str, errors: &mut Errors, check: impl FnOnce(&mut Errors)) {
     let start = errors.len();
     check(errors);
@@ -184,9 +184,9 @@ pub(crate) fn moved(from: &str, to: &str, errors: &mut Errors, check: impl FnOnc
     }
 }
 
-/// Rules that read the same wherever they hold. Each adds to `errors` when it is broken.
+/// Rules that are independent of the kind. Each adds to `errors` when it is violated.
 impl At<'_> {
-    /// There must be a value that is not empty; answers whether there is.
+    /// Requires a value that is not empty. Returns whether the rule is satisfied.
     pub(crate) fn required(&self, errors: &mut Errors) -> bool {
         let is_given = !self.is_empty();
         if !is_given {
@@ -195,21 +195,21 @@ impl At<'_> {
         is_given
     }
 
-    /// The value, if there is one, must be one of `allowed`.
+    /// Requires a present value to be one of `allowed`.
     pub(crate) fn one_of(&self, allowed: &[&str], errors: &mut Errors) {
         if !self.is_empty() && !allowed.contains(&self.text()) {
             errors.push(self.unsupported(allowed));
         }
     }
 
-    /// There must be a value, and it must be one of `allowed`.
+    /// Requires a value that is one of `allowed`.
     pub(crate) fn required_one_of(&self, allowed: &[&str], errors: &mut Errors) {
         if self.required(errors) {
             self.one_of(allowed, errors);
         }
     }
 
-    /// The value must not change.
+    /// Requires an unchanged value.
     pub(crate) fn immutable(&self, old: &At<'_>, errors: &mut Errors) {
         let both_empty = self.is_empty() && old.is_empty();
         if !both_empty && !super::edit::is_same(self.value, old.value) {
@@ -217,28 +217,28 @@ impl At<'_> {
         }
     }
 
-    /// The number, if there is one, must be at least `least`.
+    /// Requires a present number to be at least `least`.
     pub(crate) fn at_least(&self, least: i64, errors: &mut Errors) {
         if self.int().is_some_and(|value| value < least) {
             errors.push(self.invalid(format!("must be greater than or equal to {least}")));
         }
     }
 
-    /// The number, if there is one, must lie in the range.
+    /// Requires a present number to be in the range.
     pub(crate) fn between(&self, least: i64, most: i64, errors: &mut Errors) {
         if self.int().is_some_and(|value| value < least || value > most) {
             errors.push(self.invalid(format!("must be between {least} and {most}, inclusive")));
         }
     }
 
-    /// The text, if there is one, must have the format.
+    /// Requires a present string to have the format.
     pub(crate) fn format(&self, format: super::names::Format, errors: &mut Errors) {
         if !self.is_empty() {
             errors.extend(format(self.text()).into_iter().map(|detail| self.invalid(detail)));
         }
     }
 
-    /// There must be a text, and it must have the format.
+    /// Requires a string that has the format.
     pub(crate) fn required_format(&self, format: super::names::Format, errors: &mut Errors) {
         if self.required(errors) {
             self.format(format, errors);

@@ -1,29 +1,28 @@
-//! Filling in what was left out.
+//! Defaulting.
 //!
-//! Defaults are tables of [`Fill`]s: where, which member, what. An empty text counts as left out, as it does for the types
-//! of the API.
+//! Defaults are tables of [`Fill`]s: path, member, value. An empty string counts as absent, as in the Go types of the API.
 
 use serde_json::{Map, Value};
 
-/// Members of a JSON object.
+/// The members of a JSON object.
 pub(crate) type Members = Map<String, Value>;
 
-/// A default without parts, or an object to be filled in further.
+/// A default: a scalar, or an object to be filled further.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Lit {
-    /// A text.
+    /// A string default.
     S(&'static str),
-    /// A text behind a pointer: the empty text is a value.
+    /// An optional string: the empty string is a value.
     P(&'static str),
-    /// A number; zero counts as left out too.
+    /// A number; zero counts as absent too.
     I(i64),
-    /// A number or nothing: zero is a value.
+    /// An optional number: zero is a value.
     N(i64),
-    /// True or false.
+    /// A boolean default.
     B(bool),
-    /// An object without members.
+    /// An empty object.
     O,
-    /// Nothing, said openly: some fields are shown even when they are empty.
+    /// An explicit null, for fields that are present even if they are empty.
     Z,
 }
 
@@ -39,11 +38,11 @@ impl From<Lit> for Value {
     }
 }
 
-/// Where, which member, what. Where is a path like `spec.containers|initContainers[].ports[]`: `|` between names means
-/// each of them, `[]` each item, `{}` each value of a map, an empty path the value itself.
+/// The path, the member and its default. A path looks like `spec.containers|initContainers[].ports[]`: `|` between names
+/// means each of them, `[]` each item, `{}` each value of a map. The empty path is the value itself.
 pub(crate) type Fill = (&'static str, &'static str, Lit);
 
-/// Fills in a table of defaults, in order. Rows of one place that follow each other are one walk to it.
+/// Sets a table of defaults, in order. Consecutive rows with one path are a single walk.
 pub(crate) fn fill_all(value: &mut Value, table: &[Fill]) {
     for rows in table.chunk_by(|(path, ..), (next, ..)| path == next) {
         let Some(&(path, ..)) = rows.first() else { continue };
@@ -104,7 +103,7 @@ pub(crate) fn each(value: &mut Value, path: &str, change: &mut dyn FnMut(&mut Me
     }
 }
 
-/// The object `name`, made if it is not there; nothing if something else is there.
+/// Returns the object `name`, adding it if it is absent. None if the value is not an object.
 pub(crate) fn object<'a>(value: &'a mut Value, name: &str) -> Option<&'a mut Members> {
     let members = value.as_object_mut()?;
     let member = members.entry(name).or_insert(Value::Null);
@@ -114,7 +113,7 @@ pub(crate) fn object<'a>(value: &'a mut Value, name: &str) -> Option<&'a mut Mem
     member.as_object_mut()
 }
 
-/// The object at a path of plain names, made if it is not there.
+/// Returns the object at a path of plain names, adding it if it is absent.
 pub(crate) fn object_at<'a>(value: &'a mut Value, path: &[&str]) -> Option<&'a mut Members> {
     let (first, rest) = path.split_first()?;
     if rest.is_empty() {
@@ -124,7 +123,7 @@ pub(crate) fn object_at<'a>(value: &'a mut Value, path: &[&str]) -> Option<&'a m
     object_at(value.get_mut(*first)?, rest)
 }
 
-/// Makes `member` what it is in `old`, absent if it is absent there.
+/// Copies `member` from `old`, removing it if it is absent there.
 pub(crate) fn take_from(object: &mut Value, old: &Value, member: &str) {
     let Some(members) = object.as_object_mut() else { return };
     match old.get(member) {
@@ -137,7 +136,7 @@ pub(crate) fn take_from(object: &mut Value, old: &Value, member: &str) {
     }
 }
 
-/// Compares two values as upstream does: an absent member, null, an empty text and an empty list are the same.
+/// Compares two values as upstream does: an absent member, null, an empty string and an empty list are equal.
 pub(crate) fn is_same(left: &Value, right: &Value) -> bool {
     fn says_nothing(value: &Value) -> bool {
         match value {
@@ -162,7 +161,7 @@ pub(crate) fn is_same(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// The text of a member; empty if there is none.
+/// Returns the string value of a member; empty if absent.
 pub(crate) fn text<'a>(members: &'a Members, member: &str) -> &'a str {
     members.get(member).and_then(Value::as_str).unwrap_or_default()
 }

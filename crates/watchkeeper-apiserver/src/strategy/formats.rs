@@ -1,4 +1,4 @@
-//! Texts with a format that only some kinds have. The formats that most kinds share are in [`names`].
+//! Formats of strings that only some kinds use. Common formats are in [`names`].
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ fn has_ends(text: &str, allowed: fn(u8) -> bool) -> bool {
     bytes.first().copied().is_some_and(allowed) && bytes.last().copied().is_some_and(allowed)
 }
 
-/// Returns whether a text is an IP address, also one with leading zeros.
+/// Returns whether a text is an IP address, possibly with leading zeros.
 pub(crate) fn is_ip(text: &str) -> bool {
     let is_octet = |octet: &str| {
         octet.bytes().all(|byte| byte.is_ascii_digit()) && octet.parse::<u32>().is_ok_and(|octet| octet < 256)
@@ -23,7 +23,7 @@ pub(crate) fn is_ip(text: &str) -> bool {
     text.parse::<IpAddr>().is_ok() || (text.split('.').count() == 4 && text.split('.').all(is_octet))
 }
 
-/// Returns whether the block of addresses `inner` is a strict part of the block `outer`.
+/// Returns whether the CIDR block `inner` is a strict subset of `outer`.
 pub(crate) fn is_strict_subset(inner: (IpAddr, u32), outer: (IpAddr, u32)) -> bool {
     let is_inside = match (inner.0, outer.0) {
         (IpAddr::V4(inner), IpAddr::V4(network)) => {
@@ -39,7 +39,7 @@ pub(crate) fn is_strict_subset(inner: (IpAddr, u32), outer: (IpAddr, u32)) -> bo
     is_inside && outer.1 < inner.1
 }
 
-/// Checks an IP address that clients connect to: not unspecified, loopback or link-local.
+/// Checks an IP address of an endpoint: not unspecified, loopback or link-local.
 pub(crate) fn endpoint_ip(text: &str) -> Vec<String> {
     let Ok(address) = text.parse::<IpAddr>() else { return names::ip(text) };
     let (is_local, is_local_multicast) = match address {
@@ -58,7 +58,7 @@ pub(crate) fn endpoint_ip(text: &str) -> Vec<String> {
     details.into_iter().filter(|(is_wrong, _)| *is_wrong).map(|(_, detail)| detail).collect()
 }
 
-/// Checks a path with a domain before it, such as `acme.io/foo`.
+/// Checks a domain-prefixed path, such as `acme.io/foo`.
 pub(crate) fn domain_prefixed_path(text: &str) -> Vec<String> {
     let Some((domain, path)) =
         text.split_once('/').filter(|(domain, path)| !domain.is_empty() && !path.is_empty())
@@ -115,7 +115,7 @@ pub(crate) fn local_path(text: &str) -> Vec<String> {
     wrong
 }
 
-/// Checks a path without the part `..`.
+/// Checks a path without the segment `..`.
 pub(crate) fn no_backsteps(text: &str) -> Vec<String> {
     if text.split('/').any(|part| part == "..") {
         return vec!["must not contain '..'".to_owned()];
@@ -136,7 +136,7 @@ pub(crate) fn http_header(text: &str) -> Vec<String> {
     vec!["a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')".to_owned()]
 }
 
-/// Checks the name of a kernel parameter: lower case segments with dots or slashes between them.
+/// Checks the name of a sysctl: lower-case segments separated by dots or slashes.
 pub(crate) fn sysctl(text: &str) -> Vec<String> {
     let is_segment = |segment: &str| {
         has_ends(segment, is_lower_or_digit)

@@ -1,19 +1,19 @@
-//! Fields behind feature gates that Kubernetes 1.37 turns off by default.
+//! Fields behind feature gates that are off by default in Kubernetes 1.37.
 //!
-//! A write loses such fields, as if the client had not sent them. A field that the stored object uses already is kept, so that
-//! an object written while the gate was on survives updates.
+//! A write drops such fields, as if the client had not sent them. A field that the stored object already uses is kept, so
+//! that an object written while the gate was on survives updates.
 //!
-//! A path with `?` after a name, such as `lifecycle?.stopSignal`, removes the object of that name as well if it is empty
+//! A path with `?` after a name, such as `lifecycle?.stopSignal`, also removes the object of that name if it is empty
 //! without the field.
 
 use serde_json::Value;
 
 use super::{at::At, edit, table};
 
-/// A field behind a gate: its path (as in [`table`]), and the name of the gate.
+/// A gated field: its path (as in [`table`]), and the name of the gate.
 pub(crate) type Gated = (&'static str, &'static str);
 
-/// Gated fields of the types of a kind: where the type is in the object, and its fields.
+/// The gated fields of the types of a kind: the path of the type in the object, and its fields.
 pub(crate) type GatedTypes = &'static [(&'static str, &'static [Gated])];
 
 /// Removes the gated fields that `old` does not use.

@@ -1,4 +1,4 @@
-//! What all objects have in common: their metadata.
+//! Validation of the metadata of all objects.
 
 use std::collections::BTreeSet;
 
@@ -10,13 +10,13 @@ use super::{
 };
 use crate::field::{FieldError, FieldErrorKind};
 
-/// Keys and values of all annotations of an object together, in bytes.
+/// The maximum size of all annotations of an object, keys and values, in bytes.
 const ANNOTATIONS_SIZE: usize = 256 * 1024;
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
-/// What is wrong with the metadata of a new object.
+/// Validates the metadata of a new object.
 pub(crate) fn validate_create(object: &At<'_>, names: NameRule, is_namespaced: bool, errors: &mut Errors) {
     let metadata = object.at("metadata");
     let (name, prefix) = (metadata.at("name"), metadata.at("generateName"));
@@ -38,7 +38,7 @@ pub(crate) fn validate_create(object: &At<'_>, names: NameRule, is_namespaced: b
     finalizers(&metadata.at("finalizers"), errors);
 }
 
-/// What is wrong with changed metadata.
+/// Validates changed metadata.
 pub(crate) fn validate_update(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     let (metadata, old) = (object.at("metadata"), old.at("metadata"));
     if old.at("deletionTimestamp").is_set() {
@@ -57,7 +57,7 @@ pub(crate) fn validate_update(object: &At<'_>, old: &At<'_>, errors: &mut Errors
     finalizers(&metadata.at("finalizers"), errors);
 }
 
-/// An object of the cluster lives in no namespace, whatever it says.
+/// Removes the namespace of a cluster-scoped object.
 pub(crate) fn leave_namespace(object: &mut Value) {
     if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
         metadata.remove("namespace");
@@ -71,7 +71,7 @@ fn validate(metadata: &At<'_>, errors: &mut Errors) {
     owners(&metadata.at("ownerReferences"), errors);
 }
 
-/// Labels: qualified names with short values. Errors show the key or value under the path of the map.
+/// Checks labels: qualified names with short values. Errors show the key or value under the path of the map.
 pub(crate) fn labels(labels: &At<'_>, errors: &mut Errors) {
     for (name, value) in labels.entries() {
         errors.extend(names::qualified(name).into_iter().map(|detail| invalid(labels, name, detail)));
@@ -80,7 +80,7 @@ pub(crate) fn labels(labels: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks annotations: qualified names whatever their case, and not too much text.
+/// Checks annotations: qualified names in any case, and a limited total size.
 pub(crate) fn annotations(annotations: &At<'_>, errors: &mut Errors) {
     let mut size = 0;
     for (name, value) in annotations.entries() {
@@ -172,7 +172,7 @@ fn no_new_finalizers(finalizers: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// What is wrong with a label selector (`matchLabels` and `matchExpressions`).
+/// Checks a label selector (`matchLabels` and `matchExpressions`).
 pub(crate) fn label_selector(selector: &At<'_>, errors: &mut Errors) {
     labels(&selector.at("matchLabels"), errors);
     for requirement in selector.at("matchExpressions").items() {
@@ -194,7 +194,7 @@ pub(crate) fn label_selector(selector: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Whether a label selector selects an object with these labels. An empty selector selects everything.
+/// Returns whether a label selector matches an object with these labels. An empty selector matches everything.
 pub(crate) fn selects(selector: &At<'_>, labels: &At<'_>) -> bool {
     let has = |name: &str, wanted: &dyn Fn(Option<&str>) -> bool| {
         wanted(labels.value.get(name).and_then(Value::as_str))

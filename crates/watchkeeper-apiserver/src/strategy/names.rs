@@ -1,10 +1,10 @@
-//! Names and other texts with a format.
+//! Formats of names and other strings.
 //!
-//! A [`Format`] answers what is wrong with a text, nothing if it is right; the sentences are those clients know.
+//! A [`Format`] returns the errors of a string, none if it is valid. The messages are those that clients know.
 
 use std::net::IpAddr;
 
-/// What is wrong with a text.
+/// A function that returns the errors of a string.
 pub(crate) type Format = fn(&str) -> Vec<String>;
 
 const LABEL_LENGTH: usize = 63;
@@ -41,7 +41,7 @@ fn is_qualified_part(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
 }
 
-/// A DNS-1123 label: one part of a host name.
+/// Checks a DNS-1123 label: one part of a host name.
 pub(crate) fn dns_label(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > LABEL_LENGTH {
@@ -54,7 +54,7 @@ pub(crate) fn dns_label(text: &str) -> Vec<String> {
     wrong
 }
 
-/// A DNS-1123 subdomain: labels with dots between them.
+/// Checks a DNS-1123 subdomain: labels separated by dots.
 pub(crate) fn dns_subdomain(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > SUBDOMAIN_LENGTH {
@@ -66,7 +66,7 @@ pub(crate) fn dns_subdomain(text: &str) -> Vec<String> {
     wrong
 }
 
-/// A DNS-1123 subdomain whose first label may be `*`.
+/// Checks a DNS-1123 subdomain whose first label may be `*`.
 pub(crate) fn wildcard_subdomain(text: &str) -> Vec<String> {
     match text.strip_prefix("*.") {
         Some(rest) if dns_subdomain(rest).is_empty() && text.len() <= SUBDOMAIN_LENGTH => Vec::new(),
@@ -77,7 +77,7 @@ pub(crate) fn wildcard_subdomain(text: &str) -> Vec<String> {
     }
 }
 
-/// A DNS-1035 label: a DNS-1123 label that starts with a letter.
+/// Checks a DNS-1035 label: a DNS-1123 label that starts with a letter.
 pub(crate) fn dns_1035_label(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > LABEL_LENGTH {
@@ -89,7 +89,7 @@ pub(crate) fn dns_1035_label(text: &str) -> Vec<String> {
     wrong
 }
 
-/// A DNS-1035 label but for its case.
+/// Checks a DNS-1035 label in any case.
 pub(crate) fn mixed_case_label(text: &str) -> Vec<String> {
     let wrong = dns_1035_label(&text.to_ascii_lowercase());
     if wrong.is_empty() {
@@ -98,7 +98,7 @@ pub(crate) fn mixed_case_label(text: &str) -> Vec<String> {
     vec![format!("may have mixed case, but should otherwise match: {}", wrong.join(","))]
 }
 
-/// A text that can be a part of a path of a URL.
+/// Checks a segment of a URL path.
 pub(crate) fn path_segment(text: &str) -> Vec<String> {
     match text {
         "." | ".." => return vec![format!("may not be '{text}'")],
@@ -111,7 +111,7 @@ pub(crate) fn path_segment(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// `name` or `example.com/name`: keys of labels and annotations, names of finalizers.
+/// Checks `name` or `example.com/name`: keys of labels and annotations, names of finalizers.
 pub(crate) fn qualified(text: &str) -> Vec<String> {
     let mut parts = text.split('/');
     let (first, second, rest) = (parts.next().unwrap_or_default(), parts.next(), parts.next());
@@ -143,7 +143,7 @@ pub(crate) fn qualified(text: &str) -> Vec<String> {
     wrong
 }
 
-/// The value of a label.
+/// Checks the value of a label.
 pub(crate) fn label_value(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > LABEL_LENGTH {
@@ -155,7 +155,7 @@ pub(crate) fn label_value(text: &str) -> Vec<String> {
     wrong
 }
 
-/// A key of a config map or a secret: a name of a file.
+/// Checks a key of a config map or a secret: a file name.
 pub(crate) fn config_key(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > SUBDOMAIN_LENGTH {
@@ -172,7 +172,7 @@ pub(crate) fn config_key(text: &str) -> Vec<String> {
     wrong
 }
 
-/// The name of an environment variable.
+/// Checks the name of an environment variable.
 pub(crate) fn env_name(text: &str) -> Vec<String> {
     if text.is_empty() || !text.bytes().all(|byte| (b' '..=b'~').contains(&byte) && byte != b'=') {
         return vec![ENV_DETAIL.to_owned()];
@@ -180,7 +180,7 @@ pub(crate) fn env_name(text: &str) -> Vec<String> {
     Vec::new()
 }
 
-/// The name of a port: letters, digits and dashes, at least one letter, at most fifteen.
+/// Checks the name of a port: letters, digits and dashes, at least one letter, at most fifteen characters.
 pub(crate) fn port_name(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > 15 {
@@ -201,7 +201,7 @@ pub(crate) fn port_name(text: &str) -> Vec<String> {
     wrong
 }
 
-/// An IPv4 or IPv6 address. IPv4 addresses written as IPv6 addresses are ambiguous and rejected.
+/// Checks an IPv4 or IPv6 address. IPv4 addresses in IPv6 notation are ambiguous and rejected.
 pub(crate) fn ip(text: &str) -> Vec<String> {
     match text.parse::<IpAddr>() {
         Ok(IpAddr::V6(address)) if address.to_ipv4_mapped().is_some() => {
@@ -212,7 +212,7 @@ pub(crate) fn ip(text: &str) -> Vec<String> {
     }
 }
 
-/// An IPv4 or IPv6 address in its canonical form (RFC 5952).
+/// Checks an IPv4 or IPv6 address in its canonical form (RFC 5952).
 pub(crate) fn canonical_ip(text: &str) -> Vec<String> {
     let wrong = ip(text);
     match text.parse::<IpAddr>() {
@@ -223,7 +223,7 @@ pub(crate) fn canonical_ip(text: &str) -> Vec<String> {
     }
 }
 
-/// Parses a block of addresses into its first address and the length of its prefix.
+/// Parses a CIDR block into its first address and prefix length.
 pub(crate) fn parse_cidr(text: &str) -> Option<(IpAddr, u32)> {
     let (address, bits) = text.split_once('/')?;
     let address = address.parse::<IpAddr>().ok()?;
@@ -241,7 +241,7 @@ fn has_host_bits(address: IpAddr, length: u32) -> bool {
     }
 }
 
-/// A block of addresses, such as `10.0.0.0/8`.
+/// Checks a CIDR block, such as `10.0.0.0/8`.
 pub(crate) fn cidr(text: &str) -> Vec<String> {
     let detail = match parse_cidr(text) {
         None => "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",
@@ -256,7 +256,7 @@ pub(crate) fn cidr(text: &str) -> Vec<String> {
     vec![detail.to_owned()]
 }
 
-/// A block of addresses in its canonical form.
+/// Checks a CIDR block in its canonical form.
 pub(crate) fn canonical_cidr(text: &str) -> Vec<String> {
     let wrong = cidr(text);
     match parse_cidr(text) {
@@ -267,7 +267,7 @@ pub(crate) fn canonical_cidr(text: &str) -> Vec<String> {
     }
 }
 
-/// An address with the length of its network's prefix, as network interfaces have, in its canonical form.
+/// Checks an address with the prefix length of its network, as network interfaces have, in its canonical form.
 pub(crate) fn interface_address(text: &str) -> Vec<String> {
     match parse_cidr(text) {
         None => vec!["must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)".to_owned()],
@@ -278,17 +278,17 @@ pub(crate) fn interface_address(text: &str) -> Vec<String> {
     }
 }
 
-/// A DNS-1123 subdomain whatever its case, as names of drivers are.
+/// Checks a DNS-1123 subdomain in any case, the format of driver names.
 pub(crate) fn caseless_subdomain(text: &str) -> Vec<String> {
     dns_subdomain(&text.to_lowercase())
 }
 
-/// A qualified name whatever its case.
+/// Checks a qualified name in any case.
 pub(crate) fn caseless_qualified(text: &str) -> Vec<String> {
     qualified(&text.to_lowercase())
 }
 
-/// An identifier of C: letters, digits and underscores, not starting with a digit.
+/// Checks a C identifier: letters, digits and underscores, not starting with a digit.
 pub(crate) fn c_identifier(text: &str) -> Vec<String> {
     let is_identifier = !text.starts_with(|first: char| first.is_ascii_digit())
         && !text.is_empty()
@@ -299,7 +299,7 @@ pub(crate) fn c_identifier(text: &str) -> Vec<String> {
     vec!["a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')".to_owned()]
 }
 
-/// The reason of a condition: a word in camel case.
+/// Checks the reason of a condition: a word in camel case.
 pub(crate) fn condition_reason(text: &str) -> Vec<String> {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let is_reason = text.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -311,7 +311,7 @@ pub(crate) fn condition_reason(text: &str) -> Vec<String> {
     vec!["a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')".to_owned()]
 }
 
-/// A domain with at least three labels, as names of webhooks are.
+/// Checks a domain with at least three labels, the format of webhook names.
 pub(crate) fn fully_qualified(text: &str) -> Vec<String> {
     let wrong = dns_subdomain(text);
     if !wrong.is_empty() {
@@ -323,7 +323,7 @@ pub(crate) fn fully_qualified(text: &str) -> Vec<String> {
     Vec::new()
 }
 
-/// A domain name with at least two labels; a dot at its end is allowed.
+/// Checks a domain name with at least two labels. A trailing dot is permitted.
 pub(crate) fn fully_qualified_domain(text: &str) -> Vec<String> {
     let text = text.strip_suffix('.').unwrap_or(text);
     let wrong = dns_subdomain(text);
@@ -336,7 +336,7 @@ pub(crate) fn fully_qualified_domain(text: &str) -> Vec<String> {
     text.split('.').find_map(|label| dns_label(label).into_iter().next()).into_iter().collect()
 }
 
-/// A version as semver.org defines it.
+/// Checks a version as semver.org defines it.
 pub(crate) fn semantic_version(text: &str) -> Vec<String> {
     let (version, build) =
         text.split_once('+').map_or((text, None), |(version, build)| (version, Some(build)));
@@ -358,21 +358,21 @@ pub(crate) fn semantic_version(text: &str) -> Vec<String> {
     vec!["must be a string compatible with semver.org spec 2.0.0".to_owned()]
 }
 
-/// How objects of a kind are named.
+/// The format of the names of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NameRule {
-    /// DNS-1123 subdomain: most kinds.
+    /// A DNS-1123 subdomain: most kinds.
     Subdomain,
-    /// DNS-1123 label: what becomes part of a host name.
+    /// A DNS-1123 label: names that become part of a host name.
     Label,
-    /// Anything that can be a part of a path.
+    /// Any segment of a path.
     PathSegment,
     /// An IP address in its canonical form.
     Ip,
 }
 
 impl NameRule {
-    /// What is wrong with a name; `is_prefix` for a `generateName`, which more characters follow.
+    /// Returns the errors of a name. `is_prefix` is true for a `generateName`, to which characters are appended.
     pub(crate) fn check(self, name: &str, is_prefix: bool) -> Vec<String> {
         if self == Self::PathSegment {
             let mut wrong = path_segment(name);
@@ -384,7 +384,7 @@ impl NameRule {
         if self == Self::Ip {
             return canonical_ip(name);
         }
-        // What follows a generateName is random and fine, so a dash at its end is.
+        // The suffix of a generateName is always valid, so a dash at its end is permitted.
         let masked = match name.strip_suffix('-') {
             Some(front) if is_prefix => format!("{front}a"),
             _ => name.to_owned(),

@@ -1,24 +1,24 @@
-//! Amounts of resources: `100m`, `1.5`, `2Gi`.
+//! Quantities of resources: `100m`, `1.5`, `2Gi`.
 
 use std::cmp::Ordering;
 
 use serde_json::Value;
 
-/// Parts of one: amounts are counted in these, so that none of them needs a fraction.
+/// The number of units in one: quantities are counted in nanos, so that none needs a fraction.
 const NANO: i128 = 1_000_000_000;
 
-/// How an amount was written, and is written again.
+/// The notation of a quantity, which is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Style {
-    /// `k`, `M`, `m`.
+    /// Decimal suffixes: `k`, `M`, `m`.
     Decimal,
-    /// `Ki`, `Mi`.
+    /// Binary suffixes: `Ki`, `Mi`.
     Binary,
-    /// `1e3`.
+    /// An exponent: `1e3`.
     Exponent,
 }
 
-/// An amount. Amounts compare by what they are worth, not by how they are written.
+/// A quantity. Quantities compare by value, not by notation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Quantity {
     nano: i128,
@@ -30,7 +30,7 @@ const DECIMAL: [(&str, i32); 10] =
 const BINARY: [(&str, u32); 6] = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
 
 impl Quantity {
-    /// Reads an amount; nothing if it is none.
+    /// Parses a quantity. Returns none if the text is malformed.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let digits_end = text
             .char_indices()
@@ -50,7 +50,7 @@ impl Quantity {
             return None;
         }
         let (style, binary_shift, exponent) = Self::suffix(suffix)?;
-        // More digits than a server of the real kind keeps are cut off, too large an amount becomes the largest.
+        // Digits beyond the precision of a real server are cut off; a quantity that is too large becomes the largest one.
         let fraction = fraction.get(..fraction.len().min(12)).unwrap_or_default();
         let digits: i128 = format!("0{whole}{fraction}").parse().ok()?;
         let scale = 9 + exponent - i32::try_from(fraction.len()).ok()?;
@@ -58,7 +58,7 @@ impl Quantity {
         let nano = if scale >= 0 {
             shifted.checked_mul(10_i128.checked_pow(u32::try_from(scale).ok()?)?)?
         } else {
-            // Rounded up, as amounts smaller than can be held are.
+            // Rounded up, like all quantities below the precision.
             let divisor = 10_i128.checked_pow(u32::try_from(-scale).ok()?)?;
             shifted / divisor + i128::from(shifted % divisor != 0)
         };
@@ -76,7 +76,7 @@ impl Quantity {
         (-24..=18).contains(&exponent).then_some((Style::Exponent, 0, exponent))
     }
 
-    /// Reads the amount in a JSON value: a text or a number.
+    /// Parses a quantity in a JSON value: a string or a number.
     pub(crate) fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::String(text) => Self::parse(text),
@@ -85,38 +85,38 @@ impl Quantity {
         }
     }
 
-    /// Less than nothing.
+    /// Returns whether the quantity is negative.
     pub(crate) fn is_negative(self) -> bool {
         self.nano < 0
     }
 
-    /// Nothing.
+    /// Returns whether the quantity is zero.
     pub(crate) fn is_zero(self) -> bool {
         self.nano == 0
     }
 
-    /// A whole number of ones.
+    /// Returns whether the quantity is an integer.
     pub(crate) fn is_whole(self) -> bool {
         self.nano % NANO == 0
     }
 
-    /// Returns the amount as a floating-point number, for ratios.
+    /// Returns the quantity as a floating-point number, for ratios.
     #[expect(clippy::cast_precision_loss, reason = "ratios are compared, not stored")]
     pub(crate) fn to_f64(self) -> f64 {
         self.nano as f64 / NANO as f64
     }
 
-    /// Returns the sum of two amounts, at most the largest amount.
+    /// Returns the sum of two quantities, saturating.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self { nano: self.nano.saturating_add(other.nano), ..self }
     }
 
-    /// Returns whether the amount is a whole number of `part`s. `part` must not be zero.
+    /// Returns whether the quantity is a multiple of `part`, which must not be zero.
     pub(crate) fn is_multiple_of(self, part: Self) -> bool {
         self.nano.checked_rem(part.nano) == Some(0)
     }
 
-    /// The same amount to the thousandth, rounded up.
+    /// Returns the quantity rounded up to a thousandth.
     pub(crate) fn rounded_up_to_milli(self) -> Self {
         const MICRO: i128 = 1_000_000;
         let rest = self.nano.rem_euclid(MICRO);
@@ -124,7 +124,7 @@ impl Quantity {
         Self { nano, ..self }
     }
 
-    /// The amount as it is always written, whatever way it came.
+    /// Formats the quantity in its canonical form.
     pub(crate) fn canonical(self) -> String {
         if self.nano == 0 {
             return "0".to_owned();
@@ -170,7 +170,7 @@ impl PartialOrd for Quantity {
     }
 }
 
-/// Writes each amount of a list of resources in its canonical form, to the thousandth.
+/// Formats each quantity of a resource list in its canonical form, rounded to a thousandth.
 pub(crate) fn canonicalize(resources: &mut super::edit::Members) {
     for amount in resources.values_mut() {
         if let Some(quantity) = Quantity::from_value(amount) {

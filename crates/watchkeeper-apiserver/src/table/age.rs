@@ -1,8 +1,8 @@
-//! How long ago, in few letters.
+//! Human-readable ages.
 
 use jiff::Timestamp;
 
-/// How long before `now` a time of an object is; `<unknown>` if it has none.
+/// Returns the age of a time of an object at `now`; `<unknown>` without a time.
 pub(super) fn since(time: Option<&str>, now: Timestamp) -> String {
     match time.filter(|time| !time.is_empty()) {
         None => "<unknown>".to_owned(),
@@ -13,9 +13,9 @@ pub(super) fn since(time: Option<&str>, now: Timestamp) -> String {
     }
 }
 
-/// Seconds in the two greatest units that matter, as kubectl's users read them.
+/// Formats seconds in the one or two largest units, as kubectl does.
 pub(super) fn human(seconds: i64) -> String {
-    // Clocks differ by a second here and there.
+    // Clocks may differ by a second.
     if seconds < -1 {
         return "<invalid>".to_owned();
     }

@@ -1,4 +1,4 @@
-//! Which columns the tables of built-in kinds have.
+//! The table columns of built-in kinds.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::kinds::Kind;
 
 const TABLE: &str = include_str!("columns.tsv");
 
-/// The rows of the table: group, plural, and the columns.
+/// Returns the rows of the table: group, plural, and the columns.
 pub(super) fn rows() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     TABLE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
         let mut cells = line.splitn(3, '\t');
@@ -14,7 +14,7 @@ pub(super) fn rows() -> impl Iterator<Item = (&'static str, &'static str, &'stat
     })
 }
 
-/// The definitions of the columns of `kind`.
+/// Returns the column definitions of `kind`.
 pub(super) fn definitions(kind: &Kind) -> Value {
     let columns = rows()
         .find(|(group, plural, _)| *group == kind.gvk.group && *plural == kind.plural)
@@ -22,7 +22,7 @@ pub(super) fn definitions(kind: &Kind) -> Value {
     define(columns, &kind.gvk.kind)
 }
 
-/// The definitions of the columns of scales, whatever is scaled.
+/// Returns the column definitions of scales.
 pub(super) fn scale() -> Value {
     define("Name:n\tDesired:i\tAvailable:i\tAge:s", "Scale")
 }
@@ -45,7 +45,7 @@ fn define(columns: &str, kind: &str) -> Value {
         .collect()
 }
 
-/// A definition of a column.
+/// Returns a column definition.
 pub(super) fn definition(name: &str, ty: &str, format: &str, description: &str, priority: i32) -> Value {
     json!({"name": name, "type": ty, "format": format, "description": description, "priority": priority})
 }
@@ -58,12 +58,12 @@ fn describe(column: &str, kind: &str) -> String {
     }
 }
 
-/// What the column every table starts with says of itself.
+/// Returns the definition of the name column, the first of every table.
 pub(super) fn name_column() -> Value {
     definition("Name", "string", "name", &describe("Name", ""), 0)
 }
 
-/// The column of a custom kind that asked for none.
+/// Returns the definition of the age column, the default of custom kinds without columns.
 pub(super) fn age_column() -> Value {
     definition("Age", "date", "", &describe("Age", ""), 0)
 }

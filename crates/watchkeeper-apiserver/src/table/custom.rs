@@ -10,7 +10,7 @@ use super::{
 };
 use crate::kinds::{Custom, PrinterColumn};
 
-/// The columns of a custom kind, ready to be filled.
+/// The columns of a custom kind, with parsed paths.
 #[derive(Debug)]
 pub(super) struct Columns<'a> {
     columns: Vec<(&'a PrinterColumn, Option<JsonPath>)>,
@@ -51,7 +51,7 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// A value in a column of a type; nothing if it does not fit.
+/// Returns the cell of a value in a column of type `ty`; null if it does not match the type.
 fn cell(ty: &str, value: &Value, now: Timestamp) -> Value {
     match (ty, value) {
         ("string", value) if !value.is_null() => shown(value).into(),

@@ -1,9 +1,9 @@
-//! The paths custom columns, scales and selectable fields are found by: `.spec.ports[0].name`, `.metadata.labels.a\.b`,
+//! The paths of custom columns, scales and selectable fields: `.spec.ports[0].name`, `.metadata.labels.a\.b`,
 //! `.status.conditions[?(@.type=="Ready")].status`.
 
 use serde_json::Value;
 
-/// A path in an object, of the part of `JSONPath` that definitions may use.
+/// A path in an object, in the subset of `JSONPath` that definitions may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct JsonPath {
     steps: Vec<Step>,
@@ -12,13 +12,13 @@ pub(crate) struct JsonPath {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
     Member(String),
-    /// An item of a list; from the end if negative.
+    /// A list item; negative indexes count from the end.
     Item(i64),
     /// All items of a list, or all members of an object.
     All,
-    /// Items from one place up to another.
+    /// The items in a range of indexes.
     Slice(Option<i64>, Option<i64>),
-    /// Items one of whose members compares as asked.
+    /// The items with a matching member.
     Filter {
         path: Vec<String>,
         is_equal: bool,
@@ -27,7 +27,7 @@ enum Step {
 }
 
 impl JsonPath {
-    /// Reads a path; none if it is not of the part that is understood.
+    /// Parses a path. Returns none if the path is outside the supported subset.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut rest = text.trim();
         rest = rest.strip_prefix('{').and_then(|inner| inner.strip_suffix('}')).unwrap_or(rest);
@@ -41,7 +41,7 @@ impl JsonPath {
                 rest = after.strip_prefix(']')?;
             } else {
                 let after = rest.strip_prefix('.')?;
-                // A dot before brackets, and a dot alone, name nothing.
+                // A dot before brackets, and a trailing dot, are ignored.
                 if after.is_empty() || after.starts_with('[') {
                     rest = after;
                     continue;
@@ -54,7 +54,7 @@ impl JsonPath {
         Some(Self { steps })
     }
 
-    /// What the path leads to, in order.
+    /// Returns the values at the path, in order.
     pub(crate) fn find<'a>(&self, object: &'a Value) -> Vec<&'a Value> {
         self.steps
             .iter()
@@ -62,7 +62,7 @@ impl JsonPath {
     }
 }
 
-/// The place of the bracket that closes, outside of quotes.
+/// Returns the index of the closing bracket outside of quotes.
 fn closing(text: &str) -> Option<usize> {
     let mut quote = None;
     text.char_indices()
@@ -117,7 +117,7 @@ fn unquote(text: &str) -> Option<&str> {
     ['\'', '"'].into_iter().find_map(|quote| text.strip_prefix(quote)?.strip_suffix(quote))
 }
 
-/// The name at the front of a path, in which a backslash takes the meaning from the letter after it, and the rest.
+/// Returns the member name at the front of a path, in which a backslash escapes the next character, and the rest.
 fn member(text: &str) -> (String, &str) {
     let mut name = String::new();
     let mut letters = text.char_indices();
@@ -167,7 +167,7 @@ fn clamp(place: i64, length: usize) -> usize {
     index(place, length).unwrap_or(0).min(length)
 }
 
-/// A value as text.
+/// Formats a value as text.
 pub(super) fn shown(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

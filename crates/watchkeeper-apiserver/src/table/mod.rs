@@ -1,6 +1,6 @@
-//! Objects as rows of a table, as people see them.
+//! Objects as table rows, as shown by `kubectl get`.
 //!
-//! `columns` says which columns a kind has, `cells` what an object shows in them, `custom` does both for custom kinds.
+//! `columns` defines the columns of a kind, `cells` the values of an object in them, `custom` both for custom kinds.
 
 mod age;
 mod cells;
@@ -16,7 +16,8 @@ use crate::kinds::Kind;
 
 pub(crate) use json_path::JsonPath;
 
-/// The columns of `kind` and a row for each of `objects`, with ages as of `now`. The row's object is left to the caller.
+/// Returns the columns of `kind` and a row for each of `objects`, with ages at `now`. The caller adds the object of each
+/// row.
 pub(crate) fn table(kind: &Kind, objects: &[Value], now: SystemTime) -> Value {
     let now = jiff::Timestamp::try_from(now).unwrap_or_default();
     if let Some(Value::String(below)) = objects.first().and_then(|object| object.get("kind"))
@@ -34,11 +35,11 @@ pub(crate) fn table(kind: &Kind, objects: &[Value], now: SystemTime) -> Value {
             .collect();
         return json!({"columnDefinitions": columns.definitions(), "rows": rows});
     }
-    let favourite = cells::favourite(kind, objects);
+    let default_name = cells::default_name(kind, objects);
     let rows: Vec<Value> = objects
         .iter()
         .map(|object| {
-            let mut row = json!({"cells": cells::cells(kind, object, now, favourite), "object": null});
+            let mut row = json!({"cells": cells::cells(kind, object, now, default_name), "object": null});
             if let Some(conditions) = cells::conditions(kind, object) {
                 row["conditions"] = conditions;
             }

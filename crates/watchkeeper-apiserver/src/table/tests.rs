@@ -34,7 +34,7 @@ fn every_row_has_as_many_cells_as_there_are_columns() {
         let shown = table(kind, &[json!({"metadata": {"name": "x", "creationTimestamp": NOON}})], at_noon());
         let columns = shown["columnDefinitions"].as_array().unwrap();
         let cells = shown["rows"][0]["cells"].as_array().unwrap();
-        // Upstream shows the age of an address in a column that does not exist.
+        // Upstream sends the age of an IP address in a column that does not exist.
         let surplus = usize::from(kind.plural == "ipaddresses");
         assert_eq!(cells.len(), columns.len() + surplus, "{}", kind.plural);
         let place = columns.iter().position(|column| column["name"] == "Name").unwrap();

@@ -1,4 +1,4 @@
-//! Frames: one line of JSON for each event of a watch.
+//! Watch frames: one line of JSON for each event.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use crate::{
     storage::{Change, Content, Event, Object},
 };
 
-/// What a frame says happened.
+/// The event type of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FrameType {
     /// The object is new to this watch.
     Added,
-    /// It changed.
+    /// The object changed.
     Modified,
-    /// It is gone, or no longer selected.
+    /// The object was deleted or no longer matches the selector.
     Deleted,
 }
 
@@ -45,17 +45,17 @@ impl From<Change> for FrameType {
     }
 }
 
-/// Writes the frames of one watch.
+/// The encoder of the frames of one watch.
 #[derive(Debug)]
 pub(crate) struct Frames {
     representer: Representer,
     is_protobuf: bool,
-    /// A Table names its columns in its first frame only.
+    /// Whether the columns were sent. Only the first frame of a Table contains them.
     has_named_columns: bool,
 }
 
 impl Frames {
-    /// Frames of objects of a kind in a form.
+    /// Creates an encoder for objects of a kind in a representation.
     pub(crate) fn new(representer: Representer, is_protobuf: bool) -> Self {
         Self { representer, is_protobuf, has_named_columns: false }
     }
@@ -64,7 +64,7 @@ impl Frames {
         self.representer.kind()
     }
 
-    /// The frame of an event as it happened; encoded once for all watchers that want the stored form.
+    /// Returns the frame of an event. Encoded once for all watchers that request the stored form.
     pub(crate) fn event(&mut self, event: &Event) -> Bytes {
         if self.representer.is_stored_form() && !self.is_protobuf {
             let encode = || self.plain(event.change.into(), &event.object.content, event.version);
@@ -73,7 +73,7 @@ impl Frames {
         self.object(event.change.into(), &event.object, event.version)
     }
 
-    /// A frame about an object as of a version.
+    /// Returns a frame with an object at a version.
     pub(crate) fn object(&mut self, frame: FrameType, object: &Object, version: u64) -> Bytes {
         if self.representer.is_stored_form() && !self.is_protobuf {
             return self.plain(frame, &object.content, version);
@@ -82,7 +82,7 @@ impl Frames {
         self.represented(frame.text(), value)
     }
 
-    /// A frame that tells a version and nothing else, or that what was there at the start has been sent.
+    /// Returns a bookmark frame with a version. `ends_initial_events` marks the end of the initial objects.
     pub(crate) fn bookmark(&mut self, version: u64, ends_initial_events: bool) -> Bytes {
         let mut metadata = json!({"resourceVersion": version.to_string()});
         if ends_initial_events {
@@ -92,7 +92,7 @@ impl Frames {
         self.represented("BOOKMARK", value)
     }
 
-    /// A frame that ends the watch.
+    /// Returns an error frame, which ends the watch.
     pub(crate) fn error(&self, error: &ApiError) -> Bytes {
         self.write("ERROR", &error.to_status())
     }

@@ -1,4 +1,4 @@
-//! The kind a watch is about, when that kind can go.
+//! The end of a watch when its custom kind is no longer served.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use crate::kinds::{GroupVersionKind, Registry};
 
-/// A custom kind that is being watched. A watch of it ends when it is served no longer.
+/// The custom kind of a watch. The watch ends when the kind is no longer served.
 #[derive(Debug)]
 pub(crate) struct WatchedKind {
     registry: Arc<Registry>,
@@ -15,15 +15,15 @@ pub(crate) struct WatchedKind {
 }
 
 impl WatchedKind {
-    /// This kind in this registry.
+    /// Creates a watched kind.
     pub(crate) fn new(registry: Arc<Registry>, kind: GroupVersionKind) -> Self {
         let mut changed = registry.subscribe();
-        // It may have gone since the request began, so it is looked up once in any case.
+        // The kind may have been removed since the request began, so it is looked up at least once.
         changed.mark_changed();
         Self { registry, kind, changed }
     }
 
-    /// Ends when the kind is served no longer.
+    /// Waits until the kind is no longer served.
     pub(super) async fn gone(&mut self) {
         while self.changed.changed().await.is_ok() && self.registry.kinds().by_gvk(&self.kind).is_some() {}
     }

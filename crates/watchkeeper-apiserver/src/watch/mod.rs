@@ -1,4 +1,4 @@
-//! Watches: what happens to the objects of a resource, as it happens.
+//! Watches: streams of the changes to the objects of a resource.
 
 mod frame;
 mod kind;
@@ -27,40 +27,42 @@ use crate::{
     storage::{Change, Event, Log, Object, Position, Storage},
 };
 
-/// Events taken from the log at a time: enough to spare locking. The log stops earlier when events are large.
+/// The number of events taken from the log at a time, which amortizes the lock. The log returns fewer when events are large.
 const BATCH: usize = 64;
 
-/// How long before its end a watch tells its version, so that the client resumes from there.
+/// The time before its end at which a watch sends a bookmark, so that the client can resume from there.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
-/// What a watch is to send.
+/// The start of a watch.
 #[derive(Debug)]
 pub(crate) struct Start {
-    /// What there was, for watches that begin with the state; in order.
+    /// The initial objects in order, for watches that begin with the state.
     pub(crate) initial: Vec<Arc<Object>>,
-    /// Events after this version follow.
+    /// The version after which events follow.
     pub(crate) after: u64,
-    /// Whether the end of the initial objects is marked.
+    /// Whether a bookmark marks the end of the initial objects.
     pub(crate) marks_initial_end: bool,
-    /// Whether versions are told without events.
+    /// Whether bookmarks are sent.
     pub(crate) sends_bookmarks: bool,
-    /// When the watch ends by itself.
+    /// The duration after which the watch ends.
     pub(crate) timeout: Duration,
-    /// Time between bookmarks.
+    /// The time between bookmarks.
     pub(crate) bookmark_interval: Duration,
 }
 
-/// What a watch is about.
+/// The scope of a watch.
 #[derive(Debug)]
 pub(crate) struct Scope {
-    /// Keys begin with this.
+    /// The prefix of the keys.
     pub(crate) prefix: String,
-    /// Objects fit this.
+    /// The selector of the objects.
     pub(crate) selector: Selector,
 }
 
-/// A running watch. It sends every event of its scope exactly once and in order, or ends with an error frame: a reader
-/// that falls behind the history window is told so, never left with a gap.
+/// A running watch.
+///
+/// A watch delivers every event of its scope exactly once and in order, or ends with an error frame. A client that falls
+/// behind the history window receives such a frame and never misses an event silently.
 #[derive(Debug)]
 pub(crate) struct Watcher {
     scope: Scope,
@@ -73,9 +75,9 @@ pub(crate) struct Watcher {
     pending: VecDeque<Arc<Event>>,
     has_ended: bool,
     timers: Timers,
-    /// Tells that the server goes away.
+    /// The shutdown signal of the server.
     shutdown: watch::Receiver<bool>,
-    /// The kind, if it can go.
+    /// The custom kind of the watch; none for built-in kinds.
     kind: Option<WatchedKind>,
 }
 
@@ -109,7 +111,7 @@ impl Timers {
         }
     }
 
-    /// Sets the next bookmark: after the interval, and once before the end.
+    /// Schedules the next bookmark: after the interval, and once before the end.
     fn next_bookmark(&mut self) {
         let until_last = self.last_bookmark.duration_since(self.clock.now()).unwrap_or_default();
         let next = if until_last.is_zero() {
@@ -134,7 +136,7 @@ enum Woken {
 }
 
 impl Watcher {
-    /// A watch of `table`; the frame of an error if its start is no longer within the history.
+    /// Creates a watch of `table`, or returns an error frame if the start is before the history window.
     pub(crate) fn new(
         store: Arc<dyn Storage>,
         table: &str,
@@ -166,19 +168,19 @@ impl Watcher {
         })
     }
 
-    /// Returns the time after which the watch ends, counted from its start.
+    /// Returns the duration after which the watch ends.
     pub(crate) fn timeout(&self) -> Duration {
         self.timers.timeout
     }
 
-    /// The same watch, ending when `kind` is served no longer: after the last event of its objects.
+    /// Returns the same watch, ending when `kind` is no longer served, after the last event of its objects.
     #[must_use]
     pub(crate) fn while_served(mut self, kind: WatchedKind) -> Self {
         self.kind = Some(kind);
         self
     }
 
-    /// The frames, one line each.
+    /// Returns the stream of frames, one line each.
     pub(crate) fn into_stream(self) -> impl Stream<Item = Bytes> + Send {
         stream::unfold(Box::new(self), |mut watcher| async move {
             let frame = watcher.next().await?;
@@ -186,7 +188,7 @@ impl Watcher {
         })
     }
 
-    /// The next frame; none when the watch is over.
+    /// Waits for the next frame. Returns none when the watch is over.
     pub(crate) async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(frame) = self.ready() {
@@ -199,8 +201,7 @@ impl Watcher {
                 Woken::News => {}
                 Woken::End => return None,
                 Woken::Bookmark => {
-                    // Taken before the log is looked at: if nothing is left to read then, everything up to this version
-                    // has been sent.
+                    // Read before the log: if the log has no events left, everything up to this version has been sent.
                     let version = self.source.store.version();
                     let frame = self.ready();
                     if frame.is_some() {
@@ -214,7 +215,7 @@ impl Watcher {
         }
     }
 
-    /// A frame that needs no waiting.
+    /// Returns a frame that is available without waiting.
     fn ready(&mut self) -> Option<Bytes> {
         if let Some(object) = self.initial.next() {
             return Some(self.frames.object(FrameType::Added, &object, object.version));
@@ -241,7 +242,8 @@ impl Watcher {
         None
     }
 
-    /// What an event means to this watch: nothing, itself, or an object coming into or going out of its selector.
+    /// Returns the frame of an event for this watch: none, the event itself, or an object that starts or ceases to match the
+    /// selector.
     fn frame(&mut self, event: &Event) -> Option<Bytes> {
         if event.version <= self.after || !is_within(&event.object, &self.scope.prefix) {
             return None;
@@ -271,7 +273,7 @@ impl Watcher {
 
     async fn wait(&mut self) -> Woken {
         let is_down = async |shutdown: &mut watch::Receiver<bool>| {
-            // A server that was dropped is as gone as one that was shut down.
+            // A dropped server counts as shut down.
             let _ = shutdown.wait_for(|is_down| *is_down).await;
         };
         let is_gone = async |kind: &mut Option<WatchedKind>| match kind {
@@ -287,7 +289,7 @@ impl Watcher {
                 self.timers.next_bookmark();
                 Woken::Bookmark
             }
-            // Last, so that everything that happened before is sent.
+            // Last, so that all earlier events are sent first.
             () = is_gone(&mut self.kind) => Woken::End,
         }
     }

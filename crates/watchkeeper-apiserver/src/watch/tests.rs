@@ -1,4 +1,4 @@
-//! Watches over a store: what a watcher replays is what a lister sees.
+//! Watches over a store: replaying a watch yields the same objects as a list.
 
 use std::{
     collections::BTreeMap,
@@ -100,7 +100,7 @@ impl Fixture {
         Frames::new(representer, is_protobuf)
     }
 
-    /// Versions by name of what a selector selects now.
+    /// Returns the versions of the objects that a selector matches now, by name.
     fn listed(&self, selector: &str) -> BTreeMap<String, u64> {
         let selector = Self::selector(selector);
         let is_wanted = |object: &Object| selector.matches(object);
@@ -116,7 +116,7 @@ fn read(frame: &[u8]) -> (String, Value) {
     (frame["type"].as_str().unwrap().to_owned(), frame["object"].take())
 }
 
-/// Reads a frame in protobuf: four bytes of length, then the type of the event, then the object in its envelope.
+/// Parses a frame in protobuf: four bytes of length, then the type of the event, then the object in its envelope.
 fn read_protobuf(frame: &[u8], ty: &TypeRef) -> (String, Value) {
     let (length, message) = frame.split_first_chunk::<4>().unwrap();
     assert_eq!(u32::from_be_bytes(*length) as usize, message.len());
@@ -141,11 +141,11 @@ fn drain(watcher: &mut Watcher) -> Vec<(String, Value)> {
 enum Step {
     Put(u8, u8),
     Delete(u8),
-    /// The watcher reads what there is.
+    /// The watcher reads all pending frames.
     Read,
-    /// The watcher is cut off and resumes from the last version it knows.
+    /// The watcher is disconnected and resumes from the last version it knows.
     Resume,
-    /// The watcher is told the version.
+    /// The watcher receives a bookmark.
     Bookmark,
 }
 
@@ -160,7 +160,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..50)
 }
 
-/// What a client knows: objects by name, and the last version it was told.
+/// The state of a client: objects by name, and the last received version.
 #[derive(Default)]
 struct Client {
     objects: BTreeMap<String, u64>,
@@ -249,7 +249,7 @@ async fn objects_come_into_a_selector_and_go_out_of_it() {
             (&**frame, version(object), object["metadata"]["labels"]["l"].as_str().unwrap())
         })
         .collect();
-    // What goes out is shown as it was last selected, under the version that took it out.
+    // An object that ceases to match is sent as it last matched, with the version of the change.
     assert_eq!(seen, [("ADDED", added, "0"), ("MODIFIED", modified, "0"), ("DELETED", gone, "0")]);
 }
 

@@ -1,4 +1,4 @@
-//! What is true of every answer, whatever was asked.
+//! Checks that apply to every response.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use serde_json::Value;
 use tower::ServiceExt;
 use watchkeeper_apiserver::ApiServer;
 
-/// Sends `request`, reads what it is answered, and answers its status code.
+/// Sends `request` and checks the response. Returns the status code.
 ///
-/// Panics unless the answer is one a client can make sense of: nothing went wrong inside the server, and what is refused
-/// in JSON is refused with a `Status` that has the code of the answer.
+/// # Panics
+/// Panics if the response is an internal error, or if a rejection in JSON is not a `Status` with the code of the response.
 pub(crate) async fn check(server: &ApiServer, request: Request<Vec<u8>>) -> u16 {
     let asked = format!("{} {}", request.method(), request.uri());
     let response = server.service().oneshot(request.map(|body| Full::new(Bytes::from(body)))).await;
@@ -20,7 +20,7 @@ pub(crate) async fn check(server: &ApiServer, request: Request<Vec<u8>>) -> u16 
     let code = response.status().as_u16();
     let content_type = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let is_json = content_type == Some("application/json");
-    // A watch whose end is not in the request ends with its server; its first second is enough.
+    // A watch without a timeout ends with its server; its first second is enough.
     let body = tokio::time::timeout(Duration::from_secs(1), response.into_body().collect()).await;
     let Ok(Ok(body)) = body else { return code };
     let body = body.to_bytes();
@@ -35,7 +35,7 @@ pub(crate) async fn check(server: &ApiServer, request: Request<Vec<u8>>) -> u16 
             && status["message"].is_string();
         assert!(is_status, "{asked}: {code} with {shown}");
     } else if code < 400 && is_json && !body.is_empty() {
-        // A list or an object is one value, a watch one after the other.
+        // A list or an object is one value; a watch is a sequence of values.
         let values = serde_json::Deserializer::from_slice(&body).into_iter::<Value>();
         assert!(values.into_iter().all(|value| value.is_ok()), "{asked}: {code} with {shown}");
     }

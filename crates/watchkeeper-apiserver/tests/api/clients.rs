@@ -97,7 +97,7 @@ async fn an_expired_start_is_a_frame_and_a_timeout_ends_the_watch() {
     assert_eq!(clock.now().duration_since(began).unwrap(), Duration::from_secs(7));
 }
 
-/// Sends a request over HTTP/1.1 and reads until `until` has been seen.
+/// Sends a request over HTTP/1.1 and reads until `until` is received.
 async fn raw<S: AsyncReadExt + AsyncWriteExt + Unpin>(socket: &mut S, request: &str, until: &str) -> String {
     socket.write_all(request.as_bytes()).await.unwrap();
     let mut seen = Vec::new();
@@ -136,7 +136,7 @@ async fn a_socket_serves_the_same_objects_and_shutdown_joins_open_watches() {
     assert!(TcpStream::connect(endpoint.address()).await.is_err());
 }
 
-/// Connects to a server that is trusted by its authority, and offers protocols to it.
+/// Connects to a server by the certificate of its authority, offering `protocols`.
 async fn connect_tls(endpoint: &Endpoint, protocols: &[&str]) -> TlsStream<TcpStream> {
     let mut roots = rustls::RootCertStore::empty();
     let authority = endpoint.authority().unwrap();

@@ -1,4 +1,4 @@
-//! Values that do not fit their types, by the way they came, and names that are known late.
+//! Values that do not match their types, by the path of conversion, and names that are generated late.
 
 use serde_json::json;
 

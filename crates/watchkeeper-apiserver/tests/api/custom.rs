@@ -1,4 +1,4 @@
-//! Values of custom resources: nulls, and versions that know other members.
+//! Values of custom resources: nulls, and versions with different members.
 
 use serde_json::{Value, json};
 

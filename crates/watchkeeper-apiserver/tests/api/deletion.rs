@@ -1,4 +1,4 @@
-//! What a DELETE and an eviction answer, and which events watches get of them.
+//! Responses to deletions and evictions, and the resulting watch events.
 
 use serde_json::{Value, json};
 
@@ -55,7 +55,7 @@ async fn a_negative_grace_period_is_one_second() {
     let reply = cluster.ok("DELETE", &format!("{PODS}/a"), json!({"gracePeriodSeconds": -1})).await;
     assert_eq!(reply["metadata"]["deletionGracePeriodSeconds"], 1);
     assert_eq!(cluster.get(&format!("{PODS}/a")).await.0, 200);
-    // The pod of a node keeps the period it is given, even when its own is zero.
+    // A pod on a node keeps the requested period, even if its own is zero.
     let mut instant = pod("b", "n");
     instant["spec"]["terminationGracePeriodSeconds"] = 0.into();
     cluster.ok("POST", PODS, instant).await;
@@ -175,7 +175,7 @@ async fn the_last_disruption_a_budget_allows_is_counted_and_said() {
     assert_eq!(evict(&cluster, "b", "", Value::Null).await.0, 429);
 
     cluster.patch(&format!("{BUDGETS}/b/status"), json!({"status": {"disruptionsAllowed": -1}})).await;
-    // A second budget for the same pod: the reply is a failure inside a success.
+    // A second budget for the same pod: the response is a failure with a success code.
     cluster.ok("POST", BUDGETS, budget("c")).await;
     let (code, answer) = evict(&cluster, "b", "", Value::Null).await;
     assert_eq!((code, &answer["status"], &answer["code"]), (201, &json!("Failure"), &json!(500)), "{answer}");

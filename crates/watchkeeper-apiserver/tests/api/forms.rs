@@ -1,4 +1,4 @@
-//! The forms objects are shown in: metadata only, tables, protobuf.
+//! The forms of objects: metadata only, tables, protobuf.
 
 use http_body_util::BodyExt;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What a controller author meets between a create and the last finalizer.
+//! The life of an object from its creation to the removal of its last finalizer, as a controller observes it.
 
 use std::time::Duration;
 
@@ -181,7 +181,7 @@ async fn a_quiet_watch_is_told_the_version_every_minute() {
         assert!(quiet <= Duration::from_mins(1), "{quiet:?} without a word");
         last = clock.now();
         told.push(version(&object));
-        // Something happens elsewhere: the watch has nothing to say of it, but may be resumed from behind it.
+        // A write outside the scope of the watch sends no event, but the watch can resume after it.
         let name = format!("p-{}", told.len());
         let pod = json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
         cluster.ok("POST", PODS, pod).await;
@@ -355,7 +355,7 @@ async fn objects_of_a_kind_served_in_no_version_still_go_with_their_definition()
     assert_eq!(cluster.get("/apis/example.com").await.0, 404, "nothing of the group is left to discover");
 
     cluster.ok("DELETE", &path, Value::Null).await;
-    // The end of a definition is the server's own business; it takes its turns while the test waits.
+    // The server finishes the deletion of a definition in the background, while the test yields.
     for _ in 0..100 {
         tokio::time::advance(Duration::from_secs(1)).await;
         if cluster.get(&path).await.0 == 404 {

@@ -1,4 +1,4 @@
-//! The server as its clients see it.
+//! The server as seen by its clients.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

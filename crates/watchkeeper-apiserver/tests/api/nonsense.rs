@@ -1,4 +1,4 @@
-//! Requests nobody would send: each is answered, none makes the server panic.
+//! Malformed requests: each gets a response, and none makes the server panic.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ const WORDS: &[&str] = &[
     "healthz",
 ];
 
-/// Paths that lead somewhere more often than those made of words alone.
+/// Paths that exist more often than those of random words.
 const PLACES: &[&str] = &[
     "/api/v1/namespaces/default/pods",
     "/api/v1/namespaces/default/configmaps",
@@ -211,7 +211,7 @@ fn nonsense() -> impl Strategy<Value = Nonsense> {
     let query = prop::collection::vec(prop::sample::select(QUERIES), 0..3).prop_map(|parts| parts.join("&"));
     let body = prop_oneof![
         6 => (value(), prop::sample::select(vec!["a", "b"])).prop_map(|(mut value, name)| {
-            // With a name, more bodies get past the door.
+            // With a name, more bodies pass the first checks.
             if let Some(members) = value.as_object_mut() {
                 members.entry("metadata").or_insert_with(|| json!({"name": name}));
             }

@@ -1,4 +1,4 @@
-//! Documents about the API itself.
+//! OpenAPI documents.
 
 use http::Request;
 use http_body_util::BodyExt;

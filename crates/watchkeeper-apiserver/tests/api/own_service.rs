@@ -1,4 +1,4 @@
-//! The objects a server makes about itself.
+//! The objects that a server publishes about itself.
 
 use serde_json::{Value, json};
 use watchkeeper_apiserver::ApiServer;
@@ -10,7 +10,7 @@ const ENDPOINTS: &str = "/api/v1/namespaces/default/endpoints/kubernetes";
 const SLICE: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes";
 const RANGE: &str = "/apis/networking.k8s.io/v1/servicecidrs/kubernetes";
 
-/// Waits until the object at `path` is not the one of `uid`.
+/// Waits until the object at `path` has another uid than `uid`.
 async fn restored(cluster: &Cluster, path: &str, uid: &Value) -> Value {
     loop {
         let (code, found) = cluster.get(path).await;

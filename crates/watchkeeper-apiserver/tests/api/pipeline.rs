@@ -1,4 +1,4 @@
-//! The way of a request before and around its verb: deadlines, credentials, hosts, paths, warnings.
+//! The request pipeline before and around the verb: deadlines, credentials, hosts, paths, warnings.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -25,7 +25,7 @@ fn whole(text: impl Into<Bytes>) -> AnyBody {
     Full::new(text.into()).boxed()
 }
 
-/// A body of which nothing ever arrives.
+/// Returns a body that never sends anything.
 fn stalled() -> AnyBody {
     BoxBody::new(StreamBody::new(futures_util::stream::pending::<Result<Frame<Bytes>, Infallible>>()))
 }
@@ -44,7 +44,7 @@ async fn send(
     server.service().oneshot(request.body(body).unwrap()).await.unwrap()
 }
 
-/// The status code of a request over a socket, written as it is.
+/// Sends a raw request over a socket and returns the status code.
 async fn over_socket(endpoint: &Endpoint, head: &[u8]) -> u16 {
     let mut socket = TcpStream::connect(endpoint.address()).await.unwrap();
     socket.write_all(head).await.unwrap();
@@ -72,7 +72,7 @@ async fn a_request_ends_at_its_deadline_with_504() {
         assert_eq!((code, &status["reason"], &status["kind"]), (504, &json!("Timeout"), &json!("Status")));
         assert_eq!(clock.now().duration_since(before).unwrap().as_secs(), seconds, "{query}");
     }
-    // A version that does not come is waited for no longer than the deadline either.
+    // The wait for a future version ends at the deadline too.
     let (code, _) =
         read(send(&server, "GET", &format!("{MAPS}?resourceVersion=999&timeout=1s"), &[], whole("")).await)
             .await;
@@ -117,10 +117,10 @@ async fn small_requests_are_answered_while_a_large_one_is_worked_on() {
     let large = large_map("large", 900_000).to_string();
     let patch = json!({"metadata": {"labels": {"a": "b"}}}).to_string();
     let item = format!("{MAPS}/large");
-    // Everything runs on one thread: what is polled first is done first, unless it runs elsewhere.
+    // All tasks run on one thread: tasks complete in the order of polling, except those on blocking threads.
     let rounds = [
         ("POST", MAPS, "application/json", large, 201),
-        // The stored object makes a small patch large.
+        // The stored object makes a small patch expensive.
         ("PATCH", item.as_str(), "application/merge-patch+json", patch, 200),
     ];
     for (method, path, content_type, body, expected) in rounds {
@@ -224,7 +224,7 @@ async fn the_control_path_needs_credentials_and_permission() {
         let response = send(&server, "POST", "/-/control", &[("authorization", token)], compact()).await;
         assert_eq!(response.status(), expected, "{token:?}");
     }
-    // A role that allows to post to the path is enough.
+    // A role that permits posting to the path is enough.
     let role = json!({"metadata": {"name": "control"}, "rules": [{"verbs": ["post"], "nonResourceURLs": ["/-/control"]}]});
     let binding = json!({
         "metadata": {"name": "control"},

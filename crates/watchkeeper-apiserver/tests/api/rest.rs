@@ -1,4 +1,4 @@
-//! The verbs, as clients of a server in this process see them.
+//! The verbs, as seen by in-process clients.
 
 use std::time::Duration;
 
@@ -188,7 +188,7 @@ async fn a_budget_holds_pods_until_it_allows_a_disruption() {
     let status = json!({"observedGeneration": 1, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1, "disruptionsAllowed": 0});
     cluster.patch(&format!("{budgets}/b/status"), json!({"status": status})).await;
     let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}});
-    // A pod that is not ready does not count towards the budget, and this budget has all it needs.
+    // An unready pod does not count in the budget, and this budget is satisfied.
     let dry = cluster.call("POST", &format!("{pods}/p/eviction?dryRun=All"), eviction.clone()).await;
     assert_eq!(dry.0, 201);
     let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});

@@ -1,4 +1,4 @@
-//! Scales of built-in and custom objects: what is refused, and in which forms they are shown.
+//! Scales of built-in and custom objects: rejections and forms.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Strict validation of fields, as clients see it.
+//! Strict field validation, as seen by clients.
 
 use http::Request;
 use serde_json::Value;

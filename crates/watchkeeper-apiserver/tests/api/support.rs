@@ -1,4 +1,4 @@
-//! Requests to a server in this process, as text and JSON.
+//! Requests to an in-process server, as text and JSON.
 
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
@@ -6,21 +6,21 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 use watchkeeper_apiserver::{ApiServer, ResponseBody};
 
-/// A server and a namespace in it.
+/// A server for tests.
 pub(crate) struct Cluster {
     pub(crate) server: ApiServer,
 }
 
-/// The path of definitions of custom kinds.
+/// The path of custom resource definitions.
 pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 impl Cluster {
     pub(crate) fn new() -> Self {
-        // Without controllers nobody writes but the test.
+        // Without controllers, only the test writes.
         Self { server: ApiServer::builder().seed(7).control(true).controllers(false).build() }
     }
 
-    /// Sends a request; a body of `null` is none.
+    /// Sends a request. A body of `null` means no body.
     pub(crate) async fn send(&self, method: &str, path: &str, body: &Value) -> Response<ResponseBody> {
         self.send_as(method, path, "application/json", body).await
     }
@@ -43,12 +43,12 @@ impl Cluster {
         self.send_raw(request).await
     }
 
-    /// Sends a request as it is.
+    /// Sends a request unchanged.
     pub(crate) async fn send_raw(&self, request: Request<String>) -> Response<ResponseBody> {
         self.server.service().oneshot(request).await.unwrap()
     }
 
-    /// The status code and the body.
+    /// Sends a request and returns the status code and the body.
     pub(crate) async fn call(&self, method: &str, path: &str, body: Value) -> (u16, Value) {
         read(self.send(method, path, &body).await).await
     }
@@ -61,14 +61,14 @@ impl Cluster {
         self.call("GET", path, Value::Null).await
     }
 
-    /// A request that must succeed.
+    /// Sends a request that must succeed and returns the body.
     pub(crate) async fn ok(&self, method: &str, path: &str, body: Value) -> Value {
         let (code, answer) = self.call(method, path, body).await;
         assert!(StatusCode::from_u16(code).unwrap().is_success(), "{method} {path}: {answer}");
         answer
     }
 
-    /// A watch that has begun.
+    /// Starts a watch.
     pub(crate) async fn watch(&self, path: &str) -> Watch {
         let response = self.send("GET", path, &Value::Null).await;
         assert_eq!(response.status(), 200);
@@ -81,7 +81,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// The type and the object of the next frame; none when the watch is over.
+    /// Returns the type and the object of the next frame. None when the watch is over.
     pub(crate) async fn next(&mut self) -> Option<(String, Value)> {
         let frame = self.body.frame().await?.unwrap().into_data().unwrap();
         let mut frame: Value = serde_json::from_slice(&frame).unwrap();
@@ -89,7 +89,7 @@ impl Watch {
     }
 }
 
-/// A definition of the kind `Foo` of `example.com` with these versions.
+/// Returns a definition of the kind `Foo` of `example.com` with these versions.
 pub(crate) fn foo_definition(versions: &Value) -> Value {
     json!({
         "metadata": {"name": "foos.example.com"},
@@ -101,12 +101,12 @@ pub(crate) fn foo_definition(versions: &Value) -> Value {
     })
 }
 
-/// A version of a definition that is served, with a schema.
+/// Returns a served version of a definition, with a schema.
 pub(crate) fn served_version(name: &str, is_storage: bool, schema: &Value) -> Value {
     json!({"name": name, "served": true, "storage": is_storage, "schema": {"openAPIV3Schema": schema}})
 }
 
-/// A deployment of one replica.
+/// Returns a deployment with one replica.
 pub(crate) fn small_deployment(name: &str) -> Value {
     let template = json!({
         "metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "i:1"}]},
@@ -115,13 +115,13 @@ pub(crate) fn small_deployment(name: &str) -> Value {
     json!({"metadata": {"name": name}, "spec": spec})
 }
 
-/// An apply by the manager `m`.
+/// Applies `body` as the manager `m`.
 pub(crate) async fn apply(cluster: &Cluster, path: &str, body: &Value) -> (u16, Value) {
     let path = format!("{path}?fieldManager=m");
     read(cluster.send_as("PATCH", &path, "application/apply-patch+yaml", body).await).await
 }
 
-/// A GET with an `Accept` header.
+/// Sends a GET with an `Accept` header.
 pub(crate) async fn get_as(cluster: &Cluster, path: &str, accept: &str) -> Response<ResponseBody> {
     let request = Request::get(path).header("accept", accept).body(String::new()).unwrap();
     cluster.send_raw(request).await

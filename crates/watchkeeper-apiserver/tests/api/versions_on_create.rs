@@ -1,4 +1,4 @@
-//! Versions and uids in objects that are created.
+//! resourceVersions and uids in objects to be created.
 
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ async fn an_invalid_object_with_a_version_is_told_that_it_is_invalid() {
     let invalid = map(&json!({"name": "Not_A_Name", "resourceVersion": "5"}));
     let (code, answer) = cluster.call("POST", MAPS, invalid).await;
     assert_eq!((code, &answer["reason"]), (422, &json!("Invalid")), "{answer}");
-    // POST does not read versions that are not numbers.
+    // POST does not parse versions that are not numbers.
     let (code, answer) =
         cluster.call("POST", MAPS, map(&json!({"name": "a", "resourceVersion": "bad"}))).await;
     assert_eq!(code, 201, "{answer}");
@@ -76,7 +76,7 @@ async fn a_uid_of_an_object_that_does_not_exist_is_a_conflict() {
     });
     let (code, answer) = cluster.call("PUT", &format!("{LEASES}/a"), lease).await;
     assert_eq!((code, &answer["reason"]), (409, &json!("Conflict")), "{answer}");
-    // A uid comes before a version: 409, not 500.
+    // The uid is checked before the version: 409, not 500.
     let lease = json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
         "metadata": {"name": "a", "uid": "other", "resourceVersion": "bad"},

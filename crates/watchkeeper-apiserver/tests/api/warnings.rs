@@ -1,4 +1,4 @@
-//! Warnings, whatever becomes of the request.
+//! Warnings, sent with successes and errors.
 
 use http::Response;
 use serde_json::{Value, json};

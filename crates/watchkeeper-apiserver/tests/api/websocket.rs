@@ -27,7 +27,7 @@ async fn listen(server: &ApiServer) -> Endpoint {
     server.listen(([127, 0, 0, 1], 0).into()).await.unwrap()
 }
 
-/// A handshake as clients send it. A header without a value is left out.
+/// Returns a handshake as sent by clients. A header without a value is omitted.
 fn handshake(endpoint: &Endpoint, path: &str, headers: &[(&'static str, &str)]) -> Request<()> {
     let mut request = format!("ws://{}{path}", endpoint.address()).into_client_request().unwrap();
     request.headers_mut().insert("origin", HeaderValue::from_str(&endpoint.url()).unwrap());
@@ -50,7 +50,7 @@ async fn connect(
     client_async(handshake(endpoint, path, headers), stream).await.unwrap()
 }
 
-/// The reply to a request that is not switched: its code, its headers and its body.
+/// Returns the response to a request that is not switched: its code, its headers and its body.
 async fn refused(
     endpoint: &Endpoint,
     path: &str,
@@ -75,7 +75,7 @@ async fn refused(
     }
 }
 
-/// The next message, which must be a text message.
+/// Returns the next message, which must be a text message.
 async fn event(socket: &mut Socket) -> (String, Value) {
     let Message::Text(text) = socket.next().await.unwrap().unwrap() else { panic!("not a text message") };
     assert!(text.ends_with('\n'), "{text:?}");
@@ -83,7 +83,7 @@ async fn event(socket: &mut Socket) -> (String, Value) {
     (event["type"].as_str().unwrap().to_owned(), event["object"].take())
 }
 
-/// The status that the server closes with.
+/// Returns the status with which the server closes.
 async fn closed(socket: &mut Socket) -> CloseCode {
     loop {
         match socket.next().await.unwrap().unwrap() {
@@ -215,7 +215,7 @@ async fn a_malformed_handshake_is_refused() {
     ] {
         let (found, headers, status) = refused(&endpoint, &watch, &[header]).await;
         assert_eq!((found, &status["kind"]), (code, &json!("Status")), "{header:?}: {status}");
-        // A server without credentials refuses the null origin before it looks at the handshake.
+        // A server without authentication rejects the null origin before it checks the handshake.
         if header != ("origin", "null") {
             assert_eq!(headers["sec-websocket-version"], "13");
         }

@@ -1,4 +1,4 @@
-//! The end of custom resource definitions, seen through the API.
+//! Deletion of custom resource definitions, observed through the API.
 
 use std::{pin::pin, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Garbage collection, seen through the API.
+//! Garbage collection, observed through the API.
 
 use serde_json::{Value, json};
 use watchkeeper_apiserver::ApiServer;

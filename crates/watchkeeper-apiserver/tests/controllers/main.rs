@@ -1,4 +1,4 @@
-//! What the server's controllers do, seen through its API and on paused time.
+//! The server's controllers, observed through its API and on paused time.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,

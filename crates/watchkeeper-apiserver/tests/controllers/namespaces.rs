@@ -1,4 +1,4 @@
-//! Namespaces and what is always in them, seen through the API.
+//! Namespaces and their default objects, observed through the API.
 
 use serde_json::{Value, json};
 use watchkeeper_apiserver::ApiServer;

@@ -1,4 +1,4 @@
-//! A session with an embedded server: paths and JSON in, answers out.
+//! A session with an embedded server: requests by path and JSON body.
 
 use std::time::Duration;
 
@@ -7,25 +7,25 @@ use kube_client::{Client, Error};
 use serde_json::{Value, json};
 use watchkeeper_apiserver::ApiServer;
 
-/// A server and a client of it.
+/// A server with a client.
 pub(crate) struct Session {
     pub(crate) server: ApiServer,
     client: Client,
 }
 
 impl Session {
-    /// A session with a new server that has all its controllers.
+    /// Creates a session with a new server that runs all controllers.
     pub(crate) fn new() -> Self {
         Self::with(ApiServer::in_process())
     }
 
-    /// A session with `server`.
+    /// Creates a session with `server`.
     pub(crate) fn with(server: ApiServer) -> Self {
         let client = server.client();
         Self { server, client }
     }
 
-    /// The answer to a request, or the code it was refused with.
+    /// Sends a request. Returns the response, or the code of the error.
     pub(crate) async fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, u16> {
         let content_type =
             if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
@@ -39,7 +39,7 @@ impl Session {
         match self.client.request::<Value>(request).await {
             Ok(answer) => Ok(answer),
             Err(Error::Api(status)) => {
-                // Shown when a test fails.
+                // Printed if the test fails.
                 println!("{method} {path}: {} {}", status.code, status.message);
                 Err(status.code)
             }
@@ -64,20 +64,20 @@ impl Session {
         self.request("DELETE", path, Some(&options)).await.unwrap()
     }
 
-    /// The frames of a watch, as they come.
+    /// Returns the frames of a watch as they arrive.
     pub(crate) async fn watch(&self, path: &str) -> impl AsyncBufRead {
         let request = http::Request::builder().uri(path).body(Vec::new()).unwrap();
         self.client.request_stream(request).await.unwrap()
     }
 
-    /// The names in a list.
+    /// Returns the names in a list.
     pub(crate) async fn names(&self, path: &str) -> Vec<String> {
         let list = self.get(path).await.unwrap();
         let items = list["items"].as_array().unwrap();
         items.iter().map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Waits, on paused time, until `path` is what `is_right` wants it to be.
+    /// Waits on paused time until `is_right` returns true for the object at `path`.
     pub(crate) async fn until(&self, path: &str, is_right: impl Fn(Option<&Value>) -> bool) -> Option<Value> {
         for _ in 0..5_000 {
             let found = self.get(path).await;
@@ -89,18 +89,18 @@ impl Session {
         panic!("{path} never became what it should be: {:#?}", self.get(path).await);
     }
 
-    /// Waits until there is nothing at `path`.
+    /// Waits until no object exists at `path`.
     pub(crate) async fn until_gone(&self, path: &str) {
         self.until(path, |found| found.is_none()).await;
     }
 
-    /// Gives the controllers time to do everything they would do.
+    /// Waits on paused time until the controllers have no work left.
     pub(crate) async fn rest(&self) {
         tokio::time::sleep(Duration::from_mins(2)).await;
     }
 }
 
-/// A reference to `owner`.
+/// Returns an owner reference to `owner`.
 pub(crate) fn reference(owner: &Value, blocks: bool) -> Value {
     json!({
         "apiVersion": owner["apiVersion"],
@@ -111,7 +111,7 @@ pub(crate) fn reference(owner: &Value, blocks: bool) -> Value {
     })
 }
 
-/// A config map with these owners and finalizers.
+/// Returns a config map with these owners and finalizers.
 pub(crate) fn config_map(name: &str, owners: &[Value], finalizers: &[&str]) -> Value {
     json!({
         "apiVersion": "v1",

@@ -1,13 +1,13 @@
-//! Choices made by the bytes of an input.
+//! Choices driven by the bytes of an input.
 
 use serde_json::{Map, Value, json};
 
-/// Bytes that decide. When there are none left, every choice is the first one, so that inputs end.
+/// A source of choices. Without bytes left, every choice is the first one, so that generation ends.
 pub(crate) struct Bits<'a> {
     rest: &'a [u8],
 }
 
-/// Strings that mean something somewhere.
+/// Strings with a meaning to some parser.
 const WORDS: &[&str] = &[
     "",
     "a",
@@ -91,7 +91,7 @@ impl<'a> Bits<'a> {
         }
     }
 
-    /// Returns how many items a list has: few, except sometimes.
+    /// Returns the number of items of a list: usually small.
     pub(crate) fn count(&mut self) -> usize {
         if self.below(12) == 11 { self.below(3_000) } else { self.below(4) }
     }
@@ -108,7 +108,7 @@ impl<'a> Bits<'a> {
             6 | 7 => {
                 let count = self.count();
                 let first = self.value(depth - 1);
-                // Long lists repeat one item, with numbers where there is room for one.
+                // Long lists repeat one item, alternating with numbers.
                 (0..count).map(|place| if place % 2 == 1 { json!(place) } else { first.clone() }).collect()
             }
             _ => {
@@ -123,7 +123,7 @@ impl<'a> Bits<'a> {
         }
     }
 
-    /// Changes a text in some places: bytes are replaced, parts are cut out or repeated.
+    /// Mutates a text in some places: bytes are replaced, parts are removed or repeated.
     pub(crate) fn mutate(&mut self, bytes: &mut Vec<u8>) {
         for _ in 0..self.below(6) {
             let place = self.below(65_536) % bytes.len().max(1);

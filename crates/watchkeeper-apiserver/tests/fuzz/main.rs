@@ -1,6 +1,6 @@
-//! Fuzzing on a stable toolchain, for a bounded time, with limits on the time and memory of each input.
+//! Fuzzing on a stable toolchain, for a limited time, with limits on the time and memory of each input.
 //!
-//! Inputs are made from random bytes by the same functions that `cargo fuzz` runs (see `fuzz/`). Each target runs for
+//! Inputs are generated from random bytes by the same functions that `cargo fuzz` runs (see `fuzz/`). Each target runs for
 //! `WATCHKEEPER_FUZZ_SECONDS` seconds, 2 by default, from the seed `WATCHKEEPER_FUZZ_SEED`. A failure prints the bytes.
 
 #[path = "../api/answer.rs"]
@@ -22,20 +22,20 @@ use targets::Target;
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Processor time that one input may take, in an unoptimized build, besides the time for its size.
+/// The maximum processor time of one input in an unoptimized build, besides the time for its size.
 const MAX_TIME: Duration = Duration::from_secs(2);
 
-/// Processor time that one byte of an input may take. An unoptimized YAML parser takes about half of it, and a body has at most
-/// three million bytes.
+/// The maximum processor time per byte of an input. An unoptimized YAML parser takes about half of it, and a body has at
+/// most three million bytes.
 const MAX_TIME_PER_BYTE: Duration = Duration::from_micros(2);
 
-/// Bytes that may be allocated for one input, all together. The memory in use at any moment is less.
+/// The maximum number of bytes allocated for one input in total. The memory in use at any moment is less.
 const MAX_ALLOCATED: usize = 512 * 1024 * 1024;
 
-/// Longest input, in bytes.
+/// The maximum length of an input, in bytes.
 const MAX_LENGTH: usize = 600;
 
-/// One target at a time: time and memory are those of the process.
+/// The lock that runs one target at a time, because time and memory are those of the process.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn setting(name: &str, default: u64) -> u64 {
@@ -49,13 +49,13 @@ fn fuzz(target: Target) {
     let mut random = fastrand::Rng::with_seed(seed);
     let start = now();
     let mut count = 0_u64;
-    // The first inputs are always the same ones, however slow the machine is.
+    // The first inputs always run, however slow the machine is.
     while count < 20 || start.elapsed() < Duration::from_secs(seconds) {
         let input: Vec<u8> = (0..random.usize(8..MAX_LENGTH)).map(|_| random.u8(..)).collect();
         let requests = targets::requests(target, &input);
         let bytes: usize = requests.iter().map(|request| request.body().len()).sum();
         let max_time = MAX_TIME + MAX_TIME_PER_BYTE * u32::try_from(bytes).unwrap_or(u32::MAX);
-        // Making large requests out of few bytes is not the server's work.
+        // The time for generating large requests from few bytes is not measured.
         let (before, region) = (processor_time(), Region::new(ALLOCATOR));
         targets::send(requests);
         let (time, allocated) = (processor_time().saturating_sub(before), region.change().bytes_allocated);
@@ -70,10 +70,10 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Returns the processor time of the process; nothing where the system does not report it.
+/// Returns the processor time of the process; zero on systems that do not report it.
 fn processor_time() -> Duration {
     let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name of the program, in parentheses, may hold spaces.
+    // The name of the program, in parentheses, may contain spaces.
     let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
     let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
     Duration::from_millis(ticks * 10)

@@ -1,4 +1,4 @@
-//! What is fuzzed: requests made of the bytes of an input, sent to a server in this process.
+//! The fuzz targets: requests generated from the bytes of an input, sent to an in-process server.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use watchkeeper_apiserver::ApiServer;
 
 use crate::{answer, bits::Bits};
 
-/// A part of the server that reads what clients send.
+/// A part of the server that parses client input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
     /// Bodies in JSON, YAML and protobuf.
@@ -19,7 +19,7 @@ pub(crate) enum Target {
     Selectors,
     /// Rules of definitions, in CEL.
     Rules,
-    /// Schemas of definitions, and objects that are checked by them.
+    /// Schemas of definitions, and objects that are validated by them.
     Schemas,
 }
 
@@ -28,7 +28,10 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const THINGS: &str = "/apis/example.com/v1/namespaces/default/things";
 
-/// Sends requests to a new server. Panics if a reply is none that a client can make sense of.
+/// Sends requests to a new server.
+///
+/// # Panics
+/// Panics if a response is not one that clients understand.
 pub(crate) fn send(requests: Vec<Request<Vec<u8>>>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime").block_on(async {
@@ -40,7 +43,7 @@ pub(crate) fn send(requests: Vec<Request<Vec<u8>>>) {
     });
 }
 
-/// Returns the requests that `input` means for `target`.
+/// Returns the requests that `input` generates for `target`.
 pub(crate) fn requests(target: Target, input: &[u8]) -> Vec<Request<Vec<u8>>> {
     let bits = &mut Bits::new(input);
     let made = match target {
@@ -148,7 +151,7 @@ fn selectors(bits: &mut Bits<'_>) -> Vec<Option<Request<Vec<u8>>>> {
         }
         let mut text = terms.join(bits.pick(&[",", " ", ",,"])).into_bytes();
         bits.mutate(&mut text);
-        // As a query has it: everything encoded.
+        // As in a query: percent-encoded.
         let mut encoded = String::new();
         for byte in text.iter().take(8_000) {
             _ = write!(encoded, "%{byte:02x}");

@@ -1,5 +1,5 @@
-// Prints an object of each built-in kind filled at random, as Go writes it: group, version, plural, then the object in
-// protobuf (base64) and in JSON. The tests of decoding read objects.tsv, which is made here with
+// Prints a random object of each built-in kind in the encoding of Go: group, version, plural, then the object in protobuf
+// (base64) and in JSON. The decoding tests read objects.tsv, which is generated with
 //
 //	go run . ../../src/kinds/kinds.tsv > objects.tsv
 package main
@@ -53,7 +53,7 @@ func print(path []string, kind schema.GroupVersionKind, object runtime.Object) {
 	if err := serializer.Encode(object, &message); err != nil {
 		panic(err)
 	}
-	// What a server writes of an object is what it read before.
+	// A server writes an object after decoding it, so the object is decoded first.
 	read, _, err := serializer.Decode(message.Bytes(), nil, nil)
 	if err != nil {
 		panic(err)
@@ -66,7 +66,7 @@ func print(path []string, kind schema.GroupVersionKind, object runtime.Object) {
 	fmt.Printf("%s\t%s\t%s\n", strings.Join(path, "\t"), base64.StdEncoding.EncodeToString(message.Bytes()), text)
 }
 
-// Values that are the same after a round trip: times to the second or microsecond, quantities in their own form.
+// Values that survive a round trip: times to the second or microsecond, quantities in canonical form.
 func filler() *randfill.Filler {
 	return randfill.New().NilChance(.45).NumElements(1, 2).MaxDepth(12).RandSource(rand.NewSource(37)).Funcs(
 		func(value *metav1.Time, from randfill.Continue) { *value = metav1.Unix(int64(from.Uint32()), 0) },

@@ -1,4 +1,4 @@
-//! A day with kubectl, against the listening server: what people type, and what they must see.
+//! A session with kubectl against a listening server: typical commands and their output.
 
 mod commands;
 #[path = "../peers/programs.rs"]
@@ -59,7 +59,7 @@ spec:
             - {rule: "self.size >= oldSelf.size", message: "widgets never shrink"}
 "#;
 
-/// Runs `session` beside a server of its own.
+/// Runs `session` with a new server.
 async fn with_server(session: fn(&Kubectl)) {
     let server = ApiServer::in_process();
     let endpoint = server.listen(SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a free port");
@@ -170,7 +170,7 @@ sessions! {
         assert!(String::from_utf8_lossy(&difference.stdout).contains("+  replicas: 5"));
         assert_eq!(kubectl.ok_with("apply -f -", &changed).trim(), "deployment.apps/web configured");
         assert_eq!(kubectl.ok("get deploy web -o jsonpath={.spec.replicas}"), "5");
-        // What is no longer applied goes, by the annotation kubectl keeps.
+        // kubectl removes what is no longer applied, by the annotation it maintains.
         let without_label = changed.replace("  labels: {app: web}\nspec", "spec");
         kubectl.ok_with("apply -f -", &without_label);
         assert_eq!(kubectl.ok("get deploy web -o jsonpath={.metadata.labels}"), "");

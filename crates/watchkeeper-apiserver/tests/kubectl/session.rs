@@ -1,4 +1,4 @@
-//! kubectl as a program: built once, run against one server with a home of its own.
+//! The kubectl program: built once, run against one server with a separate home directory.
 
 use std::{
     io::Write as _,
@@ -8,7 +8,7 @@ use std::{
 
 use crate::programs::go_programs;
 
-/// kubectl with a kubeconfig and an empty home.
+/// kubectl with a kubeconfig and an empty home directory.
 pub(crate) struct Kubectl {
     kubeconfig: PathBuf,
     home: tempfile::TempDir,
@@ -22,11 +22,11 @@ impl Kubectl {
         }
     }
 
-    /// Runs a command line (words split at blanks) with `input` on standard input, and answers what it printed.
+    /// Runs a command line (split at spaces) with `input` on standard input. Returns its output.
     pub(crate) fn run_with(&self, line: &str, input: &str) -> Output {
         let mut child = self.start(line);
         let mut stdin = child.stdin.take().expect("piped");
-        // A program that has failed already does not read its input; what it printed says why.
+        // A program that has already failed does not read its input; its output contains the reason.
         let _ = stdin.write_all(input.as_bytes());
         drop(stdin);
         child.wait_with_output().expect("kubectl runs to its end")
@@ -49,13 +49,13 @@ impl Kubectl {
             .expect("kubectl was built")
     }
 
-    /// What a command that must succeed printed.
+    /// Runs a command that must succeed. Returns its output.
     #[track_caller]
     pub(crate) fn ok(&self, line: &str) -> String {
         self.ok_with(line, "")
     }
 
-    /// The same with `input` on standard input.
+    /// Runs a command that must succeed, with `input` on standard input. Returns its output.
     #[track_caller]
     pub(crate) fn ok_with(&self, line: &str, input: &str) -> String {
         let output = self.run_with(line, input);
@@ -64,7 +64,7 @@ impl Kubectl {
         format!("{out}{err}")
     }
 
-    /// What a command that must fail printed on standard error.
+    /// Runs a command that must fail. Returns its standard error.
     #[track_caller]
     pub(crate) fn fails_with(&self, line: &str, input: &str) -> String {
         let output = self.run_with(line, input);

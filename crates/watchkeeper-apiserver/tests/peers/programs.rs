@@ -1,4 +1,4 @@
-//! The Go programs the tests drive.
+//! The Go programs that the tests run.
 
 use std::{
     fs,
@@ -7,7 +7,7 @@ use std::{
     sync::OnceLock,
 };
 
-/// Builds the Go programs beside these tests, once a process, and answers the folder they are in.
+/// Builds the Go programs beside these tests once per process. Returns their directory.
 pub(crate) fn go_programs() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {

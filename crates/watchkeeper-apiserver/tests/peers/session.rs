@@ -16,7 +16,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Runs a client against a server that knows one token and listens over TLS or plain HTTP.
+    /// Runs a client against a server that accepts one token and listens over TLS or plain HTTP.
     pub(crate) async fn run(is_tls: bool, client: impl FnOnce(&Path) -> Command + Send + 'static) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let kubeconfig = folder.path().join("kubeconfig");

@@ -86,7 +86,7 @@ async fn a_server_nobody_could_authenticate_to_is_refused() {
     std::fs::write(&empty, "\n \n").unwrap();
     let ended = run(&["serve", "--port", "0", "--token-auth-file", empty.to_str().unwrap()]).await;
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.err.contains("there is no token in it"), "{ended:?}");
+    assert!(ended.err.contains("the token file contains no token"), "{ended:?}");
 }
 
 #[tokio::test]

@@ -1,8 +1,8 @@
-// Command follower keeps caches with client-go's shared informers and answers requests about them, one per line.
+// Command follower keeps caches with client-go's shared informers and responds to requests about them, one per line.
 //
 //	follower NAMESPACE
 //
-// The kubeconfig is $KUBECONFIG. The caches are those of the ConfigMaps and the Widgets of the namespace, with client-go's
+// The kubeconfig is $KUBECONFIG. The caches contain the ConfigMaps and the Widgets of the namespace, with client-go's
 // default settings. The line protocol is described in tests/real/README.md.
 package main
 

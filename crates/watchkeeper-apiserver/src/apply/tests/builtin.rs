@@ -1,4 +1,4 @@
-//! The types servers really have.
+//! Apply on the types of built-in kinds.
 
 use serde_json::json;
 

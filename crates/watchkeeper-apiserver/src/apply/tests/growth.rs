@@ -1,4 +1,4 @@
-//! Sets of fields are made and joined in time in proportion to their size.
+//! Field sets are created and joined in linear time.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::super::{
 };
 use crate::{complexity::assert_linear, schema::TypeRef};
 
-/// Every second member of a large object, beginning with the first or the second.
+/// Returns every second member of a large object, starting with the first or the second.
 fn every_second(count: usize, first: usize) -> FieldSet {
     let mut set = FieldSet::default();
     for number in (first..count * 2).step_by(2) {

@@ -1,4 +1,4 @@
-//! Laws that hold for every object.
+//! Properties that hold for every object.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -10,8 +10,8 @@ use crate::apply::{
     walk::{Changes, Emptied, compare, merge, owned, remove},
 };
 
-/// Specs of a gizmo. Lists and objects that merge have something in them: an
-/// empty one that is applied over a full one goes away with its content, and comes back with the next apply.
+/// Generates specs of a gizmo. Mergeable lists and objects are not empty: an empty one that is applied over a full one is
+/// removed with its content, and reappears with the next apply.
 pub(super) fn spec() -> impl Strategy<Value = Value> {
     let name = prop_oneof![Just("x"), Just("y"), Just("z"), Just("w")];
     let item = (proptest::option::of(0..3_i64), proptest::option::of(0..3_i64));
@@ -65,7 +65,7 @@ pub(super) fn spec() -> impl Strategy<Value = Value> {
         })
 }
 
-/// A write: who, whether it is an apply, and of what.
+/// Generates writes: the manager, whether the write is an apply, and the object.
 fn writes() -> impl Strategy<Value = Vec<(&'static str, bool, Value)>> {
     let who = prop_oneof![Just("a"), Just("b"), Just("c")];
     proptest::collection::vec((who, any::<bool>(), spec()), 1..6)
@@ -87,7 +87,7 @@ fn object(spec: &Value) -> Value {
     World::gizmo().with_identity(json!({"spec": spec}))
 }
 
-/// A configuration with the members of a spec at even, or odd, places only.
+/// Returns a configuration with the members of a spec at even, or odd, indexes only.
 fn half(spec: &Value, is_even: bool) -> Value {
     let names = ["atom", "free", "items", "nested", "plain", "size", "tags"];
     let is_mine = |name: &str| {
@@ -134,7 +134,7 @@ proptest! {
     fn everything_managed_is_there_or_was_emptied_by_an_apply(writes in writes()) {
         let world = after(writes);
         let object = world.object.clone().unwrap();
-        // From nothing to the object, every path there is was added.
+        // Compared with nothing, every path of the object is added.
         let there = compare(None, Some(&object), &world.ty).unwrap().added;
         for (who, fields) in world.managers() {
             let mut missing = codec::decode(&fields).unwrap();
@@ -177,7 +177,7 @@ proptest! {
         let ty = World::gizmo().ty;
         let object = object(&spec);
         let all = owned(&object, &ty).unwrap().with_structs(Some(&ty));
-        // Lists of items that are empty are nobody's, and stay where nothing around them is.
+        // Empty lists of items have no manager, and stay where nothing around them is removed.
         let left = remove(&object, &all, &ty, Emptied::Gone);
         prop_assert!(left.is_none_or(|left| left.get("spec").is_none_or(|spec| spec.as_object().unwrap().values().all(|value| value.as_array().is_some_and(Vec::is_empty)))));
     }

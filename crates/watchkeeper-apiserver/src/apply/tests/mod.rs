@@ -1,4 +1,4 @@
-//! Apply by example and by law.
+//! Apply by example and by property.
 
 mod builtin;
 mod conflicts;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::{Manager, OneVersion, Subject, Versions, mask::Mask, track_update};
 use crate::{kinds::GroupVersionKind, schema::TypeRef, status::ApiError};
 
-/// One object, and the writes to it, a second apart.
+/// An object with a sequence of writes, one second apart.
 #[derive(Debug)]
 struct World {
     gvk: GroupVersionKind,
@@ -94,7 +94,7 @@ impl World {
         self.apply_with(name, config, true).unwrap()
     }
 
-    /// A create or a PUT.
+    /// Creates or replaces the object.
     fn put(&mut self, name: &str, object: Value) -> &Value {
         let object = self.with_identity(object);
         let written = self.write(("", Mask::All), &OneVersion, |live, subject, now| {
@@ -105,7 +105,7 @@ impl World {
         written.unwrap()
     }
 
-    /// A merge patch.
+    /// Applies a merge patch.
     fn patch(&mut self, name: &str, patch: Value) -> &Value {
         let object = crate::patch::merge(self.object.as_ref().unwrap(), patch);
         self.put(name, object)
@@ -115,7 +115,7 @@ impl World {
         self.object.as_ref().and_then(|object| object.get(member)).cloned().unwrap_or_default()
     }
 
-    /// Manager, operation and fields of each entry; with `@` and the seconds of its time where it has one.
+    /// Returns manager, operation and fields of each entry, with `@` and the seconds of its time if it has one.
     fn managers(&self) -> Vec<(String, Value)> {
         let entries = self.object.as_ref().unwrap()["metadata"]["managedFields"]
             .as_array()

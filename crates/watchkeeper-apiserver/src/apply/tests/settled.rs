@@ -1,4 +1,4 @@
-//! Updates with which no field changes hands.
+//! Updates that move no field between managers.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -6,21 +6,21 @@ use serde_json::{Value, json};
 use super::{Manager, OneVersion, Subject, World, laws::spec};
 use crate::apply::{settled::renewed, track::Comparisons};
 
-/// One write of a history.
+/// A write of a sequence.
 #[derive(Debug, Clone)]
 enum Write {
     Apply(Value),
-    /// A new object, without a word about managers.
+    /// A new object without managers.
     Put(Value),
-    /// What is there with another spec, managers and all.
+    /// The stored object with another spec, including managers.
     PutBack(Value),
-    /// One number set, as a controller does all day.
+    /// A change of one number, as controllers do.
     Resize(u8),
-    /// The number taken away.
+    /// The removal of the number.
     Shrink,
-    /// A label, which somebody else may have set before.
+    /// A label, which another manager may have set before.
     Label(u8),
-    /// An empty list of managers, which forgets them.
+    /// An empty list of managers, which resets them.
     Reset,
 }
 
@@ -72,7 +72,7 @@ proptest! {
     }
 }
 
-/// Whether a PUT of `new` by `who` goes the short way.
+/// Returns whether a PUT of `new` by `who` takes the fast path.
 fn is_settled(world: &mut World, who: &str, new: &Value) -> bool {
     let live = world.object.clone().unwrap();
     let now = world.now();

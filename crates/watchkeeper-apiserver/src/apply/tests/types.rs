@@ -1,4 +1,4 @@
-//! Types for tests, written as OpenAPI writes them.
+//! Types for tests, written as OpenAPI schemas.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::schema::{
     Empty, Field, MapKey, PatchStrategy, Scalar, Schemas, Shape, Struct, Topology, Type, TypeId, TypeRef,
 };
 
-/// The type of a schema: `properties`, `items` and the markers of Kubernetes; `name` names it.
+/// Returns the type of a schema: `properties`, `items` and the extensions of Kubernetes; `name` names it.
 pub(crate) fn of(schema: &Value) -> TypeRef {
     let mut schemas = Schemas::default();
     let id = add(&mut schemas, schema);
@@ -125,12 +125,12 @@ pub(crate) fn config_map() -> TypeRef {
     object("io.k8s.api.core.v1.ConfigMap", json!({"data": strings(), "immutable": {"type": "boolean"}}))
 }
 
-/// A custom resource: lists of all three kinds, something atomic, a status of anything.
+/// Returns the type of a custom resource: all three list types, an atomic object, a status without schema.
 pub(crate) fn gizmo() -> TypeRef {
     object("com.example.v1.Gizmo", gizmo_members(&json!({})))
 }
 
-/// The same with other members in its spec, as after a change of the schema.
+/// Returns the same type with other members in its spec, as after a change of the schema.
 pub(crate) fn gizmo_with(spec: &Value) -> TypeRef {
     object("com.example.v1.Gizmo", gizmo_members(spec))
 }
@@ -153,7 +153,7 @@ fn gizmo_members(changed: &Value) -> Value {
     json!({"spec": {"type": "object", "properties": spec}, "status": {"type": "object"}})
 }
 
-/// A part of what a Deployment is, with structs that are no pointers where it has them.
+/// Returns a part of the type of a Deployment, with its structs that are not pointers.
 pub(crate) fn deployment() -> TypeRef {
     let named = |members: Value| {
         let mut members = members;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Manager, Mask, Timestamp, Versions, World, managers, types};
 use crate::{apply::track_update, schema::TypeRef};
 
-/// Two versions of a gizmo: in `v2`, `spec.size` is called `spec.nested.x`.
+/// Two versions of a gizmo: `v2` renames `spec.size` to `spec.nested.x`.
 #[derive(Debug)]
 struct TwoVersions;
 
@@ -34,7 +34,7 @@ impl Versions for TwoVersions {
     }
 }
 
-/// A gizmo is stored in `v1`; a write in another version converts it there and back.
+/// Applies a configuration. A gizmo is stored in `v1`; a write in another version converts it there and back.
 fn apply(world: &mut World, version: &str, name: &str, spec: Value, force: bool) -> Result<(), String> {
     world.gvk.version = version.to_owned();
     let config = world.with_identity(json!({"spec": spec}));

@@ -1,4 +1,4 @@
-//! Whether an applied object fits its type.
+//! The check that an applied object matches its type.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,8 @@ use crate::{
     schema::{Scalar, Shape, Topology, TypeRef},
 };
 
-/// What in `value` does not fit its type: undeclared members, values of another kind, items that lack their keys or are
-/// there twice.
+/// Returns the mismatches between `value` and its type: undeclared members, values of another type, items that lack their
+/// keys or occur twice.
 pub(crate) fn check(value: &Value, ty: &TypeRef) -> Vec<Fault> {
     let mut faults = Vec::new();
     check_at(value, ty, &mut faults);

@@ -1,4 +1,4 @@
-//! What differs between two objects of a type.
+//! The differences between two objects of a type.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,18 @@ use crate::{
     schema::{Shape, Topology, TypeRef},
 };
 
-/// The paths that differ between two objects; no path is in two of the sets.
+/// The paths that differ between two objects. The sets are disjoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
-    /// Only in the old object.
+    /// The paths only in the old object.
     pub removed: FieldSet,
-    /// In both, with other values.
+    /// The paths in both objects with different values.
     pub modified: FieldSet,
-    /// Only in the new object.
+    /// The paths only in the new object.
     pub added: FieldSet,
 }
 
-/// What a walk found at one place and below it.
+/// The differences at one path and below it.
 #[derive(Default)]
 struct Found {
     removed: Node,
@@ -32,10 +32,10 @@ struct Found {
     added: Node,
 }
 
-/// Compares two objects; none is one that is not there.
+/// Compares two objects. None means that the object does not exist.
 ///
 /// # Errors
-/// When items of a list cannot be told apart, because they lack their keys or are of the wrong type.
+/// A fault if items of a list cannot be identified, because they lack their keys or have the wrong type.
 pub(crate) fn compare(old: Option<&Value>, new: Option<&Value>, ty: &TypeRef) -> Result<Changes, Fault> {
     let Found { removed, modified, added } = compare_place(old, new, ty)?;
     Ok(Changes { removed: removed.below, modified: modified.below, added: added.below })
@@ -49,7 +49,7 @@ fn items_of(value: Option<&Value>) -> &[Value] {
     value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// How a value without a known type is walked.
+/// The way in which a value without a known type is compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     Leaf,
@@ -59,7 +59,7 @@ enum Class {
 fn class(value: &Value) -> Class {
     match value {
         Value::Object(_) | Value::Null => Class::Members,
-        // Lists of nothing known are atomic.
+        // Lists of unknown items are atomic.
         _ => Class::Leaf,
     }
 }
@@ -75,7 +75,7 @@ fn compare_place(old: Option<&Value>, new: Option<&Value>, ty: &TypeRef) -> Resu
         Shape::Any => {
             let mut is_leaf = false;
             let (left, right) = (old.map(class), new.map(class));
-            // A value that changed what it is has the differences of both.
+            // A value whose class changed has the differences of both classes.
             for class in [left, right.filter(|right| Some(*right) != left)].into_iter().flatten() {
                 is_leaf = match class {
                     Class::Leaf => leaf(&mut found, old, new),
@@ -132,14 +132,14 @@ fn compare_member(
     new: Option<&Value>,
     ty: &TypeRef,
 ) -> Result<(), Fault> {
-    // Most of an update is as it was. Finding that out without a look at types is several times as fast.
+    // Most of an update is unchanged. Detecting this without types is several times as fast.
     if old.is_some() && old == new {
         return Ok(());
     }
-    // What the schema does not declare was let through before; it is walked as anything else unknown.
+    // A member that the schema does not declare was accepted earlier, and is compared like any other unknown value.
     let member = ty.member(name).unwrap_or_else(TypeRef::any);
     let below = compare_place(old, new, &member).map_err(|fault| fault.below(&PathElement::field(name)))?;
-    // Most members of most updates are the same: their names are not worth an allocation.
+    // Most members of most updates are unchanged, so their names are not allocated.
     if !below.is_empty() {
         found.join(PathElement::field(name), below);
     }
@@ -171,7 +171,7 @@ fn compare_items(
             found.join(element.clone(), below);
             Ok(())
         };
-        // An item that is there more than once is one thing without parts.
+        // An item that occurs more than once is compared as a whole.
         match (&*left, &*right) {
             ([] | [_], [] | [_]) => compare_one(first(&left), first(&right))?,
             ([_, _, ..], [_, _, ..]) => {
@@ -219,7 +219,7 @@ impl Found {
         .peekable();
         let mut element = Some(element);
         while let Some((set, node)) = sets.next() {
-            // It is copied for all sets but the last.
+            // The step is cloned for all sets but the last.
             let step = if sets.peek().is_some() { element.clone() } else { element.take() };
             if let Some(step) = step {
                 set.join_node(step, node);

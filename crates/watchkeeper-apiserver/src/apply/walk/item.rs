@@ -1,4 +1,4 @@
-//! What tells the items of a list apart.
+//! The identity of list items.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::{
     schema::{MapKey, Topology},
 };
 
-/// The step to an item of a list that is not atomic.
+/// Returns the step to an item of a non-atomic list.
 pub(super) fn element_of(item: &Value, topology: &Topology) -> Result<PathElement, Fault> {
     match topology {
         Topology::Map { keys } => keyed(item, keys),
@@ -26,7 +26,8 @@ pub(super) fn element_of(item: &Value, topology: &Topology) -> Result<PathElemen
     }
 }
 
-/// A key that is missing and has no default is left out: an item without it is another item than one with it.
+/// Returns the step to an item with keys. A missing key without default is omitted, so an item without the key differs from
+/// one with it.
 fn keyed(item: &Value, keys: &[MapKey]) -> Result<PathElement, Fault> {
     let members = match item {
         Value::Object(members) => members,
@@ -51,7 +52,7 @@ fn keyed(item: &Value, keys: &[MapKey]) -> Result<PathElement, Fault> {
     Ok(PathElement::key(found))
 }
 
-/// The steps to all items, in their order.
+/// Returns the steps to all items, in their order.
 pub(super) fn elements_of(items: &[Value], topology: &Topology) -> Result<Vec<PathElement>, Fault> {
     let elements = items.iter().enumerate().map(|(place, item)| {
         element_of(item, topology).map_err(|fault| Fault::new(format!("element {place}: {fault}")))

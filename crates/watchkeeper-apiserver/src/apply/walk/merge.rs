@@ -1,4 +1,4 @@
-//! Two objects of a type put together.
+//! The merge of two objects of a type.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -10,13 +10,12 @@ use crate::{
     schema::{Shape, Topology, TypeRef},
 };
 
-/// `base` with everything in `top` put over it: values without parts and atomic ones are replaced, others merged. Nothing
-/// goes away.
+/// Returns `base` with `top` merged into it: scalars and atomic values are replaced, others are merged. Nothing is removed.
 ///
-/// Lists keep the order of `base` where `top` does not mention items, and take the order of `top` among those it does.
+/// Lists keep the order of `base` for items that are not in `top`, and use the order of `top` for the others.
 ///
 /// # Errors
-/// When items of a list cannot be told apart, or `top` has one twice.
+/// A fault if items of a list cannot be identified, or if `top` contains one twice.
 pub(crate) fn merge(base: &Value, top: &Value, ty: &TypeRef) -> Result<Value, Fault> {
     match (ty.shape(), base, top) {
         (Shape::Struct(members), ..) if members.is_atomic => Ok(top.clone()),
@@ -24,7 +23,7 @@ pub(crate) fn merge(base: &Value, top: &Value, ty: &TypeRef) -> Result<Value, Fa
         (Shape::Any, ..) if ty.is_opaque() => Ok(top.clone()),
         (Shape::Struct(_) | Shape::Map { .. } | Shape::Any, Value::Object(base), Value::Object(top)) => {
             if base.is_empty() || top.is_empty() {
-                // Nothing to merge; an empty object is a value where both are.
+                // Nothing to merge: an empty object is a value if both are empty.
                 let either = if top.is_empty() { base } else { top };
                 return Ok(Value::Object(either.clone()));
             }
@@ -71,7 +70,7 @@ fn merge_items(base: &[Value], top: &[Value], ty: &TypeRef, topology: &Topology)
     let item = ty.item().unwrap_or_else(TypeRef::any);
     let (base_elements, top_elements) = (elements_of(base, topology)?, elements_of(top, topology)?);
 
-    // An item that is in the base twice has no one to merge with.
+    // An item that occurs twice in the base cannot be merged.
     let mut in_base: BTreeMap<&PathElement, Option<&Value>> = BTreeMap::new();
     for (element, value) in base_elements.iter().zip(base) {
         in_base.entry(element).and_modify(|value| *value = None).or_insert(Some(value));

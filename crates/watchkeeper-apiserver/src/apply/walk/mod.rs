@@ -1,4 +1,4 @@
-//! Walks over an object beside its type: what is in it, what differs, two put together, parts taken out.
+//! Walks over an object along its type: content, differences, merge, removal.
 
 mod check;
 mod compare;
@@ -17,7 +17,7 @@ pub(crate) use self::{
     remove::{Emptied, remove},
 };
 
-/// Something in an object that does not fit its type.
+/// A mismatch between an object and its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
     path: String,
@@ -29,7 +29,7 @@ impl Fault {
         Self { path: String::new(), message: message.into() }
     }
 
-    /// The same fault, seen from one step further up.
+    /// Prefixes the path of the fault with a step.
     fn below(mut self, step: &impl fmt::Display) -> Self {
         self.path.insert_str(0, &step.to_string());
         self

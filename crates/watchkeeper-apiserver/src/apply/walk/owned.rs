@@ -1,4 +1,4 @@
-//! What an applied object claims.
+//! The fields of an applied object.
 
 use std::collections::BTreeSet;
 
@@ -13,11 +13,10 @@ use crate::{
     schema::{Shape, Topology, TypeRef},
 };
 
-/// The paths of everything in an object: values without parts, atomic lists and objects, items of lists, and members
-/// under names the type does not declare.
+/// Returns the paths of everything in an object: scalars, atomic lists and objects, list items, and undeclared members.
 ///
 /// # Errors
-/// When items of a list cannot be told apart.
+/// A fault if items of a list cannot be identified.
 pub(crate) fn owned(object: &Value, ty: &TypeRef) -> Result<FieldSet, Fault> {
     Ok(owned_at(object, ty)?.below)
 }
@@ -62,7 +61,7 @@ fn owned_items(items: &[Value], ty: &TypeRef, topology: &Topology) -> Result<Nod
     let mut nodes = Vec::with_capacity(items.len());
     for (element, value) in elements.into_iter().zip(items) {
         let mut node = Node { is_member: true, below: FieldSet::default() };
-        // Of an item that is there more than once, nobody can own a part.
+        // An item that occurs more than once is owned as a whole.
         if !repeated.contains(&element) {
             node.below = owned_at(value, &item).map_err(|fault| fault.below(&element))?.below;
         }

@@ -1,4 +1,4 @@
-//! Parts of an object taken out.
+//! The removal of parts of an object.
 
 use serde_json::{Map, Value};
 
@@ -8,22 +8,22 @@ use crate::{
     schema::{Shape, Topology, TypeRef},
 };
 
-/// What becomes of a member of which nothing is left, although it was not to be removed itself.
+/// The treatment of a member that becomes empty without being removed itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Emptied {
-    /// It is null: somebody may still manage it.
+    /// The member becomes null, because it may still have a manager.
     Null,
-    /// It is gone: what a null means in an object is nothing.
+    /// The member is removed, because null has no meaning in a stored object.
     Gone,
 }
 
-/// `value` without the paths of `set` and all below them; none when nothing is left of it.
+/// Returns `value` without the paths of `set` and all paths below them. None if nothing is left.
 pub(crate) fn remove(value: &Value, set: &FieldSet, ty: &TypeRef, emptied: Emptied) -> Option<Value> {
     if set.is_empty() {
         return Some(value.clone());
     }
     match (ty.shape(), value) {
-        // A path below something atomic cannot be taken out of it.
+        // A path below an atomic value cannot be removed from it.
         (Shape::Struct(members), Value::Object(_)) if members.is_atomic => None,
         (Shape::Map { is_atomic: true, .. } | Shape::List { topology: Topology::Atomic, .. }, _) => None,
         (Shape::Any, _) if ty.is_opaque() => None,

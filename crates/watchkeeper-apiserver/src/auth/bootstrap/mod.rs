@@ -1,4 +1,5 @@
-//! The roles and bindings that every cluster has, so that bindings to `admin`, `edit` and `view` mean the same here.
+//! The default roles and bindings of every cluster, so that bindings to `admin`, `edit` and `view` have the same effect
+//! here.
 //!
 //! | module | content |
 //! |---|---|

@@ -1,6 +1,6 @@
-//! Roles for people: `admin` includes `edit`, which includes `view`.
+//! The user-facing roles: `admin` includes `edit`, which includes `view`.
 //!
-//! The three gather their rules by label, so that an operator can add the rules for its own kinds to them.
+//! The three roles aggregate rules by label, so that an operator can add rules for its own kinds to them.
 
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ fn admin_rules() -> Vec<Value> {
 
 fn edit_rules() -> Vec<Value> {
     vec![
-        // Reading these gives the powers of others, so `view` does not have them.
+        // Reading these resources gives the permissions of other identities, so `view` does not include them.
         rule(
             READ,
             &[""],

@@ -1,7 +1,7 @@
 //! Roles of every user and of components that connect from outside.
 //!
-//! The roles of controllers, of the scheduler and of kubelets are left out: none of these connects to this server with
-//! an identity of its own.
+//! The roles of controllers, of the scheduler and of kubelets are omitted, because none of these connects to this server
+//! with its own identity.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The default roles, bound and asked.
+//! The default roles: decisions for users bound to them.
 
 use super::*;
 use crate::auth::{

@@ -12,7 +12,7 @@ const UID: &str = "impersonate-uid";
 const GROUP: &str = "impersonate-group";
 const EXTRA_PREFIX: &str = "impersonate-extra-";
 
-/// Returns the user that `headers` ask for, exactly as they describe it, or none if there are no such headers.
+/// Returns the user that the impersonation headers describe. None if there are no such headers.
 ///
 /// # Errors
 /// 400 if the headers describe a user and do not name one, or if a value is not UTF-8.

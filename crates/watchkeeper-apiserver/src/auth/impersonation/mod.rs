@@ -2,7 +2,7 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`headers`] | the user that the `Impersonate-*` headers ask for |
+//! | [`headers`] | the user that the `Impersonate-*` headers describe |
 //! | [`mode`] | the permissions that each way of impersonating needs |
 //!
 //! Impersonation happens after authentication and before authorization, so everything behind it sees only the
@@ -17,7 +17,7 @@ use self::mode::Mode;
 use super::{Authorizer, attributes::Attributes, user::User};
 use crate::status::ApiError;
 
-/// Returns the user that a request acts as: `requestor`, or the user its headers ask for.
+/// Returns the user that a request acts as: `requestor`, or the impersonated user.
 ///
 /// `attributes` describe the request itself: constrained impersonation grants a user only for some requests.
 ///

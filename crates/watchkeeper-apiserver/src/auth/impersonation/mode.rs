@@ -51,7 +51,7 @@ impl Mode {
         }
     }
 
-    /// Returns whether `requestor` can ask for `wanted` in this mode, whatever its permissions are.
+    /// Returns whether this mode applies to `requestor` and `wanted`, regardless of permissions.
     pub(super) fn applies(self, wanted: &User, requestor: &User) -> bool {
         let node = node_name(&wanted.name);
         let account = AccountName::parse(&wanted.name);

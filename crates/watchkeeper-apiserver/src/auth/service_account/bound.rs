@@ -16,13 +16,14 @@ struct Metadata {
     deletion_timestamp: Option<jiff::Timestamp>,
 }
 
-/// Checks that the account of a token and the object that it is bound to exist and are those it was issued for.
+/// Checks that the account of a token and the object that it is bound to exist and are the ones it was issued for.
 ///
-/// An object that is being deleted counts as gone from its deletionTimestamp on, with the leeway that all times of a
-/// token have. The node of a token that is bound to a pod is information and is not checked.
+/// An object that is being deleted counts as deleted from its deletionTimestamp on, with the leeway that all times of a
+/// token have. The node of a token that is bound to a pod is informational and is not checked.
 ///
 /// # Errors
-/// If one of them does not; the message is for reviews, not for the client that sent the token.
+/// A rejection if one of them does not exist or was replaced. The message is for reviews, not for the client that sent the
+/// token.
 pub(super) fn check(claims: &Claims, store: &dyn Storage, now: i64) -> Result<(), Rejection> {
     let bound = &claims.kubernetes;
     let namespace = bound.namespace.as_str();
@@ -56,10 +57,10 @@ fn replaced<'a>(kind: &'a str, claim: &'a Reference) -> impl FnOnce(Fault) -> St
     }
 }
 
-/// Why an object is not what a token needs.
+/// The reason why a bound object does not match the token.
 enum Fault {
     Absent,
-    /// Another object has the name; its uid.
+    /// Another object has the name. Carries the uid of that object.
     Replaced(String),
     Deleted,
 }

@@ -1,13 +1,13 @@
-//! Who refers to whom, by uid.
+//! The owner references, by uid.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::controllers::object::{Owner, Uid};
 
-/// The dependents of every owner, known or not.
+/// The dependents of every owner, observed or not.
 ///
-/// An owner nobody has seen has its dependents here all the same: it may be seen later, or turn out not to exist.
-/// Sets are ordered, so that what follows from them is the same in every run.
+/// An owner that has not been observed has its dependents here too: the owner may be observed later, or turn out not to
+/// exist. Sets are ordered, so that the order of actions is reproducible.
 #[derive(Debug, Default)]
 pub(super) struct Edges {
     of_owner: HashMap<Uid, Dependents>,
@@ -16,19 +16,19 @@ pub(super) struct Edges {
 /// The dependents of one owner.
 #[derive(Debug, Default)]
 pub(super) struct Dependents {
-    /// All of them.
+    /// All dependents of the owner.
     pub(super) all: BTreeSet<Uid>,
-    /// Those the owner's foreground deletion waits for.
+    /// The dependents that block the owner's foreground deletion.
     pub(super) blocking: BTreeSet<Uid>,
 }
 
 impl Edges {
-    /// The dependents of `owner`, if it has any.
+    /// Returns the dependents of `owner`, if any.
     pub(super) fn dependents(&self, owner: &Uid) -> Option<&Dependents> {
         self.of_owner.get(owner)
     }
 
-    /// The dependents of `owner`, copied so that the graph can change meanwhile.
+    /// Returns a copy of the dependents of `owner`, so that the graph can change during an iteration.
     pub(super) fn all_dependents(&self, owner: &Uid) -> Vec<Uid> {
         self.of_owner
             .get(owner)
@@ -36,7 +36,7 @@ impl Edges {
             .unwrap_or_default()
     }
 
-    /// The first dependent of `owner` after `cursor`.
+    /// Returns the first dependent of `owner` after `cursor`.
     pub(super) fn dependent_after(&self, owner: &Uid, cursor: Option<&Uid>) -> Option<&Uid> {
         use std::ops::Bound::{Excluded, Unbounded};
         let all = &self.of_owner.get(owner)?.all;
@@ -45,7 +45,7 @@ impl Edges {
 
     /// Replaces the owners of `dependent`. Returns the owners it no longer blocks.
     pub(super) fn replace(&mut self, dependent: &Uid, old: &[Owner], new: &[Owner]) -> Vec<Uid> {
-        // A reference to itself would block forever, so it does not block.
+        // A self-reference would block forever, so it does not block.
         let blocking = |owners: &[Owner]| -> HashSet<Uid> {
             let blocking = owners.iter().filter(|owner| owner.blocks && owner.uid != *dependent);
             blocking.map(|owner| owner.uid.clone()).collect()
@@ -54,7 +54,7 @@ impl Edges {
         let kept: HashSet<&Uid> = new.iter().map(|owner| &owner.uid).collect();
         let mut unblocked = Vec::new();
         for owner in old {
-            // Taken out, so that an owner that is named twice is unblocked once.
+            // Removed, so that an owner that is named twice is unblocked once.
             if blocked.remove(&owner.uid) && !blocks.contains(&owner.uid) {
                 unblocked.push(owner.uid.clone());
             }

@@ -1,4 +1,4 @@
-//! Which object is to be deleted because its owners are gone.
+//! The decision core of garbage collection: which objects to delete because their owners are gone.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -14,114 +14,119 @@ use crate::{
     kinds::GroupVersionKind,
 };
 
-/// What is stored right now, as opposed to what has been heard of.
+/// Reads of the current storage, as opposed to the changes observed so far.
 pub(crate) trait Live {
-    /// The object at `place`.
+    /// Returns the object at `place`.
     fn object(&self, place: &Place) -> Option<Meta>;
-    /// What `owner` names, seen from an object in `namespace`. Its uid may be another.
-    fn owner(&self, owner: &Owner, namespace: &str) -> Look;
+    /// Looks up the object that `owner` names, relative to an object in `namespace`. The uid of the result may differ.
+    fn owner(&self, owner: &Owner, namespace: &str) -> OwnerLookup;
 }
 
-/// What a look at an owner finds.
+/// The result of looking up an owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Look {
-    /// No kind of that name is served, so nobody can say.
+pub(crate) enum OwnerLookup {
+    /// The kind is not served, so the existence of the owner is unknown.
     NotServed,
-    /// Objects of the kind live in namespaces and the one that asks in none, so it cannot be an owner.
+    /// The owner's kind is namespaced and the dependent is cluster-scoped, so the owner reference is invalid.
     OutOfReach,
-    /// There is no object of that name.
+    /// The owner does not exist: the name is not in use.
     Absent,
-    /// There is one.
+    /// An object has that name.
     Found(Meta),
 }
 
-/// How the dependents of a deleted object fare.
+/// The propagation policy of a deletion: what happens to the dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Propagation {
-    /// Deleted once it is gone.
+    /// Dependents are deleted after the owner.
     Background,
-    /// Deleted before it goes.
+    /// Dependents are deleted before the owner.
     Foreground,
-    /// Left alone.
+    /// Dependents are kept.
     Orphan,
 }
 
-/// What is to be done to one object, in exactly the state that was judged.
+/// An operation on one object, conditional on the state on which the decision was based.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Action {
-    /// Where it is.
+    /// The location of the object.
     pub(crate) place: Place,
-    /// It must be this one.
+    /// The required uid of the object.
     pub(crate) uid: Uid,
-    /// It must not have changed.
+    /// The required resourceVersion of the object.
     pub(crate) resource_version: Box<str>,
-    /// What to do.
+    /// The operation on the object.
     pub(crate) operation: Operation,
 }
 
-/// What can be done to an object.
+/// An operation on an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Operation {
-    /// Delete it.
+    /// Delete the object.
     Delete(Propagation),
-    /// Take the references to these out of its owners.
+    /// Remove the references to these owners.
     RemoveOwners(Vec<Uid>),
-    /// Have none of its references block an owner.
+    /// Set `blockOwnerDeletion` to false in all owner references.
     UnblockOwners,
-    /// Take this finalizer off it.
+    /// Remove this finalizer.
     RemoveFinalizer(&'static str),
 }
 
-/// How an action went.
+/// The result of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It is done.
+    /// The action succeeded.
     Done,
-    /// The object was no longer there.
+    /// The object no longer existed.
     Absent,
-    /// The object had changed, or the server refused.
+    /// The object had changed, or the server rejected the write.
     Failed,
 }
 
-/// A question about one object.
+/// A work item for one object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Task {
-    /// Should it be deleted, or if it is waiting for dependents, may it go?
+    /// Check whether the object must be deleted or, if it waits for dependents, whether its finalizer can be removed.
     Check(Uid),
-    /// Which dependent has to let go of it next?
+    /// Find the next dependent to orphan.
     Orphan(Uid),
 }
 
-/// A task that was taken up, and what follows from it. The action's outcome is to be [reported](Graph::report).
+/// A task that was started, with the resulting action. The outcome of the action must be [reported](Graph::report).
 #[derive(Debug)]
 pub(crate) struct Step {
-    /// The task.
+    /// The task that was started.
     pub(crate) task: Task,
-    /// What is to be done, if anything.
+    /// The action to execute, if any.
     pub(crate) action: Option<Action>,
 }
 
-/// A way through the dependents of an object that lets them go.
+/// An iteration over the dependents that an owner orphans.
 #[derive(Debug, Default)]
 struct Pass {
     after: Option<Uid>,
     has_acted: bool,
 }
 
-/// The garbage collector without its hands: objects seen and gone, and the time, go in; one action at a time comes out.
+/// The garbage collector as a state machine: observed objects, deletions and the time are the inputs; one action at a time
+/// is the output.
 ///
-/// It promises that an object is deleted only if its references, all of them and as stored at that moment, name owners
-/// that do not exist or that wait for their dependents to be gone; and that an object for which that holds is deleted
-/// in the end. An owner exists if an object of that kind and name and of exactly that uid is stored. What is heard may
-/// lag behind what is stored: it decides what is looked at, never what is done.
+/// # Guarantees
 ///
-/// References to kinds that are not served are left alone until the kinds change. Two objects that block each other and
-/// are both deleted in the foreground by their users wait for each other for ever, as they do in a cluster.
+/// * An object is deleted only if all its owner references, as stored at that moment, name owners that do not exist or that
+///   wait for their dependents to be deleted.
+/// * An object for which this holds is eventually deleted.
+///
+/// An owner exists if an object of that kind, name and exact uid is stored. Observed changes may lag behind the storage:
+/// they determine which objects are checked, never the result of the check.
+///
+/// References to kinds that are not served are left unchanged until the served kinds change. Two objects that block each
+/// other and are both deleted in the foreground wait for each other forever, as in a cluster.
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
     nodes: HashMap<Uid, Meta>,
     edges: Edges,
-    /// Owners that were seen and are gone, while there are references to them. Their kinds may be gone as well.
+    /// Owners that were observed and are deleted, while references to them exist. Their kinds may no longer be served.
     gone: HashSet<Uid>,
     /// Objects with an owner of a kind that is not served.
     unserved: BTreeSet<Uid>,
@@ -130,7 +135,7 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
-    /// Takes note of an object that is new or has changed.
+    /// Records an object that is new or has changed.
     pub(crate) fn observe(&mut self, object: Meta) {
         let uid = object.uid.clone();
         let old = self.nodes.remove(&uid);
@@ -164,7 +169,7 @@ impl Graph {
         }
     }
 
-    /// Takes note that the object with this uid is gone.
+    /// Records the deletion of the object with this uid.
     pub(crate) fn forget(&mut self, uid: &Uid) {
         let Some(object) = self.nodes.remove(uid) else { return };
         self.unserved.remove(uid);
@@ -176,7 +181,7 @@ impl Graph {
         }
     }
 
-    /// Takes note that these are the objects of `kind`, and that others of it are gone.
+    /// Records a relist of `kind`: objects of the kind that are missing from `objects` are deleted.
     pub(crate) fn relist(&mut self, kind: &GroupVersionKind, objects: Vec<Meta>) {
         let present: HashSet<&Uid> = objects.iter().map(|object| &object.uid).collect();
         let mut gone: Vec<Uid> = self
@@ -194,14 +199,14 @@ impl Graph {
         }
     }
 
-    /// Takes note that other kinds are served than before: what could not be judged may be judged now.
+    /// Records a change of the served kinds. Objects with unserved owners are checked again.
     pub(crate) fn kinds_changed(&mut self) {
         while let Some(uid) = self.unserved.pop_first() {
             self.queue.add(Task::Check(uid));
         }
     }
 
-    /// Takes up the next task that is due at `now`; none if nothing is.
+    /// Starts the next task that is due at `now`. Returns none if no task is due.
     pub(crate) fn step(&mut self, now: Duration, live: &impl Live) -> Option<Step> {
         let task = self.queue.pop(now)?;
         let action = match &task {
@@ -214,7 +219,7 @@ impl Graph {
         Some(Step { task, action })
     }
 
-    /// Takes note how the action of a step went.
+    /// Records the outcome of the action of a step.
     pub(crate) fn report(&mut self, task: Task, operation: &Operation, outcome: Outcome, now: Duration) {
         if outcome == Outcome::Failed {
             self.queue.retry(task, now);
@@ -231,12 +236,12 @@ impl Graph {
         }
     }
 
-    /// When there is something to do: at once (zero), at a time, or not before something is heard.
+    /// Returns when work is due next: zero for now, a time, or none until the next change.
     pub(crate) fn next_due(&self) -> Option<Duration> {
         self.queue.next_due()
     }
 
-    /// The reference is new and its owner is not a living object we know under exactly these names.
+    /// Returns whether the reference is new and its owner is not an existing, observed object with exactly these names.
     fn is_doubtful(&self, owner: &Owner, dependent: &Meta) -> bool {
         self.nodes.get(&owner.uid).is_none_or(|known| {
             !known.is_named_by(owner, &dependent.place.namespace) || known.waits_for() == Wait::DependentsGone
@@ -269,7 +274,7 @@ impl Graph {
         if known.is_being_deleted() && known.waits_for() != Wait::DependentsGone {
             return None;
         }
-        // If it is not there, its end is on its way to us.
+        // If the object is missing, its deletion event is still to be delivered.
         let object = live.object(&known.place).filter(|object| object.uid == *uid)?;
         match (object.is_being_deleted(), object.waits_for()) {
             (true, Wait::DependentsGone) => {
@@ -278,12 +283,12 @@ impl Graph {
                 (!is_blocked).then(|| object.action(Operation::RemoveFinalizer(FOREGROUND)))
             }
             (true, _) => None,
-            (false, _) => self.judge(&object, live),
+            (false, _) => self.decide(&object, live),
         }
     }
 
-    /// Decides about an object that nobody has deleted.
-    fn judge(&mut self, object: &Meta, live: &impl Live) -> Option<Action> {
+    /// Decides about an object that is not being deleted.
+    fn decide(&mut self, object: &Meta, live: &impl Live) -> Option<Action> {
         let mut solid = HashSet::new();
         let mut waiting = Vec::new();
         let mut dangling = Vec::new();
@@ -293,28 +298,28 @@ impl Graph {
                 continue;
             }
             match live.owner(owner, &object.place.namespace) {
-                Look::NotServed => {
+                OwnerLookup::NotServed => {
                     self.unserved.insert(object.uid.clone());
                     return None;
                 }
-                Look::OutOfReach => return None,
-                Look::Found(found) if found.uid == owner.uid => {
+                OwnerLookup::OutOfReach => return None,
+                OwnerLookup::Found(found) if found.uid == owner.uid => {
                     if found.is_being_deleted() && found.has_finalizer(FOREGROUND) {
                         waiting.push(owner.uid.clone());
                     } else {
                         solid.insert(&owner.uid);
                     }
                 }
-                Look::Absent | Look::Found(_) => dangling.push(owner.uid.clone()),
+                OwnerLookup::Absent | OwnerLookup::Found(_) => dangling.push(owner.uid.clone()),
             }
         }
         if object.owners.is_empty() {
             return None;
         }
         if !solid.is_empty() {
-            // A waiting owner would never go while a dependent that stays refers to it.
+            // A waiting owner would never be deleted while a dependent that stays refers to it.
             dangling.append(&mut waiting);
-            // One owner can be named twice, once right and once wrong; references are removed by uid.
+            // An owner can be named twice, once correctly and once incorrectly; references are removed by uid.
             dangling.retain(|uid| !solid.contains(uid));
             return (!dangling.is_empty()).then(|| object.action(Operation::RemoveOwners(dangling)));
         }
@@ -338,7 +343,7 @@ impl Graph {
         Some(object.action(Operation::Delete(propagation)))
     }
 
-    /// Goes on to the next dependent that has to let go. When a whole pass finds none, the owner may go.
+    /// Continues with the next dependent to orphan. When a whole pass finds none, the owner's finalizer is removed.
     fn orphan(&mut self, uid: &Uid, live: &impl Live) -> Option<Action> {
         let known = self.nodes.get(uid)?;
         let owner = live

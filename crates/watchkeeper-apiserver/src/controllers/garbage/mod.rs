@@ -1,4 +1,4 @@
-//! Garbage collection: objects go when their owners have gone.
+//! Garbage collection: objects are deleted when their owners are gone.
 
 mod edges;
 mod graph;
@@ -10,21 +10,21 @@ use std::{collections::HashSet, time::Duration};
 use serde_json::Value;
 
 use self::graph::{Action, Graph, Operation, Outcome};
-pub(crate) use self::graph::{Live, Look, Propagation};
+pub(crate) use self::graph::{Live, OwnerLookup, Propagation};
 use super::{
     object::{Meta, Uid},
     objects::{Change, Deletion, Objects, Written},
 };
 use crate::{kinds::GroupVersionKind, status::ApiError, strategy::Part};
 
-/// Takes the [`Graph`]'s actions to the server. One object is looked at in a step.
+/// The controller that executes the actions of a [`Graph`] on the server. Each step checks one object.
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
     graph: Graph,
 }
 
 impl Collector {
-    /// Takes note of a change.
+    /// Records a change.
     pub(crate) fn take(&mut self, change: &Change) {
         match change {
             Change::Seen(object) if is_collected(&object.place.kind) => self.graph.observe(object.clone()),
@@ -35,7 +35,7 @@ impl Collector {
         }
     }
 
-    /// Looks at the next object that is due and does what follows. False when none is.
+    /// Checks the next object that is due and executes the resulting action. Returns false if none is due.
     pub(crate) fn step(&mut self, now: Duration, objects: &impl Objects) -> bool {
         let Some(step) = self.graph.step(now, objects) else { return false };
         if let Some(action) = step.action {
@@ -49,13 +49,14 @@ impl Collector {
         true
     }
 
-    /// When there is something to do: at once (zero), at a time, or not before something is heard.
+    /// Returns when work is due next: zero for now, a time, or none until the next change.
     pub(crate) fn next_due(&self) -> Option<Duration> {
         self.graph.next_due()
     }
 }
 
-/// Events come and go by the thousand and have their own end; nobody collects them.
+/// Returns whether objects of `kind` take part in garbage collection. Events do not: they are numerous and expire on their
+/// own.
 fn is_collected(kind: &GroupVersionKind) -> bool {
     !(kind.kind == "Event" && matches!(kind.group.as_str(), "" | "events.k8s.io"))
 }
@@ -113,7 +114,7 @@ fn unblock_owners(metadata: &mut Value) {
     }
 }
 
-/// Takes `finalizer` out of `metadata`.
+/// Removes `finalizer` from `metadata`.
 pub(super) fn remove_finalizer(metadata: &mut Value, finalizer: &str) {
     let Some(finalizers) = metadata.get_mut("finalizers").and_then(Value::as_array_mut) else { return };
     finalizers.retain(|one| one.as_str() != Some(finalizer));

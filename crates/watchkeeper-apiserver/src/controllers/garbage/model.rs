@@ -1,4 +1,4 @@
-//! The collector against a small world: rules by example, then promises by chance.
+//! The collector on an in-memory server: rules by example, then guarantees by property tests.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::controllers::{
     objects::{Change, Objects},
 };
 
-/// Hands on every change and takes every step until nothing is left to do; time moves on to what is due.
+/// Delivers every change and runs every step until no work is left. Time advances to the next due time.
 fn settle(collector: &mut Collector, world: &World) {
     let mut now = Duration::ZERO;
     for _ in 0..10_000 {
@@ -103,7 +103,7 @@ fn in_the_foreground_an_owner_waits_for_the_dependents_that_block_it() {
     world.user_deletes(&config_map("owner"), Propagation::Foreground);
     settle(&mut collector, &world);
 
-    // The blocking dependent has a dependent of its own, so it went in the foreground as well.
+    // The blocking dependent has a dependent too, so it was deleted in the foreground as well.
     assert_eq!(names(&world), ["blocking", "free", "owner"]);
     world.user_edits(&config_map("blocking"), |object| object["metadata"]["finalizers"] = json!([]));
     settle(&mut collector, &world);
@@ -336,49 +336,49 @@ impl World {
     }
 }
 
-/// Something a user does, or some of the collector's own progress.
+/// A user action, or some progress of the collector.
 #[derive(Debug, Clone)]
-enum Deed {
-    /// Creates an object with references to these of the objects created before, if they are not too many back.
+enum Operation {
+    /// Creates an object with references to objects created before, given as distances back from the newest.
     Create { owners: Vec<(usize, bool)>, is_kept: bool },
     /// Deletes one of the objects created before.
     Delete { which: usize, how: u8 },
-    /// Takes the user's finalizer off one.
+    /// Removes the user's finalizer from an object.
     Release(usize),
-    /// Takes the references off one.
+    /// Removes the owner references from an object.
     Adopt(usize),
-    /// Lets the collector hear the oldest so many changes.
-    Hear(usize),
-    /// Lets the collector take so many steps.
+    /// Delivers this many of the oldest changes to the collector.
+    Deliver(usize),
+    /// Runs this many steps of the collector.
     Step(usize),
-    /// Makes the collector's next writes meet a conflict.
+    /// Makes the next writes of the collector fail with a conflict.
     Conflict(u32),
 }
 
-fn deed() -> impl Strategy<Value = Deed> {
+fn operation() -> impl Strategy<Value = Operation> {
     prop_oneof![
         4 => (prop::collection::vec((0..6_usize, any::<bool>()), 0..3), prop::bool::weighted(0.2))
-            .prop_map(|(owners, is_kept)| Deed::Create { owners, is_kept }),
-        3 => (0..12_usize, 0..3_u8).prop_map(|(which, how)| Deed::Delete { which, how }),
-        1 => (0..12_usize).prop_map(Deed::Release),
-        1 => (0..12_usize).prop_map(Deed::Adopt),
-        3 => (1..6_usize).prop_map(Deed::Hear),
-        3 => (1..8_usize).prop_map(Deed::Step),
-        1 => (1..3_u32).prop_map(Deed::Conflict),
+            .prop_map(|(owners, is_kept)| Operation::Create { owners, is_kept }),
+        3 => (0..12_usize, 0..3_u8).prop_map(|(which, how)| Operation::Delete { which, how }),
+        1 => (0..12_usize).prop_map(Operation::Release),
+        1 => (0..12_usize).prop_map(Operation::Adopt),
+        3 => (1..6_usize).prop_map(Operation::Deliver),
+        3 => (1..8_usize).prop_map(Operation::Step),
+        1 => (1..3_u32).prop_map(Operation::Conflict),
     ]
 }
 
-/// What the promises are checked on while deeds are done.
+/// The state on which the guarantees are checked while actions are executed.
 #[derive(Default)]
-struct Play {
+struct Simulation {
     collector: Collector,
     world: World,
-    /// Changes the collector has not heard of.
-    unheard: std::collections::VecDeque<Change>,
+    /// Changes that are not yet delivered to the collector.
+    undelivered: std::collections::VecDeque<Change>,
     created: Vec<(Place, Uid)>,
-    /// Objects that must live: orphaned while they had no other owner, never deleted or released by a user.
+    /// Objects that must not be deleted: orphaned while they had no other owner, and never deleted or released by a user.
     orphaned: Vec<Uid>,
-    /// The collector's next so many writes meet a conflict.
+    /// The number of next writes of the collector that fail with a conflict.
     conflicts: u32,
     now: Duration,
 }
@@ -389,17 +389,18 @@ impl Default for World {
     }
 }
 
-impl Play {
-    fn do_deed(&mut self, deed: &Deed) {
+impl Simulation {
+    fn execute(&mut self, operation: &Operation) {
         let world = &self.world;
-        match deed {
-            Deed::Create { owners, is_kept } => {
+        match operation {
+            Operation::Create { owners, is_kept } => {
                 let place = config_map(&format!("o{}", self.created.len()));
                 let references: Vec<Value> = owners
                     .iter()
                     .filter_map(|(back, blocks)| {
                         let (place, uid) = self.created.iter().rev().nth(*back)?;
-                        // Whether a reference made while its owner lets go is still let go of is up to chance.
+                        // Whether a reference is orphaned is undefined if it was created while its owner was orphaning
+                        // dependents.
                         let is_certain = world.find(uid).is_none_or(|owner| !owner.is_being_deleted());
                         is_certain.then(|| reference(place, uid, *blocks))
                     })
@@ -411,7 +412,7 @@ impl Play {
                 let uid = world.put(&place, object);
                 self.created.push((place, uid));
             }
-            Deed::Delete { which, how } => {
+            Operation::Delete { which, how } => {
                 let Some((place, uid)) = self.created.iter().rev().nth(*which) else { return };
                 let propagation = [Propagation::Background, Propagation::Foreground, Propagation::Orphan]
                     [usize::from(*how)];
@@ -430,34 +431,34 @@ impl Play {
                     );
                 }
             }
-            Deed::Release(which) => {
+            Operation::Release(which) => {
                 if let Some((place, _)) = self.created.iter().rev().nth(*which) {
                     world.user_edits(place, |object| {
                         super::remove_finalizer(&mut object["metadata"], "example.com/keep");
                     });
                 }
             }
-            Deed::Adopt(which) => {
+            Operation::Adopt(which) => {
                 if let Some((place, _)) = self.created.iter().rev().nth(*which) {
                     world.user_edits(place, |object| object["metadata"]["ownerReferences"] = json!([]));
                 }
             }
-            Deed::Hear(count) => self.hear(*count),
-            Deed::Step(count) => (0..*count).for_each(|_| {
+            Operation::Deliver(count) => self.deliver(*count),
+            Operation::Step(count) => (0..*count).for_each(|_| {
                 self.step();
             }),
-            Deed::Conflict(count) => self.conflicts = *count,
+            Operation::Conflict(count) => self.conflicts = *count,
         }
     }
 
-    fn hear(&mut self, count: usize) {
-        self.unheard.extend(self.world.take_changes());
-        for change in self.unheard.drain(..count.min(self.unheard.len())) {
+    fn deliver(&mut self, count: usize) {
+        self.undelivered.extend(self.world.take_changes());
+        for change in self.undelivered.drain(..count.min(self.undelivered.len())) {
             self.collector.take(&change);
         }
     }
 
-    /// Takes a step and checks that nothing with a living owner was deleted by it.
+    /// Runs a step and checks that it deleted no object with an existing owner.
     fn step(&mut self) -> bool {
         let before: Vec<Meta> = self.world.all();
         self.world.conflicts.set(self.conflicts);
@@ -480,7 +481,7 @@ impl Play {
 
     fn settle(&mut self) {
         for _ in 0..20_000 {
-            self.hear(usize::MAX);
+            self.deliver(usize::MAX);
             if !self.step() {
                 match self.collector.next_due() {
                     Some(due) => self.now = self.now.max(due),
@@ -520,12 +521,12 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
     #[test]
-    fn only_garbage_is_deleted_and_all_of_it(deeds in prop::collection::vec(deed(), 1..60)) {
-        let mut play = Play::default();
-        for deed in &deeds {
-            play.do_deed(deed);
+    fn only_garbage_is_deleted_and_all_of_it(operations in prop::collection::vec(operation(), 1..60)) {
+        let mut simulation = Simulation::default();
+        for operation in &operations {
+            simulation.execute(operation);
         }
-        play.settle();
-        play.check();
+        simulation.settle();
+        simulation.check();
     }
 }

@@ -1,43 +1,44 @@
-//! What the status of a namespace says about its end.
+//! The deletion conditions in the status of a namespace.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// What a pass over the content of a namespace left behind.
+/// The content that remains in a namespace after a pass.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Remaining {
-    /// Objects, by resource and group as `pods.` or `deployments.apps`.
+    /// The number of remaining objects, by resource and group as `pods.` or `deployments.apps`.
     pub(super) objects: BTreeMap<String, usize>,
-    /// Objects, by the finalizers that keep them.
+    /// The number of remaining objects, by finalizer.
     pub(super) finalizers: BTreeMap<Box<str>, usize>,
-    /// Deletions that were refused, one sentence each.
+    /// The messages of rejected deletions.
     pub(super) refusals: Vec<String>,
 }
 
 impl Remaining {
-    /// How many objects are left.
+    /// Returns the number of remaining objects.
     pub(super) fn count(&self) -> usize {
         self.objects.values().sum()
     }
 }
 
-/// A type of condition, what it says when all is well, and what it says now if it is not.
+/// A condition type with its message in the normal case and, if the condition is abnormal now, the current message.
 struct Condition {
     kind: &'static str,
-    well: (&'static str, &'static str),
-    ill: Option<(&'static str, String)>,
+    normal: (&'static str, &'static str),
+    abnormal: Option<(&'static str, String)>,
 }
 
-/// Writes what remains into `conditions`, all five in a fixed order; true if that changed anything but a time.
+/// Writes the remaining content into `conditions`, always all five in a fixed order. Returns true if anything but a time
+/// changed.
 ///
-/// The transition time of a condition moves when its status does, not when its words do.
+/// The transition time of a condition changes with its status, not with its message.
 pub(super) fn update(conditions: &mut Vec<Value>, remaining: &Remaining, now: &str) -> bool {
     let mut has_changed = false;
-    for condition in judge(remaining) {
-        let (status, (reason, message)) = match &condition.ill {
+    for condition in conditions_of(remaining) {
+        let (status, (reason, message)) = match &condition.abnormal {
             Some((reason, message)) => ("True", (*reason, message.as_str())),
-            None => ("False", condition.well),
+            None => ("False", condition.normal),
         };
         let known =
             conditions.iter_mut().find(|known| known.get("type").is_some_and(|kind| kind == condition.kind));
@@ -52,9 +53,9 @@ pub(super) fn update(conditions: &mut Vec<Value>, remaining: &Remaining, now: &s
             has_changed = true;
             continue;
         };
-        let says = |member: &str, text: &str| known.get(member).is_some_and(|value| value == text);
-        let has_turned = !says("status", status);
-        if has_turned || !says("reason", reason) || !says("message", message) {
+        let is_set = |member: &str, text: &str| known.get(member).is_some_and(|value| value == text);
+        let has_turned = !is_set("status", status);
+        if has_turned || !is_set("reason", reason) || !is_set("message", message) {
             if has_turned {
                 known["lastTransitionTime"] = now.into();
             }
@@ -67,8 +68,8 @@ pub(super) fn update(conditions: &mut Vec<Value>, remaining: &Remaining, now: &s
     has_changed
 }
 
-/// The conditions clients know, in the order they have in a cluster.
-fn judge(remaining: &Remaining) -> [Condition; 5] {
+/// Returns the conditions that clients know, in the order of a real cluster.
+fn conditions_of(remaining: &Remaining) -> [Condition; 5] {
     let listed = |entries: Vec<String>| entries.join(", ");
     let refusals = (!remaining.refusals.is_empty()).then(|| {
         let mut refusals = remaining.refusals.clone();
@@ -91,28 +92,28 @@ fn judge(remaining: &Remaining) -> [Condition; 5] {
     [
         Condition {
             kind: "NamespaceDeletionDiscoveryFailure",
-            well: ("ResourcesDiscovered", "All resources successfully discovered"),
-            ill: None,
+            normal: ("ResourcesDiscovered", "All resources successfully discovered"),
+            abnormal: None,
         },
         Condition {
             kind: "NamespaceDeletionGroupVersionParsingFailure",
-            well: ("ParsedGroupVersions", "All legacy kube types successfully parsed"),
-            ill: None,
+            normal: ("ParsedGroupVersions", "All legacy kube types successfully parsed"),
+            abnormal: None,
         },
         Condition {
             kind: "NamespaceDeletionContentFailure",
-            well: ("ContentDeleted", "All content successfully deleted, may be waiting on finalization"),
-            ill: refusals.map(|message| ("ContentDeletionFailed", message)),
+            normal: ("ContentDeleted", "All content successfully deleted, may be waiting on finalization"),
+            abnormal: refusals.map(|message| ("ContentDeletionFailed", message)),
         },
         Condition {
             kind: "NamespaceContentRemaining",
-            well: ("ContentRemoved", "All content successfully removed"),
-            ill: objects.map(|message| ("SomeResourcesRemain", message)),
+            normal: ("ContentRemoved", "All content successfully removed"),
+            abnormal: objects.map(|message| ("SomeResourcesRemain", message)),
         },
         Condition {
             kind: "NamespaceFinalizersRemaining",
-            well: ("ContentHasNoFinalizers", "All content-preserving finalizers finished"),
-            ill: finalizers.map(|message| ("SomeFinalizersRemain", message)),
+            normal: ("ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+            abnormal: finalizers.map(|message| ("SomeFinalizersRemain", message)),
         },
     ]
 }

@@ -1,4 +1,4 @@
-//! Namespaces that end: everything in them goes first.
+//! Deletion of namespaces: the content is deleted first.
 
 mod conditions;
 mod purge;
@@ -24,21 +24,23 @@ use crate::{kinds::GroupVersionKind, strategy::Part};
 
 /// The entry of `spec.finalizers` that keeps a namespace until it is empty.
 const FINALIZER: &str = "kubernetes";
-/// For each object that stays, so long is not looked at its namespace again; otherwise a namespace whose objects go one
-/// by one would be gone through once for each.
+/// The delay before the next pass over a namespace, per remaining object. Without the delay, a namespace whose objects are
+/// removed one by one would be scanned once for each object.
 const REST_PER_OBJECT: Duration = Duration::from_micros(100);
-/// No rest is longer.
+/// The longest delay between passes.
 const LONGEST_REST: Duration = Duration::from_secs(1);
 
-/// So many of the namespaces that ended last are remembered.
+/// The number of recently deleted namespaces that are remembered.
 const ENDED: usize = 256;
 
-/// Empties namespaces that are being deleted, says in their status what keeps them, and lets them go once they are
-/// empty. Content goes as any client would delete it: its own finalizers and grace periods are respected.
+/// The controller that deletes the content of namespaces that are being deleted. Reports the remaining content in their
+/// status, and removes the finalizer once they are empty. Content is deleted as a client would delete it: finalizers and
+/// grace periods are respected.
 #[derive(Debug, Default)]
 pub(crate) struct Namespaces {
     terminating: BTreeSet<Box<str>>,
-    /// Namespaces that have ended not long ago. An object that was on its way into one when it ended is deleted after it.
+    /// Recently deleted namespaces. An object whose creation was in progress when its namespace was deleted is deleted
+    /// afterwards.
     ended: VecDeque<Box<str>>,
     passes: BTreeMap<Box<str>, Purge>,
     resting_until: HashMap<Box<str>, Duration>,
@@ -46,7 +48,7 @@ pub(crate) struct Namespaces {
 }
 
 impl Namespaces {
-    /// Takes note of a change.
+    /// Records a change.
     pub(crate) fn take(&mut self, change: &Change) {
         match change {
             Change::Seen(object) if is_namespace(&object.place.kind) => self.take_namespace(object),
@@ -56,12 +58,12 @@ impl Namespaces {
                 self.ended.push_back(object.place.name.clone());
                 self.ended.drain(..self.ended.len().saturating_sub(ENDED));
             }
-            // Its pods will not be reported as stopped by anyone now.
-            Change::Gone(object) if object.place.is_of("", "Node") => self.look_at_all(),
+            // No kubelet will report that the pods of the node have stopped.
+            Change::Gone(object) if object.place.is_of("", "Node") => self.enqueue_all(),
             Change::Seen(object) if self.ended.contains(&object.place.namespace) => {
                 self.queue.add(object.place.namespace.clone());
             }
-            Change::Seen(object) | Change::Gone(object) => self.look_at(&object.place.namespace),
+            Change::Seen(object) | Change::Gone(object) => self.enqueue(&object.place.namespace),
             Change::Relisted(kind, objects) => {
                 if is_namespace(kind) {
                     let there: HashSet<&str> = objects.iter().map(|object| &*object.place.name).collect();
@@ -70,14 +72,14 @@ impl Namespaces {
                         self.take_namespace(object);
                     }
                 }
-                self.look_at_all();
+                self.enqueue_all();
             }
-            Change::Kinds => self.look_at_all(),
+            Change::Kinds => self.enqueue_all(),
             Change::Trusted(_) => {}
         }
     }
 
-    /// Goes on with a namespace that is due. False when none is.
+    /// Continues with a namespace that is due. Returns false if none is due.
     pub(crate) fn step(&mut self, now: Duration, objects: &impl Objects) -> bool {
         let Some(name) = self.queue.pop(now) else { return false };
         let place = Place::new("", "v1", "Namespace", "", &name);
@@ -98,7 +100,7 @@ impl Namespaces {
                     self.queue.retry(name, now);
                     return true;
                 }
-                // Having been marked, it comes by again.
+                // The write of the mark enqueues the namespace again.
                 Some(Written::Done | Written::Absent) => return true,
                 None => Purge::new(&name, objects),
             },
@@ -108,8 +110,8 @@ impl Namespaces {
                 self.passes.insert(name.clone(), pass);
                 self.queue.add(name);
             }
-            Progress::Finished(remaining, next_look) => {
-                if let Some(wait) = next_look.and_then(|at| at.duration_since(objects.now()).ok()) {
+            Progress::Finished(remaining, next_check) => {
+                if let Some(wait) = next_check.and_then(|at| at.duration_since(objects.now()).ok()) {
                     self.queue.add_at(name.clone(), now + wait);
                 }
                 self.finish(name, &place, namespace, &remaining, now, objects);
@@ -118,12 +120,12 @@ impl Namespaces {
         true
     }
 
-    /// When there is something to do: at once (zero), at a time, or not before something is heard.
+    /// Returns when work is due next: zero for now, a time, or none until the next change.
     pub(crate) fn next_due(&self) -> Option<Duration> {
         self.queue.next_due()
     }
 
-    /// Deletes what came into a namespace as it ended.
+    /// Deletes objects that were created in a namespace while it was deleted.
     fn sweep(&mut self, name: Box<str>, going: Option<Purge>, objects: &impl Objects) {
         match going.unwrap_or_else(|| Purge::new(&name, objects)).step(objects) {
             Progress::Going(pass) => {
@@ -138,11 +140,11 @@ impl Namespaces {
         self.ended.retain(|name| *name != namespace.place.name);
         if namespace.is_being_deleted() {
             self.terminating.insert(namespace.place.name.clone());
-            self.look_at(&namespace.place.name);
+            self.enqueue(&namespace.place.name);
         }
     }
 
-    fn look_at(&mut self, namespace: &str) {
+    fn enqueue(&mut self, namespace: &str) {
         let Some(name) = self.terminating.get(namespace) else { return };
         match self.resting_until.get(name) {
             Some(&until) => self.queue.add_at(name.clone(), until),
@@ -150,9 +152,9 @@ impl Namespaces {
         }
     }
 
-    fn look_at_all(&mut self) {
+    fn enqueue_all(&mut self) {
         for name in self.terminating.clone() {
-            self.look_at(&name);
+            self.enqueue(&name);
         }
     }
 
@@ -186,7 +188,7 @@ fn is_namespace(kind: &GroupVersionKind) -> bool {
     kind.group.is_empty() && kind.kind == "Namespace"
 }
 
-/// It is being deleted and has not been let go by everyone yet.
+/// Returns whether the namespace is being deleted and still has a finalizer.
 fn is_ending(namespace: &Value) -> bool {
     namespace.pointer("/metadata/deletionTimestamp").is_some()
         && namespace.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|all| !all.is_empty())
@@ -201,7 +203,7 @@ fn mark_terminating(place: &Place, namespace: &Value, objects: &impl Objects) ->
     Some(Written::of(objects.replace(place, Part::Subresource("status"), namespace), place))
 }
 
-/// Writes what remains into the conditions; none if they say so already.
+/// Writes the remaining content into the conditions. Returns none if they are already up to date.
 fn report(
     place: &Place,
     mut namespace: Value,
@@ -217,7 +219,7 @@ fn report(
     Some(Written::of(objects.replace(place, Part::Subresource("status"), namespace), place))
 }
 
-/// Lets an empty namespace go.
+/// Removes the finalizer of an empty namespace.
 fn finalize(place: &Place, objects: &impl Objects) -> Option<Written> {
     let mut namespace = objects.read(place).filter(is_ending)?;
     let finalizers = namespace.pointer_mut("/spec/finalizers")?.as_array_mut()?;

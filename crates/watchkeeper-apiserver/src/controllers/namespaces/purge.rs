@@ -12,32 +12,32 @@ use crate::controllers::{
     timestamp,
 };
 
-/// How many objects a step looks at, so that a full namespace does not keep everybody else waiting.
+/// The number of objects that one step checks, so that a full namespace does not delay other work.
 const OBJECTS_A_STEP: usize = 64;
 
-/// A pass that deletes everything in a namespace, pods before the rest, and finds out what stays.
+/// A pass that deletes all objects in a namespace, pods first, and collects what remains.
 #[derive(Debug)]
 pub(super) struct Purge {
     namespace: Box<str>,
     kinds: VecDeque<Served>,
-    /// The kind being purged and what of it has not been looked at.
+    /// The current kind, with its objects that are not yet checked.
     current: Option<(Served, VecDeque<Meta>)>,
     remaining: Remaining,
-    /// When an object that stays may be looked at again, if that is a matter of time.
-    next_look: Option<SystemTime>,
+    /// The earliest time at which a remaining object is worth another check, if that depends on time.
+    next_check: Option<SystemTime>,
 }
 
-/// How far a pass is.
+/// The progress of a pass.
 #[derive(Debug)]
 pub(super) enum Progress {
-    /// There is more to look at.
+    /// More objects remain to be checked.
     Going(Purge),
-    /// This is what stays.
+    /// The pass is complete. Carries the remaining content and the time of the next check.
     Finished(Remaining, Option<SystemTime>),
 }
 
 impl Purge {
-    /// A pass over everything in `namespace`.
+    /// Creates a pass over all objects in `namespace`.
     pub(super) fn new(namespace: &str, objects: &impl Objects) -> Self {
         let (pods, others): (Vec<_>, Vec<_>) =
             objects.kinds().into_iter().filter(|served| served.is_namespaced).partition(is_pods);
@@ -46,11 +46,11 @@ impl Purge {
             kinds: pods.into_iter().chain(others).collect(),
             current: None,
             remaining: Remaining::default(),
-            next_look: None,
+            next_check: None,
         }
     }
 
-    /// Looks at some more objects.
+    /// Checks some more objects.
     pub(super) fn step(mut self, objects: &impl Objects) -> Progress {
         let mut left = OBJECTS_A_STEP;
         loop {
@@ -61,19 +61,19 @@ impl Purge {
                         return Progress::Going(self);
                     }
                     left -= 1;
-                    let refusal = delete(served, &item, &mut self.next_look, objects);
+                    let refusal = delete(served, &item, &mut self.next_check, objects);
                     self.remaining.refusals.extend(refusal);
                 }
             }
             if let Some((served, _)) = self.current.take() {
                 let stays = self.count(&served, objects);
-                // What pods need (their service accounts, their volumes) stays until they are gone.
+                // Objects that pods need (service accounts, volumes) stay until the pods are gone.
                 if stays > 0 && is_pods(&served) {
-                    return Progress::Finished(self.remaining, self.next_look);
+                    return Progress::Finished(self.remaining, self.next_check);
                 }
             }
             let Some(served) = self.kinds.pop_front() else {
-                return Progress::Finished(self.remaining, self.next_look);
+                return Progress::Finished(self.remaining, self.next_check);
             };
             let items: VecDeque<_> = objects.list(&served.kind, Some(&self.namespace)).into();
             if !items.is_empty() {
@@ -100,11 +100,11 @@ fn is_pods(served: &Served) -> bool {
     served.kind.group.is_empty() && &*served.plural == "pods"
 }
 
-/// Deletes `item`; says why not if it was refused.
+/// Deletes `item`. Returns the reason if the deletion was rejected.
 fn delete(
     served: &Served,
     item: &Meta,
-    next_look: &mut Option<SystemTime>,
+    next_check: &mut Option<SystemTime>,
     objects: &impl Objects,
 ) -> Option<String> {
     let mut is_immediate = false;
@@ -114,7 +114,7 @@ fn delete(
         }
         let deadline = timestamp::parse(deadline)?;
         if deadline > objects.now() {
-            *next_look = Some(next_look.map_or(deadline, |known| known.min(deadline)));
+            *next_check = Some(next_check.map_or(deadline, |known| known.min(deadline)));
             return None;
         }
         is_immediate = true;
@@ -131,7 +131,7 @@ fn delete(
     }
 }
 
-/// Nobody will ever report that this pod has stopped: it runs nowhere, or on a node that does not exist.
+/// Returns whether no kubelet will report that this pod has stopped: the pod has no node, or its node does not exist.
 fn is_abandoned(pod: &Meta, objects: &impl Objects) -> bool {
     let Some(object) = objects.read(&pod.place) else { return false };
     let node = object.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();

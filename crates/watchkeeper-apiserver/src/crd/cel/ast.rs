@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// The names operators have as functions.
+/// The function names of operators.
 pub(super) mod op {
     pub(crate) const CONDITIONAL: &str = "_?_:_";
     pub(crate) const AND: &str = "_&&_";
@@ -35,7 +35,7 @@ pub(super) const ACCUMULATOR: &str = "@result";
 /// A node of the tree.
 #[derive(Debug, Clone)]
 pub(super) struct Expr {
-    /// The position of the node among all nodes of its expression.
+    /// The index of the node among all nodes of its expression.
     pub(super) id: usize,
     /// The number of nodes on the longest path to a leaf.
     pub(super) depth: usize,
@@ -117,7 +117,7 @@ impl Comprehension {
 }
 
 impl Expr {
-    /// Returns whether the node is a literal, or a list or map of nothing but literals.
+    /// Returns whether the node is a literal, or a list or map that contains only literals.
     pub(super) fn is_constant(&self) -> bool {
         match &self.kind {
             Kind::Literal(_) => true,

@@ -10,13 +10,13 @@ use super::{
     types::{Bindings, Type, most_general},
 };
 
-/// Parts a type may have. Larger types come only from expressions that square their own type.
+/// The maximum number of parts of a type. Only expressions that square their own type exceed it.
 const WEIGHT: usize = 600;
 
 /// The types and overloads of an expression.
 #[derive(Debug)]
 pub(super) struct Checked {
-    /// The type of each node, by its number.
+    /// The type of each node, by its index.
     pub(super) types: Vec<Type>,
     /// The overloads that each call can resolve to.
     pub(super) overloads: HashMap<usize, Vec<&'static Overload>>,
@@ -26,7 +26,7 @@ pub(super) struct Checked {
 /// Checks an expression with these variables.
 ///
 /// # Errors
-/// Messages, one for each mistake.
+/// One message for each error.
 pub(super) fn check(
     expr: &Expr,
     nodes: usize,
@@ -52,7 +52,7 @@ pub(super) fn check(
 }
 
 impl Checked {
-    /// Returns an error for each list or map literal that mixes types. Arguments of `format` may.
+    /// Reports an error for each list or map literal with mixed types, except in arguments of `format`.
     pub(super) fn mixed_literals(&self, expr: &Expr, errors: &mut Vec<String>) {
         let mut is_exempt = false;
         match &expr.kind {
@@ -99,7 +99,7 @@ struct Checker {
 
 impl Checker {
     fn error(&mut self, message: String) -> Type {
-        // More would only repeat what the first ones report.
+        // Further errors would only repeat the first ones.
         if self.errors.len() < 10 {
             self.errors.push(message);
         }
@@ -238,7 +238,7 @@ impl Checker {
         result
     }
 
-    /// Returns the common type of two parts of a list or map literal.
+    /// Returns the common type of two elements of a list or map literal.
     fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
         let Some(previous) = previous else { return current };
         if self.bindings.assign(&previous, &current) {
@@ -248,7 +248,7 @@ impl Checker {
         Type::Dyn
     }
 
-    /// Returns the type in an optional part of a list or map literal.
+    /// Returns the inner type of an optional element of a list or map literal.
     fn unwrap(&mut self, ty: Type) -> Type {
         let (inner, is_optional) = ty.unwrap_optional();
         if !is_optional && !matches!(inner, Type::Dyn) {
@@ -345,7 +345,7 @@ fn type_of(literal: &Literal) -> Type {
     }
 }
 
-/// Returns the type of a property. Reserved words are accepted escaped and as they are.
+/// Returns the type of a property. Reserved words are accepted with and without escaping.
 fn field_of(decl: &Arc<Decl>, field: &str) -> Option<Type> {
     let DeclType::Object(fields) = &decl.ty else { return None };
     let found = fields

@@ -1,4 +1,4 @@
-//! From the text of a rule to an expression that can be run.
+//! Compilation of the text of a rule to an executable expression.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{
     types::Type,
 };
 
-/// An expression that was parsed.
+/// A parsed expression.
 #[derive(Debug)]
 pub(crate) struct Compiled {
     pub(super) expr: Expr,
@@ -22,12 +22,12 @@ pub(crate) struct Compiled {
     pub(super) patterns: Patterns,
 }
 
-/// The type an expression must have.
+/// The required type of an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// A rule is true or false.
+    /// A boolean, the result of a rule.
     Bool,
-    /// A message is a text.
+    /// A string, the result of a message expression.
     String,
 }
 
@@ -35,7 +35,7 @@ impl Compiled {
     /// Parses an expression.
     ///
     /// # Errors
-    /// A message that says where the mistake is.
+    /// A message with the position of the error.
     pub(crate) fn new(source: &str) -> Result<Self, String> {
         let (expr, nodes) = stack::with_stack(stack::nesting(source), || parse(source))
             .unwrap_or_else(|| Err("no thread to parse on".to_owned()))?;
@@ -47,10 +47,10 @@ impl Compiled {
         self.expr.mentions("oldSelf")
     }
 
-    /// Checks the types of the expression and returns its estimated cost.
+    /// Checks the types of the expression. Returns its estimated cost.
     ///
     /// # Errors
-    /// A message for each mistake, or that the result has the wrong type.
+    /// One message for each error, or a message about a result of the wrong type.
     pub(crate) fn check(
         &self,
         decl: &Arc<Decl>,

@@ -1,4 +1,4 @@
-//! The CEL type of each part of a schema, with the sizes its values can have in a request.
+//! The CEL type of each part of a schema, with the maximum sizes of its values in a request.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -6,18 +6,18 @@ use serde_json::Value;
 
 use super::{escape::escape, types::Type};
 
-/// The size of the largest request a Kubernetes server accepts, in bytes.
+/// The maximum size of a request to a Kubernetes server, in bytes.
 pub(super) const REQUEST_BYTES: u64 = 3 * 1024 * 1024;
-/// The largest number of characters of a string without a limit: a request without the quotes.
+/// The maximum number of characters of an unlimited string: a whole request without the quotes.
 const TEXT: u64 = REQUEST_BYTES - 2;
 
 /// The declaration of a value.
 #[derive(Debug)]
 pub(crate) struct Decl {
     pub(super) ty: DeclType,
-    /// The most characters, items or members a value can have.
+    /// The maximum number of characters, items or members of a value.
     pub(super) max_elements: u64,
-    /// The bytes of the shortest JSON form of a value.
+    /// The length of the shortest JSON form of a value, in bytes.
     pub(super) min_bytes: u64,
 }
 
@@ -47,7 +47,7 @@ impl Decl {
         Self::new(DeclType::String, TEXT, 2)
     }
 
-    /// Returns the declaration for a schema, or nothing if expressions cannot see its values.
+    /// Returns the declaration of a schema. `None` if its values are not visible to expressions.
     pub(crate) fn of(schema: &Value, is_resource: bool) -> Option<Arc<Self>> {
         let number =
             |name: &str| schema.get(name).and_then(Value::as_i64).map(|n| u64::try_from(n).unwrap_or(0));
@@ -115,7 +115,7 @@ fn string(schema: &Value, format: &str, max_length: Option<u64>) -> Arc<Decl> {
         "date-time" => Decl::new(DeclType::Timestamp, 32, 21),
         _ => {
             let allowed = schema.get("enum").and_then(Value::as_array).filter(|values| !values.is_empty());
-            // A character has up to four bytes.
+            // A character has at most four bytes.
             let most = match (max_length, allowed) {
                 (Some(most), _) => most.saturating_mul(4),
                 (None, Some(allowed)) => {
@@ -165,7 +165,7 @@ fn object(schema: &Value, is_resource: bool) -> Arc<Decl> {
     Decl::new(DeclType::Object(fields), 0, min_bytes)
 }
 
-/// Returns whether a schema types its kind, version and names itself.
+/// Returns whether a schema declares the types of its kind, version and names.
 fn declares_metadata(schema: &Value) -> bool {
     [
         ("/properties/kind/type", "string"),

@@ -1,4 +1,4 @@
-//! Names of properties as CEL expressions spell them.
+//! Names of properties in CEL expressions.
 
 const RESERVED: [&str; 21] = [
     "true",
@@ -29,7 +29,7 @@ pub(crate) fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name)
 }
 
-/// Returns the identifier for a property, or nothing if CEL cannot name it.
+/// Returns the identifier of a property. `None` if CEL cannot express the name.
 pub(super) fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
@@ -48,7 +48,7 @@ pub(super) fn escape(name: &str) -> Option<String> {
     )
 }
 
-/// Returns the property an identifier names, or nothing if the identifier contains an unknown escape sequence.
+/// Returns the property of an identifier. `None` if the identifier contains an unknown escape sequence.
 pub(super) fn unescape(name: &str) -> Option<String> {
     let mut result = String::with_capacity(name.len());
     let mut rest = name;
@@ -58,7 +58,7 @@ pub(super) fn unescape(name: &str) -> Option<String> {
         let end = inner.find('_').unwrap_or(inner.len());
         let (word, after) = inner.split_at(end);
         let Some(after) = after.strip_prefix("__").filter(|_| !word.is_empty()) else {
-            // Underscores that start no escape sequence stand for themselves.
+            // Underscores that do not start an escape sequence are literal.
             let (kept, later) = rest.split_at(start + 1);
             result.push_str(kept);
             rest = later;

@@ -1,4 +1,4 @@
-//! The evaluator: walks the syntax tree and charges each step before it is taken.
+//! The evaluator: walks the syntax tree and charges each step before executing it.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,7 +14,7 @@ pub(super) type Outcome<'a> = Result<Value<'a>, Fault>;
 
 /// An evaluation in progress.
 pub(super) struct Evaluator<'a, 'm> {
-    /// Variables, innermost last. A variable holds the error of the expression it is bound to.
+    /// The variables, innermost last. A variable may hold the error of its expression.
     scope: Vec<(Arc<str>, Outcome<'a>)>,
     pub(super) meter: &'m mut Meter,
     pub(super) patterns: &'m Patterns,
@@ -91,7 +91,8 @@ impl<'a, 'm> Evaluator<'a, 'm> {
         value
     }
 
-    /// Evaluates `&&` (`absorbing` is false) or `||` (`absorbing` is true). Either side can decide, whatever the other.
+    /// Evaluates `&&` (`absorbing` is false) or `||` (`absorbing` is true). Either side can determine the result, even if
+    /// the other fails.
     fn logical(&mut self, args: &[Expr], absorbing: bool) -> Outcome<'a> {
         let mut failed = None;
         for arg in args {
@@ -150,7 +151,7 @@ impl<'a, 'm> Evaluator<'a, 'm> {
             values.push(self.eval(part)?);
         }
         let args = Arguments { function, is_member: call.target.is_some(), values };
-        // Conversions of constants are done beforehand in Kubernetes.
+        // Kubernetes folds conversions of constants at compile time.
         let is_folded = call::is_conversion(function) && call.args.iter().all(Expr::is_constant);
         if !is_folded {
             let cost = args.cost(self.meter)?;
@@ -159,7 +160,7 @@ impl<'a, 'm> Evaluator<'a, 'm> {
         call::call(self, &args)
     }
 
-    /// Looks a value up among literals. Kubernetes makes a set of them beforehand, so the lookup has no cost.
+    /// Looks up a value among literals. Kubernetes precomputes a set of them, so the lookup has no cost.
     fn is_among(&mut self, value: &Expr, literals: &[Element]) -> Outcome<'a> {
         let value = self.eval(value)?;
         for item in literals {
@@ -371,7 +372,7 @@ fn is_attribute(expr: &Expr) -> bool {
     }
 }
 
-/// Returns the items of a list of nothing but literals.
+/// Returns the items of a list that contains only literals.
 fn literals(list: &Expr) -> Option<&[Element]> {
     match &list.kind {
         Kind::List(items) => {

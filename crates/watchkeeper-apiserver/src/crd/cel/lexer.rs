@@ -10,20 +10,20 @@ pub(super) enum Token {
     /// A name in backquotes, which may contain `.`, `-`, `/` and spaces.
     Quoted(Arc<str>),
     Literal(Literal),
-    /// A whole number without its sign, which may be one too large for `i64` after a minus.
+    /// An integer without its sign. After a minus, it may exceed `i64::MAX` by one.
     Integer(u64),
     /// An operator or punctuation mark.
     Mark(&'static str),
     End,
 }
 
-/// Longer marks come before their prefixes.
+/// The marks. Longer marks come before their prefixes.
 const MARKS: [&str; 26] = [
     "==", "!=", "<=", ">=", "&&", "||", "<", ">", "[", "]", "{", "}", "(", ")", ".", ",", "-", "!", "?", ":",
     "+", "*", "/", "%", "in", "",
 ];
 
-/// A reader of tokens. It reads each byte of the text once.
+/// A lexer, which reads each byte of the text once.
 #[derive(Debug)]
 pub(super) struct Lexer<'a> {
     text: &'a str,
@@ -55,7 +55,7 @@ impl<'a> Lexer<'a> {
     /// Reads the next token.
     ///
     /// # Errors
-    /// A message, when the text holds no token here.
+    /// A message if no token starts here.
     pub(super) fn next(&mut self) -> Result<Token, String> {
         self.skip_space();
         let rest = self.rest();
@@ -137,7 +137,7 @@ impl<'a> Lexer<'a> {
         Ok(self.sign(text.parse().map_err(|_| "invalid int literal".to_owned())?))
     }
 
-    /// Reads the suffix that makes a whole number unsigned.
+    /// Reads the suffix of an unsigned integer.
     fn sign(&mut self, value: u64) -> Token {
         if self.rest().starts_with(['u', 'U']) {
             self.position += 1;
@@ -178,7 +178,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Returns where a literal's closing quote starts.
+/// Returns the position of the closing quote of a literal.
 fn closing(inner: &str, quote: &str, is_raw: bool) -> Option<usize> {
     let is_long = quote.len() == 3;
     let bytes = inner.as_bytes();

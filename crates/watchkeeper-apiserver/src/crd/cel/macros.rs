@@ -16,7 +16,7 @@ pub(super) enum Expanded {
 /// Expands `target.name(args)` if it is a macro.
 ///
 /// # Errors
-/// A message, when the arguments do not fit the macro.
+/// A message if the arguments do not match the macro.
 pub(super) fn expand(
     nodes: &mut Nodes,
     name: &str,
@@ -40,7 +40,7 @@ pub(super) fn expand(
     Ok(Expanded::Yes(expr))
 }
 
-/// Returns the variable an argument names.
+/// Returns the variable that an argument names.
 fn variable(arg: &Expr) -> Result<Arc<str>, String> {
     match &arg.kind {
         Kind::Ident(name) if &**name == "__result__" => {
@@ -145,7 +145,7 @@ fn fold(nodes: &mut Nodes, name: &str, range: Expr, args: Vec<Expr>) -> Result<E
     })))
 }
 
-/// Makes an expression in which `name` stands for `value`.
+/// Creates an expression in which `name` is bound to `value`.
 fn bind(nodes: &mut Nodes, name: &Arc<str>, value: Expr, body: Expr) -> Result<Expr, String> {
     let fold = Comprehension {
         range: nodes.list(Vec::new())?,

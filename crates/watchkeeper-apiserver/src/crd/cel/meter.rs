@@ -1,19 +1,19 @@
 //! The limits of one evaluation: cost, work and memory.
 //!
-//! Cost is what Kubernetes charges: it decides whether a rule fails, so it equals the cost of the real server. Cost is not
-//! proportional to time for every operation (the size of a string costs one unit however long the string is), so work and
-//! memory are bounded as well. All three are charged before the step they pay for.
+//! Cost is the unit of Kubernetes. It determines whether a rule fails, so it equals the cost in the real server. Cost is not
+//! proportional to time for every operation (the size of a string costs one unit whatever its length), so work and memory
+//! are limited as well. All three are charged before the step they pay for.
 
-/// The cost one evaluation of an expression may have.
+/// The maximum cost of one evaluation of an expression.
 pub(super) const CALL_COST: u64 = 1_000_000;
-/// The cost all rules of one object may have together.
+/// The maximum cost of all rules of one object together.
 pub(super) const OBJECT_COST: u64 = 10_000_000;
-/// The work all rules of one object may take. A unit is about a nanosecond.
+/// The maximum work of all rules of one object. A unit is about a nanosecond.
 const OBJECT_WORK: u64 = 128 << 20;
-/// The bytes one evaluation may allocate.
+/// The maximum memory that one evaluation may allocate, in bytes.
 const CALL_MEMORY: u64 = 64 << 20;
 
-/// Why an evaluation has no value.
+/// The reason why an evaluation has no value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Fault {
     /// A limit was reached. No operator recovers from this fault.
@@ -28,12 +28,12 @@ impl Fault {
     }
 }
 
-/// The fault of a call whose arguments fit no overload.
+/// Returns the fault of a call whose arguments match no overload.
 pub(super) fn no_overload<T>() -> Result<T, Fault> {
     Fault::error("no such overload")
 }
 
-/// The limits left to the rules of one object.
+/// The remaining limits for the rules of one object.
 #[derive(Debug)]
 pub(super) struct Meter {
     /// The cost of the current evaluation.
@@ -59,14 +59,14 @@ impl Meter {
         if self.cost > CALL_COST { Err(Fault::Exhausted) } else { self.work(1) }
     }
 
-    /// Charges steps that have no cost in Kubernetes, or less than they take.
+    /// Charges steps whose cost in Kubernetes is zero or less than their time.
     pub(super) fn work(&mut self, units: u64) -> Result<(), Fault> {
         if let Some(left) = self.work.checked_sub(units) {
             self.work = left;
             return Ok(());
         }
         self.work = 0;
-        // The evaluation failed for its limit, so its cost is at least the limit.
+        // The evaluation exceeded its limit, so its cost is at least the limit.
         self.cost = self.cost.max(CALL_COST + 1);
         Err(Fault::Exhausted)
     }
@@ -82,7 +82,7 @@ impl Meter {
         self.work(bytes / 4)
     }
 
-    /// Charges for values that are about to be put in a list or map.
+    /// Charges for values that are about to be added to a list or map.
     pub(super) fn allocate_values(&mut self, count: usize) -> Result<(), Fault> {
         self.allocate(count.saturating_mul(2 * size_of::<super::value::Value<'_>>()))
     }

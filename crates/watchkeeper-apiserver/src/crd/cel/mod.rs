@@ -1,14 +1,14 @@
 //! Validation rules of custom resources, written in CEL (`x-kubernetes-validations`).
 //!
-//! A rule sees `self`, the value its schema describes, and in transition rules `oldSelf`, the value before the change. Rules
-//! are compiled once, when their definition is read.
+//! A rule can access `self`, the value that its schema describes, and, in transition rules, `oldSelf`, the value before the
+//! change. Rules are compiled once, when their definition is read.
 //!
 //! | module | role |
 //! |---|---|
 //! | [`parser`] with [`lexer`], [`macros`], [`ast`] | text to syntax tree, in linear time, with limits on nesting and size |
-//! | [`decl`] | the type of each part of a schema, with the largest size of its values |
+//! | [`decl`] | the type of each part of a schema, with the maximum size of its values |
 //! | [`check`] with [`types`], [`signatures`] | type checking |
-//! | [`estimate`] | the largest cost of an expression: decides whether a definition is accepted |
+//! | [`estimate`] | the maximum cost of an expression, which determines whether a definition is accepted |
 //! | [`eval`] with [`value`], [`call`], [`pattern`] | evaluation |
 //! | [`meter`] | the limits of an evaluation: cost as in Kubernetes, work, memory |
 //! | [`environment`] | variables of expressions that are not rules of a schema |
@@ -47,7 +47,7 @@ pub(crate) use self::{
     validate::validate,
 };
 
-/// Returns how often a value of a declaration can occur in one object, at most.
+/// Returns the maximum number of occurrences of a value in one object.
 pub(crate) fn max_cardinality(decl: &Decl) -> u64 {
     // Values are separated by at least a comma.
     decl::REQUEST_BYTES / (decl.min_bytes + 1)

@@ -1,7 +1,7 @@
-//! From text to syntax tree, in time linear in the text.
+//! The parser: from text to syntax tree, in linear time.
 //!
-//! Nesting is limited per grammar rule, as in cel-go, and the tree as a whole is limited in depth and size, so that every
-//! later pass can recurse over it within the stack of a worker thread.
+//! Nesting is limited per grammar rule, as in cel-go. The depth and size of the tree as a whole are limited too, so that
+//! every later pass can recurse over it within the stack of a worker thread.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use super::{
     macros, signatures,
 };
 
-/// Code points an expression may have, as in cel-go.
+/// The maximum number of code points of an expression, as in cel-go.
 const CODE_POINTS: usize = 100_000;
-/// How deep expressions may nest, as in cel-go.
+/// The maximum nesting of expressions, as in cel-go.
 const RECURSION: usize = 250;
-/// The limit of each grammar rule, in the order of [`Rule`]. They differ by how cel-go counts the first operand.
+/// The limit of each grammar rule, in the order of [`Rule`]. They differ because of the way cel-go counts the first operand.
 const LIMITS: [usize; 4] = [RECURSION, RECURSION + 2, RECURSION + 1, RECURSION - 1];
-/// How deep the tree may be. Deeper trees come only from rules nested in several ways at once.
+/// The maximum depth of the tree. Only rules that are nested in several ways at once exceed it.
 const DEPTH: usize = 1_100;
 
 /// Parses an expression and expands its macros. Returns the tree and its number of nodes.
 ///
 /// # Errors
-/// A message that starts with the position of the mistake.
+/// A message that starts with the position of the error.
 pub(super) fn parse(text: &str) -> Result<(Expr, usize), String> {
     let count = text.chars().count();
     if count > CODE_POINTS {
@@ -56,7 +56,7 @@ pub(super) fn parse(text: &str) -> Result<(Expr, usize), String> {
     }
 }
 
-/// The maker of nodes. It numbers them and limits their number.
+/// The factory of nodes, which numbers them and limits their number.
 #[derive(Debug)]
 pub(super) struct Nodes {
     count: usize,
@@ -64,10 +64,10 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
-    /// Makes a node.
+    /// Creates a node.
     ///
     /// # Errors
-    /// A message, when the tree becomes too large or too deep.
+    /// A message if the tree becomes too large or too deep.
     pub(super) fn make(&mut self, kind: Kind) -> Result<Expr, String> {
         self.count += 1;
         if self.count > self.limit {
@@ -104,7 +104,7 @@ impl Nodes {
         self.make(Kind::Call(Box::new(Call { function: function.into(), target: Some(target), args })))
     }
 
-    /// Copies a tree, with nodes of their own.
+    /// Copies a tree, with new nodes.
     pub(super) fn copy(&mut self, expr: &Expr) -> Result<Expr, String> {
         let mut copy = expr.clone();
         self.renumber(&mut copy)?;
@@ -203,7 +203,7 @@ impl Parser<'_> {
     }
 
     fn expr(&mut self) -> Result<Expr, String> {
-        // Only the nesting of expressions adds up; operators are counted within one expression.
+        // Only the nesting of expressions accumulates; operators are counted within one expression.
         let outer = self.rules;
         self.rules = [outer[Rule::Expr as usize], 0, 0, 0];
         self.enter(Rule::Expr)?;
@@ -248,7 +248,7 @@ impl Parser<'_> {
         terms.pop().ok_or_else(|| "Syntax error".to_owned())
     }
 
-    /// Parses relations. The right side of a relation (`is_right`) is not one itself.
+    /// Parses relations. The right side of a relation (`is_right`) cannot be a relation.
     fn relation(&mut self, is_right: bool) -> Result<Expr, String> {
         let depth = self.rules[Rule::Relation as usize];
         self.enter(Rule::Relation)?;
@@ -386,7 +386,7 @@ impl Parser<'_> {
 
     fn member_call(&mut self, target: Expr, name: &str) -> Result<Expr, String> {
         let args = self.arguments()?;
-        // A function in a namespace looks like a member call of a variable, and comes first.
+        // A function in a namespace looks like a member call on a variable, and takes precedence.
         if let Some(prefix) = path(&target) {
             let qualified = format!("{prefix}.{name}");
             if signatures::exists(&qualified) {
@@ -497,7 +497,7 @@ impl Parser<'_> {
     }
 }
 
-/// Returns the dotted name an expression spells, if it is nothing but names.
+/// Returns the dotted name of an expression, if it consists only of names.
 fn path(expr: &Expr) -> Option<String> {
     match &expr.kind {
         Kind::Ident(name) => Some(name.to_string()),

@@ -7,15 +7,15 @@ use regex::{Regex, RegexBuilder};
 
 use super::meter::{Fault, Meter};
 
-/// Compiled expressions that are kept. More are used only by rules that read patterns from objects.
+/// The number of compiled expressions that are kept. Only rules that read patterns from objects use more.
 const KEPT: usize = 32;
-/// The sizes a compiled expression is tried with, in bytes. The time of a match grows with the size.
+/// The size limits with which an expression is compiled, in bytes, in order. The time of a match grows with the size.
 const SIZES: [usize; 4] = [2 << 10, 16 << 10, 128 << 10, 1 << 20];
 
 #[derive(Debug)]
 struct Pattern {
     regex: Regex,
-    /// Units of work for each byte of text.
+    /// The work units per byte of text.
     work: u64,
 }
 

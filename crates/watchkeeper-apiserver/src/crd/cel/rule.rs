@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::compile::Compiled;
 use crate::field::FieldErrorKind;
 
-/// A rule of a schema, ready to run.
+/// A compiled rule of a schema.
 #[derive(Debug)]
 pub(crate) struct Rule {
     pub(super) source: String,
@@ -14,7 +14,7 @@ pub(crate) struct Rule {
     pub(super) message_source: String,
     pub(super) message_program: Option<Compiled>,
     pub(super) kind: FieldErrorKind,
-    /// The field an error is reported at, below the value.
+    /// The field below the value at which an error is reported.
     pub(super) field_path: String,
     /// Whether the rule compares a value with the value before a change.
     pub(super) is_transition: bool,
@@ -23,7 +23,7 @@ pub(crate) struct Rule {
 }
 
 impl Rule {
-    /// Returns the rules of a schema. A rule that does not parse is left out; its definition was rejected.
+    /// Returns the rules of a schema. A rule that does not parse is omitted, because its definition was rejected.
     pub(crate) fn read_all(schema: &Value) -> Vec<Self> {
         let rules = schema.get("x-kubernetes-validations").and_then(Value::as_array);
         rules.into_iter().flatten().filter_map(|rule| Self::read(rule, schema)).collect()
@@ -55,7 +55,7 @@ impl Rule {
         })
     }
 
-    /// Returns the author's message, or the rule itself.
+    /// Returns the message of the rule, or its text.
     pub(super) fn describe(&self) -> &str {
         if self.message.is_empty() { &self.source } else { &self.message }
     }
@@ -67,7 +67,7 @@ enum Step {
     Key(String),
 }
 
-/// Returns a path such as `.a['b.c']` as errors show it, or nothing if it does not lead through the schema.
+/// Returns a path such as `.a['b.c']` as shown in errors. `None` if the path is not in the schema.
 pub(crate) fn field_path(schema: &Value, path: &str) -> Option<String> {
     let mut shown = String::new();
     for step in steps(schema, path)? {

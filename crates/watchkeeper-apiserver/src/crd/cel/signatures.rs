@@ -1,7 +1,7 @@
 //! The functions of the Kubernetes CEL environment: overloads, parameter types, result types.
 //!
-//! The list is that of Kubernetes 1.37's environment for new expressions. Functions of other CEL environments, such as
-//! `math.greatest`, are not in it.
+//! The list is that of the environment of Kubernetes 1.37 for new expressions. Functions of other CEL environments, such as
+//! `math.greatest`, are not included.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -15,12 +15,13 @@ use super::{
 pub(super) struct Overload {
     pub(super) id: String,
     pub(super) is_member: bool,
-    /// Parameter types. Type variables are numbered from zero within the overload. A member's receiver comes first.
+    /// The parameter types, starting with the receiver of a member. Type variables are numbered from zero within the
+    /// overload.
     pub(super) params: Vec<Type>,
     pub(super) result: Type,
 }
 
-/// The overloads, a line each: function, overload, `m` for a member or `g`, parameters, result.
+/// The overloads, one per line: function, overload, `m` for a member or `g`, parameters, result.
 const TABLE: &str = "
 _?_:_ conditional g bool;A;A A
 _&&_ logical_and g bool;bool bool
@@ -229,7 +230,7 @@ allowed decision_allowed m Decision bool
 reason decision_reason m Decision string
 ";
 
-/// Names of the formats that `format.…()` returns.
+/// The names of the formats that `format.…()` returns.
 const FORMATS: [&str; 13] = [
     "dns1123Label",
     "dns1123Subdomain",
@@ -382,7 +383,7 @@ fn type_named(name: &str) -> Type {
 }
 
 impl Overload {
-    /// Returns the parameter and result types with type variables of their own.
+    /// Returns the parameter and result types with fresh type variables.
     pub(super) fn instantiate(&self, bindings: &mut Bindings) -> (Vec<Type>, Type) {
         let mut fresh: [Option<Type>; 2] = [None, None];
         let params = self.params.iter().map(|param| renamed(param, &mut fresh, bindings)).collect();
@@ -404,7 +405,7 @@ fn renamed(ty: &Type, fresh: &mut [Option<Type>; 2], bindings: &mut Bindings) ->
     }
 }
 
-/// Returns the type a name stands for in an expression.
+/// Returns the type that a name denotes in an expression.
 pub(super) fn type_ident(name: &str) -> Option<Type> {
     Some(match name {
         "bool"

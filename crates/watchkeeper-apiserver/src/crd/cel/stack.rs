@@ -1,13 +1,13 @@
-//! Stack for the few expressions that are deeply nested.
+//! Larger stacks for deeply nested expressions.
 
-/// Nesting that fits the stack of any thread.
+/// The nesting that fits the stack of any thread.
 const SHALLOW: usize = 40;
-/// Stack size for the deepest expression the parser accepts, in a build without optimisation.
+/// The stack size for the deepest expression that the parser accepts, in an unoptimized build.
 const STACK_BYTES: usize = 64 << 20;
 
-/// Runs a function that recurses `depth` levels deep, on a thread of its own if the current stack may be too small.
+/// Runs a function that recurses `depth` levels deep, on a separate thread if the current stack may be too small.
 ///
-/// Returns nothing if no thread could be started or the function panicked.
+/// Returns `None` if no thread could be started or the function panicked.
 pub(super) fn with_stack<T: Send>(depth: usize, run: impl FnOnce() -> T + Send) -> Option<T> {
     if depth <= SHALLOW {
         return Some(run());
@@ -18,7 +18,7 @@ pub(super) fn with_stack<T: Send>(depth: usize, run: impl FnOnce() -> T + Send) 
     })
 }
 
-/// Returns a bound on how deep the parser recurses for a text, from its brackets and conditionals.
+/// Returns an upper bound of the parser's recursion for a text, from its brackets and conditionals.
 pub(super) fn nesting(text: &str) -> usize {
     let (mut depth, mut deepest, mut conditionals) = (0_usize, 0, 0);
     for byte in text.bytes() {

@@ -1,4 +1,4 @@
-//! Rules as objects and definitions meet them.
+//! Rules applied to objects and definitions.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::strategy::At;
 
-/// The schema of a `spec` with one rule.
+/// Returns the schema of a `spec` with one rule.
 fn spec_schema(rule: &Value) -> Value {
     json!({"type": "object", "properties": {"spec": {
         "type": "object",
@@ -36,7 +36,7 @@ fn failures(rule: &Value, spec: &Value, old: Option<&Value>) -> Vec<(String, &'s
     errors.into_iter().map(|error| (error.path, error.kind.reason())).collect()
 }
 
-/// The detail of the one error a rule reports.
+/// Returns the detail of the single error that a rule reports.
 fn detail(rule: &str, spec: &Value) -> String {
     let schema = Structural::read(&spec_schema(&json!({"rule": rule})));
     let mut errors = validate(&json!({"spec": spec}), None, &schema);
@@ -44,14 +44,14 @@ fn detail(rule: &str, spec: &Value) -> String {
     errors.pop().map(|error| error.detail).unwrap_or_default()
 }
 
-/// The errors of a schema, as reason, path and detail.
+/// Returns the errors of a schema, as reason, path and detail.
 fn definition_errors(schema: &Value) -> Vec<(&'static str, String, String)> {
     let mut errors = Vec::new();
     schema_check::check(&At::root(schema), false, &mut errors);
     errors.into_iter().map(|error| (error.kind.reason(), error.path, error.detail)).collect()
 }
 
-/// The estimated cost of a rule beside a schema.
+/// Returns the estimated cost of a rule beside a schema.
 fn estimated(schema: &Value, rule: &str) -> Result<u64, String> {
     Compiled::new(rule)?.check(&Decl::of(schema, false).unwrap(), false, Wanted::Bool)
 }
@@ -289,7 +289,7 @@ fn parts_of_a_rule_besides_its_text_are_checked() {
         definition_errors(&spec_schema(&json!({"rule": "oldSelf.hasValue()", "optionalOldSelf": true}))),
         []
     );
-    // Items of a list without keys have no value before a change; members of an atomic map do.
+    // Items of a list without keys have no old value; members of an atomic map do.
     let list = |extra: Value| {
         let mut schema = json!({"type": "array", "maxItems": 3, "items": {"type": "object", "required": ["x"],
             "properties": {"x": {"type": "string"}}, "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}});
@@ -384,7 +384,7 @@ fn a_rule_that_costs_too_much_stops_the_validation() {
         ),
         "{found}"
     );
-    // Rules after it do not run.
+    // Later rules do not run.
     let schema = Structural::read(&json!({"type": "object", "properties": {
         "l": {"type": "array", "items": {"type": "integer", "x-kubernetes-validations": [{"rule": "false"}]},
             "x-kubernetes-validations": [{"rule": "self.all(a, self.all(b, self.all(c, a + b + c >= 0)))"}, {"rule": "false"}]}}}));
@@ -393,7 +393,7 @@ fn a_rule_that_costs_too_much_stops_the_validation() {
 
 #[test]
 fn the_rules_of_an_object_share_a_cost_budget() {
-    // Each evaluation costs about half of what one may cost; the budget of the object is reached after twenty.
+    // Each evaluation costs about half of its limit; the limit of the object is reached after twenty.
     let rule = json!({"rule": "self.all(a, self.all(b, self.all(c, a + b + c >= 0)))"});
     let list: Vec<usize> = (0..37).collect();
     let schema =

@@ -1,4 +1,4 @@
-//! The types of the CEL checker, and how they unify.
+//! The types of the CEL checker, and their unification.
 
 use std::{fmt, sync::Arc};
 
@@ -25,7 +25,7 @@ pub(crate) enum Type {
     Meta(Arc<Type>),
     /// A type of the Kubernetes libraries, such as an IP address.
     Named(&'static str),
-    /// An object with the properties of a schema. Each schema is a type of its own.
+    /// An object with the properties of a schema. Each schema is a distinct type.
     Object(Arc<Decl>),
     /// A type variable.
     Variable(usize),
@@ -48,7 +48,7 @@ impl Type {
         matches!(self, Self::Dyn | Self::Error)
     }
 
-    /// Returns the type in an optional, or the type itself, and whether it was optional.
+    /// Returns the inner type of an optional, or the type itself, and whether it was optional.
     pub(super) fn unwrap_optional(self) -> (Self, bool) {
         match self {
             Self::Optional(of) => ((*of).clone(), true),
@@ -94,7 +94,7 @@ impl Type {
         }
     }
 
-    /// Returns whether two types are the same, variables included.
+    /// Returns whether two types are the same, including variables.
     pub(super) fn is_exactly(&self, other: &Self) -> bool {
         self.same_constructor(other)
             && self
@@ -153,7 +153,7 @@ impl fmt::Display for Type {
     }
 }
 
-/// The types that type variables stand for. Failed attempts to unify are undone.
+/// The types that are bound to type variables. Failed unifications are undone.
 #[derive(Debug, Default)]
 pub(super) struct Bindings {
     bound: Vec<Option<Type>>,
@@ -260,7 +260,7 @@ impl Bindings {
         within.parameters().into_iter().all(|part| self.is_absent_from(variable, part))
     }
 
-    /// Returns the type with variables replaced by the types they stand for.
+    /// Returns the type with variables replaced by their bound types.
     pub(super) fn resolve(&self, ty: &Type) -> Type {
         if let Some(bound) = self.find(ty) {
             return self.resolve(bound);

@@ -21,14 +21,14 @@ use super::{
 };
 use crate::field::{FieldError, FieldErrorKind};
 
-/// Errors that are reported for one object.
+/// The maximum number of errors that are reported for one object.
 const ERRORS: usize = 10_000;
-/// The longest message that a message expression may return, in bytes.
+/// The maximum length of the result of a message expression, in bytes.
 const MESSAGE_BYTES: usize = 5 * 1024;
 const OUT_OF_BUDGET: &str =
     "failed due to running out of cost budget, no further validation rules will be run";
 
-/// Returns what the rules of a schema find wrong with an object. `old` is the object before a change.
+/// Returns the errors of the rules of a schema for an object. `old` is the object before a change.
 pub(crate) fn validate(object: &Json, old: Option<&Json>, schema: &Structural) -> Vec<FieldError> {
     run(object, old, schema).errors
 }
@@ -37,7 +37,7 @@ fn run(object: &Json, old: Option<&Json>, schema: &Structural) -> Run {
     let mut run = Run { errors: Vec::new(), left: OBJECT_COST, meter: Meter::new() };
     let correlation = Correlation::new(old, object);
     let node = Node { value: object, old, schema, path: "", is_resource: true };
-    // A stopped run has reported why.
+    // A stopped run has already reported the reason.
     let _ = run.walk(&node, schema, correlation.as_ref(), None);
     run
 }
@@ -45,7 +45,7 @@ fn run(object: &Json, old: Option<&Json>, schema: &Structural) -> Run {
 /// The signal that no further rules run.
 struct Stopped;
 
-/// A value and the value it was before a change.
+/// A value with its old value.
 struct Correlation<'a> {
     old: &'a Json,
     new: &'a Json,
@@ -62,7 +62,7 @@ impl<'a> Correlation<'a> {
     }
 }
 
-/// A value with its schema and place.
+/// A value with its schema and path.
 struct Node<'a, 'p> {
     value: &'a Json,
     old: Option<&'a Json>,
@@ -241,7 +241,7 @@ impl Run {
             child(node.path, &rule.field_path)
         };
         let message = self.message(rule, node, old);
-        // An unchanged value is not rejected for a rule it broke before. Transition rules always apply.
+        // An unchanged value is not rejected for a rule that it violated before. Transition rules always apply.
         let is_ratcheted = !rule.is_transition && correlation.is_some_and(Correlation::is_equal);
         match message {
             Ok(message) => {
@@ -260,10 +260,10 @@ impl Run {
         }
     }
 
-    /// Evaluates the message expression of a broken rule. Returns nothing if the rule has no usable one.
+    /// Evaluates the message expression of a violated rule. Returns `None` if the rule has no usable one.
     ///
     /// # Errors
-    /// The detail of the error, when the expression exceeds a limit.
+    /// The detail of the error if the expression exceeds a limit.
     fn message(
         &mut self,
         rule: &Rule,

@@ -1,4 +1,4 @@
-//! Values of expressions: views of the JSON under validation, typed by its schema, and values that expressions make.
+//! Values of expressions: views of the JSON under validation, typed by its schema, and values that expressions create.
 
 use std::{cmp::Ordering, collections::BTreeMap, ops::Deref, sync::Arc};
 
@@ -79,14 +79,14 @@ pub(super) enum Map<'a> {
         members: &'a Members<String, Json>,
         of: &'a Structural,
     },
-    /// The metadata of a resource, of which expressions see the names.
+    /// The metadata of a resource, of which only the names are visible to expressions.
     Metadata {
         members: &'a Members<String, Json>,
     },
     Owned(Arc<BTreeMap<Key<'a>, Value<'a>>>),
 }
 
-/// A key of a map. Numbers are the same key whatever their type.
+/// A key of a map. Numbers of equal value are the same key, whatever their type.
 #[derive(Debug, Clone)]
 pub(super) enum Key<'a> {
     Bool(bool),
@@ -121,7 +121,7 @@ impl PartialEq for Key<'_> {
 impl Eq for Key<'_> {}
 
 impl<'a> Key<'a> {
-    /// Returns the key a value is, if it can be one.
+    /// Returns the key of a value, if the value can be a key.
     pub(super) fn of(value: &Value<'a>) -> Option<Self> {
         Some(match value {
             Value::Bool(value) => Self::Bool(*value),
@@ -143,7 +143,7 @@ impl<'a> Key<'a> {
     }
 }
 
-/// Returns a number without fraction as a whole number.
+/// Returns a number without fraction as an integer.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
 fn whole(value: f64) -> Option<i128> {
     (value.fract() == 0.0 && value.abs() < 1e19).then_some(value as i128)
@@ -162,10 +162,10 @@ impl<'a> Value<'a> {
         Self::Optional(Some(Arc::new(value)))
     }
 
-    /// Returns JSON as its schema types it.
+    /// Returns a view of JSON, typed by its schema.
     ///
     /// # Errors
-    /// An error of the expression, when the value does not have the type of its schema.
+    /// An error of the expression if the value does not have the type of its schema.
     pub(super) fn view(json: &'a Json, schema: &'a Structural, is_resource: bool) -> Result<Self, Fault> {
         let mismatch = |wanted: &str| Fault::error(format!("invalid data, expected {wanted}"));
         if json.is_null() {
@@ -279,7 +279,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Returns an item, or nothing if the list is shorter.
+    /// Returns an item. `None` if the list is shorter.
     pub(super) fn get(&self, index: usize) -> Option<Result<Value<'a>, Fault>> {
         match self {
             Self::Json { items, of, .. } => items.get(index).map(|item| match of {
@@ -305,7 +305,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Returns the number of members, including those that expressions cannot see.
+    /// Returns the number of members, including those that are not visible to expressions.
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Object { members, .. } | Self::Dictionary { members, .. } | Self::Metadata { members } => {
@@ -315,7 +315,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Returns the member with this name of the underlying JSON, if expressions can see it.
+    /// Returns the member `name` of the underlying JSON, if it is visible to expressions.
     fn property(&self, name: &str) -> Option<Result<Value<'a>, Fault>> {
         match self {
             Self::Object { members, schema, is_resource } => {
@@ -362,7 +362,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Returns the keys that expressions can see.
+    /// Returns the keys that are visible to expressions.
     pub(super) fn keys(&self) -> Vec<Value<'a>> {
         match self {
             Self::Owned(entries) => entries.keys().map(Key::value).collect(),

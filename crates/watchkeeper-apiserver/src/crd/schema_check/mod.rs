@@ -1,4 +1,5 @@
-//! What the schema of a custom resource must be: structural, so that objects can be pruned, defaulted and applied by it.
+//! Validation of the schema of a custom resource, which must be structural so that objects can be pruned, defaulted and
+//! applied.
 
 mod rules;
 mod structure;
@@ -20,20 +21,20 @@ use crate::{
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
-/// The properties a schema takes from the schemas around it.
+/// The properties that a schema inherits from the enclosing schemas.
 #[derive(Clone)]
 struct Around {
     is_metadata: bool,
     forbids_defaults: Option<String>,
-    /// The path of the schema below which values have no counterpart before a change, if any.
+    /// The path of the schema below which values have no old value, if any.
     uncorrelatable: Option<String>,
-    /// How often a value can occur in an object, unless a list or map around it has no limit.
+    /// The maximum number of occurrences of a value in an object; none if an enclosing list or map is unlimited.
     cardinality: Option<u64>,
-    /// Whether the schemas around it are sound, so that rules can be checked.
+    /// Whether the enclosing schemas are valid, so that rules can be checked.
     checks_rules: bool,
 }
 
-/// What is wrong with the schema of a version.
+/// Validates the schema of a version.
 pub(crate) fn check(schema: &At<'_>, has_status: bool, errors: &mut Errors) {
     if schema.at("nullable").is_true() {
         errors.push(schema.at("nullable").forbidden("nullable cannot be true at the root"));
@@ -68,7 +69,7 @@ pub(crate) fn check(schema: &At<'_>, has_status: bool, errors: &mut Errors) {
     totals.finish(schema, errors);
 }
 
-/// A default must be right itself, and must not be pruned.
+/// Validates a default, which must be valid by its schema and must not be pruned.
 fn defaults(at: &At<'_>, schema: &Structural, is_root: bool, is_metadata: bool, errors: &mut Errors) {
     if let Some(default) = &schema.default
         && !is_metadata
@@ -101,7 +102,7 @@ fn defaults(at: &At<'_>, schema: &Structural, is_root: bool, is_metadata: bool, 
 }
 
 fn prune_value(value: &mut Value, schema: &Structural) {
-    // Pruning starts at objects: a default of another type has nothing to prune.
+    // Pruning starts at objects, so there is nothing to prune in a default of another type.
     if value.is_object() && !schema.is_embedded && schema.ty == Some(Ty::Object) {
         let kept = META.map(|name| value.get(name).cloned());
         prune_object(value, schema);
@@ -117,7 +118,7 @@ fn prune_value(value: &mut Value, schema: &Structural) {
     }
 }
 
-/// Keywords that are not supported, or not together.
+/// Reports keywords that are unsupported, alone or in combination.
 fn keywords(schema: &At<'_>, is_root: bool, around: &Around, errors: &mut Errors, totals: &mut Totals) {
     const UNSUPPORTED: [&str; 6] =
         ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
@@ -163,7 +164,7 @@ fn keywords(schema: &At<'_>, is_root: bool, around: &Around, errors: &mut Errors
     collections(schema, errors);
     rules::check_texts(schema, errors);
     below(schema, is_root, around, errors, totals);
-    // Rules of an unsound schema, or of a schema around one, cannot be given types.
+    // Rules of an invalid schema, or of one around it, cannot be type-checked.
     if around.checks_rules && errors.len() == before {
         let place = Place {
             is_resource: is_root || schema.at("x-kubernetes-embedded-resource").is_true(),
@@ -174,7 +175,7 @@ fn keywords(schema: &At<'_>, is_root: bool, around: &Around, errors: &mut Errors
     }
 }
 
-/// Returns how many values a value of the schema holds at most, if the schema limits them.
+/// Returns the maximum number of elements of a value, if the schema limits it.
 fn max_elements(schema: &At<'_>) -> Option<u64> {
     let limit = |name: &str| schema.at(name).int().map(|most| u64::try_from(most).unwrap_or(0));
     match schema.at("type").text() {
@@ -228,7 +229,7 @@ fn below(schema: &At<'_>, is_root: bool, around: &Around, errors: &mut Errors, t
     }
 }
 
-/// How lists and maps are merged must fit what they are lists and maps of.
+/// Checks that list types and map types match the types of the elements.
 fn collections(schema: &At<'_>, errors: &mut Errors) {
     let kind = schema.at("type");
     let typed = |wanted: &str, keyword: &str, errors: &mut Errors| {

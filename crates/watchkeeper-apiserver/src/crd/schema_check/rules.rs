@@ -10,23 +10,23 @@ use crate::{
     strategy::{At, Errors},
 };
 
-/// The largest estimated cost of one rule, for all values it applies to in an object.
+/// The maximum estimated cost of one rule, for all values in an object that it applies to.
 const RULE_COST: u64 = 10_000_000;
-/// The largest estimated cost of all rules of a schema.
+/// The maximum estimated cost of all rules of a schema.
 const SCHEMA_COST: u64 = 100_000_000;
-/// Syntax tree nodes all rules of a schema may have. The limit bounds the time to compile a definition.
+/// The maximum number of syntax tree nodes of all rules of a schema. Bounds the time to compile a definition.
 const NODES: usize = 3_000_000;
-/// Bytes of text all rules of a schema may have. The limit bounds the memory of compiled rules.
+/// The maximum size of the text of all rules of a schema, in bytes. Bounds the memory of compiled rules.
 pub(super) const TEXT_BYTES: usize = 256 * 1024;
 
-/// The rules of a schema that were checked so far.
+/// The totals over the rules of a schema that were checked so far.
 #[derive(Default)]
 pub(super) struct Totals {
     cost: u64,
     nodes: usize,
     /// The most expensive rules, with their costs.
     expensive: Vec<(String, u64)>,
-    /// Errors of rules. They come after those of the schemas.
+    /// The errors of rules, which are reported after those of the schemas.
     errors: Errors,
 }
 
@@ -40,7 +40,7 @@ impl Totals {
         }
     }
 
-    /// Checks the estimated cost of all rules together.
+    /// Checks the total estimated cost of all rules.
     pub(super) fn finish(mut self, schema: &At<'_>, errors: &mut Errors) {
         errors.append(&mut self.errors);
         if self.cost > SCHEMA_COST {
@@ -55,7 +55,7 @@ impl Totals {
     }
 }
 
-/// Returns the number of bytes of all rules in a schema.
+/// Returns the size of the text of all rules in a schema, in bytes.
 pub(super) fn text_bytes(schema: &Value) -> usize {
     let rules = schema.get("x-kubernetes-validations").and_then(Value::as_array);
     let texts =
@@ -120,12 +120,12 @@ pub(super) fn check_texts(schema: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// The place of a schema among the schemas around it.
+/// The position of a schema among the enclosing schemas.
 pub(super) struct Place<'a> {
     pub(super) is_resource: bool,
-    /// The path of the schema below which values have no counterpart before a change, if any.
+    /// The path of the schema below which values have no old value, if any.
     pub(super) uncorrelatable: Option<&'a str>,
-    /// How often a value can occur, as far as limits of the schemas around it say.
+    /// The maximum number of occurrences of a value, as limited by the enclosing schemas.
     pub(super) cardinality: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! What makes a schema structural: each value has its type in one place.
+//! The rules of structural schemas: the type of each value is declared in exactly one place.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::{
     strategy::{At, Errors},
 };
 
-/// Where in a schema a part of it is.
+/// The position of a part in a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
@@ -15,7 +15,7 @@ enum Level {
     Member,
 }
 
-/// What keeps a schema from being structural.
+/// Reports violations of the rules of structural schemas.
 pub(super) fn check(schema: &At<'_>, errors: &mut Errors) {
     invariants(schema, Level::Root, errors);
     completeness(schema, errors);
@@ -25,7 +25,7 @@ fn members<'a>(at: &'a At<'a>) -> impl Iterator<Item = At<'a>> {
     at.entries().map(|(_, member)| member)
 }
 
-/// Types are given where a value can be, and nowhere else.
+/// Checks that types are declared for every value, and nowhere else.
 fn invariants(schema: &At<'_>, level: Level, errors: &mut Errors) {
     let kind = schema.at("type");
     let items = schema.at("items");
@@ -39,7 +39,7 @@ fn invariants(schema: &At<'_>, level: Level, errors: &mut Errors) {
     let is_embedded = schema.at("x-kubernetes-embedded-resource").is_true();
     let is_resource = level == Level::Root || is_embedded;
     for (name, property) in properties.entries() {
-        // Metadata of an object is what it is; a schema may speak of its names only.
+        // The type of the metadata of an object is fixed; a schema may restrict its names only.
         if name == "metadata" && is_resource {
             metadata(&property, level, errors);
         } else {
@@ -116,7 +116,7 @@ fn combinations(schema: &At<'_>, is_int_or_string: bool, errors: &mut Errors) {
         let list_at = schema.at(list);
         let is_known_pair = is_int_or_string && list == "anyOf" && list_at.items().count() == 2;
         for (index, alternative) in list_at.items().enumerate() {
-            // Number or text is written with types, and is the one combination that may be.
+            // `int-or-string` is written with types, the only combination that permits this.
             let is_known = is_known_pair
                 || (is_int_or_string && list == "allOf" && index == 0 && alternative.at("anyOf").is_set());
             if !is_known {
@@ -130,7 +130,7 @@ fn combinations(schema: &At<'_>, is_int_or_string: bool, errors: &mut Errors) {
     }
 }
 
-/// Alternatives narrow down values; what those are is said outside of them.
+/// Checks that logical junctors only restrict values, and declare no types.
 fn nested(schema: &At<'_>, errors: &mut Errors) {
     const FORBIDDEN: [(&str, &str); 11] = [
         ("type", "must be empty to be structural"),
@@ -171,7 +171,7 @@ fn nested(schema: &At<'_>, errors: &mut Errors) {
     pattern(schema, errors);
 }
 
-/// What alternatives speak of must exist outside of them.
+/// Checks that the fields in logical junctors are declared outside of them.
 fn completeness(schema: &At<'_>, errors: &mut Errors) {
     for list in ["anyOf", "allOf", "oneOf"] {
         for alternative in schema.at(list).items() {

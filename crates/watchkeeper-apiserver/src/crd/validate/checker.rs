@@ -15,9 +15,10 @@ pub(super) struct Checker<'a> {
     path: String,
     /// The errors so far.
     pub(super) errors: Vec<FieldError>,
-    /// Schemas that were tried; of alternatives that all fail, the errors of the one that got furthest are reported.
+    /// The number of schemas that were checked. If all alternatives fail, the errors of the one that checked the most are
+    /// reported.
     pub(super) matched: usize,
-    /// Steps that are left, for alternatives too.
+    /// The remaining steps, shared with alternatives.
     pub(super) steps: &'a Steps,
 }
 
@@ -31,14 +32,14 @@ impl<'a> Checker<'a> {
         self.at(&self.path)
     }
 
-    /// Counts work; returns false when there was too much of it, or there are errors enough.
+    /// Counts steps. Returns false if the steps or the number of errors exceed the limit.
     pub(super) fn may_go_on(&self, steps: u64) -> bool {
         self.steps.take(steps) && self.errors.len() < MAX_ERRORS
     }
 
     fn at(&self, path: &str) -> String {
         let path = path.trim_start_matches('.');
-        // A path that is cut later is not copied whole for each of many errors.
+        // A path that is truncated later is not copied in full for each of many errors.
         let path = &path[..path.floor_char_boundary(MAX_TEXT_BYTES + 1)];
         match (self.base, path) {
             ("", "") => NO_PATH.to_owned(),
@@ -87,7 +88,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Checks a value that is not what it was.
+    /// Validates a value that has changed.
     pub(super) fn check_changed(&mut self, value: &Value, old: Option<&Value>, schema: &Structural) {
         self.matched += 1;
         if !self.may_go_on(1) {

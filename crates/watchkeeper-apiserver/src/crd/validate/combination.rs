@@ -6,12 +6,12 @@ use super::checker::Checker;
 use crate::{crd::structural::Structural, field::FieldError};
 
 impl Checker<'_> {
-    /// Tries a schema without reporting what is wrong.
+    /// Tries a schema without reporting errors.
     fn attempt(&self, value: &Value, old: Option<&Value>, schema: &Structural) -> (Vec<FieldError>, usize) {
-        // The path is only written into errors, and cut there.
+        // The path is used only in errors, where it is truncated.
         let path = self.short_path().to_owned();
         let mut checker = Checker::new(self.base, path, self.steps);
-        // Checked: the value is not what it was.
+        // The value has changed, so it is validated.
         checker.check_changed(value, old, schema);
         (checker.errors, checker.matched)
     }

@@ -8,7 +8,7 @@ use crate::{
     field::{FieldError, FieldErrorKind, MAX_ERRORS},
 };
 
-/// Adds errors for embedded objects without apiVersion or kind.
+/// Reports embedded resources without apiVersion or kind.
 pub(crate) fn embedded(value: &Value, schema: &Structural, path: &str, errors: &mut Vec<FieldError>) {
     if errors.len() >= MAX_ERRORS {
         return;

@@ -17,7 +17,7 @@ fn identity<'a>(item: &'a Value, keys: &[String]) -> Identity<'a> {
     keys.iter().map(|key| item.get(key)).collect()
 }
 
-/// Calls `report` with the place of the second item of each identity that occurs more than once, while it returns true.
+/// Calls `report` with the index of the second item of each duplicate identity, while it returns true.
 fn repeated<'a>(identities: impl Iterator<Item = Identity<'a>>, mut report: impl FnMut(usize) -> bool) {
     let mut counts: HashMap<Identity<'a>, u8> = HashMap::new();
     for (index, identity) in identities.enumerate() {
@@ -29,7 +29,7 @@ fn repeated<'a>(identities: impl Iterator<Item = Identity<'a>>, mut report: impl
     }
 }
 
-/// Adds errors for lists whose items must differ and do not: one for each value that occurs more than once.
+/// Reports lists whose items must be unique and are not: one error for each duplicate value.
 pub(crate) fn list_types(value: &Value, schema: &Structural, path: &str, errors: &mut Vec<FieldError>) {
     if errors.len() >= MAX_ERRORS {
         return;

@@ -1,8 +1,8 @@
 //! Validation of custom objects by their schemas.
 //!
-//! The errors, their paths and even their doubles are those of the real server: a number that is no whole number is wrong
-//! twice, and what combinations of schemas find wrong has no path. A value that did not change is not checked again, so
-//! that objects outlive a schema that has become stricter.
+//! The errors, their paths and even their duplicates are those of the real server: a number that is not an integer is
+//! reported twice, and errors of combined schemas have no path. An unchanged value is not validated again, so that existing
+//! objects remain valid under a stricter schema.
 
 mod checker;
 mod combination;
@@ -22,10 +22,10 @@ pub(crate) use self::{correlation::OldItems, embedded::embedded, lists::list_typ
 use super::structural::Structural;
 use crate::field::{FieldError, FieldErrorKind, MAX_ERRORS};
 
-/// The path of errors that have none.
+/// The path of errors without a path.
 pub(crate) const NO_PATH: &str = "<nil>";
 
-/// Checks a value by a schema. `base` is where the value is, empty for a whole object.
+/// Validates a value by a schema. `base` is the path of the value, empty for a whole object.
 ///
 /// Reports at most [`MAX_ERRORS`] errors. An object is invalid if its validation takes too many steps.
 pub(crate) fn validate(

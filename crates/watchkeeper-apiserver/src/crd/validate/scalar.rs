@@ -11,7 +11,7 @@ use crate::{
     field::{FieldError, FieldErrorKind},
 };
 
-/// Bytes of a text that count as one step.
+/// The bytes of a text that count as one step.
 const BYTES_PER_STEP: u64 = 64;
 
 impl Checker<'_> {
@@ -148,7 +148,7 @@ fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// `10` instead of `10.0`.
+/// Formats a number without a fraction of zero: `10` instead of `10.0`.
 fn plain(number: f64) -> String {
     number.to_string()
 }

@@ -4,14 +4,14 @@ use std::cell::Cell;
 
 use serde_json::Value;
 
-/// Steps the validation of any object may take. Alternatives multiply with the items they are tried on, and patterns with
-/// the length of texts, so a small schema and a small object can together ask for hours of work.
+/// The base number of steps for the validation of any object. Alternatives multiply with the items they are tried on, and
+/// patterns with the length of texts, so a small schema and a small object together can cause hours of work.
 const BASE_STEPS: u64 = 200_000;
 
-/// Further steps for each value of an object.
+/// The additional steps for each value of an object.
 const STEPS_PER_VALUE: u64 = 20;
 
-/// The most steps, whatever the object.
+/// The maximum number of steps for any object.
 const MAX_STEPS: u64 = 8_000_000;
 
 /// The steps that a validation has left, shared by all alternatives that are tried.

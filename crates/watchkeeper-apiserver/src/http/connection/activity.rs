@@ -30,13 +30,13 @@ pub(super) struct Activity {
     state: Mutex<State>,
     /// Notified when a deadline may have moved closer.
     changed: Notify,
-    /// The bytes that wait to be written.
+    /// The bytes that are not yet written.
     pub(super) output: Output,
 }
 
 struct State {
     is_http2: bool,
-    /// Requests whose response has not been passed on completely.
+    /// The number of requests whose response is not completely passed on.
     open_requests: usize,
     waiting: Waiting,
     responses: Vec<Pending>,
@@ -47,15 +47,15 @@ struct State {
 /// The state of a connection without an open request.
 #[derive(Debug, Clone, Copy)]
 enum Waiting {
-    /// For the first request, since the connection was made.
+    /// Waiting for the first request since the connection was made.
     FirstRequest(Instant),
-    /// For the next request, since the last one ended.
+    /// Waiting for the next request since the end of the last one.
     NextRequest(Instant),
-    /// For the rest of a head, since its first byte.
+    /// Waiting for the rest of a head since its first byte.
     Head(Instant),
 }
 
-/// A response that the client has to read by `deadline`.
+/// A response that the client must read by `deadline`.
 struct Pending {
     deadline: Instant,
     body: Weak<Slot>,
@@ -180,7 +180,7 @@ impl Activity {
 }
 
 impl State {
-    /// The next deadline, and the limit that it belongs to.
+    /// Returns the next deadline and its limit.
     fn next(&self, limits: &ConnectionLimits) -> Option<(Instant, Expiry)> {
         let response = self.responses.iter().map(|pending| pending.deadline).min();
         let response = response.map(|deadline| (deadline, Expiry::Response));
@@ -221,7 +221,7 @@ impl Drop for RequestGuard {
     }
 }
 
-/// The time on tokio's clock.
+/// Returns the time of tokio's clock.
 #[expect(
     clippy::disallowed_methods,
     reason = "deadlines of connections run on tokio's clock, which tests can pause"

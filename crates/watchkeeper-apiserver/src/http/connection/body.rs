@@ -1,4 +1,4 @@
-//! Bodies under deadlines.
+//! Request and response bodies with deadlines.
 
 use std::{
     pin::Pin,
@@ -17,11 +17,11 @@ use tokio::time::{Instant, Sleep};
 use super::activity::{Activity, RequestGuard, now};
 use crate::http::{body::ResponseBody, limits::ConnectionLimits};
 
-/// The largest piece of a response that is passed on at a time. Pieces are copies, so that a client that does not read
-/// holds a piece and not the whole response.
+/// The largest chunk of a response that is passed on at a time. Chunks are copies, so that a client that does not read holds
+/// a chunk and not the whole response.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// A request body that could not be read.
+/// The reason why a request body could not be read.
 #[derive(Debug, Error)]
 pub(in crate::http) enum BodyError {
     /// The client did not send the body in time.
@@ -32,7 +32,7 @@ pub(in crate::http) enum BodyError {
     Connection(#[from] hyper::Error),
 }
 
-/// A request body that has to make progress and has to end in time.
+/// A request body that must make progress and must end in time.
 pub(super) struct RequestBody {
     incoming: Incoming,
     /// The deadlines; absent for a request without a body, after its end, and once a deadline has passed.
@@ -68,7 +68,7 @@ impl Drop for RequestBody {
 }
 
 impl Timer {
-    /// Waits for the next bytes, but not beyond the end.
+    /// Restarts the timer for the next bytes, limited by the deadline of the whole body.
     fn restart(&mut self) {
         let next = now().checked_add(self.progress_timeout);
         if let Some(deadline) = next.into_iter().chain(self.end).min() {
@@ -109,14 +109,14 @@ impl Body for RequestBody {
     }
 }
 
-/// The place of a response body. The body is removed when the client does not read it in time.
+/// The slot of a response body. The body is removed when the client does not read it in time.
 #[derive(Debug)]
 pub(super) struct Slot(Mutex<Option<Parts>>);
 
 #[derive(Debug)]
 struct Parts {
     body: ResponseBody,
-    /// The rest of a frame that is passed on in pieces.
+    /// The rest of a frame that is passed on in chunks.
     rest: Bytes,
 }
 
@@ -127,16 +127,16 @@ impl Slot {
     }
 }
 
-/// The response was removed because the client did not read it in time.
+/// The error of a response that was removed because the client did not read it in time.
 #[derive(Debug, Error)]
 #[error("the client did not read the response in time")]
 pub(super) struct Abandoned;
 
-/// A response body that the client has to read in time.
+/// A response body that the client must read in time.
 #[derive(Debug)]
 pub(super) struct TrackedBody {
     slot: Arc<Slot>,
-    /// Keeps the request open as long as there is a body to send.
+    /// The guard that keeps the request open as long as there is a body to send.
     request: RequestGuard,
 }
 
@@ -149,7 +149,7 @@ impl TrackedBody {
         Self { slot, request }
     }
 
-    /// Passes bytes on, and counts them where the connection has one stream. HTTP/2 limits each stream by itself.
+    /// Passes bytes on, and counts them on HTTP/1.1. HTTP/2 limits each stream itself.
     fn pass(&self, data: Bytes) -> Poll<Option<Result<Frame<Bytes>, Abandoned>>> {
         if !self.request.is_http2 {
             self.request.activity.output.passed(data.len());

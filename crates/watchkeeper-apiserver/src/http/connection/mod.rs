@@ -1,6 +1,6 @@
-//! One connection: TLS handshake, HTTP, WebSocket, and the limits on each.
+//! A connection: TLS handshake, HTTP, WebSocket, and the limits of each.
 //!
-//! A connection is one task. [`Activity`] records its requests, and [`Activity::expired`] returns when one of the
+//! Each connection is one task. [`Activity`] records its requests, and [`Activity::expired`] returns when one of the
 //! deadlines of [`ConnectionLimits`] has passed.
 
 mod activity;
@@ -59,7 +59,7 @@ pub(super) struct Shared {
     pub(super) shutdown: watch::Receiver<bool>,
 }
 
-/// Serves a client until it leaves, a limit is exceeded, or the server shuts down.
+/// Serves a client until the client disconnects, a limit is exceeded, or the server shuts down.
 pub(super) async fn serve<S>(stream: S, mut shared: Shared)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -128,7 +128,7 @@ where
     }
 }
 
-/// Puts a response under the deadline of its kind. The body of a protocol switch is served after the switch.
+/// Applies the deadline of its kind to a response. The body of a protocol switch is served after the switch.
 fn finish(
     activity: &Arc<Activity>,
     mut response: Response<ResponseBody>,

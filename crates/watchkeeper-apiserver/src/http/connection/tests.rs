@@ -1,4 +1,4 @@
-//! The limits of one connection, on paused time and streams in memory.
+//! The limits of a connection, on paused time and in-memory streams.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
@@ -15,7 +15,7 @@ use crate::{ApiServer, http::Identity};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// A server, and the tasks that serve connections to it.
+/// A server and the tasks that serve its connections.
 struct Peer {
     server: ApiServer,
     _shutdown: watch::Sender<bool>,
@@ -32,7 +32,7 @@ impl Peer {
         Self { server, _shutdown: shutdown, shared, tasks: JoinSet::new() }
     }
 
-    /// Connects through a stream that holds `bytes` in each direction.
+    /// Connects through a stream that buffers `bytes` in each direction.
     fn connect(&mut self, bytes: usize) -> DuplexStream {
         let (ours, theirs) = duplex(bytes);
         self.tasks.spawn(serve(theirs, self.shared.clone()));
@@ -52,7 +52,7 @@ impl Peer {
         open.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
     }
 
-    /// Stores objects of 100 kB in all.
+    /// Stores objects of 100 kB in total.
     async fn fill(&self) {
         for index in 0..100 {
             let text = "x".repeat(1000);
@@ -62,11 +62,11 @@ impl Peer {
     }
 }
 
-/// Reads until the server closes, and returns what it sent and how long that took.
+/// Reads until the server closes the connection. Returns the received text and the elapsed time.
 async fn read_to_close(stream: &mut DuplexStream) -> (String, Duration) {
     let start = now();
     let mut bytes = Vec::new();
-    // A connection that was dropped in the middle of something ends in an error.
+    // A connection that is dropped during a response ends in an error.
     let _ = stream.read_to_end(&mut bytes).await;
     (String::from_utf8_lossy(&bytes).into_owned(), now().duration_since(start))
 }
@@ -86,7 +86,7 @@ async fn read_response(stream: &mut DuplexStream) -> String {
 }
 
 fn seconds(duration: Duration) -> u64 {
-    // Time moves in milliseconds; a deadline is never early.
+    // Time advances in milliseconds; a deadline is never early.
     duration.as_secs()
 }
 
@@ -207,7 +207,7 @@ async fn half_a_tls_handshake_is_closed_after_10_seconds() {
     }
 }
 
-/// Waits until no watch is open, and returns how long that took.
+/// Waits until no watch is open. Returns the elapsed time.
 async fn watches_end(peer: &Peer) -> Duration {
     let start = now();
     while peer.open_watches().await > 0 {
@@ -276,7 +276,7 @@ async fn a_response_that_is_not_read_is_aborted_after_a_minute() {
 
 type Http2 = http2::SendRequest<Empty<Bytes>>;
 
-/// A client that speaks HTTP/2 from the first byte, and allows the server a window of 1000 bytes.
+/// Returns a client that starts with HTTP/2 and grants the server a window of 1000 bytes.
 async fn http2_client(stream: DuplexStream, clients: &mut JoinSet<()>) -> Http2 {
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder.initial_stream_window_size(1000);

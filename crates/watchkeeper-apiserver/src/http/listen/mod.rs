@@ -1,4 +1,4 @@
-//! The API on a socket.
+//! The accept loop of a listening server.
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -17,14 +17,14 @@ use super::{
     service::Api,
 };
 
-/// The first and the longest pause after a connection could not be accepted.
+/// The first delay, and the longest one, after a connection could not be accepted.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Failures that are closer together belong to the same episode, which is logged once.
+/// The time between failures below which they belong to the same episode, which is logged once.
 const EPISODE_GAP: Duration = Duration::from_secs(30);
 
-/// Time for aborted connections to end. A task that computes cannot be aborted and is left behind.
+/// The time for aborted connections to end. A task that computes cannot be aborted and is left behind.
 const ABORT_GRACE: Duration = Duration::from_millis(500);
 
 /// A socket that serves the API until the server shuts down.
@@ -60,19 +60,19 @@ impl Listener {
         Ok(Self { address, accepting })
     }
 
-    /// Returns the address, with the port that was chosen.
+    /// Returns the address, with the port that the system chose.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Waits until the last connection is closed. This takes no longer than the grace period after the shutdown began.
+    /// Waits until the last connection is closed, at most for the grace period after the start of the shutdown.
     pub(crate) async fn join(self) {
-        // A panic of a connection's task has been reported by the panic hook.
+        // The panic hook has reported any panic of a connection's task.
         let _ = self.accepting.await;
     }
 }
 
-/// A source of connections. Tests have their own.
+/// A source of connections, which tests replace.
 trait Accept: Send {
     /// The type of an accepted connection.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
@@ -86,7 +86,7 @@ impl Accept for TcpListener {
 
     async fn accept(&mut self) -> io::Result<TcpStream> {
         let (stream, _) = Self::accept(self).await?;
-        // Frames of a watch are small and must not wait for each other.
+        // Watch frames are small and must not be delayed.
         let _ = stream.set_nodelay(true);
         Ok(stream)
     }
@@ -152,7 +152,7 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     )
 }
 
-/// The pauses after connections could not be accepted, such as for want of file descriptors.
+/// The delays after connections could not be accepted, for example because no file descriptors are left.
 #[derive(Debug, Default)]
 struct Failures {
     pause: Option<Duration>,
@@ -165,7 +165,7 @@ impl Failures {
         self.pause = None;
     }
 
-    /// Records a failure. Returns the pause before the next attempt, and whether the failure begins an episode.
+    /// Records a failure. Returns the delay before the next attempt, and whether the failure starts an episode.
     fn failed(&mut self, now: Instant) -> (Duration, bool) {
         let is_new = self.last.is_none_or(|last| now.duration_since(last) > EPISODE_GAP);
         let pause = self.pause.map_or(FIRST_PAUSE, |pause| (pause * 2).min(LONGEST_PAUSE));

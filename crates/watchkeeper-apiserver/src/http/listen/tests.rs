@@ -161,7 +161,8 @@ async fn shutdown_ends_within_the_grace_period_whatever_clients_do() {
             let (dial, dialled) = tokio::sync::mpsc::unbounded_channel();
             let mut tasks = JoinSet::new();
             tasks.spawn(accept(Dialled(dialled), shared, Duration::from_secs(5)));
-            // The stream holds next to nothing, so that every reply blocks. To TLS these bytes are half a handshake.
+            // The stream buffers next to nothing, so that every reply blocks. For TLS, these bytes are an incomplete
+            // handshake.
             let (mut client, theirs) = duplex(256);
             dial.send(theirs).unwrap();
             client.write_all(bytes.as_bytes()).await.unwrap();

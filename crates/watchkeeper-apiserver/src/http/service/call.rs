@@ -27,7 +27,7 @@ use crate::{
     status::ApiError,
 };
 
-/// A request about a kind, ready to be executed.
+/// A request to a kind, ready for execution.
 pub(super) struct Call {
     pub(super) verb: Verb,
     pub(super) path: ResourcePath,
@@ -38,8 +38,7 @@ pub(super) struct Call {
 }
 
 impl Api {
-    /// Returns the call that a request about a resource asks for, still without its body, or the response to one that is
-    /// refused.
+    /// Returns the call of a resource request, still without its body, or the response to a rejected request.
     pub(super) fn resource(
         &self,
         parts: &Parts,
@@ -64,7 +63,7 @@ impl Api {
             name: name.unwrap_or_else(|| resource.name.clone()),
         });
         let asker = self.authorize(user, &parts.headers, &attributes).map_err(|error| refuse(&error))?;
-        // Every web service of the API begins with one slash.
+        // Every path of the API starts with a single slash.
         if parts.uri.path().starts_with("//") {
             return Err(Box::new(respond::page_not_found()));
         }
@@ -72,7 +71,7 @@ impl Api {
         let Some(version) = kinds.version(&resource.group, &resource.version) else {
             return Err(Box::new(self.no_such_version(&resource.group)));
         };
-        // Groups of custom resources know only their kinds; built-in ones answer for every path below them.
+        // Custom groups respond only to paths of their kinds; built-in groups to every path below them.
         let no_such_resource = |is_custom: bool| {
             let error = errors::no_such_resource();
             if is_custom { Box::new(respond::page_not_found()) } else { refuse(&error) }
@@ -89,7 +88,7 @@ impl Api {
             "" => kind.allows("list"),
             name => matches!(name, "status" | "scale"),
         };
-        // Protobuf has no place for what a custom resource is made of.
+        // Protobuf cannot encode custom resources.
         let offer = Offer { protobuf: kind.custom.is_none(), metadata: true, table: has_table };
         let Representation { media, form } = negotiate::negotiate(
             text(&parts.headers, header::ACCEPT.as_str()),
@@ -122,14 +121,14 @@ impl Api {
         Ok(Call { verb, path: resource, request, media, is_pretty, about })
     }
 
-    /// Reads the body of a call and executes it: inline, or among the heavy requests if it is one.
+    /// Reads the body of a call and executes it: inline, or in the queue of heavy requests.
     pub(super) async fn execute<B: RequestBody>(
         self: &Arc<Self>,
         mut call: Call,
         body: B,
     ) -> Response<ResponseBody> {
         let (media, about) = (call.media, call.about.clone());
-        // A connection has no deadline, and no body that comes before it.
+        // A connection has no deadline, and no body before the connection.
         if call.verb.writes() && !LONG_RUNNING.contains(&call.path.subresource.as_str()) {
             match request_body::read(body).await {
                 Ok(body) => call.request.body = body,
@@ -139,7 +138,7 @@ impl Api {
         let is_heavy =
             heavy::is_heavy(&*self.rest.store, call.verb, &call.request, call.media, call.is_pretty);
         let mut response = match is_heavy.then(|| self.heavy.runtime()).flatten() {
-            // A version that does not come is reported by the read itself, which then has done nothing heavy.
+            // The read itself reports a version that is not reached in time, before it does any heavy work.
             Some(runtime) if self.rest.wait_for_read(&call.request).await.is_ok() => {
                 let (budget, _guard) = Budget::with_guard();
                 call.request.budget = budget;
@@ -154,7 +153,7 @@ impl Api {
         response
     }
 
-    /// Executes a call and encodes its answer.
+    /// Executes a call and encodes its result.
     pub(super) async fn perform(&self, call: Call) -> Response<ResponseBody> {
         let Call { verb, path, request, media, is_pretty, about } = call;
         let kind = Arc::clone(&request.kind);
@@ -177,7 +176,7 @@ impl Api {
     }
 }
 
-/// Returns whether JSON is indented: if the client asks for it, or is one that people read the output of.
+/// Returns whether JSON is indented: on request, or for clients whose output is read by people.
 fn is_pretty(parameters: &Parameters, user_agent: Option<&str>) -> bool {
     match parameters.given("pretty") {
         Some(text) => matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True"),

@@ -30,7 +30,7 @@ impl Api {
                 respond::answer(answer, Media::Json, false, None)
             }
             _ => respond::error(
-                &ApiError::bad_request("control: the body is {\"action\": \"compact\"}"),
+                &ApiError::bad_request("control: unknown action; send the body {\"action\": \"compact\"}"),
                 Media::Json,
             ),
         }

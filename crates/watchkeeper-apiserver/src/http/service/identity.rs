@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl Api {
-    /// Returns whether requests on sockets need credentials. If not, each is the administrator's.
+    /// Returns whether requests on sockets need credentials. If not, the user of each is the administrator.
     pub(super) fn has_authentication(&self) -> bool {
         !self.tokens.is_empty() || self.authorization.is_rbac()
     }
@@ -24,7 +24,7 @@ impl Api {
             return Ok(User::master("system:admin"));
         }
         let user = self.tokens.authenticate(credentials::authorization(headers)?)?;
-        // Where everybody may do everything, credentials are what keeps strangers out.
+        // Where every request is allowed, authentication is the only protection.
         if source == Source::Network && user.is_anonymous() && !self.authorization.is_rbac() {
             return Err(ApiError::unauthorized());
         }

@@ -1,4 +1,4 @@
-//! One request, from its head to its answer.
+//! The request pipeline, from the head of a request to its response.
 
 mod call;
 mod control;
@@ -31,13 +31,13 @@ use crate::{
     status::ApiError,
 };
 
-/// The path of requests that control the server.
+/// The path of the control endpoint.
 const CONTROL_PATH: &str = "/-/control";
 
-/// The subresources that are connections: they take as long as the client likes.
+/// The subresources that are long-running connections, which have no deadline.
 const LONG_RUNNING: [&str; 5] = ["log", "exec", "attach", "portforward", "proxy"];
 
-/// The API, as HTTP sees it.
+/// The API as an HTTP service.
 #[derive(Debug)]
 pub(crate) struct Api {
     /// The verbs on stored objects.
@@ -48,11 +48,11 @@ pub(crate) struct Api {
     authorization: Authorization,
     /// Whether `/-/control` is served.
     has_control: bool,
-    /// Documents of discovery, kept until what is served changes.
+    /// The cached documents of discovery and OpenAPI.
     documents: Documents,
     /// The counters of requests and responses.
     metrics: Metrics,
-    /// The hosts a server without authentication is used under.
+    /// The hosts that a server without authentication accepts.
     hosts: AllowedHosts,
     /// The queue of requests that take much CPU time.
     heavy: HeavyQueue,
@@ -61,23 +61,23 @@ pub(crate) struct Api {
 /// The origin of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
-    /// A client in this process. Without tokens its requests are the administrator's: code that holds the server needs no
+    /// A client in this process. Without tokens its user is the administrator, because code that holds the server needs no
     /// credentials.
     Process,
     /// A client on a socket.
     Network,
 }
 
-/// How a server protects itself.
+/// The protective options of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Guards {
-    /// The hosts a server without authentication is used under.
+    /// The hosts that a server without authentication accepts.
     pub(crate) hosts: AllowedHosts,
-    /// Whether everything happens in a reproducible order.
+    /// Whether the order of requests is reproducible.
     pub(crate) is_deterministic: bool,
 }
 
-/// The head of a request, understood.
+/// The parsed head of a request.
 struct Head {
     parts: Parts,
     segments: Vec<String>,
@@ -87,7 +87,7 @@ struct Head {
 }
 
 impl Api {
-    /// The verbs over HTTP.
+    /// Creates the service.
     pub(crate) fn new(
         rest: Rest,
         tokens: Tokens,
@@ -101,7 +101,7 @@ impl Api {
         Self { rest, tokens, authorization, has_control, documents, metrics, hosts, heavy }
     }
 
-    /// Adds an address that requests arrive on.
+    /// Adds an address that the server listens on.
     pub(crate) fn add_address(&self, address: IpAddr) {
         self.hosts.add_address(address);
     }
@@ -122,7 +122,7 @@ impl Api {
         self.respond_to(request, Source::Process).await
     }
 
-    /// Responds to a request. A panic is reported as an internal error, and the connection goes on.
+    /// Responds to a request. A panic is reported as an internal error, and the connection remains open.
     async fn respond_to<B: RequestBody>(
         self: &Arc<Self>,
         request: Request<B>,
@@ -175,7 +175,7 @@ impl Api {
         handled.unwrap_or_else(|| respond::error(&rest::deadline_exceeded(), Media::Json))
     }
 
-    /// Handles a request: who asks, whether they may, and only then the body.
+    /// Handles a request: authenticates, authorizes, and only then reads the body.
     async fn handle<B: RequestBody>(
         self: &Arc<Self>,
         head: Head,

@@ -10,8 +10,8 @@ use super::{
 use crate::rest::{Answer, Payload, errors};
 
 impl Api {
-    /// Returns the 404 for a version that is not served. Built-in groups have a `Status` for it; for a group that does not
-    /// exist no service is responsible.
+    /// Returns the 404 for a version that is not served. Built-in groups return a `Status`; a group that does not exist has
+    /// no handler and returns plain text.
     pub(super) fn no_such_version(&self, group: &str) -> Response<ResponseBody> {
         let kinds = self.rest.registry.kinds();
         let is_built_in = kinds.group(group).is_some_and(|group| {

@@ -1,4 +1,4 @@
-//! Members of a patch that are instructions.
+//! The directives in a strategic merge patch.
 
 use std::collections::HashSet;
 
@@ -7,19 +7,19 @@ use serde_json::{Map, Value};
 use super::{failure, text::describe};
 use crate::status::ApiError;
 
-/// What to do with the object or item it is in: `replace` or `delete`.
+/// The directive for the object or item that contains it: `replace` or `delete`.
 pub(super) const PATCH: &str = "$patch";
 
-/// The members that stay; all others go.
+/// The directive with the members to keep; all others are removed.
 pub(super) const RETAIN_KEYS: &str = "$retainKeys";
 
-/// Before a slash and the name of a list: its values that go.
+/// The directive, followed by a slash and the name of a list, with the values to delete from the list.
 pub(super) const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
 
-/// Before a slash and the name of a list: the order of its items.
+/// The directive, followed by a slash and the name of a list, with the order of its items.
 pub(super) const SET_ORDER: &str = "$setElementOrder";
 
-/// The list a directive is about.
+/// Returns the name of the list in a directive.
 pub(super) fn target_of<'k>(key: &'k str, prefix: &str) -> Result<&'k str, ApiError> {
     match key.split_once('/') {
         Some((directive, name)) if directive == prefix => Ok(name),
@@ -30,13 +30,13 @@ pub(super) fn target_of<'k>(key: &'k str, prefix: &str) -> Result<&'k str, ApiEr
     }
 }
 
-/// A `$patch` that is neither `replace` nor `delete`.
+/// Returns the error for a `$patch` that is neither `replace` nor `delete`.
 pub(super) fn unknown(what: &Value, patch: &Map<String, Value>) -> ApiError {
     let (what, patch) = (describe(what), describe(&Value::Object(patch.clone())));
     failure(format!("unknown patch type: {what} in map: {patch}"))
 }
 
-/// Takes away the members `$retainKeys` does not list. What the patch sets must be listed.
+/// Removes the members that `$retainKeys` does not list. Members that the patch sets must be listed.
 pub(super) fn retain_keys(
     members: &mut Map<String, Value>,
     patch: &Map<String, Value>,
@@ -58,7 +58,8 @@ pub(super) fn retain_keys(
     Ok(())
 }
 
-/// A part of a patch that has nothing to merge with: without nulls, and without what holds a `$patch`.
+/// Returns a part of a patch that has no counterpart to merge with, without nulls and without values that contain a
+/// `$patch`.
 pub(super) fn plain(patch: &Value) -> Option<Value> {
     match patch {
         Value::Object(members) => {

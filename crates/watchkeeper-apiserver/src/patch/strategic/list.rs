@@ -14,14 +14,14 @@ use crate::{
     status::ApiError,
 };
 
-/// A list, as its strategy says it merges.
+/// A list with its merge strategy.
 pub(super) struct List<'t> {
     merge_key: Option<&'t str>,
     merges: bool,
     item: TypeRef,
 }
 
-/// What the items of a list are.
+/// The type of the items of a list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Items {
     Objects,
@@ -31,7 +31,7 @@ enum Items {
 static NULL: Value = Value::Null;
 
 impl<'t> List<'t> {
-    /// The list a member of type `ty` is.
+    /// Returns the list of a member of type `ty`.
     pub(super) fn new(strategy: &'t PatchStrategy, ty: &TypeRef) -> Result<Self, ApiError> {
         let (Shape::List { .. }, Some(item)) = (ty.shape(), ty.item()) else {
             return Err(failure("expected slice or array type, but got: struct".to_owned()));
@@ -39,7 +39,7 @@ impl<'t> List<'t> {
         Ok(Self { merge_key: strategy.merge_key.as_deref(), merges: strategy.merges, item })
     }
 
-    /// `current` with `patch` merged into it. Items of the patch come in its order; new ones come first.
+    /// Returns `current` with `patch` merged into it. Items of the patch keep its order; new ones come first.
     pub(super) fn merge(&self, current: Vec<Value>, patch: &[Value]) -> Result<Vec<Value>, ApiError> {
         let Some(items) = items_of(&[&current, patch])? else { return Ok(current) };
         if items == Items::Plain {
@@ -56,7 +56,7 @@ impl<'t> List<'t> {
         self.in_order(merged, &patch, &current, items)
     }
 
-    /// `current` and `patch` merged, in the order given; none if there is neither.
+    /// Returns `current` and `patch` merged, in the given order. None if both are absent.
     pub(super) fn merge_in_order(
         &self,
         current: Option<&[Value]>,
@@ -77,7 +77,7 @@ impl<'t> List<'t> {
         self.in_order(merged, &refs(order), current.unwrap_or_default(), items).map(Some)
     }
 
-    /// `current` without the values in `gone`.
+    /// Returns `current` without the values in `gone`.
     pub(super) fn without(&self, current: Vec<Value>, gone: &[Value]) -> Result<Vec<Value>, ApiError> {
         match items_of(&[&current, gone])? {
             None => Ok(current),
@@ -115,7 +115,7 @@ impl<'t> List<'t> {
         Ok(merged)
     }
 
-    /// What an item is told apart by.
+    /// Returns the identity of an item: its merge key, or the item itself.
     fn key<'v>(&self, item: &'v Value, items: Items) -> &'v Value {
         match (items, self.merge_key) {
             (Items::Objects, Some(merge_key)) => item.get(merge_key).unwrap_or(&NULL),
@@ -123,7 +123,7 @@ impl<'t> List<'t> {
         }
     }
 
-    /// `merged` with the items of `order` in that order, and the others where `server_order` has them among these.
+    /// Returns `merged` with the items of `order` in that order, and the other items at their positions in `server_order`.
     fn in_order(
         &self,
         merged: Vec<Value>,
@@ -155,7 +155,7 @@ impl<'t> List<'t> {
         let mut others = others.into_iter().peekable();
         for item in given {
             let place = place_on_server(&item);
-            // An item only the server has goes before one it had it before.
+            // An item that only the server has goes before the item that it preceded on the server.
             while let Some(other) = others.next_if(|other| {
                 place_on_server(other).zip(place).is_some_and(|(other, place)| other < place)
             }) {
@@ -167,7 +167,7 @@ impl<'t> List<'t> {
         Ok(all)
     }
 
-    /// The items of the patch must come in the order that is given.
+    /// Checks that the items of the patch are in the given order.
     fn check_order(&self, patch: &[Value], order: &[Value]) -> Result<(), ApiError> {
         if patch.is_empty() || order.is_empty() {
             return Ok(());
@@ -179,7 +179,7 @@ impl<'t> List<'t> {
         while let Some(item) = items.peek()
             && !order_left.as_slice().is_empty()
         {
-            // Other directives have no place of their own, but must not come after the last item.
+            // Other directives have no position, but must not come after the last item.
             if item.get(PATCH).is_some() {
                 items.next();
             } else if let Some(candidate) = order_left.next()
@@ -199,7 +199,7 @@ impl<'t> List<'t> {
     }
 }
 
-/// The value of an item's merge key; the item itself in lists without one.
+/// Returns the merge key of an item, or the item itself in lists without merge key.
 fn keyed<'v>(item: &'v Value, merge_key: Option<&str>) -> Result<&'v Value, ApiError> {
     let Some(merge_key) = merge_key else { return Ok(item) };
     let Some(members) = item.as_object() else {
@@ -222,7 +222,7 @@ fn refs(items: &[Value]) -> Vec<&Value> {
     items.iter().collect()
 }
 
-/// Does what items with a `$patch` say, and gives back the items without.
+/// Executes the directives of items with a `$patch`, and returns the items without.
 fn follow_directives<'v>(
     mut current: Vec<Value>,
     patch: &'v [Value],
@@ -256,7 +256,7 @@ fn follow_directives<'v>(
     Ok((current, plain))
 }
 
-/// What all items of some lists are; none if there is no item.
+/// Returns the common type of all items of some lists. None if there is no item.
 fn items_of(lists: &[&[Value]]) -> Result<Option<Items>, ApiError> {
     let mut items = lists.iter().copied().flatten();
     let Some(first) = items.next() else { return Ok(None) };
@@ -272,7 +272,7 @@ fn items_of(lists: &[&[Value]]) -> Result<Option<Items>, ApiError> {
     }
 }
 
-/// Items that are new have nothing for a null to take away.
+/// Returns a new item without nulls, which have nothing to remove.
 fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(members) => {

@@ -1,7 +1,7 @@
-//! Strategic merge patch: a merge patch that knows the types of Kubernetes.
+//! Strategic merge patch: a merge patch that depends on the types of Kubernetes.
 //!
-//! Lists merge item by item where the type says so, and directives in the patch say what a merge alone cannot:
-//! `$patch: replace` and `$patch: delete` in an object or an item, `$retainKeys`, `$deleteFromPrimitiveList/…` and
+//! Lists merge item by item if the type has a merge strategy. Directives express what a merge alone cannot: `$patch:
+//! replace` and `$patch: delete` in an object or an item, `$retainKeys`, `$deleteFromPrimitiveList/…` and
 //! `$setElementOrder/…` beside a list.
 
 mod directive;
@@ -22,10 +22,10 @@ use crate::{
     status::ApiError,
 };
 
-/// `object`, of type `ty`, with a strategic merge patch merged into it.
+/// Returns `object`, of type `ty`, with a strategic merge patch merged into it.
 ///
 /// # Errors
-/// 400 for malformed directives; 500 for unknown ones and items without their merge key, as upstream answers.
+/// 400 for malformed directives; 500 for unknown directives and items without their merge key, as upstream.
 pub(crate) fn strategic(object: &Value, patch: &Value, ty: &TypeRef) -> Result<Value, ApiError> {
     let (Value::Object(object), Value::Object(patch)) = (object, patch) else {
         return Err(ApiError::bad_request("invalid JSON document"));
@@ -33,7 +33,7 @@ pub(crate) fn strategic(object: &Value, patch: &Value, ty: &TypeRef) -> Result<V
     merge_members(object.clone(), patch, ty).map(Value::Object)
 }
 
-/// Errors that upstream does not classify.
+/// Returns an error that upstream does not classify.
 fn failure(message: String) -> ApiError {
     ApiError::new(500, "", message)
 }
@@ -56,7 +56,7 @@ fn merge_members(
     }
     directive::retain_keys(&mut members, patch)?;
 
-    // Lists whose order is given are merged together with it.
+    // Lists with a given order are merged together with it.
     let mut done: BTreeSet<&str> = BTreeSet::new();
     for (key, order) in patch.iter().filter(|(key, _)| key.starts_with(SET_ORDER)) {
         let name = target_of(key, SET_ORDER)?;
@@ -91,7 +91,7 @@ fn merge_member(
     patch: &Value,
     ty: &TypeRef,
 ) -> Result<(), ApiError> {
-    // Null takes a member away; so does a directive that stands alone.
+    // A member is removed by null, or by a directive without other members.
     let merged = match (members.remove(name), patch) {
         (_, Value::Null) => None,
         (Some(Value::Object(current)), Value::Object(patch)) => {
@@ -131,7 +131,7 @@ fn delete_from_list(
     Ok(())
 }
 
-/// How a member merges, and its type.
+/// Returns the merge strategy of a member, and its type.
 fn lookup<'t>(ty: &'t TypeRef, name: &str) -> Result<(&'t PatchStrategy, TypeRef), ApiError> {
     let kind = match ty.shape() {
         Shape::Struct(_) => {

@@ -1,8 +1,8 @@
-//! Values as upstream's errors print them.
+//! Values as printed in upstream's errors.
 
 use serde_json::Value;
 
-/// A value in an error: `map[image:a name:b]`.
+/// Formats a value as in errors: `map[image:a name:b]`.
 pub(super) fn describe(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
@@ -19,7 +19,7 @@ pub(super) fn describe(value: &Value) -> String {
     }
 }
 
-/// The type of a value in an error.
+/// Returns the type of a value as in errors.
 pub(super) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "nil",

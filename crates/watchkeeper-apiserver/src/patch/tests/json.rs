@@ -164,7 +164,7 @@ fn operation() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// The RFC allows less; what it allows means the same.
+    /// Operations that the RFC permits behave as the RFC defines.
     #[test]
     fn what_the_rfc_allows_means_what_it_says(object in object(), operations in proptest::collection::vec(operation(), 1..4)) {
         let patch: json_patch::Patch = serde_json::from_value(Value::Array(operations.clone())).unwrap();

@@ -33,7 +33,7 @@ fn bodies_that_are_no_objects_are_bad_requests() {
     }
 }
 
-/// The patch that makes `after` of `before`.
+/// Returns the patch that changes `before` to `after`.
 fn difference(before: &Map<String, Value>, after: &Map<String, Value>) -> Value {
     let mut patch = Map::new();
     for name in before.keys().filter(|name| !after.contains_key(*name)) {

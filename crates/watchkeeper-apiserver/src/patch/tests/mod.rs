@@ -1,4 +1,4 @@
-//! Patches by example and by law.
+//! Patches by example and by property.
 
 mod json;
 mod merge;
@@ -7,7 +7,7 @@ mod strategic;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Small JSON objects in which names and values meet often.
+/// Generates small JSON objects with frequently equal names and values.
 fn object() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![Just(json!(1)), Just(json!("s")), Just(json!(true)), Just(json!(null))];
     let value = leaf.prop_recursive(3, 16, 4, |inner| {

@@ -12,7 +12,7 @@ fn pod(spec: Value) -> Value {
     json!({"spec": {"template": {"spec": spec}}})
 }
 
-/// The pod spec of a deployment after a patch of it.
+/// Returns the pod spec of a deployment after a patch.
 fn patched_pod(before: Value, patch: Value) -> Value {
     let after = strategic(&pod(before), &pod(patch), &deployment()).unwrap();
     after["spec"]["template"]["spec"].clone()
@@ -228,7 +228,7 @@ fn names() -> impl Strategy<Value = Vec<&'static str>> {
 }
 
 proptest! {
-    /// What clients do to make one list of another: delete, add, and give the order.
+    /// Clients change a list into another one by deleting, adding and giving the order.
     #[test]
     fn a_list_can_be_made_any_other_list(before in names(), after in names()) {
         let item = |name: &&str| json!({"name": name});

@@ -1,4 +1,4 @@
-//! Addresses of services: the blocks they come from, and each one in use.
+//! `ServiceCIDR` and `IPAddress`: the ranges of service addresses, and the addresses in use.
 
 use super::row::{CLUSTER, Row, StatusMeta};
 use crate::strategy::{

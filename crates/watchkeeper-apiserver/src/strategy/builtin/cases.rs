@@ -1,4 +1,4 @@
-//! Tables of tests: an object that is right, changes of it, and the causes of each change.
+//! Test tables: a valid object, changes of it, and the causes of each change.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use crate::{
     strategy::{Part, Strategy, for_builtin},
 };
 
-/// A change of an object, as pointer and value (null removes), and the causes it leads to: path and reason, in order.
+/// A change of an object, as pointer and value (null removes), and its expected causes: path and reason, in order.
 pub(super) type Case = (&'static str, Value, &'static [&'static str]);
 
 /// A kind under test.
@@ -17,7 +17,7 @@ pub(super) struct Kind {
 }
 
 impl Kind {
-    /// A kind and an object of it that is right.
+    /// Creates a test of a kind with a valid object.
     pub(super) fn new(group: &str, version: &str, kind: &str, base: &Value) -> Self {
         let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
         let mut object = serde_json::json!({"apiVersion": api_version, "kind": kind,
@@ -50,7 +50,7 @@ impl Kind {
         object
     }
 
-    /// Checks that the object is taken, and that each change leads to its causes.
+    /// Checks that the object is accepted, and that each change has its causes.
     pub(super) fn check_create(&self, cases: &[Case]) {
         let causes = |object: &Value| found(self.strategy.validate_create(object));
         assert_eq!(causes(&self.created(&[])), [""; 0], "the object is right");
@@ -94,7 +94,7 @@ fn found(errors: Vec<FieldError>) -> Vec<String> {
         .collect()
 }
 
-/// Sets the value at a pointer, and makes the objects on the way. Null removes the member.
+/// Sets the value at a pointer, creating objects on the way. Null removes the member.
 fn set(object: &mut Value, pointer: &str, value: Value) {
     let mut place = object;
     let mut steps = pointer.split('/').skip(1).map(|step| step.replace("~1", "/")).peekable();

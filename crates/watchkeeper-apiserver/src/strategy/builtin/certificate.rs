@@ -1,4 +1,4 @@
-//! Certificates: requests for them, and bundles to trust.
+//! Certificate signing requests and trust bundles.
 
 use std::collections::BTreeSet;
 
@@ -110,7 +110,7 @@ const REQUEST: Table = &[
     ),
 ];
 
-/// Records who requests the certificate, and when conditions changed.
+/// Records the user of the request, and the times of changed conditions.
 fn stamp_request(part: Part<'_>, object: &mut Value, old: Option<&Value>, context: &WriteContext<'_>) {
     if part == Part::Main {
         if old.is_none()
@@ -144,7 +144,7 @@ fn stamp_request(part: Part<'_>, object: &mut Value, old: Option<&Value>, contex
     });
 }
 
-/// Keeps the conditions of a type as they are in `old`, unless their number changes.
+/// Restores the conditions of a type from `old`, unless their number changes.
 fn keep_conditions(object: &mut Value, old: &Value, kind: &str) {
     let is_of_kind = |condition: &&Value| condition.get("type").is_some_and(|given| given == kind);
     let known: Vec<Value> = old
@@ -236,7 +236,7 @@ pub(super) fn bytes(at: &At<'_>) -> Vec<u8> {
     STANDARD.decode(at.text()).unwrap_or_default()
 }
 
-/// Returns what is wrong with a certificate signing request in PEM form.
+/// Returns the problem of a certificate signing request in PEM form, if any.
 fn request_problem(pem_bytes: &[u8]) -> Option<String> {
     let blocks = pem::parse_many(pem_bytes).unwrap_or_default();
     match blocks.first().filter(|block| block.tag() == "CERTIFICATE REQUEST") {
@@ -250,14 +250,14 @@ pub(super) fn der_request_problem(der: &[u8]) -> Option<String> {
         Err(error) => Some(format!("x509: malformed certificate request: {error}")),
         Ok((rest, _)) if !rest.is_empty() => Some("x509: trailing data".to_owned()),
         Ok((_, request)) => match request.verify_signature() {
-            // An algorithm that cannot be checked here is no reason to reject.
+            // A request whose algorithm cannot be checked here is accepted.
             Ok(()) | Err(X509Error::SignatureUnsupportedAlgorithm) => None,
             Err(_) => Some("x509: signature check failed".to_owned()),
         },
     }
 }
 
-/// Returns what is wrong with issued certificates in PEM form. No bytes at all are fine.
+/// Returns the problem of issued certificates in PEM form, if any. An empty value is valid.
 fn certificate_problem(pem_bytes: &[u8]) -> Option<String> {
     if pem_bytes.is_empty() {
         return None;
@@ -338,7 +338,7 @@ pub(super) const TRUST_BUNDLE: Row = Row {
     ..CLUSTER
 };
 
-/// A bundle of a signer has the signer's name, with colons for slashes, before its own.
+/// Checks the name of a bundle with a signer: the signer's name, with colons for slashes, is the prefix.
 fn bundle_name(object: &At<'_>, errors: &mut Errors) {
     let (metadata, spec) = (object.at("metadata"), object.at("spec"));
     let (name, signer) = (metadata.at("name"), spec.at("signerName").text());

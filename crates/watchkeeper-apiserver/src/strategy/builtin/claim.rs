@@ -1,4 +1,4 @@
-//! The spec of a claim of storage, in a `PersistentVolumeClaim` and in templates of claims.
+//! The spec of a storage claim, in a `PersistentVolumeClaim` and in claim templates.
 
 use crate::strategy::{
     at::{At, Errors},
@@ -59,7 +59,7 @@ fn access_modes(modes: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Upstream names the amount of storage at `resources[storage]`, without `requests`.
+/// Checks the amount of storage. Upstream reports it at `resources[storage]`, without `requests`.
 fn storage(resources: &At<'_>, errors: &mut Errors) {
     let requests = resources.at("requests");
     let amount = requests.key("storage");

@@ -36,7 +36,7 @@ pub(super) const SERVICE_ACCOUNT: Row = Row {
     ..PLAIN
 };
 
-/// A service account refers to secrets by name only.
+/// Removes everything but the names from the secret references of a service account.
 fn keep_names_of_secrets(object: &mut Value) {
     edit::each(object, "secrets[]", &mut |secret| secret.retain(|member, _| member == "name"));
 }
@@ -74,7 +74,7 @@ pub(super) const NEW_EVENT: Row = Row {
     ..EVENT
 };
 
-/// Members of the new form of events and the names under which errors report them. A change of any is rejected.
+/// The members of the new form of events, and their names in errors. A change of any is rejected.
 const CONSTANT: [(&str, &str); 13] = [
     ("regarding", "involvedObject"),
     ("reason", "reason"),
@@ -91,7 +91,7 @@ const CONSTANT: [(&str, &str); 13] = [
     ("reportingInstance", "reportingInstance"),
 ];
 
-/// Members of the old form that the new form must not have.
+/// The members of the old form that the new form must not have.
 const UNSET: [(&str, &str); 4] = [
     ("deprecatedFirstTimestamp", "firstTimestamp"),
     ("deprecatedLastTimestamp", "lastTimestamp"),
@@ -99,7 +99,7 @@ const UNSET: [(&str, &str); 4] = [
     ("deprecatedSource", "source"),
 ];
 
-/// Reports an invalid member of an event without its value, as events do.
+/// Returns an error of an event without the value, as events do.
 fn unshown(path: &str, detail: impl Into<String>) -> FieldError {
     FieldError::new(FieldErrorKind::Invalid, path, Some("".into()), detail)
 }
@@ -150,7 +150,7 @@ fn update_new_event(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Names of members that the two forms of events call differently.
+/// The names of members that differ between the two forms of events.
 struct EventFields {
     about: &'static str,
     controller: &'static str,
@@ -171,7 +171,7 @@ fn event(object: &At<'_>, fields: &EventFields, errors: &mut Errors) {
     let fits = match namespace.text() {
         "" if has_time => matches!(home, "default" | "kube-system"),
         "" => matches!(home, "" | "default"),
-        // New events may be about another namespace than the one they are kept in.
+        // New events may refer to another namespace than their own.
         other => has_time || other == home,
     };
     if !fits {

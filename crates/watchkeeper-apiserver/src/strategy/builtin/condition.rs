@@ -17,7 +17,7 @@ const CONDITION: Table = &[
     ("message", &[Rule::MaxLength(32 * 1024)]),
 ];
 
-/// Checks a list of conditions. Types must differ.
+/// Checks a list of conditions. Types must be unique.
 pub(super) fn conditions(conditions: &At<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for condition in conditions.items() {

@@ -1,4 +1,4 @@
-//! Config maps and secrets: data for others to read.
+//! Config maps and secrets.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// Bytes the data of a config map or a secret may have together.
+/// The maximum size of the data of a config map or a secret, in bytes.
 const DATA_SIZE: usize = 1024 * 1024;
 
 const FROZEN: &str = "field is immutable when `immutable` is set";
@@ -44,7 +44,7 @@ fn key_pair_warnings(object: &Value) -> Vec<String> {
     missing.map(|(_, what)| format!("tls: failed to find any PEM data in {what} input")).into_iter().collect()
 }
 
-/// The number of bytes a base64 text stands for.
+/// Returns the decoded length of a base64 text.
 fn decoded_len(text: &str) -> usize {
     text.trim_end_matches('=').len() * 3 / 4
 }
@@ -96,7 +96,7 @@ fn update_config_map(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     frozen(object, old, &["data", "binaryData"], errors);
 }
 
-/// `stringData` is for writing only: it becomes `data`, over what is there.
+/// Merges `stringData`, which is write-only, into `data`.
 fn secret_defaults(object: &mut Value) {
     let Some(members) = object.as_object_mut() else { return };
     edit::fill(members, "type", Lit::S("Opaque"));
@@ -154,7 +154,7 @@ fn validate_secret(object: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// The bytes must be a JSON object. What they are is not told: it is a secret.
+/// Checks that the bytes are a JSON object. The error does not show the value, because it is secret.
 fn json_inside(entry: &At<'_>, errors: &mut Errors) {
     let bytes = STANDARD.decode(entry.text()).unwrap_or_default();
     if serde_json::from_slice::<edit::Members>(&bytes).is_err() {

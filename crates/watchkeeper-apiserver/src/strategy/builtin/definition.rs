@@ -1,4 +1,4 @@
-//! Definitions of custom resources; what they are and make is in [`crate::crd`].
+//! Custom resource definitions; their rules and kinds are in [`crate::crd`].
 
 use super::row::{CLUSTER, Row, StatusMeta};
 use crate::crd;

@@ -1,4 +1,4 @@
-//! Where services lead to.
+//! Endpoints and endpoint slices.
 
 use std::{
     collections::BTreeSet,
@@ -27,7 +27,7 @@ pub(super) const ENDPOINTS: Row = Row {
     creates_on_update: true,
     defaults: |object| edit::fill_all(object, &[("subsets[].ports[]", "protocol", S("TCP"))]),
     validate_create: |object, errors| table::check(SUBSETS, object, errors),
-    // What was stored before a rule existed may stay as it is.
+    // Values that were stored before a rule existed may stay.
     validate_update: |object, old, errors| {
         if object.at("subsets").value != old.at("subsets").value {
             table::check(SUBSETS, object, errors);
@@ -61,7 +61,7 @@ pub(super) const ENDPOINT_SLICE: Row = Row {
         );
     },
     zeros: &[("", "endpoints", Z), ("", "ports", Z)],
-    // Topology is a field of older versions of the API.
+    // Topology is a field of older API versions.
     prepare_create: drop_topology,
     prepare_update: |object, _| drop_topology(object),
     table: SLICE,
@@ -143,7 +143,7 @@ const PORT: Table = &[
     ("appProtocol", &[Rule::Check(app_protocol)]),
 ];
 
-/// A pointer to a text that must be the name of a node, even if it is empty.
+/// Checks an optional node name. A present empty string is checked.
 fn node_name(name: &At<'_>, errors: &mut Errors) {
     if name.is_set() {
         errors.extend(names::dns_subdomain(name.text()).into_iter().map(|detail| name.invalid(detail)));
@@ -156,7 +156,7 @@ fn app_protocol(protocol: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Several ports need names.
+/// Requires names for several ports.
 fn named_ports(ports: &At<'_>, errors: &mut Errors) {
     let needs_names = ports.items().count() > 1;
     for port in ports.items() {
@@ -167,7 +167,7 @@ fn named_ports(ports: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Endpoints are addresses that all nodes reach: not those that mean the node itself.
+/// Rejects addresses that not all nodes can reach, such as loopback.
 fn reachable(ip: &At<'_>, errors: &mut Errors) {
     let Ok(address) = ip.text().parse::<IpAddr>() else {
         errors.push(ip.invalid("must be a valid IP address"));

@@ -1,4 +1,4 @@
-//! Flow control: which requests share which part of the server's capacity.
+//! Flow control: flow schemas and priority levels.
 
 use serde_json::{Value, json};
 
@@ -164,7 +164,7 @@ fn has_star(list: &At<'_>) -> bool {
     list.items().any(|item| item.text() == "*")
 }
 
-/// A star means everything: nothing else may be beside it.
+/// Checks that a wildcard is the only entry of a list.
 fn lone_star(list: &At<'_>, what: &str, errors: &mut Errors) {
     if has_star(list) && list.items().count() > 1 {
         errors.push(list.invalid(format!("if '*' is present, must not specify other {what}")));
@@ -221,7 +221,7 @@ fn urls(urls: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Kinds of subjects: the kind, the member that describes it, the rules of the member.
+/// The subject kinds: the kind, its member, and the rules of the member.
 const SUBJECTS: [(&str, &str, Table); 3] = [
     (
         "ServiceAccount",
@@ -349,7 +349,7 @@ fn not_negative(number: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Bits of the hash that spreads flows over queues.
+/// The bits of the hash that distributes flows over queues.
 const HASH_BITS: f64 = 60.0;
 const QUEUES_MAX: i64 = 10_000_000;
 
@@ -378,7 +378,7 @@ fn queuing(queuing: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Returns the spec of a flow schema that every server has.
+/// Returns the spec of a mandatory flow schema.
 fn schema(level: &str, precedence: i64, distinguisher: Option<&str>, groups: &[&str]) -> Value {
     let subjects: Vec<Value> =
         groups.iter().map(|group| json!({"kind": "Group", "group": {"name": group}})).collect();

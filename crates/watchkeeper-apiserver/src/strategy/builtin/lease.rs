@@ -1,4 +1,4 @@
-//! Leases: who leads, and until when.
+//! Leases for leader election.
 
 use super::row::{PLAIN, Row};
 use crate::strategy::{edit::Lit::O, table::Rule};

@@ -1,4 +1,4 @@
-//! Built-in kinds: a row of a table each, the rows of a group of kinds in a file.
+//! The built-in kinds: one table row per kind, one file per group of kinds.
 
 mod address;
 mod admission;
@@ -49,14 +49,14 @@ use super::{
 };
 use crate::field::FieldError;
 
-/// A built-in kind.
+/// The strategy of a built-in kind.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Builtin {
     row: Row,
 }
 
 impl Builtin {
-    /// The kind of this name. Versions of a kind share its row unless they differ in their fields.
+    /// Returns the strategy of a kind. Versions of a kind share its row unless their fields differ.
     pub(crate) fn of(group: &str, version: &str, kind: &str) -> Self {
         Self { row: row::find(group, version, kind) }
     }
@@ -126,7 +126,7 @@ impl Strategy for Builtin {
         (self.row.prepare_create)(object);
         gates::drop_disabled(object, None, self.row.gated);
         edit::fill_all(object, self.row.zeros);
-        // A kind that does not count keeps what it is given.
+        // A kind that does not count generations keeps the given value.
         if !self.row.generation.is_empty() && self.row.starts_generation {
             set_generation(object, Some(1));
         }
@@ -229,7 +229,7 @@ impl Strategy for Builtin {
     }
 }
 
-/// Everything but the status, and of the metadata all a client can set, from `old`.
+/// Restores everything except the status from `old`, including the metadata that a client can set.
 fn reset_metadata(object: &mut Value, old: &Value) {
     all_but(object, old, &["metadata", "status", "apiVersion", "kind"]);
     let Some(old) = old.get("metadata") else { return };

@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// Held until everything in the namespace is gone.
+/// The finalizer that keeps a namespace until it is empty.
 const FINALIZER: &str = "kubernetes";
 
 pub(super) const NAMESPACE: Row = Row {
@@ -23,7 +23,7 @@ pub(super) const NAMESPACE: Row = Row {
     prepare_create,
     prepare_update: |object, old| edit::take_from(object, old, "spec"),
     prepare_subresource,
-    // Errors of the object name the list, those of `finalize` the item.
+    // Errors of the object refer to the list, those of `finalize` to the item.
     validate: |object, errors| finalizers(object, false, errors),
     validate_status,
     validate_subresource: |_, object, _, errors| finalizers(object, true, errors),
@@ -38,7 +38,7 @@ fn defaults(object: &mut Value) {
     );
 }
 
-/// Labels a namespace with its name. A generated name is known only after the defaults.
+/// Sets the name label of a namespace. Not part of the defaults, because a generated name is not known then.
 fn label(object: &mut Value) {
     let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
     if !name.is_empty()
@@ -59,7 +59,7 @@ fn prepare_create(object: &mut Value) {
     }
 }
 
-/// `finalize` is the one place where finalizers of the spec change.
+/// Restores everything except `spec.finalizers`, which only `finalize` changes.
 fn prepare_subresource(_name: &str, object: &mut Value, old: &Value) {
     edit::take_from(object, old, "status");
 }
@@ -85,7 +85,7 @@ fn finalizers(object: &At<'_>, names_items: bool, errors: &mut Errors) {
 fn validate_status(object: &At<'_>, _old: &At<'_>, errors: &mut Errors) {
     let metadata = object.at("metadata");
     let status = object.at("status");
-    // The path is upstream's, capital letter included.
+    // The path is that of upstream, including the capital letter.
     let shown = status.at("Phase");
     let phase = status.at("phase");
     let (wanted, detail) = if metadata.at("deletionTimestamp").is_set() {

@@ -40,7 +40,7 @@ pub(super) const NODE: Row = Row {
     },
     zeros: NODE_ZEROS,
     prepare_create: |object| {
-        // A new node is not ready until its kubelet reports so.
+        // A new node is not ready until its kubelet reports readiness.
         if let Some(spec) = edit::object(object, "spec") {
             let taints = spec.entry("taints").or_insert_with(|| json!([]));
             let key = "node.kubernetes.io/not-ready";
@@ -122,7 +122,7 @@ const TAINT: Table = &[
     ("effect", &[Rule::Required, Rule::OneOf(&["NoSchedule", "PreferNoSchedule", "NoExecute"])]),
 ];
 
-/// Fills in the plural field from the singular one and the other way round. The singular field wins if both are set.
+/// Synchronizes the plural field and the singular one. The singular field wins if both are set.
 fn pod_cidrs(spec: &mut edit::Members) {
     let one = edit::text(spec, "podCIDR").to_owned();
     let first = spec.get("podCIDRs").and_then(|list| list.get(0)).and_then(Value::as_str);
@@ -134,7 +134,7 @@ fn pod_cidrs(spec: &mut edit::Members) {
     }
 }
 
-/// Errors about taints name a path that does not exist; clients know them by it.
+/// Checks taints. Errors have a path that does not exist, as upstream.
 fn taints(object: &At<'_>, errors: &mut Errors) {
     moved("spec.taints", "metadata.taints", errors, |errors| {
         let spec = object.at("spec");
@@ -151,7 +151,7 @@ fn taints(object: &At<'_>, errors: &mut Errors) {
     });
 }
 
-/// Amounts are not negative. Paths have the name of the resource after a dot.
+/// Checks that amounts are not negative. Paths contain the name of the resource after a dot.
 fn resources(object: &At<'_>, errors: &mut Errors) {
     let status = object.at("status");
     for list in ["capacity", "allocatable"] {

@@ -1,4 +1,4 @@
-//! Node selectors and topology terms: which nodes a volume or a device is for.
+//! Node selectors and topology terms, which restrict a volume or a device to nodes.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::strategy::{
     table::{self, Rule, Table},
 };
 
-/// A node selector (`v1.NodeSelector`).
+/// The rules of a node selector (`v1.NodeSelector`).
 pub(super) const NODE_SELECTOR: Table = &[
     ("nodeSelectorTerms", &[Rule::RequiredAs("must have at least one node selector term")]),
     ("nodeSelectorTerms[].matchExpressions[]", &[Rule::Struct(EXPRESSION)]),
@@ -64,7 +64,7 @@ fn field_key(key: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks the topologies a storage class is allowed in. Terms must differ, and keys within a term.
+/// Checks the allowed topologies of a storage class. Terms must be unique, and keys within a term.
 pub(super) fn topologies(terms: &At<'_>, errors: &mut Errors) {
     let mut known: BTreeSet<Vec<(String, BTreeSet<String>)>> = BTreeSet::new();
     for term in terms.items() {
@@ -94,7 +94,7 @@ pub(super) fn topologies(terms: &At<'_>, errors: &mut Errors) {
 const TOPOLOGY: Table =
     &[("values", &[Rule::Required, Rule::UniqueItems]), ("key", &[Rule::EvenEmpty(names::qualified)])];
 
-/// Labels of nodes that clients should no longer select by, with the advice for each.
+/// The deprecated node labels, with the advice for each.
 const DEPRECATED_LABELS: [(&str, &str); 8] = [
     ("beta.kubernetes.io/arch", "deprecated since v1.14; use \"kubernetes.io/arch\" instead"),
     ("beta.kubernetes.io/os", "deprecated since v1.14; use \"kubernetes.io/os\" instead"),
@@ -118,7 +118,7 @@ const DEPRECATED_LABELS: [(&str, &str); 8] = [
     ("node-role.kubernetes.io/master", "use \"node-role.kubernetes.io/control-plane\" instead"),
 ];
 
-/// Returns the advice about a deprecated label of nodes.
+/// Returns the advice about a deprecated node label.
 pub(super) fn deprecation(label: &str) -> Option<&'static str> {
     DEPRECATED_LABELS.iter().find(|(name, _)| *name == label).map(|(_, advice)| *advice)
 }

@@ -1,4 +1,4 @@
-//! Requests of pods for certificates.
+//! Certificate requests of pods.
 
 use x509_parser::{
     prelude::{FromDer, X509Certificate},
@@ -68,7 +68,7 @@ fn expiration(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks that the key is given in one of the two ways.
+/// Checks that exactly one of the two forms of the key is given.
 fn pod_key(spec: &At<'_>, errors: &mut Errors) {
     let (stub, key, proof) =
         (spec.at("stubPKCS10Request"), spec.at("pkixPublicKey"), spec.at("proofOfPossession"));

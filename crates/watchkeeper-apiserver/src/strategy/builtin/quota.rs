@@ -1,4 +1,4 @@
-//! Quotas and limit ranges: how much a namespace and what is in it may use.
+//! Resource quotas and limit ranges.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +50,7 @@ const SCOPES: [&str; 7] = [
     "CrossNamespacePodAffinity",
 ];
 
-/// Scopes that no pod can be in both of.
+/// The pairs of scopes that exclude each other.
 const OPPOSITES: [[&str; 2]; 2] = [["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]];
 
 const COMPUTE: [&str; 6] =
@@ -77,7 +77,7 @@ fn counts(scope: &str, name: &str) -> bool {
     }
 }
 
-/// Returns how many resources of the quota cannot be counted with `scope`.
+/// Returns the number of resources of the quota that cannot be counted with `scope`.
 fn uncountable(spec: &At<'_>, scope: &str) -> usize {
     let hard = spec.at("hard");
     hard.entries().filter(|(name, _)| resource_name::is_standard_quota(name) && !counts(scope, name)).count()
@@ -148,7 +148,7 @@ fn scope_selector(spec: &At<'_>, errors: &mut Errors) {
     errors.extend((0..conflicts(&used)).map(|_| list.invalid("conflicting scopes")));
 }
 
-/// Requests that are allowed to exceed the limits are never of use.
+/// Returns the warnings about a quota whose amount for requests exceeds the one for limits, and so cannot be used up.
 fn quota_warnings(object: &Value) -> Vec<String> {
     let hard = object.get("spec").and_then(|spec| spec.get("hard"));
     let amount = |name: &str| hard.and_then(|hard| hard.get(name)).and_then(Quantity::from_value);
@@ -176,7 +176,7 @@ pub(super) const LIMIT_RANGE: Row = Row {
     creates_on_update: true,
     defaults: |object| edit::each(object, "spec.limits[]", &mut limit_defaults),
     zeros: &[("", "spec", O)],
-    // A limit range needs no name: it gets a random one.
+    // A limit range without a name gets a random one.
     prepare_create: |object| {
         let uid = object.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().to_owned();
         if let Some(metadata) = edit::object(object, "metadata")
@@ -269,8 +269,8 @@ fn storage_bounds(limit: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Pairs of amounts of which the first must not exceed the second: the lists, where the error is reported, and how it names
-/// the amounts.
+/// The pairs of amounts of which the first must not exceed the second: the lists, the location of the error, and the names
+/// in the error.
 const ORDER: [(&str, &str, &str, &str, &str); 6] = [
     ("min", "max", "min", "min value", "max value"),
     ("min", "defaultRequest", "defaultRequest", "min value", "default request value"),

@@ -1,4 +1,4 @@
-//! Who may do what.
+//! Roles and bindings.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use crate::strategy::{
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// The row of a kind of the group.
+/// Returns the row of a kind of the group.
 pub(super) fn find(kind: &str) -> Option<Row> {
     Some(match kind {
         "Role" => ROLE,
@@ -70,7 +70,7 @@ const AGGREGATION: Table = &[(
     ])],
 )];
 
-/// A selector with errors selects nothing, which is an error of its own.
+/// Reports a malformed selector, which selects nothing, as one invalid value.
 fn selectable(selector: &At<'_>, errors: &mut Errors) {
     let mut wrong = Errors::new();
     metadata::label_selector(selector, &mut wrong);
@@ -129,7 +129,7 @@ fn binding(object: &At<'_>, kinds: &[&str], errors: &mut Errors) {
                 if !group.is_empty() {
                     errors.push(group.unsupported(&[""]));
                 }
-                // A binding in a namespace means the accounts of its own namespace.
+                // A binding in a namespace refers to the accounts of its own namespace.
                 if !is_namespaced {
                     subject.at("namespace").required(errors);
                 }

@@ -1,4 +1,4 @@
-//! Kinds about the API itself: services of API groups, migrations of stored versions.
+//! API services and storage version migrations.
 
 use serde_json::json;
 
@@ -24,7 +24,7 @@ pub(super) const API_SERVICE: Row = Row {
     status_meta: StatusMeta::Old,
     defaults: |object| edit::fill_all(object, &[("spec.service", "port", N(443))]),
     zeros: &[("", "spec", O), ("", "status", O)],
-    // A group that this server serves itself is available at once.
+    // A group that this server serves itself is immediately available.
     stamp: |part, object, old, context| {
         let is_local = object.pointer("/spec/service").is_none_or(serde_json::Value::is_null);
         if part == crate::strategy::Part::Main && old.is_none() && is_local {
@@ -127,7 +127,7 @@ pub(super) const STORAGE_VERSION_MIGRATION: Row = Row {
     ..CLUSTER
 };
 
-/// Returns whether a resource version can be compared with others: a decimal number without leading zeros.
+/// Returns whether a resourceVersion is comparable: a decimal number without leading zeros.
 fn is_version(text: &str) -> bool {
     !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit())
 }

@@ -1,4 +1,4 @@
-//! Names of resources that quotas, limit ranges and containers count.
+//! Names of resources in quotas, limit ranges and containers.
 
 use crate::{
     field::{FieldError, FieldErrorKind},
@@ -58,7 +58,7 @@ pub(super) fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-/// Returns whether the resource is one that a device plugin or a cluster administrator defines.
+/// Returns whether a device plugin or a cluster administrator defines the resource.
 pub(super) fn is_extended(name: &str) -> bool {
     !is_native(name)
         && !name.starts_with("requests.")
@@ -70,7 +70,7 @@ pub(super) fn is_overcommit_allowed(name: &str) -> bool {
     is_native(name) && !is_huge_pages(name)
 }
 
-/// Returns whether only whole numbers of the resource exist.
+/// Returns whether amounts of the resource must be integers.
 pub(super) fn is_whole(name: &str) -> bool {
     COUNTED.contains(&name) || is_extended(name)
 }
@@ -79,7 +79,7 @@ fn invalid(at: &At<'_>, name: &str, detail: impl Into<String>) -> FieldError {
     FieldError::new(FieldErrorKind::Invalid, at.path(), Some(name.into()), detail)
 }
 
-/// Checks the name of a resource; `at` is where its amount is.
+/// Checks a resource name. `at` is the location of its amount.
 pub(super) fn check(name: &str, at: &At<'_>, errors: &mut Errors) {
     let wrong = names::qualified(name);
     if !wrong.is_empty() {
@@ -89,7 +89,7 @@ pub(super) fn check(name: &str, at: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks the name of a resource that containers can use.
+/// Checks a resource name for containers.
 pub(super) fn check_of_container(name: &str, at: &At<'_>, errors: &mut Errors) {
     check(name, at, errors);
     if !name.contains('/') {
@@ -101,7 +101,7 @@ pub(super) fn check_of_container(name: &str, at: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks the name of a resource that quotas can count.
+/// Checks a resource name for quotas.
 pub(super) fn check_of_quota(name: &str, at: &At<'_>, errors: &mut Errors) {
     check(name, at, errors);
     if !name.contains('/') && !is_standard_quota(name) {
@@ -109,7 +109,7 @@ pub(super) fn check_of_quota(name: &str, at: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks an amount of the resource `name`: not negative, and whole where the resource is counted.
+/// Checks an amount of the resource `name`: not negative, and an integer for countable resources.
 pub(super) fn check_amount(name: &str, amount: &At<'_>, errors: &mut Errors) {
     let Some(quantity) = Quantity::from_value(amount.value) else { return };
     if quantity.is_negative() {

@@ -1,4 +1,4 @@
-//! The row of a kind: what differs from what most kinds do.
+//! The row of a kind: its differences from the common behaviour.
 
 use serde_json::Value;
 
@@ -16,21 +16,21 @@ use crate::strategy::builtin::{
     workload,
 };
 
-/// The status of a new object; none for kinds that start without one.
+/// Returns the status of a new object. None for kinds that start without one.
 pub(super) type InitialStatus = fn() -> Option<Value>;
 
-/// Which metadata a write of the status may change.
+/// The metadata that a write of the status may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StatusMeta {
-    /// All of it.
+    /// All metadata may change.
     Free,
-    /// All but labels.
+    /// All metadata except labels may change.
     OldLabels,
-    /// None of it.
+    /// The write may not change any metadata.
     Old,
 }
 
-/// What differs from what most kinds do.
+/// The differences of a kind from the common behaviour.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "a row of a table of yes and no")]
 pub(super) struct Row {
@@ -43,11 +43,11 @@ pub(super) struct Row {
     pub(super) checks_metadata_last: bool,
     /// Finalizers need a domain unless they are known.
     pub(super) qualifies_finalizers: bool,
-    /// Paths whose change starts a new generation; none for kinds that do not count.
+    /// The paths whose change increments the generation; empty for kinds that do not count generations.
     pub(super) generation: &'static [&'static str],
-    /// A new object of a kind that counts generations starts with the first one.
+    /// Whether the generation of a new object is 1, for kinds that count generations.
     pub(super) starts_generation: bool,
-    /// Set for kinds with a status subresource.
+    /// The initial status, for kinds with a status subresource.
     pub(super) status: Option<InitialStatus>,
     pub(super) status_meta: StatusMeta,
     pub(super) grace_period_seconds: fn(&Value) -> Option<u32>,
@@ -60,27 +60,27 @@ pub(super) struct Row {
     pub(super) prepare_update: fn(&mut Value, &Value),
     pub(super) prepare_status: fn(&mut Value, &Value),
     pub(super) prepare_subresource: fn(&str, &mut Value, &Value),
-    /// Sets what depends on the request: times and users.
+    /// Sets the fields that depend on the request: times and users.
     pub(super) stamp: fn(Part<'_>, &mut Value, Option<&Value>, &WriteContext<'_>),
-    /// Fields behind disabled feature gates.
+    /// The fields behind disabled feature gates.
     pub(super) gated: GatedTypes,
-    /// Rules of the object, on create and on update of the object itself. They run before `validate`; rules about a change
-    /// hold on update only.
+    /// The rules of the object, on create and on update of the object itself. They run before `validate`; rules about a
+    /// change apply on update only.
     pub(super) table: Table,
-    /// Rules of the status, for writes of the `status` subresource. They run before `validate_status`.
+    /// The rules of the status, for writes of the `status` subresource. They run before `validate_status`.
     pub(super) status_table: Table,
-    /// On create, and on update of the object itself.
+    /// Validates the object, on create and on update of the object itself.
     pub(super) validate: fn(&At<'_>, &mut Errors),
     pub(super) validate_create: fn(&At<'_>, &mut Errors),
     pub(super) validate_update: fn(&At<'_>, &At<'_>, &mut Errors),
     pub(super) validate_status: fn(&At<'_>, &At<'_>, &mut Errors),
     pub(super) validate_subresource: fn(&str, &At<'_>, &At<'_>, &mut Errors),
-    /// What every request about the kind is told.
+    /// The deprecation warning for every request to the kind.
     pub(super) deprecation: Option<&'static str>,
     pub(super) warnings: fn(&Value, Option<&Value>) -> Vec<String>,
 }
 
-/// A namespaced kind with nothing particular to it.
+/// The row of a namespaced kind without differences.
 pub(super) const PLAIN: Row = Row {
     names: NameRule::Subdomain,
     is_namespaced: true,
@@ -114,10 +114,10 @@ pub(super) const PLAIN: Row = Row {
     warnings: |_, _| Vec::new(),
 };
 
-/// A cluster-scoped kind with nothing particular to it.
+/// The row of a cluster-scoped kind without differences.
 pub(super) const CLUSTER: Row = Row { is_namespaced: false, ..PLAIN };
 
-/// Finalizers that need no domain.
+/// The finalizers that need no domain.
 const KNOWN_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
 impl Row {
@@ -147,7 +147,7 @@ impl Row {
     }
 }
 
-/// The row of a kind.
+/// Returns the row of a kind.
 pub(super) fn find(group: &str, version: &str, kind: &str) -> Row {
     let core = |kind| match kind {
         "ComponentStatus" => {

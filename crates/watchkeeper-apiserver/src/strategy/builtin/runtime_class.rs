@@ -1,4 +1,4 @@
-//! Runtime classes: how containers of a pod are run.
+//! Runtime classes.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ const RULES: Table = &[
     ("scheduling.tolerations", &[Rule::Check(tolerations)]),
 ];
 
-/// The overhead is checked as if it were the limits of a container, and reported there.
+/// Checks the overhead like the limits of a container, and reports errors there.
 fn overhead(amounts: &At<'_>, errors: &mut Errors) {
     moved("overhead.podFixed", "overhead.limits", errors, |errors| {
         for (name, amount) in amounts.entries() {

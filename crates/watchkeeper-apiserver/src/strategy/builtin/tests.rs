@@ -1,4 +1,4 @@
-//! Tables of what built-in kinds take, refuse and fill in.
+//! Tables of the objects that built-in kinds accept, reject and default.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn object(group: &str, version: &str, kind: &str, body: &Value) -> Value {
     object
 }
 
-/// What is wrong with a new object, after all that comes before.
+/// Returns the errors of a new object, after defaults and preparation.
 fn wrong(group: &str, kind: &str, body: &Value) -> Vec<String> {
     let strategy = for_builtin(group, "v1", kind);
     let mut object = object(group, "v1", kind, body);
@@ -28,13 +28,13 @@ fn wrong(group: &str, kind: &str, body: &Value) -> Vec<String> {
     paths
 }
 
-/// What is wrong with a change.
+/// Returns the errors of an update.
 fn refused(group: &str, kind: &str, old: &Value, new: &Value) -> Vec<String> {
     let strategy = for_builtin(group, "v1", kind);
     let [old, mut new] = [old, new].map(|body| {
         let mut object = object(group, "v1", kind, body);
         strategy.set_defaults(&mut object);
-        // As it would be stored: objects of the cluster are in no namespace.
+        // As stored: cluster-scoped objects have no namespace.
         let same = object.clone();
         strategy.prepare_for_update(Part::Main, &mut object, &same);
         object

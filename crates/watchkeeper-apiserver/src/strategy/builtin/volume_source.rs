@@ -6,8 +6,8 @@ use regex::Regex;
 
 use crate::strategy::at::{At, Errors};
 
-/// The forms of an iSCSI name, each with the prefix that selects it: `iqn.2001-04.com.example:x`, `eui.` with 16 and `naa.` with
-/// 32 letters or digits.
+/// The forms of an iSCSI name, each with its prefix: `iqn.2001-04.com.example:x`, `eui.` with 16 and `naa.` with 32 letters
+/// or digits.
 static ISCSI_NAMES: LazyLock<[(&str, Option<Regex>); 3]> = LazyLock::new(|| {
     [
         ("iqn", r"iqn\.[0-9]{4}-[0-9]{2}\.[0-9A-Za-z.-]+:[^,;*&$|\t\n\f\r ]+$"),
@@ -87,7 +87,7 @@ pub(super) fn flex_options(options: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks that the URI of an Azure disk fits the kind of the disk.
+/// Checks that the URI of an Azure disk matches the kind of the disk.
 pub(super) fn azure_uri(source: &At<'_>, errors: &mut Errors) {
     let (kind, uri) = (source.at("kind"), source.at("diskURI"));
     if !kind.is_set() {

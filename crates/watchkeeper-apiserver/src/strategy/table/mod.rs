@@ -1,8 +1,8 @@
 //! Validation rules as data.
 //!
-//! A [`Table`] lists the fields of a type in the order in which upstream checks them, each with its [`Rule`]s. [`check`] walks
-//! the table over an object and produces the field errors with path, reason and order. A rule that no variant expresses is
-//! a function in its place in the table ([`Rule::Check`]), so that the order of errors stays that of the rows.
+//! A [`Table`] lists the fields of a type in the order in which upstream checks them, each with its [`Rule`]s. [`check`]
+//! walks the table over an object and produces the field errors with path, reason and order. A rule that no variant
+//! expresses is a function at its place in the table ([`Rule::Check`]), so that errors have the order of the rows.
 //!
 //! Paths of rows are relative to the value the table describes: `a.b` is a member of a member, `a[]` each item of the list `a`,
 //! `a{}` each value of the map `a`, `a|b` both members, and the empty path the value itself. `a?` is the same as `a`: the mark
@@ -32,29 +32,29 @@ pub(crate) type Table = &'static [(&'static str, &'static [Rule])];
 /// [`Present`](Rule::Present) ends the row except for [`Immutable`](Rule::Immutable). All other rules ignore a field that is absent or empty unless stated otherwise.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Rule {
-    /// The value must be given and not be empty.
+    /// The value must be present and not empty.
     Required,
-    /// The value must be given and not be empty; the error shows this detail.
+    /// The value must be present and not empty. The error shows this detail.
     RequiredAs(&'static str),
-    /// A pointer must be set; the value may be empty. The error shows this detail.
+    /// An optional field must be present, possibly empty. The error shows this detail.
     Present(&'static str),
-    /// The field must be absent or empty; the error shows this detail.
+    /// The field must be absent or empty. The error shows this detail.
     Forbidden(&'static str),
-    /// A pointer must not be set, not even to an empty value; the error shows this detail.
+    /// An optional field must be absent; an empty value is forbidden too. The error shows this detail.
     Absent(&'static str),
-    /// A pointer must not be set, not even to an empty value; the value is invalid with this detail.
+    /// An optional field must be absent; an empty value is invalid too. The error shows this detail.
     InvalidIfSet(&'static str),
-    /// A text must be one of these.
+    /// A string must be one of these.
     OneOf(&'static [&'static str]),
-    /// A text must be one of these, and an absent or empty text is not supported either.
+    /// A string must be one of these; an absent or empty string is an error too.
     Enum(&'static [&'static str]),
-    /// A text behind a pointer must be one of these if it is set, even to the empty text.
+    /// An optional string must be one of these if it is present, even if it is empty.
     EnumIfSet(&'static [&'static str]),
-    /// A text must have this format.
+    /// A string must have this format.
     Format(Format),
-    /// A text must have this format; the empty text is checked too.
+    /// A string must have this format, even if it is empty.
     EvenEmpty(Format),
-    /// A text behind a pointer must have this format if it is set, even to the empty text.
+    /// An optional string must have this format if it is present, even if it is empty.
     FormatIfSet(Format),
     /// A number must be at least this.
     AtLeast(i64),
@@ -62,11 +62,11 @@ pub(crate) enum Rule {
     AtMost(i64),
     /// A number must be greater than zero; an absent number counts as zero.
     Positive(&'static str),
-    /// A number must lie in this range, both ends included.
+    /// A number must be in this inclusive range.
     Between(i64, i64),
-    /// A number must lie in this range, both ends included; an absent number counts as zero.
+    /// A number must be in this inclusive range; an absent number counts as zero.
     InRange(i64, i64),
-    /// A port: a number from 1 to 65535 or a port name. Absent counts as the number zero.
+    /// A port: a number from 1 to 65535 or a port name. An absent port counts as zero.
     PortOrName,
     /// A number that is not negative, or a percentage such as `25%`.
     IntOrPercent,
@@ -74,13 +74,13 @@ pub(crate) enum Rule {
     AtMostAll,
     /// A quantity must not be negative.
     QuantityAtLeastZero,
-    /// A text must not have more bytes than this.
+    /// A string must not be longer than this number of bytes.
     MaxLength(usize),
     /// A list or map must not have more members than this.
     MaxItems(usize),
-    /// The values of a list of texts or numbers must differ.
+    /// The values of a list of strings or numbers must be unique.
     UniqueItems,
-    /// The items of a list must differ in this member. Items without the member are not compared.
+    /// The items of a list must be unique by this member. Items without the member are not compared.
     UniqueBy(&'static str),
     /// Labels: qualified names with short values.
     Labels,
@@ -88,30 +88,30 @@ pub(crate) enum Rule {
     LabelSelector,
     /// The value must not change in an update.
     Immutable,
-    /// A nested type that is always there: an absent value is checked as an empty one.
+    /// A nested struct: an absent value is checked as an empty one.
     Struct(Table),
-    /// A nested type behind a pointer: checked if it is set.
+    /// A nested optional type: checked if it is present.
     Pointer(Table),
-    /// Rules for the same value that hold under a condition.
+    /// Rules for the same value that apply under a condition.
     When(Condition, Table),
     /// Any other rule.
     Check(fn(&At<'_>, &mut Errors)),
-    /// Any other rule about a change; the second place is the value before.
+    /// Any other rule about a change. The second location is the old value.
     CheckChange(fn(&At<'_>, &At<'_>, &mut Errors)),
-    /// Any other rule that depends on the value before; there is none on create.
+    /// Any other rule that depends on the old value, which is absent on create.
     CheckWith(fn(&At<'_>, Option<&At<'_>>, &mut Errors)),
 }
 
-/// A condition on the members of the value that a row is about. Members may be paths of plain names.
+/// A condition on the members of the value of a row. Members may be paths of plain names.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Condition {
-    /// The member is set and not empty.
+    /// The member is present and not empty.
     Has(&'static str),
     /// The member is absent or empty.
     Lacks(&'static str),
-    /// The text of the member is this.
+    /// The string value of the member is this.
     Is(&'static str, &'static str),
-    /// The text of the member is something else, or absent.
+    /// The string value of the member is different, or absent.
     IsNot(&'static str, &'static str),
     /// The boolean member is true.
     IsTrue(&'static str),
@@ -134,7 +134,7 @@ impl Condition {
     }
 }
 
-/// Checks a value that is created, or one whose rules do not depend on the value before.
+/// Checks a new value, or one whose rules do not depend on the old value.
 pub(crate) fn check(table: Table, at: &At<'_>, errors: &mut Errors) {
     walk(table, at, None, errors);
 }
@@ -144,7 +144,7 @@ pub(crate) fn check_change(table: Table, at: &At<'_>, old: &At<'_>, errors: &mut
     walk(table, at, Some(old), errors);
 }
 
-/// Applies the rules of one row to a value that is created.
+/// Applies the rules of one row to a new value.
 pub(crate) fn check_rules(rules: &[Rule], at: &At<'_>, errors: &mut Errors) {
     for rule in rules {
         if !rule.apply(at, None, errors) {
@@ -166,7 +166,8 @@ fn walk(table: Table, at: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) {
     }
 }
 
-/// Calls `at_place` with every place that `path` leads to, and with the same place in `old`. Items of lists have no old place.
+/// Calls `at_place` with every location that `path` matches, and with the same location in `old`. Items of lists have no old
+/// location.
 pub(crate) fn visit(
     at: &At<'_>,
     old: Option<&At<'_>>,
@@ -199,7 +200,7 @@ pub(crate) fn visit(
 }
 
 impl Rule {
-    /// Applies the rule; returns whether the rules after it in the row are of use.
+    /// Applies the rule. Returns whether the following rules of the row apply.
     fn apply(self, at: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) -> bool {
         match self {
             Self::Required | Self::RequiredAs(_) => {
@@ -331,20 +332,20 @@ impl Rule {
     }
 }
 
-/// Reports a list or map with more than `most` members.
+/// Returns the error for a list or map with more than `most` members.
 pub(crate) fn too_many(at: &At<'_>, most: usize) -> FieldError {
     let detail = format!("must have at most {most} items");
     FieldError::new(FieldErrorKind::TooMany, at.path(), None, detail)
 }
 
-/// Reads a percentage such as `25%`; none for anything else.
+/// Parses a percentage such as `25%`. Returns none for anything else.
 fn percent(at: &At<'_>) -> Option<i64> {
     let digits = at.value.as_str()?.strip_suffix('%')?;
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| digits.parse().unwrap_or(i64::MAX))
 }
 
-/// Returns the number or the percentage at a place; zero for anything else.
+/// Returns the number or the percentage at a location; zero for anything else.
 pub(crate) fn number_or_percent(at: &At<'_>) -> i64 {
     at.int().or_else(|| percent(at)).or_else(|| at.text().parse().ok()).unwrap_or(0)
 }
@@ -358,7 +359,7 @@ fn int_or_percent(at: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks a port given by number or by name. An absent port counts as the number zero.
+/// Checks a port given by number or by name. An absent port counts as zero.
 pub(crate) fn port_or_name(at: &At<'_>, errors: &mut Errors) {
     if at.value.is_string() {
         errors.extend(names::port_name(at.text()).into_iter().map(|detail| at.invalid(detail)));

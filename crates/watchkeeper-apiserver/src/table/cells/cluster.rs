@@ -1,4 +1,4 @@
-//! The cells of everything else: nodes, namespaces, events, roles, leases, definitions, policies.
+//! The cells of cluster and policy kinds: nodes, namespaces, events, roles, leases, definitions, policies.
 
 use std::collections::BTreeSet;
 
@@ -161,7 +161,7 @@ fn node(shown: &Shown<'_>) -> Vec<Value> {
     ]
 }
 
-/// Events of both groups: the newer one has other names for the same things.
+/// Returns the cells of an event of either group. `events.k8s.io` has other field names.
 fn event(shown: &Shown<'_>) -> Vec<Value> {
     let first_of = |paths: &[&str]| paths.iter().map(|path| shown.text(path)).find(|text| !text.is_empty());
     let text = |paths: &[&str]| first_of(paths).unwrap_or_default();
@@ -209,7 +209,7 @@ fn event(shown: &Shown<'_>) -> Vec<Value> {
     ]
 }
 
-/// What a quota counts, limits apart from the rest.
+/// Returns the used and hard values of a quota, either of limits or of all other resources.
 fn quota(shown: &Shown<'_>, is_limits: bool) -> String {
     let mut resources: Vec<&str> = shown
         .at("status.hard")

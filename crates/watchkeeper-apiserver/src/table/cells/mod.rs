@@ -1,4 +1,4 @@
-//! What an object of a built-in kind shows in the columns of its table.
+//! The table cells of objects of built-in kinds.
 
 mod cluster;
 mod network;
@@ -12,24 +12,25 @@ use serde_json::{Value, json};
 use super::age;
 use crate::kinds::Kind;
 
-/// The cells of an object. `favourite` is the name of the object of the list that is the default among its kind.
-pub(super) fn cells(kind: &Kind, object: &Value, now: Timestamp, favourite: Option<&str>) -> Vec<Value> {
+/// Returns the cells of an object. `default_name` is the name of the default object of the list, such as the default storage
+/// class.
+pub(super) fn cells(kind: &Kind, object: &Value, now: Timestamp, default_name: Option<&str>) -> Vec<Value> {
     let shown = Shown { object, now };
     let (group, plural) = (kind.gvk.group.as_str(), kind.plural.as_str());
     workload::cells(group, plural, &shown)
         .or_else(|| network::cells(group, plural, &shown))
-        .or_else(|| storage::cells(group, plural, &shown, favourite))
+        .or_else(|| storage::cells(group, plural, &shown, default_name))
         .or_else(|| cluster::cells(group, plural, &shown))
         .unwrap_or_else(|| vec![shown.name(), shown.created_at()])
 }
 
-/// The cells of a scale.
+/// Returns the cells of a scale.
 pub(super) fn scale(object: &Value, now: Timestamp) -> Vec<Value> {
     let shown = Shown { object, now };
     vec![shown.name(), shown.int("spec.replicas").into(), shown.int("status.replicas").into(), shown.age()]
 }
 
-/// What a client may leave out of sight, and why: pods that are done.
+/// Returns the row conditions, which let clients hide completed pods.
 pub(super) fn conditions(kind: &Kind, object: &Value) -> Option<Value> {
     if !kind.gvk.group.is_empty() || kind.plural != "pods" {
         return None;
@@ -42,9 +43,9 @@ pub(super) fn conditions(kind: &Kind, object: &Value) -> Option<Value> {
     Some(json!([{"type": "Completed", "status": "True", "reason": reason, "message": message}]))
 }
 
-/// The storage class among `objects` that counts when a claim names none: the youngest of those marked as default.
-pub(super) fn favourite<'a>(kind: &Kind, objects: &'a [Value]) -> Option<&'a str> {
-    // An object on its own is not compared with the others, and not marked.
+/// Returns the storage class among `objects` that applies to claims without a class: the newest of those marked as default.
+pub(super) fn default_name<'a>(kind: &Kind, objects: &'a [Value]) -> Option<&'a str> {
+    // A single object is not compared with others, and not marked.
     if kind.plural != "storageclasses" || objects.len() < 2 {
         return None;
     }
@@ -61,35 +62,35 @@ pub(super) fn favourite<'a>(kind: &Kind, objects: &'a [Value]) -> Option<&'a str
         .map(name)
 }
 
-/// An object and the time it is looked at.
+/// An object and the time of the request.
 struct Shown<'a> {
     object: &'a Value,
     now: Timestamp,
 }
 
 impl<'a> Shown<'a> {
-    /// What lies at a path of members.
+    /// Returns the value at a path of members.
     fn at(&self, path: &str) -> &'a Value {
         at(self.object, path)
     }
 
-    /// A text; empty if there is none.
+    /// Returns a string; empty if absent.
     fn text(&self, path: &str) -> &'a str {
         self.at(path).as_str().unwrap_or_default()
     }
 
-    /// A text, or something else if there is none.
+    /// Returns a string, or `absent`.
     fn or(&self, path: &str, absent: &str) -> Value {
         let text = self.text(path);
         if text.is_empty() { absent.into() } else { text.into() }
     }
 
-    /// A whole number; 0 if there is none.
+    /// Returns an integer; 0 if absent.
     fn int(&self, path: &str) -> i64 {
         self.at(path).as_i64().unwrap_or_default()
     }
 
-    /// How many items or members there are.
+    /// Returns the number of items or members.
     fn count(&self, path: &str) -> usize {
         count(self.at(path))
     }
@@ -106,7 +107,7 @@ impl<'a> Shown<'a> {
         self.since("metadata.creationTimestamp").into()
     }
 
-    /// The time it was created, not how long ago.
+    /// Returns the creation time, not the age.
     fn created_at(&self) -> Value {
         self.or("metadata.creationTimestamp", "0001-01-01T00:00:00Z")
     }
@@ -119,7 +120,7 @@ impl<'a> Shown<'a> {
         self.at("metadata.deletionTimestamp").is_string()
     }
 
-    /// The status of a condition, if there is one of this type.
+    /// Returns the status of the condition of this type, if present.
     fn condition(&self, ty: &str) -> Option<&'a Value> {
         self.list("status.conditions").iter().find(|condition| condition["type"] == ty)
     }
@@ -128,19 +129,19 @@ impl<'a> Shown<'a> {
         self.condition(ty).is_some_and(|condition| condition["status"] == "True")
     }
 
-    /// The names and the images of the containers in the list at `path`.
+    /// Returns the names and the images of the containers in the list at `path`.
     fn containers(&self, path: &str) -> [Value; 2] {
         let all =
             |member: &str| joined(self.list(path).iter().map(|container| at(container, member)), ",").into();
         [all("name"), all("image")]
     }
 
-    /// A label selector as people write it.
+    /// Formats a label selector.
     fn selector(&self, path: &str) -> Value {
         none_if_empty(selector(self.at(path)))
     }
 
-    /// Labels as people write them.
+    /// Formats labels as a list.
     fn labels(&self, path: &str) -> Value {
         none_if_empty(labels(self.at(path)))
     }
@@ -200,7 +201,7 @@ fn selector(value: &Value) -> String {
     terms.into_iter().map(|(_, term)| term).collect::<Vec<_>>().join(",")
 }
 
-/// The first few of a list, and how many more there are.
+/// Returns the first items of a list, and the number of further items.
 fn first_few(all: &[String], limit: usize, separator: &str) -> String {
     let shown = all.get(..limit.min(all.len())).unwrap_or_default().join(separator);
     if all.len() > limit { format!("{shown} + {} more...", all.len() - limit) } else { shown }

@@ -1,4 +1,4 @@
-//! The cells of what is reached: services, endpoints, ingresses and addresses.
+//! The cells of network kinds: services, endpoints, ingresses and IP addresses.
 
 use std::collections::BTreeSet;
 
@@ -55,7 +55,7 @@ pub(super) fn cells(group: &str, plural: &str, shown: &Shown<'_>) -> Option<Vec<
         ("networking.k8s.io", "servicecidrs") => {
             vec![name, joined(shown.list("spec.cidrs").iter(), ",").into(), age]
         }
-        // Upstream gives the age as well, though there is no column for it.
+        // Upstream sends the age too, although no column exists for it.
         ("networking.k8s.io", "ipaddresses") => vec![name, parent(shown).into(), age],
         _ => return None,
     })

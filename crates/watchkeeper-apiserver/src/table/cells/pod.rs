@@ -1,4 +1,4 @@
-//! The cells of a pod: the reader of `kubectl get pods` wants to know what is wrong with it.
+//! The cells of a pod. The status column shows why a pod is not running.
 
 use serde_json::Value;
 
@@ -40,7 +40,7 @@ fn readiness_gates(pod: &Shown<'_>) -> Value {
     format!("{}/{}", open.count(), gates.len()).into()
 }
 
-/// What a pod is doing, as far as its containers say.
+/// The state of a pod, derived from its containers.
 struct State<'a> {
     reason: String,
     ready: usize,
@@ -86,7 +86,7 @@ impl<'a> State<'a> {
         self.last_restart = self.last_restart.max(finished);
     }
 
-    /// Follows the init containers; whether one of them is still to finish.
+    /// Evaluates the init containers. Returns whether one of them is not finished.
     fn initialize(&mut self, pod: &Shown<'a>) -> bool {
         for (place, status) in pod.list("status.initContainerStatuses").iter().enumerate() {
             self.count_restarts(status);
@@ -111,7 +111,7 @@ impl<'a> State<'a> {
         false
     }
 
-    /// Follows the containers; of the init containers only the restarts of sidecars still count.
+    /// Evaluates the containers. Of the init containers, only the restarts of sidecars still count.
     fn run(&mut self, pod: &Shown<'a>) {
         (self.restarts, self.last_restart) = (0, None);
         for status in pod.list("status.initContainerStatuses").iter().filter(|status| is_sidecar(pod, status))
@@ -157,7 +157,7 @@ fn exit_code(terminated: &Value) -> i64 {
     terminated["exitCode"].as_i64().unwrap_or_default()
 }
 
-/// Why a container ended.
+/// Returns why a container terminated.
 fn ended(terminated: &Value) -> String {
     let reason = terminated["reason"].as_str().unwrap_or_default();
     let signal = terminated["signal"].as_i64().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The cells of what is kept: volumes, claims and classes.
+//! The cells of storage kinds: volumes, claims and classes.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ pub(super) fn cells(
     group: &str,
     plural: &str,
     shown: &Shown<'_>,
-    favourite: Option<&str>,
+    default_name: Option<&str>,
 ) -> Option<Vec<Value>> {
     let (name, age) = (shown.name(), shown.age());
     let phase = || if shown.is_deleting() { "Terminating".into() } else { shown.text("status.phase").into() };
@@ -51,7 +51,7 @@ pub(super) fn cells(
             ]
         }
         ("storage.k8s.io", "storageclasses") => {
-            let is_default = favourite.is_some() && favourite == shown.at("metadata.name").as_str();
+            let is_default = default_name.is_some() && default_name == shown.at("metadata.name").as_str();
             let mark = if is_default { " (default)" } else { "" };
             vec![
                 format!("{}{mark}", shown.text("metadata.name")).into(),
@@ -93,13 +93,13 @@ pub(super) fn cells(
     })
 }
 
-/// The annotation is older than the member, and counts more.
+/// Returns the storage class. The annotation is older than the field, and takes precedence.
 fn class<'a>(shown: &Shown<'a>) -> &'a str {
     let annotation = shown.at("metadata.annotations")["volume.beta.kubernetes.io/storage-class"].as_str();
     annotation.unwrap_or_else(|| shown.text("spec.storageClassName"))
 }
 
-/// Access modes, each once, always in the same order.
+/// Returns the access modes, without duplicates and in a fixed order.
 fn access_modes(shown: &Shown<'_>, path: &str) -> String {
     const SHORT: [(&str, &str); 4] = [
         ("ReadWriteOnce", "RWO"),

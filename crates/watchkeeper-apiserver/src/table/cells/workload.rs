@@ -1,4 +1,4 @@
-//! The cells of what runs: pods and what makes them.
+//! The cells of workload kinds: pods and their controllers.
 
 use serde_json::Value;
 
@@ -175,9 +175,9 @@ fn job_duration(job: &Shown<'_>) -> String {
     })
 }
 
-/// What an autoscaler looks at, each as what is over what should be.
+/// Returns the metrics of an autoscaler, each as current value over target.
 fn metrics(scaler: &Shown<'_>) -> String {
-    // The old version knows one metric, as a share of the CPU that was asked for.
+    // Version v1 has a single metric, the utilization of the requested CPU.
     let old_target = scaler.at("spec.targetCPUUtilizationPercentage");
     if !old_target.is_null() {
         let now = scaler.at("status.currentCPUUtilizationPercentage");

@@ -1,4 +1,4 @@
-//! Authentication, impersonation and authorization, as clients meet them.
+//! Authentication, impersonation and authorization, as seen by clients.
 
 mod accounts;
 mod grants;
@@ -12,7 +12,7 @@ use watchkeeper_apiserver::ApiServer;
 
 use crate::support::{Watch, read};
 
-/// A server with RBAC, an administrator and the user `ann`, who has the group `dev` and nothing else.
+/// A server with RBAC, an administrator, and the user `ann` in the group `dev` without permissions.
 pub(crate) struct Guarded {
     pub(crate) server: ApiServer,
 }
@@ -39,7 +39,7 @@ impl Guarded {
         Caller { server: &self.server, headers: vec![("authorization".into(), format!("Bearer {token}"))] }
     }
 
-    /// Lets `subject` do what `rules` say everywhere.
+    /// Grants `rules` cluster-wide to `subject`.
     pub(crate) async fn grant(&self, name: &str, subject: Value, rules: Value) {
         let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
         self.admin().ok("POST", roles, json!({"metadata": {"name": name}, "rules": rules})).await;
@@ -54,7 +54,7 @@ pub(crate) fn ann() -> Value {
     json!({"kind": "User", "name": "ann"})
 }
 
-/// A client with credentials and other headers of its own.
+/// A client with its own credentials and headers.
 #[derive(Clone)]
 pub(crate) struct Caller<'a> {
     server: &'a ApiServer,
@@ -82,7 +82,7 @@ impl Caller<'_> {
         read(self.server.service().oneshot(request.body(body).unwrap()).await.unwrap()).await
     }
 
-    /// A watch that has begun.
+    /// Starts a watch.
     pub(crate) async fn watch(&self, path: &str) -> Watch {
         let mut request = Request::builder().uri(path);
         for (name, value) in &self.headers {
@@ -112,7 +112,7 @@ impl Caller<'_> {
         answer
     }
 
-    /// The user that the server takes this client for.
+    /// Returns the user that the server authenticates this client as.
     pub(crate) async fn identity(&self) -> Value {
         let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
         let review = self.ok("POST", path, json!({})).await;

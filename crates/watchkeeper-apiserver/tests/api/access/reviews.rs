@@ -1,4 +1,4 @@
-//! Reviews, as they are answered.
+//! Results of reviews.
 
 use serde_json::{Value, json};
 

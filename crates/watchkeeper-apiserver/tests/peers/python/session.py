@@ -1,6 +1,6 @@
 """The Python client against the server named by a kubeconfig: list, write, watch, resume, and the dynamic client.
 
-Prints a line for each thing seen; exits non-zero with the reason when something is not as the API promises.
+Prints a line for each observation; exits non-zero with the reason if a result does not match the API.
 """
 
 import sys
@@ -33,7 +33,7 @@ def main(kubeconfig: str, namespace: str) -> None:
         if event["type"] == "DELETED":
             stream.stop()
 
-    # A watch that is resumed in the middle tells the rest of the same story.
+    # A watch that resumes in the middle delivers the remaining events.
     rest = []
     stream = watch.Watch()
     events = stream.stream(core.list_namespaced_config_map, namespace, resource_version=seen[0][1], timeout_seconds=10)

@@ -129,14 +129,14 @@ fn string<'a>(value: &Value<'a>, meter: &mut Meter) -> Outcome<'a> {
     }
 }
 
-/// Returns a timestamp in UTC, such as `2020-02-03T04:05:06Z`.
+/// Formats a timestamp in UTC, such as `2020-02-03T04:05:06Z`.
 pub(super) fn instant(value: &Value<'_>) -> String {
     let Value::Library(Library::Timestamp(time)) = value else { return String::new() };
     let nanoseconds = i32::try_from(time.timestamp_subsec_nanos()).unwrap_or(0);
     jiff::Timestamp::new(time.timestamp(), nanoseconds).map(|time| time.to_string()).unwrap_or_default()
 }
 
-/// Returns a duration as seconds, such as `1.5s`.
+/// Formats a duration as seconds, such as `1.5s`.
 pub(super) fn seconds(nanoseconds: i64) -> String {
     let sign = if nanoseconds < 0 { "-" } else { "" };
     let nanoseconds = nanoseconds.unsigned_abs();
@@ -148,7 +148,7 @@ pub(super) fn seconds(nanoseconds: i64) -> String {
     format!("{sign}{whole}.{}s", fraction.trim_end_matches('0'))
 }
 
-/// Returns a scalar as text.
+/// Formats a scalar as text.
 pub(in super::super) fn shown(value: &Value<'_>) -> String {
     match value {
         Value::Null => "null".to_owned(),
@@ -162,7 +162,7 @@ pub(in super::super) fn shown(value: &Value<'_>) -> String {
     }
 }
 
-/// Returns the shortest text of a double, in Go's format.
+/// Formats a double with the fewest digits, in Go's format.
 pub(super) fn shortest(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
@@ -180,7 +180,7 @@ pub(super) fn shortest(value: f64) -> String {
     format!("{digits}e{sign}{:02}", power.unsigned_abs())
 }
 
-/// Returns a text in quotes, with escape sequences.
+/// Returns a quoted text with escape sequences.
 pub(super) fn quote<'a>(text: &str, meter: &mut Meter) -> Outcome<'a> {
     meter.allocate(text.len().saturating_mul(2) + 2)?;
     let mut quoted = String::with_capacity(text.len() + 2);

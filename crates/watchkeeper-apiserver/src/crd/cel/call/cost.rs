@@ -17,7 +17,7 @@ impl Arguments<'_, '_> {
     /// Returns the cost of the call.
     ///
     /// # Errors
-    /// [`Fault::Exhausted`], when the sizes alone take more work to find than is left.
+    /// [`Fault::Exhausted`] if determining the sizes alone takes more work than is left.
     pub(in super::super) fn cost(&self, meter: &mut Meter) -> Result<u64, Fault> {
         for value in &self.values {
             if let Value::String(text) = value {
@@ -111,7 +111,7 @@ impl Arguments<'_, '_> {
                     Value::Bytes(bytes) => Some(bytes.len()),
                     _ => None,
                 };
-                // Rounded down, other than the costs of calls.
+                // Rounded down, unlike the costs of calls.
                 cost = cost.saturating_add(length.map_or(1, |length| length as u64 / 10));
                 meter.work(2)
             })?;

@@ -1,4 +1,4 @@
-//! `format`: a text with values in the place of its verbs.
+//! `format`: a text with values in place of its verbs.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use super::{
     convert::{instant, seconds, shortest, shown},
 };
 
-/// Digits after the point that a verb may ask for.
+/// The maximum number of digits after the point that a verb may request.
 const PRECISION: usize = 100;
 
 pub(super) fn format<'a>(text: &str, values: &List<'a>, meter: &mut Meter) -> Outcome<'a> {
@@ -134,7 +134,7 @@ fn hex(bytes: &[u8], meter: &mut Meter) -> Result<String, Fault> {
     Ok(text)
 }
 
-/// Writes a value as `%s` shows it.
+/// Writes a value in the format of `%s`.
 fn spell(value: &Value<'_>, text: &mut String, meter: &mut Meter) -> Result<(), Fault> {
     meter.work(4)?;
     match value {

@@ -1,7 +1,7 @@
 //! Functions that the `kube-cel` library implements: times, URLs, quantities, addresses, versions and named formats.
 //!
 //! Each takes time linear in the length of its text arguments, which is charged before the call, and returns a value of
-//! bounded size. Lists and maps made by expressions are not passed to the library.
+//! bounded size. Lists and maps that expressions create are not passed to the library.
 
 use std::{cell::RefCell, sync::Arc};
 
@@ -24,11 +24,11 @@ use super::{
 };
 
 thread_local! {
-    /// Registering the functions takes longer than most calls.
+    /// The library context. Cached because registering the functions takes longer than most calls.
     static FUNCTIONS: RefCell<Context<'static>> = RefCell::new(Context::default().with_all());
 }
 
-/// Names of the arguments in the scope of a call.
+/// The names of the arguments in the scope of a call.
 const NAMES: [&str; 4] = ["a0", "a1", "a2", "a3"];
 
 /// Calls a library function.
@@ -91,7 +91,7 @@ pub(super) fn invoke<'a>(
             }
             scope.resolve(&expr)
         };
-        // A panic of the library is an error of the expression.
+        // A panic of the library becomes an error of the expression.
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(run))
     });
     match result {

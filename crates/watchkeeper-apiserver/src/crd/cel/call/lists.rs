@@ -1,4 +1,4 @@
-//! Functions of lists and sets.
+//! Functions on lists and sets.
 
 use std::cmp::Ordering;
 
@@ -12,7 +12,7 @@ use super::{
     convert, operators, owned,
 };
 
-/// Calls a function of lists, or returns nothing if there is none of this name.
+/// Calls a function on lists. Returns `None` if there is no function with this name.
 pub(super) fn call<'a>(name: &str, values: &[Value<'a>], meter: &mut Meter) -> Option<Outcome<'a>> {
     Some(match (name, values) {
         ("lists.range", [Value::Int(count)]) => range(*count, meter),
@@ -236,7 +236,7 @@ fn sorted<'a>(list: &List<'a>, keys: &[Value<'a>], meter: &mut Meter) -> Outcome
     {
         return Fault::error("list elements must have the same type");
     }
-    // Sorting needs a total order that cannot fail, so the comparisons are paid for beforehand.
+    // Sorting needs a total order that cannot fail, so the comparisons are charged beforehand.
     let mut bytes: u64 = 0;
     for key in keys {
         operators::compare(key, key, meter)?;

@@ -1,4 +1,4 @@
-//! The functions of expressions: which implementation runs for which arguments.
+//! The functions of expressions: selects the implementation for the arguments.
 
 mod convert;
 mod cost;
@@ -19,14 +19,14 @@ use super::{
 
 pub(super) use self::{convert::shown, operators::equal};
 
-/// The arguments of a call. The receiver of a member call comes first.
+/// The arguments of a call, starting with the receiver of a member call.
 pub(super) struct Arguments<'f, 'a> {
     pub(super) function: &'f str,
     pub(super) is_member: bool,
     pub(super) values: Vec<Value<'a>>,
 }
 
-/// Returns the type a name stands for.
+/// Returns the type with this name.
 pub(super) fn type_named(name: &str) -> Option<&'static str> {
     const TYPES: [&str; 18] = [
         "bool",
@@ -59,7 +59,7 @@ pub(super) fn is_conversion(function: &str) -> bool {
     )
 }
 
-/// Calls a function. Its cost is charged before.
+/// Calls a function. The caller charges its cost before.
 pub(super) fn call<'a>(evaluator: &mut Evaluator<'a, '_>, args: &Arguments<'_, 'a>) -> Outcome<'a> {
     let meter = &mut *evaluator.meter;
     match (args.function, args.values.as_slice()) {
@@ -173,14 +173,14 @@ fn walk<'a>(value: &Value<'a>, visit: &mut dyn FnMut(&Value<'a>) -> Result<(), F
     }
 }
 
-/// Makes a list of items.
+/// Creates a list of items.
 fn owned(items: Vec<Value<'_>>) -> List<'_> {
     List::Owned(Arc::new(items))
 }
 
 type Entries<'a> = std::collections::BTreeMap<super::value::Key<'a>, Value<'a>>;
 
-/// Makes a map of entries.
+/// Creates a map of entries.
 fn owned_map(entries: Entries<'_>) -> Value<'_> {
     Value::Map(Map::Owned(Arc::new(entries)))
 }

@@ -110,7 +110,7 @@ fn concatenate<'a>(left: &List<'a>, right: &List<'a>, meter: &mut Meter) -> Outc
     Ok(Value::list(items))
 }
 
-/// Returns what tells the items of a set or map apart, or nothing for other lists.
+/// Returns the identities of the items of a set or map. `None` for other lists.
 fn identities(items: &[Json], kind: &ListType, meter: &mut Meter) -> Result<Option<Vec<String>>, Fault> {
     let identity = |item: &Json| match kind {
         ListType::Atomic => String::new(),
@@ -257,7 +257,7 @@ fn equal_json(a: &Json, b: &Json, meter: &mut Meter) -> Result<bool, Fault> {
     }
 }
 
-/// Compares values. Nothing is the order of a number and not-a-number.
+/// Compares values. Returns `None` for a number and NaN.
 #[expect(
     clippy::cast_precision_loss,
     reason = "numbers of different types are compared as doubles where whole numbers do not fit"

@@ -1,4 +1,4 @@
-//! Functions of strings. Positions count characters.
+//! Functions on strings. Positions count characters.
 
 use super::{
     super::{
@@ -9,7 +9,7 @@ use super::{
     owned,
 };
 
-/// Calls a function of a string, or returns nothing if there is none of this name.
+/// Calls a function on a string. Returns `None` if there is no function with this name.
 pub(super) fn call<'a>(
     evaluator: &mut Evaluator<'a, '_>,
     name: &str,
@@ -91,7 +91,7 @@ fn pieces<'a, 't>(found: impl Iterator<Item = &'t str>, meter: &mut Meter) -> Ou
     Ok(Value::List(owned(items)))
 }
 
-/// Returns the byte position of a character, or nothing beyond the end.
+/// Returns the byte position of a character. `None` beyond the end.
 fn position(text: &str, characters: i64) -> Option<usize> {
     let characters = usize::try_from(characters).ok()?;
     text.char_indices().map(|(at, _)| at).chain(std::iter::once(text.len())).nth(characters)
@@ -173,7 +173,7 @@ fn split<'a>(text: &str, separator: &str, limit: i64, meter: &mut Meter) -> Outc
     }
     let most = usize::try_from(limit).unwrap_or(usize::MAX);
     if separator.is_empty() {
-        // One piece for each character; the last piece has the rest.
+        // One part for each character; the last part has the rest.
         let starts: Vec<usize> = {
             meter.allocate(text.len().min(most).saturating_mul(8))?;
             text.char_indices().map(|(at, _)| at).take(most).collect()

@@ -7,7 +7,7 @@ use super::{
     union,
 };
 
-/// The length Kubernetes assumes for the regular expression of a named format.
+/// The length that Kubernetes assumes for the regular expression of a named format.
 const FORMAT_REGEX: f64 = 128.0;
 
 fn sum(costs: &[Range]) -> Range {
@@ -42,7 +42,7 @@ impl Estimator<'_> {
         node.size.or_else(|| self.size_at(&node.path)).unwrap_or(Range::UNKNOWN)
     }
 
-    /// Returns the size of the items of a list, with whether they are strings or bytes.
+    /// Returns the size of the items of a list, and whether they are strings or bytes.
     fn item_size(&self, list: &Node<'_>) -> Option<(Range, bool)> {
         let (Type::List(item) | Type::Map(item, _) | Type::Optional(item)) = list.ty else { return None };
         let path = if list.path.is_empty() { list.path.clone() } else { list.path.append(&self.items) };
@@ -266,7 +266,7 @@ fn compares_text(overload: &str) -> bool {
             .any(|prefix| matches!(overload.strip_prefix(prefix), Some("string" | "bytes")))
 }
 
-/// Returns the size of a string of which parts are replaced.
+/// Returns the size of a string after the replacement of parts.
 fn replaced(text: Range, from: Range, to: Range) -> Range {
     let (mut count, mut kept) = (Range::ZERO, Range::ZERO);
     if from.min == 0 {

@@ -16,7 +16,7 @@ use super::{
     types::Type,
 };
 
-/// Returns the largest cost of an expression.
+/// Returns the maximum cost of an expression.
 pub(super) fn estimate(expr: &Expr, checked: &Checked, root: &Decl) -> u64 {
     let mut estimator = Estimator {
         checked,
@@ -33,7 +33,7 @@ pub(super) fn estimate(expr: &Expr, checked: &Checked, root: &Decl) -> u64 {
     estimator.cost(expr).max
 }
 
-/// The sizes of the keys and values of a list or map that an expression makes.
+/// The sizes of the keys and values of a list or map that an expression creates.
 #[derive(Debug, Clone, Copy)]
 struct EntrySize {
     is_list: bool,
@@ -58,7 +58,7 @@ struct Node<'a> {
     path: Path,
     ty: &'a Type,
     size: Option<Range>,
-    /// The value of the operand if it is a whole number that the expression spells out.
+    /// The value of the operand if it is an integer literal.
     number: Option<i64>,
     entry: Option<EntrySize>,
 }
@@ -344,7 +344,7 @@ impl<'a> Estimator<'a> {
         }
     }
 
-    /// Returns the size the schema allows for the value at a path.
+    /// Returns the size that the schema permits for the value at a path.
     fn size_at(&self, path: &Path) -> Option<Range> {
         if path.is_empty() {
             return None;
@@ -353,7 +353,7 @@ impl<'a> Estimator<'a> {
         for step in path.steps().iter().skip(1) {
             decl = match (&decl.ty, &**step) {
                 (DeclType::List(of) | DeclType::Map(of), "@items" | "@values") => of,
-                // Keys of maps have no limit of their own in a schema.
+                // A schema cannot limit the keys of maps.
                 (DeclType::Map(_), "@keys") => return Some(Range::ZERO),
                 (DeclType::Object(fields), name) => fields.get(name)?,
                 _ => return None,

@@ -1,4 +1,4 @@
-//! Admission: webhooks and policies that look at every write.
+//! Admission webhooks and policies.
 
 mod policy;
 mod rule;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::row::Row;
 use crate::strategy::at::{At, Errors};
 
-/// The row of a kind of the group `admissionregistration.k8s.io`.
+/// Returns the row of a kind of the group `admissionregistration.k8s.io`.
 pub(super) fn find(kind: &str) -> Option<Row> {
     Some(match kind {
         "ValidatingWebhookConfiguration" => webhook::VALIDATING,
@@ -22,7 +22,7 @@ pub(super) fn find(kind: &str) -> Option<Row> {
     })
 }
 
-/// Ends the names of configurations that a server reads from files.
+/// The suffix of the names of configurations that a server reads from files.
 const STATIC_SUFFIX: &str = ".static.k8s.io";
 
 /// Rejects a new object with a name that is reserved for configurations from files.

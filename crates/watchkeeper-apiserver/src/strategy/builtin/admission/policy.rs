@@ -1,4 +1,4 @@
-//! Policies in CEL, and what binds them to resources.
+//! Admission policies in CEL, and their bindings to resources.
 
 use std::collections::BTreeSet;
 
@@ -212,7 +212,7 @@ const VALIDATION: Table = &[
         "reason",
         &[Rule::Check(|reason, errors| {
             const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
-            // Unauthorized was a reason in older versions and is none now.
+            // `Unauthorized` was a reason in older versions and is no longer valid.
             if reason.is_set() && !REASONS.contains(&reason.text()) {
                 errors.push(reason.unsupported(&REASONS));
             }
@@ -253,7 +253,7 @@ fn audit_annotation(annotation: &At<'_>, policy: At<'_>, environment: &CelEnviro
     }
 }
 
-/// Requests that delete have nothing to mutate. Paths of errors have no indices.
+/// Rejects delete operations, which have nothing to mutate. Paths of errors have no indices.
 fn mutable(matched: &At<'_>, errors: &mut Errors) {
     const OPERATIONS: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
     let rules = matched.at("resourceRules");

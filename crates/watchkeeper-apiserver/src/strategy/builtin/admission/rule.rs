@@ -1,4 +1,4 @@
-//! Which requests a webhook or a policy is about.
+//! The requests that a webhook or a policy applies to.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ pub(super) const RULE_WITH_OPERATIONS: Table = &[
     ("scope", &[Rule::OneOf(&["*", "Cluster", "Namespaced"])]),
 ];
 
-/// The resources a policy matches (`MatchResources`).
+/// The resources that a policy matches (`MatchResources`).
 pub(super) const MATCH_RESOURCES: Table = &[
     ("matchPolicy", &[Rule::Present(""), Rule::Enum(&["Equivalent", "Exact"])]),
     ("namespaceSelector", &[Rule::Present(""), Rule::LabelSelector]),
@@ -42,7 +42,7 @@ fn lone_star(list: &At<'_>, what: &str, errors: &mut Errors) {
     }
 }
 
-/// Resources and subresources: what a wildcard covers must not be repeated.
+/// Checks resources and subresources: a wildcard must not be combined with entries that it covers.
 fn resources(list: &At<'_>, errors: &mut Errors) {
     let (mut all_subresources, mut of_all_resources) = (BTreeSet::new(), BTreeSet::new());
     let mut has_plain = false;

@@ -1,4 +1,4 @@
-//! Configurations of webhooks.
+//! Webhook configurations.
 
 use std::collections::BTreeSet;
 
@@ -83,7 +83,7 @@ const QUIET: [&str; 2] = ["None", "NoneOnDryRun"];
 const EFFECTS: [&str; 4] = ["None", "NoneOnDryRun", "Some", "Unknown"];
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
-/// Returns whether the webhooks have no side effects; older configurations may have some.
+/// Returns whether the webhooks have no side effects. Older configurations may have some.
 fn is_quiet(object: &At<'_>) -> bool {
     object.at("webhooks").items().all(|webhook| QUIET.contains(&webhook.at("sideEffects").text()))
 }
@@ -100,7 +100,7 @@ fn has_unique_names(object: &At<'_>) -> bool {
     object.at("webhooks").items().all(|webhook| seen.insert(webhook.at("name").text().to_owned()))
 }
 
-/// Checks the webhooks. Rules that a stored configuration breaks already do not hold for its updates.
+/// Checks the webhooks. Rules that a stored configuration already violates do not apply to its updates.
 fn webhooks(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) {
     let needs_quiet = old.is_none_or(is_quiet);
     let needs_known_version = old.is_none_or(knows_review_versions);

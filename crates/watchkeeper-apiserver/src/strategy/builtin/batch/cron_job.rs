@@ -50,7 +50,7 @@ pub(super) const CRON_JOB: Row = Row {
     validate_create: |object, errors| {
         let metadata = object.at("metadata");
         let name = metadata.at("name");
-        // Eleven characters are added to make names of jobs.
+        // The controller appends eleven characters for the names of jobs.
         if name.text().len() > 52 {
             errors.push(name.invalid("must be no more than 52 characters"));
         }

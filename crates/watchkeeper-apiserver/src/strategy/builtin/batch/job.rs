@@ -1,4 +1,4 @@
-//! Job, and the spec of a job in a `CronJob`.
+//! `Job`, and the job spec in a `CronJob`.
 
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ use crate::strategy::{
 /// Fields of a job's spec behind disabled feature gates.
 pub(super) const GATED: &[Gated] = &[("scheduling", "WorkloadWithJob")];
 
-/// Completions above which a job that counts failures for each index has tighter limits.
+/// The number of completions above which a job that counts failures per index has stricter limits.
 const SOFT_COMPLETIONS: i64 = 100_000;
 
 const JOB_NAME_LABELS: [&str; 2] = ["job-name", "batch.kubernetes.io/job-name"];
@@ -68,7 +68,7 @@ pub(super) const JOB: Row = Row {
 
 const SELECTED_JOB_SPEC: Table = &[("", &[Struct(JOB_SPEC)]), ("", &[Check(selects_template)])];
 
-/// The rules of a job's spec, but for its selector.
+/// The rules of a job's spec, except for its selector.
 pub(super) const JOB_SPEC: Table = &[
     ("parallelism", &[AtLeast(0)]),
     ("completions", &[AtLeast(0)]),
@@ -161,7 +161,7 @@ fn job_defaults(spec: &mut Value) {
     }
 }
 
-/// A job selects its pods by its own uid, unless its author sets the selector.
+/// Sets the selector of a job by its uid, unless its author sets the selector.
 fn generate_selector(object: &mut Value) {
     if object.pointer("/spec/manualSelector").and_then(Value::as_bool) == Some(true) {
         return;
@@ -181,7 +181,7 @@ fn generate_selector(object: &mut Value) {
     }
 }
 
-/// A job without labels has those of its template, generated ones included.
+/// Copies the labels of the template, including generated ones, to a job without labels.
 fn labels_of_template(object: &mut Value) {
     let labels = object.pointer("/spec/template/metadata/labels").and_then(Value::as_object).cloned();
     if let Some(labels) = labels.filter(|labels| !labels.is_empty())
@@ -238,7 +238,7 @@ fn selects_template(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// The pods of an indexed job are named after the job and their index.
+/// Checks the host names of an indexed job, which consist of the name of the job and an index.
 fn host_names(object: &At<'_>, errors: &mut Errors) {
     let (metadata, spec) = (object.at("metadata"), object.at("spec"));
     let completions = spec.at("completions").int().unwrap_or(0);
@@ -424,7 +424,7 @@ fn restart_policy(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Fields of a template that may change while no pod of a suspended job runs.
+/// The fields of a template that may change while no pod of a suspended job runs.
 const SCHEDULING: [&str; 3] = ["nodeSelector", "tolerations", "schedulingGates"];
 
 const FIXED: Table = &[
@@ -471,7 +471,7 @@ fn template_update(spec: &At<'_>, old: &At<'_>, errors: &mut Errors) {
         }
         take_node_affinity(pod, new_pod);
         take_resources(pod, new_pod);
-        // Labels and annotations of the template are free as well.
+        // Labels and annotations of the template may change as well.
         if !edit::is_same(new_pod, pod) {
             let mut error = template.at("spec").invalid("field is immutable");
             error.path = format!("{}.spec", template.path());

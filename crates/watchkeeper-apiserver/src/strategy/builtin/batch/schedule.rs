@@ -2,7 +2,7 @@
 
 use crate::strategy::at::{At, Errors};
 
-/// The names of the IANA time zone database, sorted, one on a line.
+/// The names of the IANA time zone database, sorted, one per line.
 const TIME_ZONES: &str = include_str!("time_zones.txt");
 
 /// Checks a time zone by its name.
@@ -37,7 +37,7 @@ pub(super) fn time_zone(zone: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks a schedule. A schedule names a time zone only if the stored one does already.
+/// Checks a schedule. A schedule may contain a time zone only if the stored one already does.
 pub(super) fn schedule(spec: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) {
     let schedule = spec.at("schedule");
     if !schedule.required(errors) {

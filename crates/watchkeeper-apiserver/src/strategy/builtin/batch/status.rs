@@ -1,4 +1,4 @@
-//! The status of a Job: which values and which transitions are taken.
+//! The status of a Job: valid values and transitions.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ const COUNTS: Table = &[
     ("terminating", &[AtLeast(0)]),
 ];
 
-/// A status of a job, and which of its conditions are true.
+/// A job status with its true conditions.
 #[expect(clippy::struct_excessive_bools, reason = "one flag for each condition")]
 struct Facts<'a> {
     status: At<'a>,
@@ -46,8 +46,8 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Checks a write of the status. Most rules hold only if the fields they are about change, so that a status which broke
-/// them before can still be written.
+/// Checks a write of the status. Most rules apply only if their fields change, so that a status which violated them before
+/// can still be written.
 pub(super) fn validate(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     let (new, before) = (Facts::of(object), Facts::of(old));
     table::check(COUNTS, &new.status, errors);
@@ -71,7 +71,7 @@ pub(super) fn validate(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
 
 fn has_changed(new: &Facts<'_>, before: &Facts<'_>, member: &str) -> bool {
     let (new, before) = (new.status.at(member), before.status.at(member));
-    // A count that is left out is zero.
+    // An absent count is zero.
     let both_zero = new.int().unwrap_or(0) == 0
         && before.int().unwrap_or(0) == 0
         && !new.value.is_string()
@@ -216,7 +216,7 @@ fn criteria(spec: &At<'_>, new: &Facts<'_>, errors: &mut Errors) {
     }
 }
 
-/// Rejects statuses that go back on what was reported before.
+/// Rejects transitions that revert reported progress.
 fn transition(spec: &At<'_>, new: &Facts<'_>, before: &Facts<'_>, errors: &mut Errors) {
     let list = new.status.at("conditions");
     let terminal = [
@@ -261,7 +261,7 @@ fn transition(spec: &At<'_>, new: &Facts<'_>, before: &Facts<'_>, errors: &mut E
     }
 }
 
-/// Reads an interval of indexes, `3` or `3-5`, below `completions`.
+/// Parses an interval of indexes, `3` or `3-5`, below `completions`.
 fn interval(text: &str, completions: i64) -> Result<(i64, i64), String> {
     let parts: Vec<&str> = text.split('-').collect();
     if parts.len() > 2 {
@@ -298,7 +298,7 @@ pub(super) fn count_indexes(text: &str, completions: i64) -> Result<i64, String>
     Ok(total)
 }
 
-/// Returns the first index that two ordered lists of intervals share. Malformed intervals are skipped.
+/// Returns the first index that two sorted lists of intervals share. Malformed intervals are skipped.
 fn overlap(completed: &str, failed: &str, completions: i64) -> Option<i64> {
     let intervals = |text: &str| -> Vec<(i64, i64)> {
         text.split(',').filter_map(|part| interval(part, completions).ok()).collect()

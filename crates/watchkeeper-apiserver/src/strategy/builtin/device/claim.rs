@@ -1,4 +1,4 @@
-//! Claims of devices and templates for them.
+//! Resource claims and their templates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,7 +57,7 @@ pub(super) const RESOURCE_CLAIM_TEMPLATE: Row = Row {
     ..NAMESPACED
 };
 
-/// Fills in that one device is wanted.
+/// Sets the default number of devices, one.
 fn defaults(object: &mut Value, spec: &str) {
     let mut fill = |request: &mut edit::Members| {
         edit::fill(request, "allocationMode", edit::Lit::S("ExactCount"));
@@ -73,7 +73,7 @@ fn defaults(object: &mut Value, spec: &str) {
     }
 }
 
-/// Names of requests, each with the names of its alternatives.
+/// The names of requests, each with the names of its alternatives.
 type RequestNames = BTreeMap<String, BTreeSet<String>>;
 
 fn request_names(devices: &At<'_>) -> RequestNames {
@@ -183,7 +183,7 @@ fn check(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Names of items must differ; the item is reported.
+/// Checks that the names of items are unique. Errors are reported at the item.
 fn unique_names(list: &At<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for item in list.items() {
@@ -267,7 +267,7 @@ const DEVICE_STATUS: Table = &[
     ("networkData.ips[]", &[Rule::EvenEmpty(names::interface_address)]),
 ];
 
-/// A UUID in lower case.
+/// Checks a share id, a lower-case UUID.
 fn share_id(id: &At<'_>, errors: &mut Errors) {
     let text = id.text();
     let is_uuid = text.len() == 36

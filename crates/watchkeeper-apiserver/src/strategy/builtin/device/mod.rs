@@ -1,4 +1,4 @@
-//! Devices: what drivers offer on nodes, and claims of them.
+//! Devices: the offers of drivers on nodes, and claims for them.
 
 mod claim;
 mod quantity;
@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// The row of a kind of the group `resource.k8s.io`.
+/// Returns the row of a kind of the group `resource.k8s.io`.
 pub(super) fn find(kind: &str) -> Option<Row> {
     Some(match kind {
         "ResourceClaim" => claim::RESOURCE_CLAIM,
@@ -95,7 +95,7 @@ const DEVICE_TAINT_RULE: Row = Row {
     ..CLUSTER
 };
 
-/// Applies rules to a text behind a pointer: an empty text counts as given.
+/// Applies rules to an optional string. A present empty string is checked.
 fn if_set(rules: &'static [Rule], at: &At<'_>, errors: &mut Errors) {
     if at.is_set() {
         table::check_rules(rules, at, errors);
@@ -113,14 +113,14 @@ fn date_taints(object: &mut Value, path: &str, now: &dyn Fn() -> String) {
 
 const EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
 
-/// A taint of a device.
+/// The rules of a device taint.
 const TAINT: Table = &[
     ("key", &[Rule::EvenEmpty(names::qualified)]),
     ("value", &[Rule::Format(names::label_value)]),
     ("effect", &[Rule::Required, Rule::OneOf(&EFFECTS)]),
 ];
 
-/// A toleration of a taint of a device.
+/// The rules of a toleration of a device taint.
 const TOLERATION: Table = &[
     ("key", &[Rule::Format(names::qualified)]),
     ("operator", &[Rule::Required, Rule::OneOf(&["Equal", "Exists"])]),
@@ -140,7 +140,7 @@ const TOLERATION: Table = &[
     ("effect", &[Rule::OneOf(&EFFECTS)]),
 ];
 
-/// A selector of devices in CEL.
+/// The rules of a device selector in CEL.
 const SELECTOR: Table =
     &[("cel", &[Rule::Present(""), Rule::Struct(&[("expression", &[Rule::Check(cel_expression)])])])];
 
@@ -153,7 +153,7 @@ fn cel_expression(expression: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Configuration of devices for their driver.
+/// The rules of a device configuration for a driver.
 const CONFIGURATION: Table = &[(
     "opaque",
     &[
@@ -162,7 +162,7 @@ const CONFIGURATION: Table = &[(
     ],
 )];
 
-/// Opaque JSON must be an object of limited size.
+/// Checks that opaque JSON is an object of limited size.
 fn raw_object(raw: &At<'_>, errors: &mut Errors) {
     const LENGTH: usize = 10 * 1024;
     if !raw.is_set() {
@@ -176,7 +176,7 @@ fn raw_object(raw: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks the name of a pool: subdomains with slashes between them.
+/// Checks the name of a pool: subdomains separated by slashes.
 fn pool_name(name: &At<'_>, errors: &mut Errors) {
     if !name.required(errors) {
         return;
@@ -189,8 +189,7 @@ fn pool_name(name: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks a name of an attribute or a capacity: an identifier, with a domain before it or not. `at` is where errors are
-/// reported.
+/// Checks the name of an attribute or a capacity: an identifier with an optional domain. Errors are reported at `at`.
 fn qualified_name(name: &str, at: &At<'_>, errors: &mut Errors) {
     let shown = |value: &str, detail: String| {
         let mut error = at.invalid(detail);
@@ -222,7 +221,7 @@ fn qualified_name(name: &str, at: &At<'_>, errors: &mut Errors) {
     errors.extend(names::c_identifier(identifier).into_iter().map(|detail| shown(identifier, detail)));
 }
 
-/// Checks a name that needs a domain.
+/// Checks a name that requires a domain.
 fn fully_qualified_name(name: &At<'_>, errors: &mut Errors) {
     if !name.is_set() {
         return;
@@ -233,7 +232,7 @@ fn fully_qualified_name(name: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Conditions that bind a pod to a device, or give up on it.
+/// Checks the binding conditions and binding failure conditions of a device.
 fn binding_conditions(device: &At<'_>, errors: &mut Errors) {
     let (bind, fail) = (device.at("bindingConditions"), device.at("bindingFailureConditions"));
     for list in [&bind, &fail] {
@@ -260,5 +259,5 @@ fn binding_conditions(device: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// The common row of claims of devices and of templates for them.
+/// The common row of resource claims and their templates.
 const NAMESPACED: Row = Row { delete_returns_object: true, ..PLAIN };

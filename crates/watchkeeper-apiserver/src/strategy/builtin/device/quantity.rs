@@ -1,4 +1,4 @@
-//! Capacities of devices that several claims share.
+//! Device capacities that several claims share.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::strategy::{
     table,
 };
 
-/// Checks what may be requested of a capacity.
+/// Checks the request policy of a capacity.
 pub(super) fn check_policy(capacity: &At<'_>, is_shared: bool, errors: &mut Errors) {
     let policy = capacity.at("requestPolicy");
     if !policy.is_set() {

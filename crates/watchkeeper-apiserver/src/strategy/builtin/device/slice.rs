@@ -1,4 +1,4 @@
-//! Slices of pools: devices that a driver offers.
+//! Resource slices: the devices that a driver offers.
 
 use std::collections::BTreeSet;
 
@@ -84,7 +84,7 @@ const POOL: Table = &[
     ),
 ];
 
-/// Returns which of the fields that choose nodes are set, and reports those with useless values.
+/// Returns the fields for choosing nodes that are set, and reports those with invalid values.
 fn node_choice(at: &At<'_>, flags: &[&'static str], empty: &str, errors: &mut Errors) -> Vec<&'static str> {
     let mut set = Vec::new();
     let name = at.at("nodeName");

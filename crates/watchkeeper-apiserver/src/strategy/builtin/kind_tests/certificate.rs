@@ -1,4 +1,4 @@
-//! Requests for certificates and trust bundles.
+//! Certificate signing requests and trust bundles.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};

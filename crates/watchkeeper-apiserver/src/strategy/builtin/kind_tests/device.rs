@@ -1,4 +1,4 @@
-//! Devices and claims of them.
+//! Devices and claims for them.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Rules of kinds as tables: a valid object, changes of it, and what each change breaks.
+//! Rules of kinds as tables: a valid object, changes of it, and the errors of each change.
 
 mod admission;
 mod certificate;
@@ -15,7 +15,7 @@ use crate::{
     strategy::{Part, WriteContext, for_builtin},
 };
 
-/// A change of an object: a JSON pointer, the value put there (null removes it), and the errors as `path Reason`.
+/// A change of an object: a JSON pointer, the new value (null removes it), and the errors as `path Reason`.
 type Change<'a> = (&'a str, Value, &'a [&'a str]);
 
 /// Returns an object of a kind, in a namespace, with these members.
@@ -69,7 +69,7 @@ fn user() -> User {
 
 const NOW: &str = "2026-01-02T03:04:05Z";
 
-/// Returns the object as it is stored when it is created.
+/// Returns the object as stored by a create.
 fn created(group: &str, kind: &str, body: &Value) -> Value {
     let strategy = for_builtin(group, "v1", kind);
     let mut object = object(group, kind, body);
@@ -80,7 +80,7 @@ fn created(group: &str, kind: &str, body: &Value) -> Value {
     object
 }
 
-/// Returns the object as it is stored when `old` is replaced through `part`.
+/// Returns the object as stored by an update of `old` through `part`.
 fn updated(group: &str, kind: &str, part: Part<'_>, old: &Value, new: &Value) -> Value {
     let strategy = for_builtin(group, "v1", kind);
     let mut object = new.clone();
@@ -91,7 +91,7 @@ fn updated(group: &str, kind: &str, part: Part<'_>, old: &Value, new: &Value) ->
     object
 }
 
-/// Checks which errors creating `body` has, before and after each change.
+/// Checks the errors of creating `body`, before and after each change.
 fn creates(group: &str, kind: &str, body: &Value, changes: &[Change<'_>]) {
     let strategy = for_builtin(group, "v1", kind);
     let errors = |body: &Value| texts(strategy.validate_create(&created(group, kind, body)));
@@ -103,7 +103,7 @@ fn creates(group: &str, kind: &str, body: &Value, changes: &[Change<'_>]) {
     }
 }
 
-/// Checks which errors changing `body` through `part` has.
+/// Checks the errors of changing `body` through `part`.
 fn updates(group: &str, kind: &str, part: Part<'_>, body: &Value, changes: &[Change<'_>]) {
     let strategy = for_builtin(group, "v1", kind);
     let mut old = created(group, kind, body);

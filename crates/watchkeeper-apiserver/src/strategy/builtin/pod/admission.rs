@@ -1,14 +1,14 @@
-//! What the server itself decides about a pod when it is written: priority, tolerations, quality of service.
+//! Built-in admission of pods: priority, tolerations, quality of service.
 
 use serde_json::{Value, json};
 
 use crate::strategy::{edit, quantity::Quantity};
 
-/// Taints of nodes that are gone for a moment, and how long a pod puts up with them.
+/// The taints of temporarily unavailable nodes, which a pod tolerates for a limited time.
 const PATIENCE: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 const PATIENCE_SECONDS: i64 = 300;
 
-/// Priorities that need no object to exist.
+/// The priority classes that need no object.
 const SYSTEM_PRIORITIES: [(&str, i64); 2] =
     [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
 
@@ -42,7 +42,7 @@ pub(super) fn prepare_create(object: &mut Value) {
     }
 }
 
-/// Affinity terms and spread constraints of a pod, which have `matchLabelKeys`.
+/// The paths of affinity terms and spread constraints, which have `matchLabelKeys`.
 const LABEL_KEY_PATHS: [&str; 3] = [
     "spec.affinity.podAffinity|podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[].podAffinityTerm",
     "spec.affinity.podAffinity|podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[]",
@@ -78,7 +78,7 @@ fn apply_label_keys(object: &mut Value) {
     }
 }
 
-/// What was decided when the pod was made stays when a client leaves it out.
+/// Restores fields that were set at creation and that a client omits.
 pub(super) fn prepare_update(object: &mut Value, old: &Value) {
     if let Some(spec) = edit::object(object, "spec") {
         for member in ["priority", "preemptionPolicy"] {
@@ -111,7 +111,7 @@ fn tolerate(object: &mut Value) {
     }
 }
 
-/// Returns the quality of service of a pod, which follows from its requests and limits.
+/// Returns the `QoS` class of a pod, which follows from its requests and limits.
 pub(super) fn qos_class(object: &Value) -> &'static str {
     let mut is_guaranteed = true;
     let mut asks = false;

@@ -1,4 +1,4 @@
-//! Annotations that have a meaning for pods, and the fields that replaced them.
+//! Annotations with a meaning for pods, and the fields that replaced them.
 
 use super::security::ALL_CONTAINERS;
 use crate::strategy::{
@@ -119,7 +119,7 @@ fn matches(annotation: &str, profile: &At<'_>, what: &str, errors: &mut Errors) 
     }
 }
 
-/// Rejects changes of annotations that are fixed when a pod is created.
+/// Rejects changes of annotations that are immutable after creation.
 pub(super) fn check_change(annotations: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     let fixed = |name: &str| {
         if name == MIRROR {

@@ -18,24 +18,24 @@ use crate::{
 
 /// The parts of a pod that its containers refer to.
 pub(super) struct Context {
-    /// The volumes that are right, by name: whether each can be a block device, and whether it is an image.
+    /// The valid volumes by name: whether each can be a block device, and whether it is an image.
     pub(super) volumes: BTreeMap<String, Volume>,
-    /// The names of the claims of devices.
+    /// The names of the resource claims.
     pub(super) claims: BTreeSet<String>,
     /// The grace period of the pod, in seconds.
     pub(super) grace: Option<i64>,
     /// The restart policy of the pod.
     pub(super) restart_policy: String,
-    /// Whether the pod has the users of its host.
+    /// Whether the pod uses the user namespace of its host.
     pub(super) has_host_users: bool,
 }
 
-/// The facts about a volume that mounts and devices depend on.
+/// The properties of a volume that mounts and devices depend on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Volume {
-    /// A claim of storage, which can be a block device.
+    /// Whether the volume is a storage claim, which can be a block device.
     pub(super) is_claim: bool,
-    /// An image, whose mounts have no options.
+    /// Whether the volume is an image, whose mounts have no options.
     pub(super) is_image: bool,
 }
 
@@ -142,7 +142,7 @@ fn unique_name(container: &At<'_>, names: &mut BTreeSet<String>, errors: &mut Er
     }
 }
 
-/// Rejects an image name with spaces around it, which only templates may have.
+/// Rejects an image name with surrounding spaces, which only templates may have.
 pub(super) fn unpadded_image(container: &At<'_>, errors: &mut Errors) {
     let image = container.at("image");
     if image.text().trim() != image.text() {
@@ -188,7 +188,7 @@ fn host_port(number: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Two containers cannot have the same port of the host.
+/// Rejects duplicate host ports.
 fn host_ports<'a>(containers: impl Iterator<Item = At<'a>>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for container in containers {
@@ -226,7 +226,7 @@ fn mounts(container: &At<'_>, context: &Context, errors: &mut Errors) {
         if devices.items().any(|device| device.at("devicePath").text() == path.text()) {
             errors.push(path.invalid("must not already exist as a path in volumeDevices"));
         }
-        // Upstream names some fields of a mount without its index.
+        // Upstream reports some fields of a mount without its index.
         let shown =
             |member| mounts.named(member, mount.value.get(member).unwrap_or(&serde_json::Value::Null));
         shown("subPath").format(formats::descending_path, errors);
@@ -311,7 +311,7 @@ fn devices(container: &At<'_>, context: &Context, errors: &mut Errors) {
     }
 }
 
-/// Checks how a container takes changes of its resources. Upstream reports most errors at the whole list.
+/// Checks the resize policy of a container. Upstream reports most errors at the whole list.
 fn resize_policy(policies: &At<'_>, context: &Context, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for policy in policies.items() {

@@ -1,4 +1,4 @@
-//! What a pod is when its author leaves things out.
+//! The defaults of pods and pod templates.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::strategy::{
     quantity,
 };
 
-/// Defaults of any spec of a pod.
+/// The defaults of any pod spec.
 const SPEC: &[Fill] = &[
     ("", "dnsPolicy", S("ClusterFirst")),
     ("", "restartPolicy", S("Always")),
@@ -20,10 +20,10 @@ const SPEC: &[Fill] = &[
     ("", "schedulerName", S("default-scheduler")),
 ];
 
-/// Where containers are in a spec.
+/// The container lists of a pod spec.
 const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
 
-/// Defaults of a container. Order matters: objects are made before they are filled.
+/// The defaults of a container. Order matters: objects are created before they are filled.
 const CONTAINER: &[Fill] = &[
     ("", "terminationMessagePath", S("/dev/termination-log")),
     ("", "terminationMessagePolicy", S("File")),
@@ -42,7 +42,7 @@ const CONTAINER: &[Fill] = &[
     ("lifecycle.postStart|preStop.httpGet", "scheme", S("HTTP")),
 ];
 
-/// Defaults of a volume.
+/// The defaults of a volume.
 const VOLUME: &[Fill] = &[
     ("secret|configMap|downwardAPI|projected", "defaultMode", N(0o644)),
     ("hostPath", "type", S("")),
@@ -65,7 +65,7 @@ const VOLUME: &[Fill] = &[
     ("scaleIO", "fsType", S("xfs")),
 ];
 
-/// Defaults of a pod. Some hold for pods and not for templates.
+/// Sets the defaults of a pod. Some apply to pods and not to templates.
 pub(super) fn pod_defaults(object: &mut Value) {
     edit::object(object, "spec");
     if let Some(spec) = object.get_mut("spec") {
@@ -87,7 +87,7 @@ pub(super) fn pod_defaults(object: &mut Value) {
     status_defaults(object);
 }
 
-/// Defaults of the template of pods in another kind.
+/// Sets the defaults of a pod template in another kind.
 pub(in super::super) fn template_defaults(template: &mut Value) {
     edit::object(template, "metadata");
     edit::object(template, "spec");
@@ -96,7 +96,7 @@ pub(in super::super) fn template_defaults(template: &mut Value) {
     }
 }
 
-/// Defaults of any spec of a pod.
+/// Sets the defaults of any pod spec.
 fn spec_defaults(spec: &mut Value) {
     if let Some(members) = spec.as_object_mut() {
         same_service_account(members);
@@ -147,7 +147,7 @@ fn same_service_account(spec: &mut Members) {
     spec.insert("serviceAccount".to_owned(), name.into());
 }
 
-/// An image without a tag, or with the tag `latest`, may be another one tomorrow.
+/// Returns the default pull policy. An image without a tag, or with the tag `latest`, may change.
 fn pull_policy(image: &str) -> Lit {
     // A name that cannot be an image has no tag, not even the default one.
     let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-/:".contains(&byte);
@@ -167,7 +167,7 @@ fn pull_policy(image: &str) -> Lit {
     }
 }
 
-/// A volume without a source is an empty directory.
+/// Sets the default source of a volume, an empty directory.
 fn volume_source(volume: &mut Members) {
     let has_source = volume.iter().any(|(name, value)| name != "name" && !value.is_null());
     if !has_source {
@@ -192,7 +192,7 @@ fn requests_from_limits(resources: &mut Members) {
     }
 }
 
-/// On the network of the host, a port of a container is a port of the host.
+/// Sets host ports on the host network, where a container port is a host port.
 fn host_ports(spec: &mut Value) {
     edit::each(spec, "containers|initContainers[].ports[]", &mut |port| {
         if let Some(number) = port.get("containerPort").and_then(Value::as_i64) {
@@ -217,7 +217,7 @@ fn status_defaults(object: &mut Value) {
         }
     }
     edit::each(object, "status.conditions[]", &mut |condition| {
-        // Times of conditions are shown even when they are not known.
+        // The times of conditions are present even if they are unknown.
         condition.entry("lastProbeTime").or_insert(Value::Null);
         condition.entry("lastTransitionTime").or_insert(Value::Null);
     });

@@ -1,4 +1,4 @@
-//! Environment variables of containers, and fields of pods that variables and files are made of.
+//! Environment variables of containers, and the downward API.
 
 use crate::strategy::{
     at::{At, Errors},
@@ -37,7 +37,7 @@ const FROM: Table = &[
     ("configMapRef|secretRef", &[Pointer(&[("name", &[Required, Format(name_prefix)])])]),
 ];
 
-/// Fields that environment variables can have, and those that files can have.
+/// The fields that environment variables can refer to, and those that files can refer to.
 const VARIABLE_FIELDS: &[&str] = &[
     "metadata.name",
     "metadata.namespace",
@@ -52,7 +52,7 @@ const VARIABLE_FIELDS: &[&str] = &[
 const FILE_FIELDS: &[&str] =
     &["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
 
-/// Fields of pods that have a name in the downward API, though not all of them can be used.
+/// The further field names that the downward API recognizes. Not all of them can be used.
 const OTHER_FIELDS: [&str; 5] =
     ["spec.host", "spec.restartPolicy", "spec.schedulerName", "spec.nodeName", "status.phase"];
 
@@ -92,12 +92,12 @@ fn value_from(variable: &At<'_>, errors: &mut Errors) {
     errors.push(error);
 }
 
-/// A name that more characters may follow.
+/// Checks a name to which more characters are appended.
 fn name_prefix(text: &str) -> Vec<String> {
     names::NameRule::Subdomain.check(text, true)
 }
 
-/// Checks the sources of many variables. Upstream reports a wrong number of sources at the whole list.
+/// Checks the sources of `envFrom`. Upstream reports a wrong number of sources at the whole list.
 pub(super) fn env_from(sources: &At<'_>, errors: &mut Errors) {
     for source in sources.items() {
         table::check(FROM, &source, errors);
@@ -172,7 +172,7 @@ fn resource_of_container(field: &At<'_>, errors: &mut Errors) {
     divisor(field, errors);
 }
 
-/// An amount is shown in whole units: of one or a thousandth for CPU, of bytes for anything else.
+/// Checks a divisor: one or a thousandth for CPU, units of bytes for other resources.
 fn divisor(field: &At<'_>, errors: &mut Errors) {
     const BYTES: [&str; 13] =
         ["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];

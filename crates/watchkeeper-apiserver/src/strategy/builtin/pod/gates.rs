@@ -2,7 +2,7 @@
 
 use crate::strategy::gates::{Gated, GatedTypes};
 
-/// Gated fields of the spec of a pod, in a pod or in a template.
+/// The gated fields of a pod spec, in a pod or in a template.
 pub(in super::super) const GATED_SPEC: &[Gated] = &[
     ("evictionResponders", "EvictionRequestAPI"),
     ("schedulingGroup", "GenericWorkload"),
@@ -36,7 +36,7 @@ pub(in super::super) const GATED_SPEC: &[Gated] = &[
     ("containers|initContainers|ephemeralContainers[].lifecycle?.stopSignal", "ContainerStopSignals"),
 ];
 
-/// Gated fields of a pod.
+/// The gated fields of a pod.
 pub(super) const GATED_POD: GatedTypes = &[
     ("spec", GATED_SPEC),
     (

@@ -1,4 +1,4 @@
-//! Pods, and the templates of pods in other kinds.
+//! Pods, and pod templates in other kinds.
 
 mod admission;
 mod annotations;
@@ -67,7 +67,7 @@ pub(super) const POD_TEMPLATE: Row = Row {
     ..PLAIN
 };
 
-/// A pod that runs nowhere, or no more, has nothing to end gracefully.
+/// Returns the grace period. A pod that is not scheduled, or has ended, has none.
 #[expect(
     clippy::unnecessary_wraps,
     reason = "a cell of a table of kinds, most of which do not end gracefully"
@@ -79,7 +79,7 @@ fn grace_period_seconds(object: &Value) -> Option<u32> {
         return Some(0);
     }
     let seconds = object.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
-    // A negative period means the shortest there is.
+    // A negative period means the shortest one.
     Some(seconds.map_or(30, |seconds| u32::try_from(seconds).unwrap_or(1)))
 }
 
@@ -100,7 +100,7 @@ fn prepare_status(object: &mut Value, old: &Value) {
     }
 }
 
-/// `ephemeralcontainers` changes those and `resize` the resources; all else stays.
+/// Restores everything except the containers for `ephemeralcontainers`, and except the resources for `resize`.
 fn prepare_subresource(name: &str, object: &mut Value, old: &Value) {
     let new_spec = object.get("spec").cloned().unwrap_or_default();
     let mut spec = old.get("spec").cloned().unwrap_or_default();

@@ -10,7 +10,7 @@ use crate::strategy::{
     },
 };
 
-/// Handlers in the order of checking, with their rules. `sleep` is checked apart, because it depends on the pod.
+/// The handlers in the order of checking, with their rules. `sleep` is checked separately, because it depends on the pod.
 const HANDLERS: [(&str, Table); 5] = [
     ("exec", &[("command", &[Required])]),
     (
@@ -37,7 +37,7 @@ const PROBE: Table = &[
     ("terminationGracePeriodSeconds", &[Check(positive_grace)]),
 ];
 
-/// Checks what only a container that keeps running can have. `grace` is the grace period of the pod.
+/// Checks fields that only a long-running container can have. `grace` is the grace period of the pod.
 pub(super) fn running(container: &At<'_>, grace: Option<i64>, errors: &mut Errors) {
     let lifecycle = container.at("lifecycle");
     for hook in ["postStart", "preStop"] {
@@ -98,7 +98,7 @@ fn handler(of: &At<'_>, allowed: &[&str], grace: Option<i64>, errors: &mut Error
     }
 }
 
-/// Upstream reports the name of a bad header at the whole list.
+/// Checks headers. Upstream reports an invalid name at the whole list.
 fn headers(get: &At<'_>, errors: &mut Errors) {
     let list = get.at("httpHeaders");
     for header in list.items() {

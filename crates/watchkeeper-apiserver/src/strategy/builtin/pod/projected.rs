@@ -53,7 +53,7 @@ fn downward_file(shown: &At<'_>, file: &At<'_>, errors: &mut Errors) {
     FILE_MODE(&member("mode"), errors);
 }
 
-/// The files of a volume so far. Two sources cannot make the same one.
+/// The files of a volume so far. Two sources cannot create the same file.
 struct Files<'a> {
     volume: &'a At<'a>,
     paths: BTreeSet<String>,
@@ -68,7 +68,7 @@ impl Files<'_> {
     }
 }
 
-/// Checks one source and adds its files.
+/// A function that checks one source and adds its files.
 type SourceCheck = fn(&At<'_>, &mut Files<'_>, &mut Errors);
 
 /// Checks the sources of a projected volume.

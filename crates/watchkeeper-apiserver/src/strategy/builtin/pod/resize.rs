@@ -10,7 +10,8 @@ use crate::strategy::{
 
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 
-/// Takes the resources of containers from `wanted`. Other lists of containers are taken whole, for validation to reject.
+/// Copies the resources of containers from `wanted`. Other lists of containers are copied whole, so that validation rejects
+/// them.
 pub(super) fn prepare(spec: &mut Value, wanted: &Value) {
     let names = |spec: &Value, list: &str| -> Vec<Value> {
         let containers = spec.get(list).and_then(Value::as_array).into_iter().flatten();
@@ -86,7 +87,7 @@ fn removed_resources(spec: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Rejects changes of a container other than of its CPU and memory.
+/// Rejects changes of a container except those of its CPU and memory.
 fn other_resources(spec: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     let without = |container: &Value| {
         let mut container = container.clone();

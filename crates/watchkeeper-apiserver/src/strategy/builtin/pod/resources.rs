@@ -1,4 +1,4 @@
-//! Requests and limits of containers and pods, and the claims of devices.
+//! Requests and limits of containers and pods, and resource claims.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ use crate::{
 
 const POD_RESOURCES: &[&str] = &["cpu", "hugepages-", "memory"];
 
-/// Names of resources, checked at the place of their amounts.
+/// A check of a resource name, reported at the location of its amount.
 type NameCheck = fn(&str, &At<'_>, &mut Errors);
 
 /// Checks the requests and limits of a container. `claims` are the names of the pod's claims.
@@ -28,7 +28,7 @@ pub(super) fn of_container(resources: &At<'_>, claims: &BTreeSet<String>, errors
     claim_names(&resources.at("claims"), claims, errors);
 }
 
-/// Checks the overhead of a pod, which upstream checks as limits of a container at `overhead.limits`.
+/// Checks the overhead of a pod. Upstream checks it like limits of a container, at `overhead.limits`.
 pub(super) fn overhead(spec: &At<'_>, errors: &mut Errors) {
     let overhead = spec.at("overhead");
     let shown = overhead.named("limits", overhead.value);
@@ -43,7 +43,7 @@ pub(super) fn overhead(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks the name of a resource that is the value of a field.
+/// Checks a resource name that is the value of a field.
 pub(in super::super) fn resource_name_field(field: &At<'_>, errors: &mut Errors) {
     resource_name::check_of_container(field.text(), field, errors);
 }
@@ -102,7 +102,7 @@ fn pod_resource_name(name: &str, amount: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Returns what the containers of a pod request at once: the running ones together, or the most demanding init container.
+/// Returns the concurrent requests of the containers of a pod: the sum of the running ones, or the largest init container.
 fn total_requests(spec: &At<'_>) -> BTreeMap<String, Quantity> {
     let amounts = |container: &At<'_>| -> Vec<(String, Quantity)> {
         let own = container.at("resources");
@@ -211,7 +211,7 @@ const CLAIM: Table = &[
     ("resourceClaimTemplateName", &[FormatIfSet(names::dns_subdomain)]),
 ];
 
-/// Checks the claims of a pod and returns their names.
+/// Checks the claims of a pod. Returns their names.
 pub(super) fn claims(claims: &At<'_>, errors: &mut Errors) -> BTreeSet<String> {
     let mut seen = BTreeSet::new();
     for claim in claims.items() {
@@ -241,7 +241,7 @@ fn one_claim_source(claim: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks the claims that a container uses: each one, or each request of one, once.
+/// Checks the claims that a container uses: each one, or each request of one, at most once.
 fn claim_names(list: &At<'_>, known: &BTreeSet<String>, errors: &mut Errors) {
     let mut seen: BTreeSet<String> = BTreeSet::new();
     for claim in list.items() {

@@ -1,4 +1,4 @@
-//! Where a pod may run: affinity, tolerations, spread, gates.
+//! Scheduling constraints of a pod: affinity, tolerations, topology spread, gates.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ pub(super) const AFFINITY: Table = &[
 
 const PREFERRED_NODES: Table = &[
     ("weight", &[Check(weight)]),
-    // Values of preferred terms may be no label values.
+    // Values of preferred terms need not be valid label values.
     (
         "preference.matchExpressions[]",
         &[Struct(&[
@@ -75,7 +75,7 @@ fn weight(weight: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Upstream reports a bad namespace of a term at `namespace`, without its index.
+/// Checks namespaces of a term. Upstream reports an invalid one at `namespace`, without its index.
 fn namespaces(term: &At<'_>, errors: &mut Errors) {
     for name in term.at("namespaces").items() {
         let shown = term.named("namespace", name.value);
@@ -90,7 +90,7 @@ fn topology_key(key: &At<'_>, errors: &mut Errors) {
     errors.extend(names::qualified(key.text()).into_iter().map(|detail| key.invalid(detail)));
 }
 
-/// Checks `matchLabelKeys` and `mismatchLabelKeys`, which need a selector and no key twice.
+/// Checks `matchLabelKeys` and `mismatchLabelKeys`, which require a selector and distinct keys.
 fn label_keys(term: &At<'_>, errors: &mut Errors) {
     let (matched, mismatched) = (term.at("matchLabelKeys"), term.at("mismatchLabelKeys"));
     let selector = term.at("labelSelector");
@@ -192,7 +192,7 @@ fn toleration(toleration: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks scheduling gates. Upstream reports both a bad name and a repeated one at the gate itself.
+/// Checks scheduling gates. Upstream reports an invalid and a duplicate name at the gate itself.
 pub(super) fn gates(gates: &At<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for gate in gates.items() {

@@ -1,4 +1,4 @@
-//! Security contexts of pods and containers, and what the operating system of a pod excludes.
+//! Security contexts of pods and containers, and fields that the operating system of a pod excludes.
 
 use std::collections::BTreeSet;
 
@@ -114,7 +114,7 @@ pub(super) fn pod(spec: &At<'_>, errors: &mut Errors) {
     table::check(POD_POLICIES, &context, errors);
 }
 
-/// Checks the security context of a container. `has_host_users` is whether the pod has the users of its host.
+/// Checks the security context of a container. `has_host_users` is whether the pod uses the user namespace of its host.
 pub(super) fn container(context: &At<'_>, has_host_users: bool, errors: &mut Errors) {
     if !context.is_set() {
         return;
@@ -151,7 +151,7 @@ fn privileges(context: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Kernel parameters that belong to the network of a pod, and to its inter-process communication.
+/// The sysctls of the network namespace, and those of the IPC namespace.
 const NET_SYSCTLS: [&str; 1] = ["net."];
 const IPC_SYSCTLS: [&str; 3] = ["kernel.shm", "kernel.msg", "fs.mqueue."];
 
@@ -232,10 +232,10 @@ fn windows_user(name: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// All containers of a spec, in the order of upstream's visitor.
+/// The container lists of a spec, in the order of upstream's visitor.
 pub(super) const ALL_CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
-/// Containers that run in processes of a Windows host: all or none of a pod, and on the host's network.
+/// Checks Windows host-process containers: all containers of a pod or none, and on the host network.
 pub(super) fn host_processes(spec: &At<'_>, errors: &mut Errors) {
     let flag = |of: &At<'_>| of.at("securityContext").at("windowsOptions").at("hostProcess").value.as_bool();
     let of_pod = flag(spec);
@@ -305,7 +305,7 @@ fn not_true_on_windows(flag: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks the operating system of a pod, and fields that the other one has.
+/// Checks the operating system of a pod, and rejects fields of the other one.
 pub(super) fn operating_system(spec: &At<'_>, errors: &mut Errors) {
     let os = spec.at("os");
     let name = os.at("name");

@@ -56,7 +56,7 @@ fn nominated_node(status: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Upstream spells the type of a condition with a capital letter in paths.
+/// Checks conditions. Upstream writes the type of a condition with a capital letter in paths.
 fn conditions(conditions: &At<'_>, errors: &mut Errors) {
     for condition in conditions.items() {
         let (kind, generation) = (condition.at("type"), condition.at("observedGeneration"));
@@ -70,7 +70,7 @@ fn conditions(conditions: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// A container that ended stays so, unless its restart policy and rules start it again.
+/// Checks that a terminated container stays terminated, unless its restart policy and rules restart it.
 fn transitions(new: &At<'_>, old: &At<'_>, spec: &At<'_>, list: &str, errors: &mut Errors) {
     let containers = match list {
         "containerStatuses" => "containers",
@@ -150,7 +150,7 @@ fn claim_statuses(object: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks the addresses of a pod or its host: one or one of each family, the first of them being the single one.
+/// Checks the addresses of a pod or its host: one, or one of each family. The first equals the single one.
 fn ips(status: &At<'_>, single: &str, list: &str, errors: &mut Errors) {
     let (ip, ips) = (status.at(single), status.at(list));
     let count = ips.items().count();

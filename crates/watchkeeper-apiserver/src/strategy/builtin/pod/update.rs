@@ -1,4 +1,4 @@
-//! Which changes of a pod are taken.
+//! The permitted changes of a pod.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::strategy::{
 
 const UPDATABLE: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
-/// Members that may change, each by rules of its own.
+/// The members that may change, each by specific rules.
 const MUTABLE: [&str; 3] = ["activeDeadlineSeconds", "tolerations", "schedulingGates"];
 
 pub(super) fn validate_update(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
@@ -37,7 +37,7 @@ pub(super) fn validate_update(object: &At<'_>, old: &At<'_>, errors: &mut Errors
             )));
         }
     }
-    // Most updates leave the spec alone; what follows copies it three times.
+    // Most updates leave the spec unchanged; the following code copies it three times.
     if spec.value == old.value {
         return;
     }
@@ -52,7 +52,7 @@ pub(super) fn validate_update(object: &At<'_>, old: &At<'_>, errors: &mut Errors
     }
 }
 
-/// Undoes the changes that are allowed.
+/// Reverts the permitted changes.
 fn munge(spec: &mut Value, old: &Value, is_gated: bool) {
     for list in ["containers", "initContainers"] {
         let olds = old.get(list).and_then(Value::as_array);
@@ -75,7 +75,7 @@ fn munge(spec: &mut Value, old: &Value, is_gated: bool) {
     }
 }
 
-/// Undoes a change of the node affinity; the rest of the affinity is fixed even for a gated pod.
+/// Reverts a change of the node affinity. The rest of the affinity is immutable even for a gated pod.
 fn take_node_affinity(spec: &mut Value, old: &Value) {
     let node_affinity = old.pointer("/affinity/nodeAffinity").filter(|affinity| !affinity.is_null()).cloned();
     let has_affinity = old.get("affinity").is_some_and(|affinity| !affinity.is_null());
@@ -92,7 +92,7 @@ fn take_node_affinity(spec: &mut Value, old: &Value) {
     }
 }
 
-/// Checks changes that only a gated pod takes: additions to its node selector and its node affinity.
+/// Checks changes that only a gated pod permits: additions to its node selector and its node affinity.
 fn gated_changes(spec: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     let (selector, old_selector) = (spec.at("nodeSelector"), old.at("nodeSelector"));
     if old_selector.entries().any(|(name, value)| selector.key(name).value != value.value) {
@@ -131,7 +131,7 @@ fn has_only_additions(term: &At<'_>, old: &At<'_>) -> bool {
     })
 }
 
-/// Members that say nothing are the same as no members.
+/// Returns the value without empty members, which are equivalent to absent ones.
 fn without_empty(value: &Value) -> Value {
     let Some(members) = value.as_object() else { return value.clone() };
     let says_something = |value: &Value| match value {
@@ -160,7 +160,7 @@ fn deadline(spec: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// A toleration stays, but may last longer or shorter.
+/// Checks that tolerations are only added. The duration of an existing toleration may change.
 fn only_added_tolerations(spec: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     let without_seconds = |toleration: &Value| {
         let mut toleration = toleration.clone();

@@ -1,4 +1,4 @@
-//! Rules of a pod, and of a template of pods.
+//! Rules of a pod and of a pod template.
 
 use super::{
     annotations,
@@ -47,7 +47,7 @@ pub(super) fn pod(object: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks what holds only when a pod is created.
+/// Checks rules that apply only to the creation of a pod.
 pub(super) fn pod_create(object: &At<'_>, errors: &mut Errors) {
     let (metadata, spec) = (object.at("metadata"), object.at("spec"));
     let ephemeral = spec.at("ephemeralContainers");
@@ -61,7 +61,7 @@ pub(super) fn pod_create(object: &At<'_>, errors: &mut Errors) {
     annotations::same_as_fields(&metadata.at("annotations"), &spec, errors);
 }
 
-/// Checks a template of pods. Upstream reports its labels and annotations without `metadata`.
+/// Checks a pod template. Upstream reports its labels and annotations without `metadata`.
 pub(in super::super) fn template(template: &At<'_>, errors: &mut Errors) {
     template_metadata(template, errors);
     let (own, spec) = (template.at("metadata"), template.at("spec"));
@@ -83,7 +83,7 @@ pub(in super::super) fn template_metadata(template: &At<'_>, errors: &mut Errors
     annotations::check(&shown, &template.at("spec"), errors);
 }
 
-/// Fields of a spec that are checked after its containers.
+/// The fields of a spec that are checked after its containers.
 const BASICS: Table = &[
     ("", &[Check(host_network_ports)]),
     ("restartPolicy", &[Required, OneOf(&["Always", "OnFailure", "Never"])]),
@@ -131,7 +131,7 @@ fn pod_spec(spec: &At<'_>, pod: Option<&str>, errors: &mut Errors) {
     table::check(BASICS, spec, errors);
 }
 
-/// On the network of the host, a port of a container is the port of the host. Templates may leave it out.
+/// Checks that on the host network a container port equals the host port. Templates may omit the host port.
 fn host_network_ports(spec: &At<'_>, errors: &mut Errors) {
     if !spec.at("hostNetwork").is_true() {
         return;
@@ -188,12 +188,12 @@ fn dns_config(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// A pod with users of its own cannot share other namespaces of its host.
+/// Checks that a pod with its own user namespace shares no other namespaces of its host.
 fn host_users(spec: &At<'_>, errors: &mut Errors) {
     if spec.at("hostUsers").value.as_bool() != Some(false) {
         return;
     }
-    // Upstream spells two of the fields with a capital letter in paths.
+    // Upstream writes two of the fields with a capital letter in paths.
     for (member, shown) in [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")] {
         let flag = spec.at(member);
         if flag.is_true() {
@@ -229,7 +229,7 @@ fn hostname_override(spec: &At<'_>, errors: &mut Errors) {
     table::check(NAME, spec, errors);
 }
 
-/// Variables from files need a volume that is an empty directory.
+/// Checks that variables from files refer to an empty directory volume.
 fn file_volumes(spec: &At<'_>, errors: &mut Errors) {
     let volumes = spec.at("volumes");
     for list in security::ALL_CONTAINERS {

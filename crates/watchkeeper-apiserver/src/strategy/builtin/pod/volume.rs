@@ -23,14 +23,14 @@ use crate::strategy::{
     },
 };
 
-/// Permission bits of a file.
+/// Checks the permission bits of a file.
 pub(super) const FILE_MODE: fn(&At<'_>, &mut Errors) = |mode, errors| {
     if mode.int().is_some_and(|mode| !(0..=0o777).contains(&mode)) {
         errors.push(mode.invalid("must be a number between 0 and 0777 (octal), both inclusive"));
     }
 };
 
-/// A key of a config map or secret, and the path of the file it becomes.
+/// The rules of a key of a config map or secret, with the path of its file.
 pub(super) const KEY_TO_PATH: Table = &[
     ("key", &[Required]),
     ("path", &[Required]),
@@ -38,7 +38,7 @@ pub(super) const KEY_TO_PATH: Table = &[
     ("mode", &[Check(FILE_MODE)]),
 ];
 
-/// Volume sources in the order of checking, with their rules.
+/// The volume sources in the order of checking, with their rules.
 const SOURCES: &[(&str, Table)] = &[
     ("emptyDir", &[("sizeLimit", &[Check(size_limit)]), ("mode", &[Check(directory_mode)])]),
     ("hostPath", &[("path", &[Required, Format(formats::no_backsteps)]), ("", &[Check(host_path_type)])]),
@@ -140,7 +140,7 @@ const SOURCES: &[(&str, Table)] = &[
 
 const CHAP_SECRET: Table = &[("secretRef", &[Present("")])];
 
-/// Checks the volumes of a pod named `pod` (empty for templates), and returns those that are right.
+/// Checks the volumes of a pod named `pod` (empty for templates). Returns the valid ones.
 pub(super) fn volumes(volumes: &At<'_>, pod: &str, errors: &mut Errors) -> BTreeMap<String, Volume> {
     let made: BTreeSet<String> = volumes
         .items()
@@ -179,7 +179,7 @@ fn source(volume: &At<'_>, pod: &str, errors: &mut Errors) {
     };
     let of = volume.at(name);
     if *name == "gcePersistentDisk" {
-        // Upstream calls this source by another name in paths.
+        // Upstream uses another name for this source in paths.
         table::check(rules, &volume.named("persistentDisk", of.value), errors);
     } else {
         table::check(rules, &of, errors);
@@ -238,7 +238,7 @@ fn absolute(path: &At<'_>, errors: &mut Errors) {
     errors.extend(formats::absolute_path(path.text()).into_iter().map(|detail| path.invalid(detail)));
 }
 
-/// Upstream spells the field in lower case in paths.
+/// Checks the initiator name. Upstream writes the field in lower case in paths.
 fn initiator_name(source: &At<'_>, errors: &mut Errors) {
     let name = source.at("initiatorName");
     if name.is_set() {
@@ -257,7 +257,7 @@ fn quobyte(source: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Upstream reports a bad name of the secret at `name` of the source.
+/// Checks the publish secret. Upstream reports an invalid name at `name` of the source.
 fn publish_secret(source: &At<'_>, errors: &mut Errors) {
     let reference = source.at("nodePublishSecretRef");
     let name = reference.at("name");

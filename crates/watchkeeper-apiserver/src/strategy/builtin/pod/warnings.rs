@@ -1,4 +1,4 @@
-//! What is right about a pod and will surprise its author all the same.
+//! Warnings about valid pods with probably unintended settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ const MATCHES_NOTHING: &str = "a null labelSelector results in matching no pod";
 const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 
-/// Warnings about a new pod; changes of a pod are too small to warn about.
+/// Returns the warnings about a new pod. Updates cause no warnings, because they change little.
 pub(super) fn pod_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
     if old.is_some() {
         return Vec::new();
@@ -42,7 +42,7 @@ pub(super) fn pod_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
     warnings
 }
 
-/// Warnings about the template of pods at `path`, if it is new or changed.
+/// Returns the warnings about the pod template at `path`, if it is new or changed.
 pub(in super::super) fn template_warnings(path: &[&str], object: &Value, old: Option<&Value>) -> Vec<String> {
     let pointer: String = path.iter().flat_map(|step| ["/", step]).collect();
     let template = object.pointer(&pointer);
@@ -61,7 +61,7 @@ fn descend(at: &At<'_>, path: &[&str], warnings: &mut Vec<String>) {
     }
 }
 
-/// Warnings about what lies in `metadata` and `spec` of `of`.
+/// Collects the warnings about `metadata` and `spec` of `of`.
 fn spec_warnings(of: &At<'_>, warnings: &mut Vec<String>) {
     let (metadata, spec) = (of.at("metadata"), of.at("spec"));
     let annotations = metadata.at("annotations");
@@ -170,7 +170,7 @@ fn container_warnings(container: &At<'_>, warn: &mut impl FnMut(&At<'_>, &str)) 
         if seen.insert(name.to_owned()) {
             continue;
         }
-        // X="$(X)123" builds on the value before; anything else loses it.
+        // X="$(X)123" uses the previous value; any other definition discards it.
         let reference = format!("$({name})");
         let value = variable.at("value").text();
         let builds_on = value.contains(&reference) && value != reference;

@@ -1,4 +1,5 @@
-//! `HorizontalPodAutoscaler`. Upstream checks both versions in the form of v2, so errors of a v1 object name fields of v2.
+//! `HorizontalPodAutoscaler`. Upstream checks both versions in the form of v2, so errors of a v1 object refer to fields of
+//! v2.
 
 use serde_json::{Value, json};
 
@@ -23,10 +24,10 @@ use crate::{
     },
 };
 
-/// The annotation in which v1 keeps the metrics that it has no fields for.
+/// The annotation in which v1 keeps metrics without fields.
 const METRICS_ANNOTATION: &str = "/metadata/annotations/autoscaling.alpha.kubernetes.io~1metrics";
 
-/// The share of CPU that is aimed at by default, in percent.
+/// The default target utilization of CPU, in percent.
 const DEFAULT_CPU: i64 = 80;
 
 pub(super) const AUTOSCALER_V1: Row = Row {
@@ -105,7 +106,7 @@ const SCALING_POLICY: Table = &[
     ("periodSeconds", &[Positive("must be greater than zero"), AtMost(1800)]),
 ];
 
-/// Metric sources in the order of checking: the type that names the source, its member and its rules.
+/// The metric sources in the order of checking: the type, its member and its rules.
 const SOURCES: [(&str, &str, Table); 5] = [
     (
         "Object",
@@ -225,7 +226,7 @@ fn check_as_v2(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) {
     }
 }
 
-/// Fills in the scaling rules of both directions once a behavior is given.
+/// Sets the scaling rules of both directions if a behavior is given.
 fn behavior(object: &mut Value) {
     if object.pointer("/spec/behavior").is_none_or(Value::is_null) {
         return;
@@ -259,7 +260,7 @@ fn replicas_in_order(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks an apiVersion; most kinds that scale have an API group.
+/// Checks an apiVersion. Most scalable kinds have an API group.
 fn api_version(reference: &At<'_>, allows_core: bool, errors: &mut Errors) {
     let version = reference.at("apiVersion");
     let text = version.text();
@@ -335,7 +336,7 @@ fn utilization(share: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Scaling to zero needs a metric that exists without pods.
+/// Checks that scaling to zero uses a metric that exists without pods.
 fn scale_to_zero(spec: &At<'_>, errors: &mut Errors) {
     let metrics = spec.at("metrics");
     let is_outside = |metric: &At<'_>| matches!(metric.at("type").text(), "Object" | "External");

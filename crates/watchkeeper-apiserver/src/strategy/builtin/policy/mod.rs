@@ -37,7 +37,7 @@ pub(super) fn find(group: &str, version: &str, kind: &str) -> Option<Row> {
 }
 
 const DISRUPTION_BUDGET: Row = Row {
-    // Upstream checks only what all objects share about the metadata of a budget.
+    // Upstream checks only the common rules of metadata for a budget.
     names: NameRule::PathSegment,
     checks_metadata_last: true,
     qualifies_finalizers: false,
@@ -80,7 +80,7 @@ fn one_bound(spec: &At<'_>, errors: &mut Errors) {
 const PRIORITY_CLASS: Row = Row {
     defaults: |object| edit::fill_all(object, &[("", "preemptionPolicy", S("PreemptLowerPriority"))]),
     zeros: &[("", "value", N(0))],
-    // The generation of a priority class is set once and never counts.
+    // The generation of a priority class is set once and never incremented.
     prepare_create: |object| {
         if let Some(metadata) = edit::object(object, "metadata") {
             metadata.insert("generation".to_owned(), Value::from(1));
@@ -104,7 +104,7 @@ const PRIORITY_CLASS: Row = Row {
     ..CLUSTER
 };
 
-/// Priority classes that the system defines.
+/// The priority classes of the system.
 const SYSTEM_CLASSES: [(&str, i64); 2] =
     [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
 

@@ -1,5 +1,4 @@
-//! Services. Addresses and ports of services are given out by
-//! [`ServiceAllocator`](crate::strategy::ServiceAllocator).
+//! Services. [`ServiceAllocator`](crate::strategy::ServiceAllocator) allocates their addresses and ports.
 
 #[cfg(test)]
 mod rule_tests;
@@ -84,13 +83,13 @@ fn has_node_ports(service: &Value) -> bool {
     matches!(kind_of(service), "NodePort" | "LoadBalancer")
 }
 
-/// Returns whether a service has no address of its own: its only cluster IP is `None`.
+/// Returns whether a service is headless: its only cluster IP is `None`.
 fn is_headless(spec: &At<'_>) -> bool {
     let ips = spec.at("clusterIPs");
     ips.items().count() == 1 && ips.items().all(|ip| ip.text() == "None")
 }
 
-/// Reached from outside: by a port of nodes, a balancer, or an address of its own.
+/// Returns whether a service is reachable from outside: by node ports, a load balancer, or external IPs.
 fn is_external(service: &Value) -> bool {
     let has_addresses =
         service.pointer("/spec/externalIPs").and_then(Value::as_array).is_some_and(|ips| !ips.is_empty());
@@ -150,7 +149,7 @@ fn service_defaults(object: &mut Value) {
     }
 }
 
-/// `clusterIP` and the first of `clusterIPs` are the same; clients that know only one of them may change that one.
+/// Synchronizes `clusterIP` and the first of `clusterIPs`. Clients that know only one of them may change that one.
 fn cluster_ips(object: &mut Value, old: Option<&Value>) {
     let read = |service: &Value| {
         let ip = service.pointer("/spec/clusterIP").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -176,7 +175,7 @@ fn cluster_ips(object: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// One family of addresses, IPv4; both for services that have none of their own and let others say where they are.
+/// Sets the IP families: IPv4, or both for headless services without a selector.
 fn families(object: &mut Value, old: Option<&Value>) {
     if is_external_name(object) {
         return;
@@ -198,7 +197,7 @@ fn families(object: &mut Value, old: Option<&Value>) {
     spec.insert("ipFamilies".to_owned(), families.into());
 }
 
-/// What was given out is kept when a client leaves it out, and dropped when the type has no more use for it.
+/// Keeps allocations that a client omits, and drops those that the type no longer uses.
 fn prepare_update(object: &mut Value, old: &Value) {
     if !is_external_name(object) && !is_external_name(old) {
         let old_ip = old.pointer("/spec/clusterIP").cloned();
@@ -257,7 +256,7 @@ fn needs_health_check(service: &Value) -> bool {
     kind_of(service) == "LoadBalancer" && policy == Some("Local")
 }
 
-/// A client that changes only the type does not mean to keep what came with the old one.
+/// Drops fields of the old type if a client changes only the type.
 fn drop_type_dependent(object: &mut Value, old: &Value) {
     let same = |object: &Value, member: &str| {
         let at = |service: &Value| service.get("spec").and_then(|spec| spec.get(member)).cloned();

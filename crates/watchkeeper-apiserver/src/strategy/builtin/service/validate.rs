@@ -22,7 +22,7 @@ use crate::{
 };
 
 const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];
-/// The family of the addresses that the server gives out.
+/// The family of the addresses that the server allocates.
 const CONFIGURED_FAMILY: &str = "IPv4";
 const HINTS_ANNOTATION: &str = "service.kubernetes.io/topology-aware-hints";
 const MODE_ANNOTATION: &str = "service.kubernetes.io/topology-mode";
@@ -101,7 +101,7 @@ const BALANCER_INGRESS: Table = &[
     ("hostname", &[Format(names::dns_subdomain), Check(no_ip)]),
 ];
 
-/// Checks a service. Addresses are given out before anything else is checked, so their errors come alone.
+/// Checks a service. Addresses are allocated before all other checks, so their errors are reported alone.
 fn service(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) {
     let before = errors.len();
     let spec = object.at("spec");
@@ -118,7 +118,7 @@ fn service(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) {
     }
 }
 
-/// Rejects IP families that the server has no addresses of. Services without addresses and selector may have any.
+/// Rejects IP families of which the server has no addresses. Headless services without a selector may have any.
 fn configured_families(spec: &At<'_>, errors: &mut Errors) {
     let (policy, families) = (spec.at("ipFamilyPolicy"), spec.at("ipFamilies"));
     if spec.at("type").text() == "ExternalName" {
@@ -314,11 +314,11 @@ fn external_ip(ip: &At<'_>, errors: &mut Errors) {
     errors.extend(wrong.into_iter().map(|detail| ip.invalid(detail)));
 }
 
-/// Checks the source ranges, in the field or in the annotation that was there before the field.
+/// Checks the source ranges, in the field or in the older annotation.
 fn source_ranges(object: &At<'_>, errors: &mut Errors) {
     let (metadata, spec) = (object.at("metadata"), object.at("spec"));
     let ranges = spec.at("loadBalancerSourceRanges");
-    // Upstream spells the field with a capital letter in paths.
+    // Upstream writes the field with a capital letter in paths.
     let shown = spec.named("LoadBalancerSourceRanges", ranges.value);
     let annotations = metadata.at("annotations");
     let annotation = annotations.key(RANGES_ANNOTATION);
@@ -387,7 +387,7 @@ fn cluster_ip_change(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     if old_count > count && count == 0 {
         reject(0, "primary clusterIP can not be unset");
     }
-    // Only the first address is fixed when one is added or removed.
+    // Only the first address is immutable when one is added or removed.
     let compared = if count == old_count { count } else { 1 };
     for (place, (now, before)) in ips.items().zip(old_ips.items()).take(compared).enumerate() {
         if now.value != before.value {

@@ -1,4 +1,4 @@
-//! Attachments of volumes to nodes.
+//! Volume attachments.
 
 use serde_json::json;
 

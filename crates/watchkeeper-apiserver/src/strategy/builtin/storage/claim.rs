@@ -1,4 +1,4 @@
-//! Claims of persistent volumes.
+//! Persistent volume claims.
 
 use serde_json::{Value, json};
 
@@ -65,13 +65,13 @@ fn is_set(value: Option<&Value>) -> bool {
     value.is_some_and(|value| !value.is_null())
 }
 
-/// Keeps the two fields for the source of data the same, and drops sources that only newer servers take.
+/// Synchronizes the two fields for the data source, and drops unsupported sources.
 fn data_sources(spec: &mut Members, old: Option<&Value>) {
     let of_old = |member: &str| is_set(old.and_then(|old| old.get(member)));
     let text = |value: Option<&Value>, member: &str| {
         value.and_then(|value| value.get(member)).and_then(Value::as_str).unwrap_or_default().to_owned()
     };
-    // Sources in other namespaces are behind a gate that is off.
+    // Sources in other namespaces are behind a disabled feature gate.
     if !text(spec.get("dataSourceRef"), "namespace").is_empty() && !of_old("dataSourceRef") {
         spec.remove("dataSourceRef");
     }
@@ -187,7 +187,7 @@ const STATUS: Table = &[
     ),
 ];
 
-/// Checks the name of a resource that is being resized: storage, or one outside Kubernetes.
+/// Checks the name of a resource in a resize: storage, or one outside Kubernetes.
 fn resize_name(name: &str, map: &At<'_>, errors: &mut Errors) -> bool {
     let start = errors.len();
     errors.extend(names::qualified(name).into_iter().map(|detail| map.invalid(detail)));

@@ -1,4 +1,4 @@
-//! What CSI drivers report: themselves, their nodes, the capacity they have left.
+//! The objects of CSI drivers: drivers, nodes and storage capacities.
 
 use std::collections::BTreeSet;
 
@@ -56,7 +56,7 @@ pub(super) const DRIVER: Row = Row {
         let (spec, old) = (object.at("spec"), old.at("spec"));
         let start = errors.len();
         spec.at("attachRequired").immutable(&old.at("attachRequired"), errors);
-        // The path has a misspelled member that clients know.
+        // The path contains a misspelled member, as upstream.
         for error in errors.iter_mut().skip(start) {
             "spec.attachedRequired".clone_into(&mut error.path);
         }
@@ -142,7 +142,7 @@ pub(super) const NODE: Row = Row {
     validate_update: |object, old, errors| {
         let (spec, old) = (object.at("spec"), old.at("spec"));
         let drivers = spec.at("drivers");
-        // How many volumes fit on the node may change, the rest of a driver stays.
+        // The number of volumes on the node may change; the rest of a driver is immutable.
         let fixed = |driver: &At<'_>| {
             let mut driver = driver.value.clone();
             if let Some(members) = driver.as_object_mut() {

@@ -1,4 +1,4 @@
-//! Volumes, claims of them and their classes.
+//! Volumes, claims and storage classes.
 
 mod attachment;
 mod claim;
@@ -21,7 +21,7 @@ use crate::strategy::{
     table::{Rule, Table},
 };
 
-/// The row of a kind of the group `storage.k8s.io`.
+/// Returns the row of a kind of the group `storage.k8s.io`.
 pub(super) fn find(kind: &str) -> Option<Row> {
     Some(match kind {
         "StorageClass" => STORAGE_CLASS,
@@ -34,11 +34,11 @@ pub(super) fn find(kind: &str) -> Option<Row> {
     })
 }
 
-/// The name of a CSI or device driver.
+/// The rules of the name of a CSI or device driver.
 pub(super) const DRIVER_NAME: &[Rule] =
     &[Rule::Required, Rule::MaxLength(63), Rule::Format(names::caseless_subdomain)];
 
-/// How many parameters a class can have, and their bytes together.
+/// The maximum number of parameters of a class, and their maximum total size in bytes.
 const PARAMETERS_MAX: usize = 512;
 const PARAMETERS_SIZE: usize = 256 * 1024;
 

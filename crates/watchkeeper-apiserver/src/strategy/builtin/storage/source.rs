@@ -1,4 +1,4 @@
-//! Sources of volumes: where the storage is.
+//! Volume sources.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use crate::strategy::{
     table::{self, Rule, Table},
 };
 
-/// Fills in defaults of the sources of the volume at `path`.
+/// Sets the defaults of the sources of the volume at `path`.
 pub(super) fn defaults(object: &mut Value, path: &str) {
     const DEFAULTS: &[(&str, &[edit::Fill])] = &[
         ("hostPath", &[("", "type", S(""))]),
@@ -42,7 +42,7 @@ pub(super) fn defaults(object: &mut Value, path: &str) {
     }
 }
 
-/// A source of volumes: its member, where a second source is reported, where errors in it are reported, its rules.
+/// A volume source: its member, the location of the error for a second source, the location of its errors, its rules.
 pub(super) struct Source {
     pub(super) member: &'static str,
     second: &'static str,
@@ -63,7 +63,7 @@ const PATH: Table = &[("path", &[Rule::Required, Rule::Check(no_backsteps)])];
 const HOST_PATH_TYPES: [&str; 8] =
     ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
 
-/// Sources in the order in which they are checked.
+/// The sources in the order of checking.
 pub(super) const SOURCES: [Source; 22] = [
     source(
         "hostPath",
@@ -211,7 +211,7 @@ fn set_namespace(namespace: &At<'_>, errors: &mut Errors) {
     namespace.format(names::dns_label, errors);
 }
 
-/// Checks the one source a volume has. Rules of further sources are not checked: each is one too many.
+/// Checks the source of a volume. Only the first source is checked in detail; each further one is an error.
 pub(super) fn check(spec: &At<'_>, name: &str, errors: &mut Errors) {
     let mut has_source = false;
     for source in &SOURCES {

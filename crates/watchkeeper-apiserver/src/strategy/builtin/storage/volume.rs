@@ -163,7 +163,7 @@ const INLINE: Table = &[
     ("csi", &[Rule::Present("has to be specified in the context of inline volumes")]),
 ];
 
-/// Checks the spec of a volume that an attachment has inline.
+/// Checks the inline volume spec of an attachment.
 pub(super) fn check_inline(spec: &At<'_>, errors: &mut Errors) {
     let only = |member: &str, wanted: &str, detail: &str, errors: &mut Errors| {
         let at = spec.at(member);
@@ -197,7 +197,7 @@ pub(super) fn check_inline(spec: &At<'_>, errors: &mut Errors) {
     );
 }
 
-/// Sources that take mount options.
+/// The sources that support mount options.
 const MOUNTABLE: [&str; 13] = [
     "gcePersistentDisk",
     "awsElasticBlockStore",
@@ -261,7 +261,7 @@ fn update(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Sources that no longer work, with the versions.
+/// The sources that no longer work, with the versions.
 const REMOVED: [(&str, &str, &str); 6] = [
     ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
     ("photonPersistentDisk", "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),

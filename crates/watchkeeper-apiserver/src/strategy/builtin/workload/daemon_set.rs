@@ -106,7 +106,7 @@ fn strategy(strategy: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// A daemon set goes down or up by some pods, not both ways and not by none.
+/// Checks that exactly one of `maxUnavailable` and `maxSurge` is not zero.
 fn one_pace(update: &At<'_>, errors: &mut Errors) {
     let (unavailable, surge) = (update.at("maxUnavailable"), update.at("maxSurge"));
     match (table::number_or_percent(&unavailable) != 0, table::number_or_percent(&surge) != 0) {

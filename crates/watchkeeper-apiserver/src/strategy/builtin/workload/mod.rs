@@ -1,4 +1,4 @@
-//! Kinds that keep a number of pods running.
+//! The workload kinds of the group `apps`, and replication controllers.
 
 mod daemon_set;
 mod stateful_set;
@@ -88,7 +88,7 @@ const REPLICA_SET: Row = Row {
 const REPLICA_SET_SPEC: Table = &[
     ("replicas", &[AtLeast(0)]),
     ("minReadySeconds", &[AtLeast(0)]),
-    // The detail names deployments upstream as well.
+    // The detail mentions deployments upstream as well.
     ("", &[Check(deployment_template)]),
     ("selector", &[Immutable]),
 ];
@@ -149,7 +149,7 @@ const DEPLOYMENT_DEFAULTS: &[Fill] = &[
     ("spec", "progressDeadlineSeconds", N(600)),
 ];
 
-/// Fills in the template, which upstream has even if it is left out.
+/// Sets the defaults of the template, which upstream adds if it is absent.
 fn template_defaults(object: &mut Value) {
     edit::object_at(object, &["spec", "template"]);
     if let Some(template) = object.pointer_mut("/spec/template") {
@@ -157,7 +157,7 @@ fn template_defaults(object: &mut Value) {
     }
 }
 
-/// Fills in a rolling update with the pace of `table`, unless the strategy is of another type.
+/// Sets the defaults of a rolling update from `table`, unless the strategy has another type.
 fn rolling(object: &mut Value, member: &str, table: &[Fill]) {
     let Some(strategy) = object.get_mut("spec").and_then(|spec| spec.get_mut(member)) else { return };
     edit::fill_all(strategy, &[("", "type", S("RollingUpdate"))]);

@@ -129,7 +129,7 @@ fn not_zero(count: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks the template as the controller completes it: claims made from templates are volumes, and host names are given.
+/// Checks the template as completed by the controller: claim templates become volumes, and host names are set.
 fn completed_template(spec: &At<'_>, errors: &mut Errors) {
     let mut completed = spec.value.clone();
     let claims: Vec<Value> = spec

@@ -1,4 +1,4 @@
-//! Rules of the statuses of workloads: counts are not negative, and a part is not more than the whole.
+//! Rules of workload statuses: counts are not negative, and no part exceeds the total.
 
 use crate::strategy::{
     at::{At, Errors},
@@ -82,7 +82,7 @@ pub(super) const DAEMON_SET: Table = &[
     ("collisionCount", &[CheckChange(not_decremented)]),
 ];
 
-/// Rejects parts that are more than all replicas, and more available than ready replicas.
+/// Rejects parts that exceed the number of replicas, and more available than ready replicas.
 fn parts(status: &At<'_>, members: &[&str], ready_name: &str, errors: &mut Errors) {
     let count = |member: &str| status.at(member).int().unwrap_or(0);
     for member in members.iter().filter(|member| count(member) > count("replicas")) {

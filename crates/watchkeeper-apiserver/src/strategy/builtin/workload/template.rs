@@ -1,4 +1,4 @@
-//! The template of pods of a workload, and the selector that must select its pods.
+//! The pod template of a workload, and the selector that must match it.
 
 use super::super::pod;
 use crate::strategy::{
@@ -6,17 +6,17 @@ use crate::strategy::{
     metadata,
 };
 
-/// The outcome of reading a label selector.
+/// The result of matching a selector with a template.
 pub(in super::super) enum Selector {
     /// The selector is malformed.
     Wrong,
-    /// The selector selects the pods of the template, or everything.
+    /// The selector matches the pods of the template, or everything.
     Selects,
-    /// The selector does not select the pods of the template. An absent selector selects nothing.
+    /// The selector does not match the pods of the template. An absent selector matches nothing.
     Misses,
 }
 
-/// Checks a selector and whether it selects `labels`.
+/// Checks a selector, and whether it matches `labels`.
 pub(in super::super) fn selector(selector: &At<'_>, labels: &At<'_>, errors: &mut Errors) -> Selector {
     let before = errors.len();
     metadata::label_selector(selector, errors);
@@ -33,12 +33,12 @@ pub(super) fn is_empty(selector: &At<'_>) -> bool {
     selector.is_set() && selector.at("matchLabels").is_empty() && selector.at("matchExpressions").is_empty()
 }
 
-/// Reports a template whose labels its selector does not select.
+/// Reports a template whose labels do not match the selector.
 pub(in super::super) fn report_mismatch(labels: &At<'_>, errors: &mut Errors) {
     errors.push(labels.invalid("`selector` does not match template `labels`"));
 }
 
-/// Checks a required selector and the template it selects. `kind` and `title` name the kind in details.
+/// Checks a required selector and its template. `kind` and `title` name the kind in details.
 pub(super) fn selected(spec: &At<'_>, kind: &str, title: &str, errors: &mut Errors) {
     let (selector, template) = (spec.at("selector"), spec.at("template"));
     if !selector.is_set() {
@@ -62,7 +62,7 @@ pub(super) fn selected(spec: &At<'_>, kind: &str, title: &str, errors: &mut Erro
     always_running(&template, title, errors);
 }
 
-/// Rejects pods that end.
+/// Rejects templates of pods that terminate.
 pub(super) fn always_running(template: &At<'_>, title: &str, errors: &mut Errors) {
     let spec = template.at("spec");
     let policy = spec.at("restartPolicy");

@@ -1,7 +1,7 @@
 // client-go's shared informer and typed clients, against the server named by -kubeconfig.
 //
-// It prints one line for each thing it sees, so that the test can compare: "synced N", "add NAME RV", "update NAME RV",
-// "delete NAME". It writes through the typed client, which sends protobuf, and waits for its own writes to come back.
+// Prints one line for each event, which the test compares: "synced N", "add NAME RV", "update NAME RV",
+// "delete NAME". Writes go through the typed client, which sends protobuf; the program waits for the events of its writes.
 package main
 
 import (
@@ -37,7 +37,7 @@ func run(kubeconfig, namespace string) error {
 	if err != nil {
 		return err
 	}
-	// As controllers do: objects of built-in kinds travel as protobuf.
+	// Protobuf for built-in kinds, as in controllers.
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	client, err := kubernetes.NewForConfig(config)
@@ -104,14 +104,14 @@ func run(kubeconfig, namespace string) error {
 	}
 }
 
-// lease does what leader election does: create, then update what was read.
+// lease does the requests of leader election: create, then update the object that was read.
 func lease(ctx context.Context, config *rest.Config, namespace string) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
 	}
 	holder, seconds := "from-go", int32(15)
-	// As precise as it is written.
+	// Rounded to the precision of the encoding.
 	now := metav1.NewMicroTime(time.Now().Truncate(time.Microsecond))
 	leases := client.CoordinationV1().Leases(namespace)
 	_, err = leases.Create(ctx, &coordinationv1.Lease{

@@ -1,4 +1,4 @@
-// kubectl as it is released, built from its own module: the session test drives it against the embedded server.
+// The released kubectl, built from its module. The session test runs it against the embedded server.
 package main
 
 import (

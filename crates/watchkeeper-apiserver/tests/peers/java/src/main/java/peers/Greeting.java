@@ -9,7 +9,7 @@ import io.fabric8.kubernetes.model.annotation.Version;
 @Group("peers.example.com")
 @Version("v1")
 public class Greeting extends CustomResource<Greeting.Spec, Greeting.Status> implements Namespaced {
-  /** The wanted state. */
+  /** The desired state. */
   public static class Spec {
     public String name;
   }

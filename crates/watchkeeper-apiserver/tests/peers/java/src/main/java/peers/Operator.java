@@ -47,7 +47,7 @@ public final class Operator {
                   status: {type: object, properties: {message: {type: string}}}
       """;
 
-  /** Keeps the ConfigMap and the status of a Greeting as its spec says. */
+  /** Keeps the ConfigMap and the status of a Greeting in line with its spec. */
   @ControllerConfiguration(name = "greetings")
   public static final class GreetingReconciler implements Reconciler<Greeting>, Cleaner<Greeting> {
     @Override
@@ -73,7 +73,7 @@ public final class Operator {
               .build();
       map.addOwnerReference(greeting);
       context.getClient().resource(map).fieldManager("greetings").forceConflicts().serverSideApply();
-      // A patch that changes nothing returns the version of whoever wrote last, and the SDK would take that write for its own.
+      // A patch without effect returns the version of the last writer, which the SDK would take for its own write.
       if (greeting.getStatus() != null && message.equals(greeting.getStatus().message)) {
         return UpdateControl.noUpdate();
       }
@@ -136,7 +136,7 @@ public final class Operator {
         return found;
       });
       await(client, "Hello Bob");
-      // Nobody but the operator restores a ConfigMap that was deleted.
+      // Only the operator restores a deleted ConfigMap.
       client.configMaps().inNamespace("default").withName("from-java").delete();
       await(client, "Hello Bob");
       greetings.withName("from-java").delete();

@@ -1,4 +1,5 @@
-//! What every namespace has, the namespaces every cluster has, and the objects a server makes about itself.
+//! Provisioning of the system namespaces, of the default objects in every namespace, and of the objects that describe the
+//! server itself.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,53 +12,53 @@ use super::{
 };
 use crate::{rest::own_service, strategy::Part};
 
-/// The namespaces that are always there.
+/// The system namespaces.
 const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 /// The service account of pods that name none.
 const SERVICE_ACCOUNT: &str = "default";
-/// The config map with which pods verify the server.
+/// The config map with which pods verify the server's certificate.
 const ROOT_CERTIFICATE: &str = "kube-root-ca.crt";
 const DESCRIPTION_ANNOTATION: &str = "kubernetes.io/description";
 const DESCRIPTION: &str = "The certificate authority that vouches for this API server";
 
-/// A piece of work.
+/// A work item.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Task {
-    /// See that this system namespace is there.
+    /// Create this system namespace if it does not exist.
     Create(&'static str),
-    /// See that this namespace has what every one has.
-    Furnish(Box<str>),
-    /// See that all have.
-    FurnishAll,
-    /// See that the server's own objects are there.
+    /// Create the default objects of this namespace.
+    Provision(Box<str>),
+    /// Create the default objects of all namespaces.
+    ProvisionAll,
+    /// Create the server's own objects.
     Publish,
 }
 
-/// Sees that the system namespaces exist, and that every active namespace has its furniture; what is deleted or changed
-/// is put back.
+/// The controller that creates the system namespaces and the default objects of every active namespace. Objects that are
+/// deleted or changed are restored.
 #[derive(Debug)]
-pub(crate) struct Furnisher {
-    /// Namespaces get their furniture; without it there are only the system namespaces.
-    furnishes: bool,
-    /// What pods verify the server with, once it is known.
+pub(crate) struct Provisioner {
+    /// Whether namespaces get default objects. If false, only the system namespaces are created.
+    has_defaults: bool,
+    /// The certificate authorities with which pods verify the server, once they are known.
     certificate: Option<Arc<str>>,
     queue: Queue<Task>,
 }
 
-impl Furnisher {
-    /// A furnisher that begins with the system namespaces, and puts something into namespaces if it `furnishes`.
-    pub(crate) fn new(furnishes: bool) -> Self {
-        let mut furnisher = Self { furnishes, certificate: None, queue: Queue::default() };
-        furnisher.create_all();
-        furnisher
+impl Provisioner {
+    /// Creates a provisioner that starts with the system namespaces. `has_defaults` enables default objects in namespaces.
+    pub(crate) fn new(has_defaults: bool) -> Self {
+        let mut provisioner = Self { has_defaults, certificate: None, queue: Queue::default() };
+        provisioner.create_all();
+        provisioner
     }
 
-    /// Takes note of a change.
+    /// Records a change.
     pub(crate) fn take(&mut self, change: &Change) {
         match change {
             Change::Seen(object) if object.place.is_of("", "Namespace") => {
                 if !object.is_being_deleted() {
-                    self.furnish(&object.place.name);
+                    self.enqueue(&object.place.name);
                 }
             }
             Change::Gone(object) if object.place.is_of("", "Namespace") => {
@@ -69,40 +70,40 @@ impl Furnisher {
                 self.queue.add(Task::Publish);
             }
             Change::Gone(object) if is_service_account(&object.place) => {
-                self.furnish(&object.place.namespace);
+                self.enqueue(&object.place.namespace);
             }
             Change::Seen(object) | Change::Gone(object) if is_root_certificate(&object.place) => {
-                self.furnish(&object.place.namespace);
+                self.enqueue(&object.place.namespace);
             }
-            // Which ones are missing is not known, so all that are there are looked at.
+            // A relist does not tell which objects are missing, so all namespaces are checked.
             Change::Relisted(kind, _)
                 if kind.group.is_empty()
                     && matches!(kind.kind.as_str(), "Namespace" | "ServiceAccount" | "ConfigMap") =>
             {
                 self.create_all();
-                self.queue.add(Task::FurnishAll);
+                self.queue.add(Task::ProvisionAll);
             }
             Change::Relisted(kind, _) if is_published_kind(&kind.group, &kind.kind) => {
                 self.queue.add(Task::Publish);
             }
             Change::Trusted(certificate) => {
                 self.certificate = Some(Arc::clone(certificate));
-                self.queue.add(Task::FurnishAll);
+                self.queue.add(Task::ProvisionAll);
             }
             Change::Seen(_) | Change::Gone(_) | Change::Relisted(..) | Change::Kinds => {}
         }
     }
 
-    /// Does a piece of work that is due. False when none is.
+    /// Processes a work item that is due. Returns false if none is due.
     pub(crate) fn step(&mut self, now: Duration, objects: &impl Objects) -> bool {
         let Some(task) = self.queue.pop(now) else { return false };
         let is_done = match &task {
             Task::Create(name) => create_namespace(name, objects),
-            Task::Furnish(name) => self.furnish_now(name, objects),
+            Task::Provision(name) => self.provision(name, objects),
             Task::Publish => objects.publish(),
-            Task::FurnishAll => {
+            Task::ProvisionAll => {
                 for namespace in objects.list(&Place::new("", "v1", "Namespace", "", "").kind, None) {
-                    self.furnish(&namespace.place.name);
+                    self.enqueue(&namespace.place.name);
                 }
                 true
             }
@@ -111,7 +112,7 @@ impl Furnisher {
         true
     }
 
-    /// When there is something to do: at once (zero), at a time, or not before something is heard.
+    /// Returns when work is due next: zero for now, a time, or none until the next change.
     pub(crate) fn next_due(&self) -> Option<Duration> {
         self.queue.next_due()
     }
@@ -122,13 +123,13 @@ impl Furnisher {
         }
     }
 
-    fn furnish(&mut self, namespace: &str) {
-        if self.furnishes {
-            self.queue.add(Task::Furnish(namespace.into()));
+    fn enqueue(&mut self, namespace: &str) {
+        if self.has_defaults {
+            self.queue.add(Task::Provision(namespace.into()));
         }
     }
 
-    fn furnish_now(&self, namespace: &str, objects: &impl Objects) -> bool {
+    fn provision(&self, namespace: &str, objects: &impl Objects) -> bool {
         let is_active = |namespace: &Value| {
             namespace.pointer("/metadata/deletionTimestamp").is_none()
                 && namespace.pointer("/status/phase").is_none_or(|phase| phase == "Active")
@@ -158,7 +159,7 @@ fn is_published_kind(group: &str, kind: &str) -> bool {
     )
 }
 
-/// Returns whether an object is one of those the server makes about itself.
+/// Returns whether an object is one of the objects that the server publishes about itself.
 fn is_own(place: &Place) -> bool {
     &*place.name == own_service::NAME
         && (place.namespace.is_empty() || &*place.namespace == own_service::NAMESPACE)
@@ -178,7 +179,7 @@ fn create_namespace(name: &str, objects: &impl Objects) -> bool {
     objects.object(&place).is_some() || create(&place, json!({}), objects)
 }
 
-/// Creates an object with these members; true unless it has to be tried again.
+/// Creates an object with these members. Returns false if the write must be retried.
 fn create(place: &Place, mut object: Value, objects: &impl Objects) -> bool {
     let kind = &place.kind;
     let group_version =
@@ -190,7 +191,7 @@ fn create(place: &Place, mut object: Value, objects: &impl Objects) -> bool {
         object["metadata"]["namespace"] = (*place.namespace).into();
     }
     match objects.create(place, object) {
-        // Forbidden: the namespace has begun to end meanwhile.
+        // Forbidden: the deletion of the namespace has begun in the meantime.
         Err(error) if error.reason == "AlreadyExists" || error.code == 403 => true,
         answer => Written::of(answer, place) != Written::Failed,
     }
