@@ -69,8 +69,8 @@ async fn a_key_that_is_woken_by_its_own_writes_is_named_once_with_the_evidence()
     assert_eq!(writes, BTreeMap::from([("configmaps", (10, 0))]));
     assert_eq!(
         told[0].to_string(),
-        "maps reconciled default/hot 10 times in 4.5s for no reason but its own: 10 because of its own writes; 10 writes of \
-         configmaps, of which 0 changed nothing"
+        "maps reconciled default/hot 10 times in 4.5s without an external cause, 10 of them because of its own writes; 10 \
+         writes of configmaps, of which 0 changed nothing"
     );
 
     *is_on.lock() = false;
