@@ -1,4 +1,4 @@
-//! The command line: the suites to run, by the names there are, and how.
+//! The command line: the suites to run, and how.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -16,20 +16,20 @@ const SERVE: &str = "serve";
 const ROUNDS: u32 = 5;
 const QUICK_ROUNDS: u32 = 2;
 
-/// What the user, or the harness itself, asks for.
+/// A request of the user, or of the harness itself.
 #[derive(Debug)]
 pub(crate) enum Request {
-    /// Name suites and rows.
+    /// List suites and rows.
     List,
     /// Run one side once, in this process, and print its result.
     RunOne { row: &'static Row, load: Load },
-    /// Run suites and judge them, one after the other.
+    /// Run and judge suites, one after the other.
     Suites { plans: Vec<Plan>, json: Option<PathBuf> },
     /// Serve this many pods, for the runs of a suite that needs a server.
     Serve { pods: u64 },
 }
 
-/// A suite as it shall be run.
+/// A suite with the settings of its run.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) suite: &'static Suite,
@@ -41,7 +41,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// How much one run of `row` shall do.
+    /// Returns the load of one run of `row`.
     pub(crate) fn load(&self, row: &Row) -> Load {
         let size = if self.quick { row.size.quick } else { row.size.full };
         Load { operations: self.operations.unwrap_or(size) }
@@ -50,13 +50,13 @@ impl Plan {
 
 #[derive(Debug, Args)]
 struct SuiteArgs {
-    /// The suites to run; `list` names them
+    /// Suites to run; `list` prints their names
     #[arg(required = true, value_name = "SUITE")]
     suites: Vec<String>,
-    /// Fewer rounds and smaller sizes: about a minute, and rough
+    /// Run fewer rounds and smaller sizes: about a minute, with rough figures
     #[arg(long)]
     quick: bool,
-    /// How often each row is run on each side (5, or 2 with --quick)
+    /// Number of runs of each row on each side (5, or 2 with --quick)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
     /// Run only these rows
@@ -65,10 +65,10 @@ struct SuiteArgs {
     /// Write all runs and summaries to this file, as an array with an object for each suite
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Run ours alone
+    /// Run only Watchkeeper, without peers
     #[arg(long)]
     no_peer: bool,
-    /// Operations of every run, instead of the row's own size
+    /// Number of operations of every run, instead of the row's own size
     #[arg(long, hide = true, value_parser = clap::value_parser!(u64).range(1..))]
     operations: Option<u64>,
 }
@@ -87,7 +87,7 @@ struct ServeArgs {
     pods: u64,
 }
 
-/// Reads the command line; help and usage errors end the program here, the latter with exit code 2.
+/// Parses the command line. Help and usage errors end the program here, the latter with exit code 2.
 pub(crate) fn parse() -> Request {
     parse_from(std::env::args_os()).unwrap_or_else(|error| error.exit())
 }
@@ -111,26 +111,26 @@ fn command() -> Command {
     let names = PossibleValuesParser::new(suites::ALL.map(|suite| suite.name));
     SuiteArgs::augment_args(Command::new("watchkeeper-bench"))
         .mut_arg("suites", |suites| suites.value_parser(names))
-        .about("Runs Watchkeeper beside its peers and judges the medians against targets")
+        .about("Runs Watchkeeper and its peers, and judges the medians against targets")
         .after_help(
-            "Exit code: 0 when every target is met (or there is no peer to compare with), 1 when one is short,\n\
-             2 on wrong usage or a failed run. README.md beside the sources says how to read the figures.",
+            "Exit code: 0 if every target is met (or no peer is available), 1 if a target is missed,\n\
+             2 for wrong usage or a failed run. README.md beside the sources explains the figures.",
         )
         .arg_required_else_help(true)
         .args_conflicts_with_subcommands(true)
         .subcommand_negates_reqs(true)
-        .subcommand(Command::new(LIST).about("Name the suites and their rows"))
+        .subcommand(Command::new(LIST).about("List the suites and their rows"))
         .subcommand(RunOneArgs::augment_args(Command::new(RUN_ONE).hide(true)))
         .subcommand(RunOneArgs::augment_args(Command::new(RUN_PEER).hide(true)))
         .subcommand(ServeArgs::augment_args(Command::new(SERVE).hide(true)))
 }
 
-/// The suite and its rows, one a line.
+/// Returns a description of the suite and its rows, one per line.
 pub(crate) fn describe(suite: &Suite) -> String {
     let width = suite.rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
     let mut text = format!("{}: {}\n", suite.name, suite.about);
     for row in suite.rows {
-        // Writing to a string cannot fail.
+        // Writing to a string is infallible.
         let _ = writeln!(text, "  {:width$}  {} ({})", row.name, row.about, row.target);
     }
     text
@@ -140,7 +140,7 @@ fn run_one(among: &[&'static Suite], arguments: &ArgMatches) -> Result<Request, 
     let arguments = RunOneArgs::from_arg_matches(arguments)?;
     let suite = suite_named(among, &arguments.suite)?;
     let row = suite.rows.iter().find(|row| row.name == arguments.row).ok_or_else(|| {
-        unknown(format!("no row `{}` in suite `{}`; `list` names them", arguments.row, suite.name))
+        unknown(format!("no row `{}` in suite `{}`; `list` prints their names", arguments.row, suite.name))
     })?;
     Ok(Request::RunOne { row, load: Load { operations: arguments.operations } })
 }
@@ -150,14 +150,14 @@ fn suite_named(among: &[&'static Suite], name: &str) -> Result<&'static Suite, c
         .iter()
         .copied()
         .find(|suite| suite.name == name)
-        .ok_or_else(|| unknown(format!("no suite `{name}`; `list` names them")))
+        .ok_or_else(|| unknown(format!("no suite `{name}`; `list` prints their names")))
 }
 
 fn unknown(message: String) -> clap::Error {
     command().error(clap::error::ErrorKind::InvalidValue, message)
 }
 
-/// A plan for each suite that has a row to run, in the order they were named.
+/// Returns a plan for each suite that has a row to run, in the given order.
 fn plans(arguments: SuiteArgs) -> Result<Request, clap::Error> {
     let mut asked: Vec<&'static Suite> = Vec::new();
     for name in &arguments.suites {
@@ -189,17 +189,17 @@ fn plan(suite: &'static Suite, arguments: &SuiteArgs) -> Plan {
     }
 }
 
-/// The arguments with which this program runs one row of ours.
+/// Returns the arguments with which this program runs one row of ours.
 pub(crate) fn run_one_prefix() -> Vec<String> {
     vec![RUN_ONE.to_owned()]
 }
 
-/// The arguments with which this program serves pods.
+/// Returns the arguments with which this program serves pods.
 pub(crate) fn serve_arguments(pods: u64) -> [String; 2] {
     [SERVE.to_owned(), pods.to_string()]
 }
 
-/// The arguments with which this program runs one row of a peer that is a library.
+/// Returns the arguments with which this program runs one row of a peer that is a library.
 pub(crate) fn run_peer_prefix() -> Vec<String> {
     vec![RUN_PEER.to_owned()]
 }

@@ -1,4 +1,4 @@
-//! What can go wrong while benchmarking; every case ends the program with exit code 2.
+//! Errors of a benchmark run; every one ends the program with exit code 2.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::suite::RunFailure;
 
-/// Why there is no verdict.
+/// The reason that a run has no verdict.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum BenchError {

@@ -1,10 +1,10 @@
-//! Watchkeeper beside its peers, measured: one command a suite, one verdict a row.
+//! Benchmarks of Watchkeeper and its peers: one command per suite, one verdict per row.
 //!
-//! The harness starts every run in a fresh process, ours and the peer's in turn, and judges the medians. Start
-//! reading at `suite` (what a row is), then `runner` (how rows are run), `verdict` (how they are judged) and
-//! `suites` (the rows there are).
+//! The harness starts every run in a new process, alternating between Watchkeeper and the peer, and judges
+//! the medians. Start reading at `suite` (the definition of a row), then `runner` (how rows are run),
+//! `verdict` (how they are judged) and `suites` (the rows).
 //!
-//! Two programs are made of it, which differ in their allocator: see `programs`.
+//! Two programs are built from this crate, which differ in their allocator: see `programs`.
 
 mod cli;
 mod clock;
@@ -33,12 +33,12 @@ use crate::programs::Programs;
 use crate::report::Report;
 use crate::suite::Row;
 
-/// A target is short.
+/// The exit code if a target is missed.
 const SHORT: u8 = 1;
-/// Nothing was judged: wrong usage, or a run that failed.
+/// The exit code without a verdict: wrong usage, or a failed run.
 const FAILED: u8 = 2;
 
-/// What both programs do.
+/// The main function of both programs.
 #[must_use]
 pub fn main() -> ExitCode {
     let answer = match cli::parse() {
@@ -48,7 +48,7 @@ pub fn main() -> ExitCode {
         Request::Serve { pods } => serve(pods),
     };
     answer.unwrap_or_else(|error| {
-        // Nowhere is left to report that standard error is closed.
+        // An error on standard error cannot be reported.
         let _ = writeln!(io::stderr(), "watchkeeper-bench: {error}");
         ExitCode::from(FAILED)
     })
@@ -62,7 +62,7 @@ fn list() -> Result<ExitCode, BenchError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// One run of ours, in the process the harness started for it.
+/// Performs one run of ours, in the process that the harness started for it.
 fn run_one(row: &Row, load: suite::Load) -> Result<ExitCode, BenchError> {
     let measured = (row.ours)(load).map_err(|cause| BenchError::Ours { row: row.name, cause })?;
     let line = serde_json::to_string(&measured).map_err(BenchError::Encode)?;
@@ -77,12 +77,12 @@ fn serve(pods: u64) -> Result<ExitCode, BenchError> {
 
 fn run_suites(plans: &[Plan], json: Option<PathBuf>) -> Result<ExitCode, BenchError> {
     if cfg!(debug_assertions) {
-        say("note: this is a debug build; the figures say nothing. Run with `cargo run --release`.");
+        say("note: this is a debug build; its figures are meaningless. Run with `cargo run --release`.");
     }
     if plans.iter().any(|plan| plan.quick) {
         say("note: --quick runs fewer rounds and smaller sizes; its figures are rough.");
     }
-    // Opened before anything runs: a name that cannot be written is told in the first second, not after minutes.
+    // Opened before anything runs, so that an unwritable file is reported immediately and not after minutes.
     let open = |path| match File::create(&path) {
         Ok(file) => Ok((path, file)),
         Err(cause) => Err(BenchError::Json { file: path, cause }),
@@ -95,7 +95,7 @@ fn run_suites(plans: &[Plan], json: Option<PathBuf>) -> Result<ExitCode, BenchEr
         let programs = Programs::prepare(plan, &mut say)?;
         let runs = runner::run(plan, &peers, &programs)?;
         let report = Report::new(plan, &peers, runs)?;
-        // As soon as it is known: the next suite may take minutes.
+        // Printed immediately, because the next suite may take minutes.
         write!(io::stdout(), "{report}").map_err(BenchError::Output)?;
         reports.push(report);
     }
@@ -105,7 +105,7 @@ fn run_suites(plans: &[Plan], json: Option<PathBuf>) -> Result<ExitCode, BenchEr
     Ok(if reports.iter().any(Report::is_short) { ExitCode::from(SHORT) } else { ExitCode::SUCCESS })
 }
 
-/// A closed standard error loses the remark, not the measurement.
+/// Prints a note to standard error. If that is closed, the note is lost but not the measurement.
 fn say(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }

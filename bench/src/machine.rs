@@ -1,10 +1,10 @@
-//! What the kernel says about the machine and about this process, read from `/proc`.
+//! Statistics of the machine and of this process, read from `/proc`.
 //!
-//! Everything is an `Option`: where there is no `/proc` the figure is missing, never invented.
+//! All values are optional: without `/proc` a figure is missing, never invented.
 
 use std::fs;
 
-/// CPU time of the whole machine, of this process and of the children it has waited for, in the kernel's ticks.
+/// The CPU time of the whole machine, and of this process and its finished children, in the kernel's ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CpuTicks {
     total: u64,
@@ -13,7 +13,7 @@ pub(crate) struct CpuTicks {
 }
 
 impl CpuTicks {
-    /// The counters as they stand now.
+    /// Returns the current counters.
     pub(crate) fn now() -> Option<Self> {
         let machine = fs::read_to_string("/proc/stat").ok()?;
         let process = fs::read_to_string("/proc/self/stat").ok()?;
@@ -26,19 +26,19 @@ impl CpuTicks {
         Some(Self { total, busy, own })
     }
 
-    /// The share of the machine's CPU time since `start` that went to anyone else: other processes, and other
-    /// guests of the same host. 0 is a quiet machine, 1 a machine that had nothing left for us.
+    /// Returns the share of the machine's CPU time since `start` that other processes, and other guests of
+    /// the same host, used. 0 is an idle machine, 1 a machine with no time left for this process.
     pub(crate) fn foreign_share_since(self, start: Self) -> Option<f64> {
         let total = self.total.checked_sub(start.total).filter(|ticks| *ticks > 0)?;
         let busy = self.busy.saturating_sub(start.busy);
-        // Ticks are sampled, so our own may exceed what the machine counted as busy.
+        // Ticks are sampled, so our own may exceed the busy time of the machine.
         let foreign = busy.saturating_sub(self.own.saturating_sub(start.own));
         Some((as_f64(foreign) / as_f64(total)).min(1.0))
     }
 }
 
-/// `(total, busy)` of the summary line of `/proc/stat`. Time stolen by the host counts as busy; guest time is not
-/// added, being part of user time already.
+/// Parses `(total, busy)` from the summary line of `/proc/stat`. Time stolen by the host counts as busy;
+/// guest time is not added, because it is part of user time.
 fn machine_ticks(stat: &str) -> Option<(u64, u64)> {
     let fields = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let ticks: Vec<u64> = fields.split_ascii_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
@@ -49,8 +49,9 @@ fn machine_ticks(stat: &str) -> Option<(u64, u64)> {
     Some((busy + idle + io_wait, busy))
 }
 
-/// User and system time in `/proc/<pid>/stat`, own and of children waited for. The second field is the program's
-/// name in parentheses and may hold anything, so the fields are counted from its last closing one.
+/// Parses the user and system time in `/proc/<pid>/stat`, including finished children. The second field is
+/// the program name in parentheses and may contain anything, so fields are counted from the last closing
+/// parenthesis.
 fn process_ticks(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut times = fields.split_ascii_whitespace().skip(11).take(4);
@@ -61,7 +62,7 @@ fn process_ticks(stat: &str) -> Option<u64> {
     Some(sum)
 }
 
-/// The most memory this process ever had resident, in bytes.
+/// Returns the peak resident memory of this process in bytes.
 pub(crate) fn peak_rss_bytes() -> Option<u64> {
     high_water_mark(&fs::read_to_string("/proc/self/status").ok()?)
 }
@@ -72,7 +73,7 @@ fn high_water_mark(status: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// Exact for every count a machine lives long enough to reach.
+/// Converts a count to a float, exactly for every count that occurs here.
 #[expect(
     clippy::cast_precision_loss,
     reason = "ticks, bytes and nanoseconds measured here stay far below 2^53"

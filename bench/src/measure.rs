@@ -1,4 +1,4 @@
-//! What one run measured, and the meter that spans its timed part.
+//! The result of one run, and the meter of its timed part.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::{clock, heap, machine};
 
-/// The result of one run: the JSON line a run prints, ours and a peer's alike.
+/// The result of one run: the JSON line that a run prints, ours and a peer's alike.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Measurement {
-    /// How many operations the timed part did.
+    /// The number of operations in the timed part.
     pub(crate) operations: u64,
-    /// Wall time of the timed part.
+    /// The wall time of the timed part.
     pub(crate) wall_ns: u64,
-    /// CPU time of the whole process, user and system, during the timed part.
+    /// The CPU time of the whole process, user and system, during the timed part.
     pub(crate) cpu_ns: u64,
-    /// The most memory the process had resident, preparation included.
+    /// The peak resident memory of the process, including preparation.
     pub(crate) peak_rss_bytes: Option<u64>,
-    /// Heap bytes the structure under test holds, for rows that measure it.
+    /// The heap bytes of the structure under test, for rows that measure it.
     pub(crate) live_heap_bytes: Option<u64>,
     /// Further figures, by name with unit.
     #[serde(default)]
@@ -26,7 +26,7 @@ pub(crate) struct Measurement {
 }
 
 impl Measurement {
-    /// Reads the line a run printed.
+    /// Parses the line that a run printed.
     pub(crate) fn parse(output: &str) -> Result<Self, String> {
         let mut lines = output.lines().filter(|line| !line.trim().is_empty());
         let (Some(line), None) = (lines.next(), lines.next()) else {
@@ -39,14 +39,14 @@ impl Measurement {
         Ok(measured)
     }
 
-    /// Adds a figure.
+    /// Adds a further figure.
     pub(crate) fn with_figure(mut self, name: &str, value: f64) -> Self {
         self.figures.insert(name.to_owned(), value);
         self
     }
 }
 
-/// Spans the timed part of a run of ours.
+/// A meter of the timed part of a run of ours.
 #[derive(Debug)]
 pub(crate) struct Meter {
     wall: Instant,
@@ -55,12 +55,12 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// The timed part begins.
+    /// Starts the timed part.
     pub(crate) fn start() -> Self {
         Self { allocations: heap::allocations(), cpu: clock::process_cpu(), wall: clock::wall() }
     }
 
-    /// The timed part is over, having done `operations`.
+    /// Ends the timed part after `operations`.
     pub(crate) fn stop(self, operations: u64) -> Measurement {
         let wall = clock::wall().duration_since(self.wall);
         let cpu = clock::process_cpu().saturating_sub(self.cpu);
@@ -73,7 +73,7 @@ impl Meter {
             live_heap_bytes: None,
             figures: BTreeMap::new(),
         };
-        // Starting a process allocates: where that was not counted, nothing is.
+        // Starting a process allocates, so a count of zero means that nothing is counted.
         if heap::allocations() == 0 {
             return measured;
         }

@@ -1,8 +1,8 @@
-//! Peers: the programs ours is measured beside.
+//! Peers: the programs that Watchkeeper is compared with.
 //!
-//! A peer is any program that, started as `<program> <suite> <row> <operations>`, runs that row once and prints one
-//! [`Measurement`](crate::measure::Measurement) as a line of JSON. One that is a Rust library is this program itself,
-//! in a process of its own like any other.
+//! A peer is any program that, started as `<program> <suite> <row> <operations>`, runs that row once and
+//! prints one [`Measurement`](crate::measure::Measurement) as a line of JSON. A peer that is a Rust library
+//! is part of this program, and runs in a separate process like any other.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,41 +13,41 @@ use crate::error::BenchError;
 use crate::suite::Row;
 use crate::suites::decode::count;
 
-/// Who ours is compared with, and how to get hold of it.
+/// A program that Watchkeeper is compared with, and how to prepare it.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
-    /// Makes the program ready; none, with the reason, where this machine cannot have it.
+    /// Prepares the program, or returns the reason that it is not available on this machine.
     prepare: fn() -> Result<Availability, BenchError>,
 }
 
-/// Whether a peer can run here.
+/// The availability of a peer on this machine.
 #[derive(Debug)]
 enum Availability {
     Ready(Prepared),
     Missing(&'static str),
 }
 
-/// A peer that can be run.
+/// A peer that is ready to run.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) name: &'static str,
-    /// What exactly is compared with, for the report.
+    /// The exact version, for the report.
     pub(crate) version: String,
     pub(crate) program: PathBuf,
-    /// Arguments before those of the row.
+    /// The arguments before those of the row.
     pub(crate) prefix: Vec<String>,
 }
 
 const CLIENT_GO_PROGRAM: &str = "bin/client-go-peer";
 
-/// client-go, in the Go module under `peers/client-go`.
+/// The peer client-go, in the Go module under `peers/client-go`.
 pub(crate) static CLIENT_GO: Peer = Peer { name: "client-go", prepare: prepare_client_go };
 
-/// kube-rs, which is in this program.
+/// The peer kube-rs, which is part of this program.
 pub(crate) static KUBE_RS: Peer = Peer { name: "kube-rs", prepare: || prepare_kube_rs("kube-rs") };
 
-/// kube-rs under Valgrind.
+/// The peer kube-rs under Valgrind.
 pub(crate) static KUBE_RS_COUNTED: Peer = Peer {
     name: "kube-rs counted",
     prepare: || {
@@ -59,7 +59,7 @@ pub(crate) static KUBE_RS_COUNTED: Peer = Peer {
     },
 };
 
-/// tokio's channels, which are in this program.
+/// The peer of tokio channels, which is part of this program.
 pub(crate) static CHANNELS: Peer = Peer {
     name: "channels",
     prepare: || {
@@ -68,12 +68,12 @@ pub(crate) static CHANNELS: Peer = Peer {
     },
 };
 
-/// The peers of a plan that can be run.
+/// The available peers of a plan.
 #[derive(Debug)]
 pub(crate) struct Peers(pub(crate) Vec<Prepared>);
 
 impl Peers {
-    /// The peer of a row, where it has one and it can be run.
+    /// Returns the peer of a row, if it has one that is available.
     pub(crate) fn of(&self, row: &Row) -> Option<&Prepared> {
         let wanted = row.peer?;
         self.0.iter().find(|peer| peer.name == wanted.name)
@@ -84,7 +84,7 @@ impl Peers {
     }
 }
 
-/// Makes every peer of the plan ready, once.
+/// Prepares every peer of the plan once.
 pub(crate) fn prepare(plan: &Plan, say: &mut dyn FnMut(&str)) -> Result<Peers, BenchError> {
     let mut seen = Vec::new();
     let mut ready = Vec::new();
@@ -112,7 +112,7 @@ fn prepare_client_go() -> Result<Availability, BenchError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Ok(Availability::Missing("go is not on PATH"));
         }
-        // Whatever else is wrong with it, building tells better.
+        // Other problems are reported by the build.
         _ => {}
     }
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/client-go");
@@ -140,14 +140,14 @@ fn prepare_kube_rs(name: &'static str) -> Result<Availability, BenchError> {
     prepare_in_process(name, format!("kube-client {version}, built like ours"))
 }
 
-/// A peer that is a library: its side is in this program.
+/// Returns a peer that is a library and part of this program.
 fn prepare_in_process(name: &'static str, version: String) -> Result<Availability, BenchError> {
     let program = std::env::current_exe()
         .map_err(|cause| BenchError::Start { program: "the harness".to_owned(), cause })?;
     Ok(Availability::Ready(Prepared { name, version, program, prefix: cli::run_peer_prefix() }))
 }
 
-/// The version of a crate this program was built with.
+/// Returns the version of a crate that this program was built with.
 fn locked_version(name: &str) -> Option<&'static str> {
     let lock = include_str!("../../Cargo.lock");
     let (_, package) = lock.split_once(&format!("name = \"{name}\"\nversion = \""))?;

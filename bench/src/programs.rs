@@ -1,9 +1,9 @@
-//! The two programs that rows of ours run in. They are the same but for their allocator.
+//! The two programs that run rows of ours, which differ only in their allocator.
 //!
-//! Most rows run in the harness's own program, whose allocator counts: how much lives, how often something is taken. Its
-//! counters are shared by all threads, and where two threads take and give back hundreds of small blocks for every
-//! operation they are what is measured: a fifth of the time. Rows of that kind, whose figure is time, are run by a program
-//! that has jemalloc and no counters, as a server that has much to do would.
+//! Most rows run in the harness's own program, whose allocator counts live bytes and allocations. Its
+//! counters are shared by all threads. If two threads allocate and free hundreds of small blocks per
+//! operation, the counters take a fifth of the time. Rows of that kind, whose figure is time, run in a
+//! program with jemalloc and no counters, as a busy server would.
 
 use std::env;
 use std::ffi::OsString;
@@ -17,18 +17,18 @@ use crate::suite::Row;
 
 const JEMALLOC: &str = "watchkeeper-bench-jemalloc";
 
-/// Where the programs are.
+/// The paths of the programs.
 #[derive(Debug)]
 pub(crate) struct Programs {
     own: PathBuf,
-    /// There when a row needs it.
+    /// The jemalloc program, if a row needs it.
     jemalloc: Option<PathBuf>,
 }
 
 impl Programs {
-    /// Builds what the rows of a plan need, as this program was built.
+    /// Builds the programs that a plan needs, with the same profile as this program.
     ///
-    /// In a debug build, whose figures say nothing, every row runs in this program.
+    /// In a debug build, whose figures are meaningless, every row runs in this program.
     pub(crate) fn prepare(plan: &Plan, say: &mut dyn FnMut(&str)) -> Result<Self, BenchError> {
         let own = env::current_exe()
             .map_err(|cause| BenchError::Start { program: "the harness".to_owned(), cause })?;
@@ -46,14 +46,14 @@ impl Programs {
         Ok(Self { own, jemalloc })
     }
 
-    /// The program that runs a row of ours.
+    /// Returns the program that runs a row of ours.
     pub(crate) fn of(&self, plan: &Plan, row: &Row) -> &Path {
         let other = self.jemalloc.as_deref().filter(|_| plan.suite.on_jemalloc.contains(&row.name));
         other.unwrap_or(&self.own)
     }
 }
 
-/// Builds the other program beside this one. None where there is no cargo.
+/// Builds the other program beside this one. Returns `None` without cargo.
 fn build(own: &Path) -> Result<Option<PathBuf>, BenchError> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(cargo);
@@ -69,8 +69,8 @@ fn build(own: &Path) -> Result<Option<PathBuf>, BenchError> {
             JEMALLOC,
         ])
         .current_dir(env!("CARGO_MANIFEST_DIR"));
-    // What `cargo run` says of this package to this program is not for others: build scripts that look at it would run anew,
-    // and everything above them would be built anew, every time.
+    // The variables that `cargo run` sets for this package must not be inherited: build scripts that depend
+    // on them would run again each time, and everything that depends on those scripts would be rebuilt.
     for (name, _) in env::vars_os() {
         if is_of_a_package(&name.to_string_lossy()) {
             command.env_remove(name);
@@ -94,7 +94,7 @@ fn build(own: &Path) -> Result<Option<PathBuf>, BenchError> {
     })
 }
 
-/// Whether this is one of the variables by which cargo tells a program about its package.
+/// Returns whether this is a variable with which cargo describes a package to a program.
 fn is_of_a_package(name: &str) -> bool {
     ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE", "OUT_DIR"]
         .iter()

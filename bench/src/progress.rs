@@ -1,10 +1,10 @@
-//! How far the runs are: a bar on a terminal, a line per run elsewhere. Both on standard error.
+//! Progress of the runs on standard error: a bar on a terminal, a line per run elsewhere.
 
 use std::io::{self, IsTerminal, Write};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Shows runs as they start and finish.
+/// A display of runs as they start and finish.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
@@ -13,7 +13,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Progress over `total` runs.
+    /// Creates a display for `total` runs.
     pub(crate) fn new(total: u64) -> Self {
         let bar = io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(total);
@@ -25,7 +25,7 @@ impl Progress {
         Self { bar, total, finished: 0 }
     }
 
-    /// A run starts.
+    /// Shows the start of a run.
     pub(crate) fn start(&self, run: &str) {
         if let Some(bar) = &self.bar {
             bar.set_message(run.to_owned());
@@ -33,13 +33,13 @@ impl Progress {
         }
     }
 
-    /// A run is over, with this outcome.
+    /// Shows the end of a run, with its outcome.
     pub(crate) fn finish(&mut self, run: &str, outcome: &str) {
         self.finished += 1;
         match &self.bar {
             Some(bar) => bar.inc(1),
             None => {
-                // A closed standard error loses the remark, not the measurement.
+                // If standard error is closed, the note is lost but not the measurement.
                 let _ = writeln!(io::stderr(), "[{}/{}] {run}: {outcome}", self.finished, self.total);
             }
         }

@@ -1,4 +1,4 @@
-//! The report: medians with their range as a table, one verdict a row, and all of it as JSON.
+//! The report: medians with their range as a table, one verdict per row, and everything as JSON.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,11 +17,11 @@ use crate::stats::Spread;
 use crate::suite::{Figure, Row};
 use crate::verdict::{self, Verdict};
 
-/// Above this share of the machine gone to others, wall times are not worth reading.
+/// The share of CPU time used by others above which wall times are unreliable.
 const NOISY_SHARE: f64 = 0.05;
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// A suite's runs, summed up and judged.
+/// The summarized and judged runs of a suite.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     suite: &'static str,
@@ -33,7 +33,7 @@ pub(crate) struct Report {
     runs: Vec<Run>,
 }
 
-/// A row, summed up and judged.
+/// The summary and verdict of a row.
 #[derive(Debug, Serialize)]
 struct Summary {
     row: &'static str,
@@ -53,7 +53,7 @@ struct PeerFigures {
     figures: Figures,
 }
 
-/// The figures of one side of a row over all rounds, per operation where the name says so.
+/// The figures of one side of a row over all rounds, per operation if the name ends in `_per_op`.
 #[derive(Debug, Serialize)]
 struct Figures {
     wall_ns_per_op: Option<Spread>,
@@ -112,7 +112,7 @@ impl Summary {
 }
 
 impl Report {
-    /// Sums up and judges the runs of a plan.
+    /// Summarizes and judges the runs of a plan.
     pub(crate) fn new(plan: &Plan, peers: &Peers, runs: Vec<Run>) -> Result<Self, BenchError> {
         let summary = |&row: &&'static Row| {
             Summary::of(plan.suite.name, row, peers.of(row), &runs)
@@ -129,7 +129,7 @@ impl Report {
         })
     }
 
-    /// Whether a target is missed.
+    /// Returns whether a target is missed.
     pub(crate) fn is_short(&self) -> bool {
         self.rows.iter().any(|row| matches!(row.verdict, Verdict::Short { .. }))
     }
@@ -160,7 +160,7 @@ impl Report {
     }
 }
 
-/// Writes everything, the single runs included.
+/// Writes everything as JSON, including the single runs.
 pub(crate) fn write_json(reports: &[Report], out: File) -> io::Result<()> {
     let mut out = BufWriter::new(out);
     serde_json::to_writer_pretty(&mut out, reports)?;
@@ -168,7 +168,7 @@ pub(crate) fn write_json(reports: &[Report], out: File) -> io::Result<()> {
     out.flush()
 }
 
-/// The table, a remark when the machine was busy, then exactly one line per row.
+/// Formats the table, a note if the machine was busy, then exactly one line per row.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "suite {}, {} rounds: median (min-max)", self.suite, self.rounds)?;
@@ -212,7 +212,8 @@ fn shown(spread: Spread) -> String {
     format!("{} ({}-{})", number(spread.median), number(spread.min), number(spread.max))
 }
 
-/// About three significant digits: more would claim a precision the runs do not have.
+/// Formats a number with about three significant digits: more would suggest a precision that the runs do not
+/// have.
 fn number(value: f64) -> String {
     let places = match value.abs() {
         size if size >= 100.0 => 0,

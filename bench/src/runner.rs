@@ -1,4 +1,4 @@
-//! Running a plan: every run a fresh process, ours and the peer's in turn, one at a time.
+//! Execution of a plan: every run in a new process, alternating between ours and the peer's, one at a time.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,11 +18,12 @@ use crate::programs::Programs;
 use crate::progress::Progress;
 use crate::suite::Row;
 
-/// The longest row, `apiserver/paging`, stores 100,000 pods first and takes three minutes on two quiet cores; a run that
-/// reaches this hangs.
+/// The time limit of a run. The longest row, `apiserver/paging`, stores 100,000 pods first and takes three
+/// minutes on two idle cores; a run that reaches the limit hangs.
 const TIME_LIMIT: Duration = Duration::from_mins(20);
 
-/// Settings of the runtimes that would make runs on two machines, or of two sides, differ unseen.
+/// Environment variables that tune a runtime, and would make runs on two machines, or of two sides, differ
+/// silently.
 const TUNING: [&str; 8] = [
     "GODEBUG",
     "GOGC",
@@ -34,7 +35,7 @@ const TUNING: [&str; 8] = [
     "TOKIO_WORKER_THREADS",
 ];
 
-/// Whose run it is.
+/// The side of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Side {
@@ -42,18 +43,18 @@ pub(crate) enum Side {
     Peer,
 }
 
-/// One run and what it measured.
+/// A run with its measurement.
 #[derive(Debug, Serialize)]
 pub(crate) struct Run {
     pub(crate) row: &'static str,
     pub(crate) side: Side,
     pub(crate) round: u32,
-    /// The share of the machine that went to other processes from the start of this one to its end.
+    /// The share of the machine's CPU time that other processes used during this run.
     pub(crate) foreign_share: Option<f64>,
     pub(crate) measured: Measurement,
 }
 
-/// A run still to be done.
+/// A pending run.
 #[derive(Debug)]
 struct Step {
     row: &'static Row,
@@ -64,7 +65,7 @@ struct Step {
     arguments: Vec<OsString>,
 }
 
-/// Does every run of the plan, in an order that gives neither side the better place.
+/// Performs every run of the plan, in an order that favours neither side.
 pub(crate) fn run(plan: &Plan, peers: &Peers, programs: &Programs) -> Result<Vec<Run>, BenchError> {
     let start = |cause| BenchError::Start { program: "the harness".to_owned(), cause };
     let runtime = Builder::new_current_thread().enable_all().build().map_err(start)?;
@@ -81,8 +82,8 @@ pub(crate) fn run(plan: &Plan, peers: &Peers, programs: &Programs) -> Result<Vec
     Ok(runs)
 }
 
-/// Rounds outermost, so that a change in the machine's load falls on all rows and both sides; within a row the side
-/// that goes first changes from round to round.
+/// Returns the runs in order. Rounds are outermost, so that a change in the machine's load affects all rows
+/// and both sides; within a row the first side alternates from round to round.
 fn steps(plan: &Plan, peers: &Peers, programs: &Programs) -> Vec<Step> {
     let mut steps = Vec::new();
     for round in 1..=plan.rounds {

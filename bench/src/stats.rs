@@ -1,8 +1,8 @@
-//! The statistics of repeated runs: medians with their range, nothing that pretends to more than a few rounds give.
+//! Statistics of repeated runs: medians with their range, which is all that a few rounds support.
 
 use serde::Serialize;
 
-/// The middle of some values and how far they spread.
+/// The median of some values and their range.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -11,7 +11,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// The spread of `values`; none when there are none.
+    /// Returns the spread of `values`; `None` if there are no values.
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = values.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
@@ -25,13 +25,13 @@ impl Spread {
         Some(Self { median, min, max })
     }
 
-    /// The spread of values that some runs may lack; none when any does, so that sides stay comparable.
+    /// Returns the spread of optional values; `None` if any is missing, so that sides stay comparable.
     pub(crate) fn of_all(values: impl IntoIterator<Item = Option<f64>>) -> Option<Self> {
         Self::of(values.into_iter().collect::<Option<Vec<f64>>>()?)
     }
 }
 
-/// The value that `percent` of `sorted` do not exceed (nearest rank).
+/// Returns the value that `percent` of `sorted` do not exceed (nearest rank).
 pub(crate) fn percentile(sorted: &[u64], percent: usize) -> Option<u64> {
     let rank = (sorted.len() * percent).div_ceil(100);
     sorted.get(rank.saturating_sub(1)).copied()

@@ -1,4 +1,4 @@
-//! What a benchmark is made of: a suite is a list of rows, a row is one load run by ours and by a peer.
+//! The parts of a benchmark: a suite is a list of rows, a row is one load run by ours and by a peer.
 
 use std::error::Error;
 
@@ -11,23 +11,23 @@ pub(crate) struct Suite {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
     pub(crate) rows: &'static [Row],
-    /// The rows that are run by the program [without counters](crate::programs): those of which the counters would be a part
-    /// worth mentioning.
+    /// The rows that run in the program [without counters](crate::programs), because counting would distort
+    /// their figures.
     pub(crate) on_jemalloc: &'static [&'static str],
 }
 
-/// One load, who runs it, and what has to come out.
+/// A load, the sides that run it, and the target.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) name: &'static str,
-    /// What one run does, in a line.
+    /// A description of one run, in a line.
     pub(crate) about: &'static str,
-    /// What one operation is: the figures are per this.
+    /// The operation that figures refer to.
     pub(crate) unit: &'static str,
     pub(crate) size: Size,
-    /// Runs ours, in a process of its own.
+    /// Runs ours, in a separate process.
     pub(crate) ours: fn(Load) -> Result<Measurement, RunFailure>,
-    /// Runs the same load under the same names, or nobody does.
+    /// The peer that runs the same load under the same names, if any.
     pub(crate) peer: Option<&'static Peer>,
     /// The figure that is compared.
     pub(crate) figure: Figure,
@@ -35,7 +35,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// A peer's side of a row: it is only run, never judged.
+    /// Creates a peer's side of a row, which is only run and never judged.
     pub(crate) const fn of_peer(
         name: &'static str,
         run: fn(Load) -> Result<Measurement, RunFailure>,
@@ -53,40 +53,41 @@ impl Row {
     }
 }
 
-/// Operations of a run.
+/// The number of operations of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size {
     pub(crate) full: u64,
     pub(crate) quick: u64,
 }
 
-/// How much one run is asked to do.
+/// The load of one run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) operations: u64,
 }
 
-/// Why a run of ours has no result. It is only ever shown.
+/// The reason that a run of ours has no result, for display only.
 pub(crate) type RunFailure = Box<dyn Error + Send + Sync>;
 
-/// A figure of a run. Every figure is a cost: less is better. (A throughput is compared as its cost per operation.)
+/// A figure of a run. Every figure is a cost, so less is better; a throughput is compared as its cost per
+/// operation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Figure {
-    /// CPU nanoseconds per operation: what throughput per CPU second is the inverse of.
+    /// CPU nanoseconds per operation, the inverse of the throughput per CPU second.
     CpuPerOperation,
     /// Live heap bytes per operation.
     LiveBytesPerOperation,
-    /// One of the run's further figures.
+    /// A further figure of the run, by name.
     Named(&'static str),
 }
 
-/// What the compared figure has to reach.
+/// The target of the compared figure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Target {
     /// Ours costs this many times less than the peer: the ratio is peer to ours, more is better.
     TimesLess(f64),
     /// Ours costs at most this share of the peer: the ratio is ours to peer, less is better.
     ShareOfPeer(f64),
-    /// Ours costs at most this, whatever the peer does.
+    /// Ours costs at most this, regardless of the peer.
     Absolute { bound: f64, unit: &'static str },
 }

@@ -1,4 +1,4 @@
-//! Judging a row: the ratio in the sense of its target, and the one line that says so.
+//! The verdict on a row: the ratio as its target defines it, and its report line.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::suite::Target;
 
-/// How a row fares against its target.
+/// The result of a row compared with its target.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "judgement")]
 pub(crate) enum Verdict {
@@ -14,11 +14,11 @@ pub(crate) enum Verdict {
     Ok { value: f64 },
     /// The target is missed.
     Short { value: f64 },
-    /// There was no peer to compare with.
+    /// The peer was not available.
     NoPeer,
 }
 
-/// Judges the medians of the compared figure. Fails when a figure cannot be compared, with the reason.
+/// Judges the medians of the compared figure. Returns the reason if a figure cannot be compared.
 pub(crate) fn judge(target: Target, ours: f64, peer: Option<f64>) -> Result<Verdict, String> {
     let comparable = |figure: f64, whose: &str| {
         if figure.is_finite() && figure > 0.0 {
@@ -43,8 +43,8 @@ pub(crate) fn judge(target: Target, ours: f64, peer: Option<f64>) -> Result<Verd
 }
 
 impl Target {
-    /// A value in the terms of this target, rounded to two places away from the bound's good side: a value that is
-    /// short never reads as if it had reached the bound.
+    /// Formats a value in the unit of this target, rounded to two places away from the good side of the
+    /// bound, so that a value that misses the target never appears to meet it.
     fn show(self, value: f64) -> String {
         match self {
             Self::TimesLess(_) => format!("{:.2}x", (value * 100.0).floor() / 100.0),
@@ -64,7 +64,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// The line of a row, for people and for scripts.
+/// Returns the report line of a row, for people and for scripts.
 pub(crate) fn line(suite: &str, row: &str, target: Target, verdict: Verdict) -> String {
     let (value, word) = match verdict {
         Verdict::Ok { value } => (target.show(value), "ok"),

@@ -8,7 +8,7 @@ fn judged(arguments: &[&str]) -> Vec<String> {
         .args(arguments)
         .output()
         .expect("the program was built for this test");
-    // Whether the targets are met says nothing in a debug build.
+    // In a debug build it does not matter whether the targets are met.
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -20,7 +20,7 @@ fn judged(arguments: &[&str]) -> Vec<String> {
 #[test]
 fn every_row_ends_with_every_write_told_and_every_pod_listed() {
     let rows = ["create", "update", "create-large", "update-large", "watchers", "paging", "memory"];
-    // More than a page.
+    // More than one page.
     assert_eq!(judged(&["--only", &rows.join(","), "--operations", "600"]), rows);
     assert_eq!(judged(&["--only", "start", "--operations", "1"]), ["start"]);
 }

@@ -13,7 +13,7 @@ fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The flags of a run that takes a blink.
+/// The flags of a very short run.
 const TINY: [&str; 7] = ["queue", "--quick", "--rounds", "1", "--no-peer", "--operations", "50"];
 
 #[test]
@@ -56,7 +56,7 @@ fn every_row_that_does_not_wait_runs_and_reports_in_the_order_of_the_suite() {
 #[test]
 fn the_fan_out_runs_beside_its_channels() {
     let output = bench(&["fanout", "--quick", "--rounds", "1", "--operations", "500"]);
-    // Whether the targets are met says nothing in a debug build; whether there was something to judge does.
+    // In a debug build it does not matter whether the targets are met, only whether rows were judged.
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", String::from_utf8_lossy(&output.stderr));
     let text = stdout(&output);
     let judged = text.lines().filter(|line| line.starts_with("ratio fanout/") && !line.ends_with("no-peer"));
@@ -86,7 +86,7 @@ fn wrong_usage_and_an_unwritable_report_end_with_exit_code_two_and_say_what_to_d
     let unwritable = format!("{}/no/such/directory/report.json", env!("CARGO_TARGET_TMPDIR"));
     let cases: [(&[&str], &str); 3] = [
         (&["queue", "--only", "nosuchrow"], "lockstep"),
-        (&["run-one", "queue", "nosuchrow", "1"], "`list` names them"),
+        (&["run-one", "queue", "nosuchrow", "1"], "`list` prints their names"),
         (&["queue", "--no-peer", "--only", "lockstep", "--json", &unwritable], "choose another file"),
     ];
     for (arguments, hint) in cases {

@@ -9,7 +9,7 @@ fn both_sides_reconcile_every_key_and_are_compared() {
         .output()
         .expect("the program was built for this test");
     let said = String::from_utf8_lossy(&output.stderr);
-    // Whether the targets are met says nothing in a debug build.
+    // In a debug build it does not matter whether the targets are met.
     assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let judged = |line: &&str| line.starts_with("ratio controller/") && !line.ends_with("no-peer");

@@ -11,10 +11,10 @@ fn bench(arguments: &[&str]) -> Output {
 
 #[test]
 fn both_sides_end_with_every_pod_and_are_compared() {
-    // More than a page.
+    // More than one page.
     let output = bench(&["sync", "--rounds", "1", "--operations", "600"]);
     let said = String::from_utf8_lossy(&output.stderr);
-    // Whether the targets are met says nothing in a debug build.
+    // In a debug build it does not matter whether the targets are met.
     assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let judged: Vec<_> =

@@ -1,4 +1,4 @@
-//! The program that some rows of ours run in: its allocator is jemalloc, and nothing counts what it does.
+//! The program for rows that run on jemalloc, without allocation counters.
 
 use std::process::ExitCode;
 

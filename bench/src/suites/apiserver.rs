@@ -1,8 +1,10 @@
-//! The embedded API server alone: nothing else in Rust does the same, so rows have a fixed bound instead of a peer.
+//! The embedded API server alone. No comparable server exists in Rust, so rows have a fixed bound instead of
+//! a peer.
 //!
-//! Requests go through the server's tower service, as a client in the same process sends them: HTTP requests with JSON
-//! bodies in, answers read to their end. The server has its usual options, garbage collection and the other controllers
-//! among them. It runs on two workers, and so does the load: what the clients cost is in the figures.
+//! Requests use the server's tower service, as those of a client in the same process do: HTTP requests with
+//! JSON bodies in, and responses read to their end. The server has its default options, including garbage
+//! collection and the other controllers. It runs on two workers together with the load, so the figures
+//! include the cost of the clients.
 
 mod client;
 mod memory;
@@ -22,10 +24,10 @@ use crate::measure::Measurement;
 use crate::suite::{Figure, Row, Size, Suite, Target};
 
 const WALL: &str = "wall_us";
-/// 10,000 in a second.
+/// The bound of a write: 10,000 per second.
 const WRITE: Target = Target::Absolute { bound: 100.0, unit: "us" };
 const WRITES: Size = Size { full: 50_000, quick: 10_000 };
-/// Nobody promised more; what it costs must not grow unseen.
+/// The bound of a large write, which guards against regressions and is not a goal.
 const LARGE_WRITE: Target = Target::Absolute { bound: 400.0, unit: "us" };
 const LARGE_WRITES: Size = Size { full: 20_000, quick: 5_000 };
 
@@ -35,7 +37,7 @@ pub(crate) static SUITE: Suite = Suite {
     rows: &[
         Row {
             name: "start",
-            about: "from nothing to the first answer, in a fresh process",
+            about: "from creating a server to the first response, in a fresh process",
             unit: "start",
             size: Size { full: 1, quick: 1 },
             ours: start::first_answer,
@@ -45,7 +47,7 @@ pub(crate) static SUITE: Suite = Suite {
         },
         Row {
             name: "create",
-            about: "pods of one container created by 4 clients, 10 watchers told of each",
+            about: "pods of one container created by 4 clients, each event sent to 10 watchers",
             unit: "create",
             size: WRITES,
             ours: |load| writes::create(load, Shape::Plain),
@@ -55,7 +57,7 @@ pub(crate) static SUITE: Suite = Suite {
         },
         Row {
             name: "update",
-            about: "1,000 such pods updated in turn by 4 clients, 10 watchers told of each",
+            about: "1,000 such pods updated in turn by 4 clients, each event sent to 10 watchers",
             unit: "update",
             size: WRITES,
             ours: |load| writes::update(load, Shape::Plain),
@@ -85,7 +87,7 @@ pub(crate) static SUITE: Suite = Suite {
         },
         Row {
             name: "watchers",
-            about: "changes of pods told to 1,000 watchers of all pods",
+            about: "changes of pods sent to 1,000 watchers of all pods",
             unit: "event and watcher",
             size: Size { full: 2_000_000, quick: 500_000 },
             ours: watchers::fan_out,
@@ -95,7 +97,7 @@ pub(crate) static SUITE: Suite = Suite {
         },
         Row {
             name: "paging",
-            about: "9 KB pods read in pages of 500: the most that lived beyond the store, in pages",
+            about: "9 KB pods read in pages of 500: the peak memory beyond the store, in pages",
             unit: "pod",
             size: Size { full: 100_000, quick: 10_000 },
             ours: paging::list,
@@ -105,7 +107,7 @@ pub(crate) static SUITE: Suite = Suite {
         },
         Row {
             name: "memory",
-            about: "what a stored 9 KB pod takes, history and indexes included, in sizes of its JSON",
+            about: "memory of a stored 9 KB pod, including history and indexes, in sizes of its JSON",
             unit: "pod",
             size: Size { full: 20_000, quick: 5_000 },
             ours: memory::stored,
@@ -117,12 +119,12 @@ pub(crate) static SUITE: Suite = Suite {
     on_jemalloc: &["create", "update", "create-large", "update-large"],
 };
 
-/// Two workers, as a small container has.
+/// Creates a runtime with two workers, as in a small container.
 fn runtime() -> io::Result<Runtime> {
     Builder::new_multi_thread().worker_threads(2).enable_all().build()
 }
 
-/// The measurement with its wall time as the figure that is judged.
+/// Returns the measurement with its wall time as the judged figure.
 fn judged_by_wall(measured: Measurement) -> Measurement {
     let microseconds = as_f64(measured.wall_ns) / as_f64(measured.operations) / 1e3;
     let in_a_second = 1e6 / microseconds;

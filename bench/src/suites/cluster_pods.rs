@@ -1,6 +1,7 @@
-//! Pods of the shape a `ReplicaSet`'s pods have on a server: two containers, ten labels, five annotations, two volumes, a
-//! status, and managedFields by the two managers that touch every pod. About 9 KB each, of which managedFields
-//! are 3.8 KB; members in the order the Go encoder writes them. The same index is the same pod.
+//! Pods of the shape that a `ReplicaSet`'s pods have on a server: two containers, ten labels, five
+//! annotations, two volumes, a status, and managedFields by the two managers that write every pod. Each is
+//! about 9 KB, of which managedFields are 3.8 KB, with members in the order of the Go encoder. The same index
+//! produces the same pod.
 
 mod managed_fields;
 
@@ -8,12 +9,12 @@ use std::fmt::Write as _;
 
 use bytes::Bytes;
 
-/// Writing to a string does not fail.
+/// Appends formatted text. Writing to a string is infallible.
 macro_rules! push {
     ($out:expr, $($text:tt)*) => { let _ = write!($out, $($text)*); };
 }
 
-/// The body of a list of `count` pods.
+/// Returns the body of a list of `count` pods.
 pub(crate) fn list(count: u64) -> Bytes {
     let mut body = String::from(
         r#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"900000"},"items":["#,
@@ -29,7 +30,7 @@ pub(crate) fn list(count: u64) -> Bytes {
     Bytes::from(body)
 }
 
-/// The body of a watch with `count` events, each of a pod of its own.
+/// Returns the body of a watch with `count` events, each of a different pod.
 pub(crate) fn watch(count: u64) -> Bytes {
     let mut body = String::new();
     for index in 0..count {
@@ -40,7 +41,7 @@ pub(crate) fn watch(count: u64) -> Bytes {
     Bytes::from(body)
 }
 
-/// What differs from pod to pod.
+/// The values that differ from pod to pod.
 #[derive(Debug)]
 struct Details {
     service: String,
@@ -92,14 +93,14 @@ impl Details {
     }
 }
 
-/// Numbers that look random and are not.
+/// Returns a pseudo-random number.
 fn mixed(number: u64) -> u64 {
     let number =
         (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9).wrapping_add(0x9e37_79b9_7f4a_7c15);
     (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb)
 }
 
-/// The members of a pod behind its type, and the bracket that ends it.
+/// Appends the members of a pod after its type, and the closing bracket.
 pub(crate) fn push_pod(out: &mut String, index: u64) {
     let pod = Details::new(index);
     out.push_str(r#""metadata":"#);

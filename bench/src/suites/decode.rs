@@ -1,7 +1,7 @@
-//! Decoding lists and watches beside kube-rs's client, pods of about 9 KB.
+//! Decoding of lists and watches, compared with kube-rs's client, with pods of about 9 KB.
 //!
-//! Both sides ask the same server in the same process for the same bytes in chunks of 16 KiB, and keep an `Arc` of every
-//! object, as a cache does. kube-rs runs as its users run it: `Api::list` and `Api::watch`.
+//! Both sides request the same bytes from the same server in the same process, in chunks of 16 KiB, and keep
+//! an `Arc` of every object, as a cache does. kube-rs is used as its users do: `Api::list` and `Api::watch`.
 
 pub(crate) mod count;
 mod kube_rs;
@@ -13,7 +13,7 @@ use crate::peer::{KUBE_RS, KUBE_RS_COUNTED};
 use crate::suite::{Figure, Row, Size, Suite, Target};
 
 const PODS: Size = Size { full: 10_000, quick: 2_000 };
-/// Counted instructions do not vary, and counting is slow.
+/// The size of rows that count instructions. The counts do not vary, and counting is slow.
 const COUNTED_PODS: Size = Size { full: 500, quick: 200 };
 
 const LIST: &str = "list";
@@ -76,7 +76,7 @@ pub(crate) static SUITE: Suite = Suite {
         },
         Row {
             name: "list-memory",
-            about: "the most a list of 100 MB holds beyond the Pods that are kept",
+            about: "the peak memory of a list of 100 MB beyond the Pods that are kept",
             unit: "pod",
             size: Size { full: 11_000, quick: 11_000 },
             ours: memory::list,
@@ -88,7 +88,7 @@ pub(crate) static SUITE: Suite = Suite {
     on_jemalloc: &[],
 };
 
-/// What kube-rs does under the same names.
+/// The rows of kube-rs under the same names.
 pub(crate) static PEER: Suite = Suite {
     name: SUITE.name,
     about: "kube-rs's side of the decode suite",

@@ -1,4 +1,4 @@
-//! The suites there are: one file, or file and folder, each.
+//! The suites, each in one file, or in a file and a folder.
 
 mod apiserver;
 mod cluster_pods;
@@ -11,7 +11,7 @@ pub(crate) mod sync;
 
 use crate::suite::Suite;
 
-/// Every suite, in the order `list` names them.
+/// Every suite, in the order of `list`.
 pub(crate) static ALL: [&Suite; 7] = [
     &queue::SUITE,
     &decode::SUITE,
@@ -22,6 +22,6 @@ pub(crate) static ALL: [&Suite; 7] = [
     &apiserver::SUITE,
 ];
 
-/// What peers that are libraries do in this program, under the names of the suites they are peers in.
+/// The sides of peers that are libraries, under the names of their suites.
 pub(crate) static OF_PEERS: [&Suite; 5] =
     [&decode::PEER, &store::PEER, &fanout::PEER, &sync::PEER, &controller::PEER];

@@ -1,4 +1,4 @@
-//! The cluster that a command talks to.
+//! Selection of the cluster that a command uses.
 
 use std::env;
 
@@ -15,34 +15,35 @@ pub struct ClusterArguments {
     pub flags: ClusterArgs,
 }
 
-/// An API server and where its address comes from, for messages.
+/// An API server and the origin of its address, for messages.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// The URL.
+    /// The URL of the server.
     pub server: String,
-    /// The kubeconfig and context.
+    /// The kubeconfig and context that name the server.
     pub origin: String,
 }
 
-/// A cluster to talk to.
+/// A cluster and a client for it.
 #[derive(Debug, Clone)]
 pub struct Cluster {
-    /// The client.
+    /// The client for the cluster.
     pub client: Client,
-    /// What it is a client of.
+    /// The server of the client.
     pub target: Target,
 }
 
 impl ClusterArguments {
-    /// Whether a flag names a cluster.
+    /// Returns whether a flag names a cluster.
     pub fn is_given(&self) -> bool {
         self.flags.kubeconfig.is_some() || self.flags.context.is_some()
     }
 
-    /// Returns the cluster that the flags name, or by default the one that kubectl would use. Nothing is sent.
+    /// Returns the cluster that the flags name, or by default the one that kubectl would use. No request is
+    /// sent.
     ///
     /// # Errors
-    /// If the configuration cannot be used, or if the flags contradict each other.
+    /// Returns a [`Failure`] if the configuration cannot be used, or if the flags contradict each other.
     pub fn connect(&self) -> Result<Cluster, Failure> {
         let config = self.flags.client_config()?;
         let target = Target { server: config.server().to_string(), origin: self.origin() };

@@ -1,4 +1,4 @@
-//! `watchkeeper completions`: what a shell completes.
+//! `watchkeeper completions`: completion scripts of shells.
 
 use std::io;
 
@@ -7,12 +7,12 @@ use clap_complete::Shell;
 
 use crate::{exit::Failure, program::Program};
 
-/// Prints the completions of a shell.
+/// Prints the completion script of a shell.
 ///
 /// # Errors
-/// If the output cannot be written.
+/// Returns a [`Failure`] if the output cannot be written.
 pub(crate) fn print(shell: Shell) -> Result<(), Failure> {
-    // clap_complete panics when it cannot write, so it writes to memory.
+    // clap_complete panics if it cannot write, so it writes to memory.
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Program::command(), "watchkeeper", &mut text);
     io::Write::write_all(&mut io::stdout(), &text)?;

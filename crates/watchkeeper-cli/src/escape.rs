@@ -1,7 +1,8 @@
-//! Escapes for text that comes from a server, so that printing it cannot control a terminal or hide what it says.
+//! Escaping of text from a server, so that printing it cannot control a terminal or hide its content.
 //!
-//! Escaped are control characters (C0, DEL and C1), bidirectional marks, line and paragraph separators, and characters
-//! without a glyph that are used to disguise text. Joiners (U+200C, U+200D) are left alone, because scripts and emoji need them.
+//! Control characters (C0, DEL and C1), bidirectional marks, line and paragraph separators, and invisible
+//! characters that can disguise text are escaped. Joiners (U+200C, U+200D) are not, because scripts and emoji
+//! need them.
 
 use std::{
     borrow::Cow,
@@ -55,7 +56,7 @@ pub(crate) fn lines(text: &str) -> Cow<'_, str> {
 
 /// Returns JSON text in which unsafe characters are written as `\uXXXX`. Decoding gives the same values.
 pub(crate) fn json(text: &str) -> Cow<'_, str> {
-    // JSON has such characters only within strings, except for the line breaks between its tokens.
+    // JSON contains such characters only within strings, except for line breaks between its tokens.
     let must_escape = |c: char| is_unsafe(c) && c != '\n';
     if !text.contains(must_escape) {
         return Cow::Borrowed(text);
@@ -64,7 +65,7 @@ pub(crate) fn json(text: &str) -> Cow<'_, str> {
     for c in text.chars() {
         if must_escape(c) {
             for unit in c.encode_utf16(&mut [0; 2]) {
-                // Writing to a string does not fail.
+                // Writing to a string is infallible.
                 let _ = write!(escaped, "\\u{unit:04x}");
             }
         } else {
@@ -81,7 +82,7 @@ pub(crate) fn is_needed(text: &str) -> bool {
 
 /// A writer that escapes the text written to it, except for line breaks.
 ///
-/// Each call of `write` has to consist of whole characters, as those of a log formatter do.
+/// Each call of `write` must consist of whole characters, as those of a log formatter do.
 #[derive(Debug)]
 pub(crate) struct Escaping<W>(pub(crate) W);
 

@@ -1,4 +1,4 @@
-//! How the program ends: what went wrong, in words, and as a number for scripts.
+//! Failures of the program: their messages and exit codes.
 
 use std::{io, path::PathBuf};
 
@@ -16,25 +16,25 @@ use watchkeeper::{
 
 use crate::{cluster::Target, escape};
 
-/// The number of unusable responses in a row after which a command gives up. The informer tries another way of listing after each
-/// of the first two.
+/// The number of consecutive unusable responses after which a command gives up. The informer tries another
+/// way of listing after each of the first two.
 const UNUSABLE_RESPONSES: u32 = 3;
 
-/// The exit codes, as the help prints them.
+/// The exit codes, as printed by `--help`.
 pub const EXIT_CODES: &str = "\
 Exit codes:
-    0  it went well
-    1  it did not, in a way that none of the following is
+    0  success
+    1  a failure other than the following
     2  the arguments are wrong
     3  no usable configuration: no kubeconfig, no such context, a broken entry, a credential plugin that fails
     4  no connection to the API server
     5  the API server does not accept the credentials (401)
     6  the credentials do not allow it (403)
     7  the API server has no such resource or object
-    8  the demonstration did not see in time what it was waiting for
+    8  the demonstration timed out waiting for an expected event
   130  the demonstration was interrupted";
 
-/// Why the program failed.
+/// The reason that the program failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
@@ -47,84 +47,84 @@ pub enum Failure {
     /// The credentials could not be obtained: a plugin failed, or a token file is empty.
     #[error("{0}")]
     Credentials(String),
-    /// Nobody answers.
+    /// The API server cannot be reached.
     #[error(
         "no connection to the API server at {server}, which {origin} names: {kind}\n\
          Is the cluster running? `watchkeeper serve` starts one for trying things out, `watchkeeper demo` needs none."
     )]
     Unreachable {
-        /// The URL.
+        /// The URL of the server.
         server: String,
-        /// Where the URL comes from.
+        /// The origin of the URL.
         origin: String,
-        /// What became of the connection.
+        /// The kind of the connection failure.
         kind: TransportKind,
     },
-    /// The credentials are not accepted.
+    /// The API server rejects the credentials.
     #[error(
         "the API server at {server} does not accept the credentials of {origin} (401): {message}\n\
          They are missing or have expired. Log in again, or choose another context with --context."
     )]
     Unauthorized {
-        /// The URL.
+        /// The URL of the server.
         server: String,
-        /// Where the credentials come from.
+        /// The origin of the credentials.
         origin: String,
-        /// What the server said.
+        /// The message of the server.
         message: String,
     },
-    /// The credentials do not allow it.
+    /// The credentials do not permit the request.
     #[error(
         "the credentials of {origin} do not allow it (403): {message}\n\
-         Somebody with the right to has to grant that verb on that resource, in a Role or ClusterRole bound to this identity."
+         An administrator has to grant that verb on that resource, in a Role or ClusterRole bound to this identity."
     )]
     Forbidden {
-        /// Where the credentials come from.
+        /// The origin of the credentials.
         origin: String,
-        /// What was tried, on what, and what the server said.
+        /// The request, and the message of the server.
         message: String,
     },
-    /// The server's responses are not those of an API server.
+    /// The responses of the server cannot be used.
     #[error(
         "the API server at {server}, which {origin} names, sends responses that cannot be used: {message}\n\
          Is it an API server, and is no proxy in between? `-v` logs each attempt."
     )]
     Unusable {
-        /// URL of the server.
+        /// The URL of the server.
         server: String,
-        /// Kubeconfig and context that name the server.
+        /// The kubeconfig and context that name the server.
         origin: String,
-        /// Request and the defect of its response.
+        /// The request and the defect of its response.
         message: String,
     },
-    /// There is no such thing.
+    /// The requested resource or object does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// Something that was awaited did not happen.
-    #[error("waited {seconds} s in vain for {awaited}{}", hint(seen.as_deref()))]
+    /// An expected event did not happen in time.
+    #[error("timed out after {seconds} s waiting for {awaited}{}", hint(seen.as_deref()))]
     NotSeen {
-        /// What was awaited.
+        /// The expected event.
         awaited: String,
-        /// For how long.
+        /// The timeout in seconds.
         seconds: u64,
-        /// What was seen instead, if anything.
+        /// The last observation, if any.
         seen: Option<String>,
     },
-    /// It was asked to stop before it was done.
+    /// The program was interrupted before it had finished.
     #[error("interrupted")]
     Interrupted,
-    /// A file could not be written, or read.
+    /// A file could not be written or read.
     #[error("{}: {source}", path.display())]
     File {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The I/O error.
         source: io::Error,
     },
     /// The output could not be written.
     #[error("standard output: {0}")]
     Output(#[from] io::Error),
-    /// Anything else.
+    /// Any other failure.
     #[error("{0}")]
     Other(String),
 }
@@ -148,7 +148,7 @@ fn hint(seen: Option<&str>) -> String {
 }
 
 impl Failure {
-    /// The number the program ends with.
+    /// Returns the exit code of the program.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Arguments(_) => 2,
@@ -163,12 +163,12 @@ impl Failure {
         }
     }
 
-    /// Whether nobody is left to read the output: `watchkeeper get pods | head`.
+    /// Returns whether the reader of the output is gone, as in `watchkeeper get pods | head`.
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    /// What went wrong with a request.
+    /// Creates the failure of a request.
     pub fn of_request(error: &Error, target: &Target) -> Self {
         match error {
             Error::Transport { kind, .. } => Self::of_transport(*kind, error, target),
@@ -180,7 +180,7 @@ impl Failure {
         }
     }
 
-    /// What went wrong with finding a resource.
+    /// Creates the failure of a resource lookup.
     pub fn of_mapping(error: &MappingError, target: &Target) -> Self {
         match error {
             MappingError::Discovery(DiscoveryError::Request(error)) => Self::of_request(error, target),
@@ -189,7 +189,7 @@ impl Failure {
         }
     }
 
-    /// What went wrong with an informer.
+    /// Creates the failure of an informer.
     pub fn of_sync(error: &SyncError, target: &Target) -> Self {
         match error {
             SyncError::Refused { why: Reason::Api(reason), message } => {
@@ -203,8 +203,9 @@ impl Failure {
         }
     }
 
-    /// Returns the failure of an informer whose server keeps sending responses that cannot be used, such as web pages, truncated
-    /// lists or compressed data beyond the limits. `None` while another attempt may help.
+    /// Creates the failure of an informer whose server keeps sending unusable responses, such as web pages,
+    /// truncated lists or compressed data beyond the limits. Returns `None` while another attempt may
+    /// succeed.
     pub(crate) fn of_unusable_responses(status: &Status, target: &Target) -> Option<Self> {
         let Status::Failing { why, message, attempts, .. } = status else { return None };
         let is_unusable = matches!(

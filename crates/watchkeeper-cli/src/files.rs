@@ -1,17 +1,17 @@
-//! Files the program writes.
+//! Files that the program writes.
 
 use std::{io::Write as _, path::Path};
 
 use crate::exit::Failure;
 
-/// Writes a file that only its owner can read: a kubeconfig may have a token in it.
+/// Writes a file that only its owner can read, because a kubeconfig may contain a token.
 ///
-/// The text goes to a temporary file beside `path`, which then replaces it. A file that exists keeps neither its content
-/// nor its mode, and a reader sees either the old text or the new one. A symbolic link is followed: the file it points to
-/// is replaced. A pipe or a device is written to as it is.
+/// The text is written to a temporary file beside `path`, which then replaces it. The content and mode of an
+/// existing file are replaced, and a reader sees either the old text or the new one. A symbolic link is
+/// followed: its target is replaced. A pipe or a device is written directly.
 ///
 /// # Errors
-/// If the directory cannot be written to.
+/// Returns [`Failure::File`] if the directory cannot be written to.
 pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Failure> {
     let failed = |source| Failure::File { path: path.to_owned(), source };
     if std::fs::metadata(path).is_ok_and(|existing| !existing.is_file()) {
@@ -19,7 +19,7 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Failure> {
     }
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty());
-    // The temporary file is created with mode 0600, and renaming keeps it.
+    // The temporary file is created with mode 0600, and renaming preserves it.
     let written =
         tempfile::NamedTempFile::new_in(directory.unwrap_or(Path::new("."))).and_then(|mut file| {
             file.write_all(text.as_bytes())?;

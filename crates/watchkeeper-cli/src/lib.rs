@@ -1,17 +1,17 @@
 //! The `watchkeeper` program, as a library.
 //!
-//! | module | what it is |
+//! | module | content |
 //! |---|---|
-//! | [`program`] | the arguments, and what each command does |
-//! | [`cluster`] | which cluster is meant |
-//! | [`demo`] | `demo`: the sample controller at work |
+//! | [`program`] | the arguments and the dispatch of commands |
+//! | [`cluster`] | selection of a cluster |
+//! | [`demo`] | `demo`: the sample controller in action |
 //! | [`sample`] | the sample controller |
 //! | [`serve`] | `serve`: the API server for kubectl |
 //! | [`table`] | `get` and `watch`: tables from informers |
 //! | [`scaffold`] | `new`: an operator from a template |
-//! | [`manifests`] | `crd` and `rbac`: what to install for the sample |
-//! | [`seen`] | waiting until something is seen |
-//! | [`exit`] | what can go wrong, and the exit codes |
+//! | [`manifests`] | `crd` and `rbac`: manifests of the sample |
+//! | [`seen`] | waiting for a condition on informers |
+//! | [`exit`] | failures and exit codes |
 
 pub mod cluster;
 mod completions;

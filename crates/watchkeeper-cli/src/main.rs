@@ -9,7 +9,7 @@ use watchkeeper_cli::{
     program::{Program, report},
 };
 
-/// Time for work on other threads to end. Work that takes longer ends with the process.
+/// The time that work on other threads has to end. Longer work ends with the process.
 const LAST_WORK: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! `watchkeeper crd` and `watchkeeper rbac`: what to install for the sample controller.
+//! `watchkeeper crd` and `watchkeeper rbac`: manifests of the sample controller.
 
 use std::io::Write as _;
 
@@ -18,28 +18,29 @@ pub struct RbacArguments {
     /// The name of the service account, the roles and their bindings.
     #[arg(long, default_value = sample::NAME)]
     name: String,
-    /// The namespace the controller runs in: of the service account, and of the lease of leader election.
+    /// The namespace the controller runs in, for the service account and the lease of leader election.
     #[arg(long, short, default_value = "default")]
     namespace: String,
-    /// Another namespace of the lease: the --leader-election-namespace that the controller is run with.
+    /// The namespace of the lease, if the controller runs with another --leader-election-namespace.
     #[arg(long, value_name = "NAMESPACE")]
     leader_election_namespace: Option<String>,
 }
 
-/// Prints the definition of the sample's resource.
+/// Prints the custom resource definition of the sample.
 ///
 /// # Errors
-/// If the output cannot be written.
+/// Returns a [`Failure`] if the output cannot be written.
 pub fn crd() -> Result<(), Failure> {
     print(&rbac::definition_yaml::<Foo>().map_err(|error| Failure::Other(error.to_string()))?)
 }
 
-/// Prints the service account and the roles of the sample controller: for what it declares to do, its events and its leader election.
+/// Prints the service account and the roles of the sample controller: for its declared access, its events and
+/// its leader election.
 ///
 /// # Errors
-/// If the output cannot be written.
+/// Returns a [`Failure`] if the output cannot be written.
 pub fn roles(arguments: &RbacArguments) -> Result<(), Failure> {
-    // What a controller declares is known when it is put together; it is never run here.
+    // The declared access of a controller is known once it is built; the controller is never run here.
     let mut manager = Manager::builder(ApiServer::in_process().client()).build();
     let controller = sample::controller(manager.factory(), manager.recorder(sample::NAME));
     let added = manager.add(controller.reconcile_with(sample::reconcile));

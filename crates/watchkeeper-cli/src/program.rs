@@ -1,4 +1,4 @@
-//! The program: its arguments, and what each command does.
+//! The arguments of the program and the dispatch of commands.
 
 use std::io::Write as _;
 
@@ -18,15 +18,17 @@ use crate::{
     table::{self, Form, TableArguments},
 };
 
-/// The Kubernetes controller machinery, shown, served and scaffolded.
+/// Kubernetes controllers in Rust: a demonstration, an API server, tables and operator templates.
 ///
-/// Without a command it runs the demonstration, which needs no cluster.
+/// Without a command, runs the demonstration, which needs no cluster.
 #[derive(Debug, Parser)]
 #[command(name = "watchkeeper", version, after_help = EXIT_CODES, max_term_width = 110)]
 pub struct Program {
-    /// Log to standard error: -v main steps, -vv details, -vvv everything, with the HTTP and TLS libraries.
+    /// Log to standard error: -v main steps, -vv details, -vvv everything, including the HTTP and TLS
+    /// libraries.
     ///
-    /// `RUST_LOG` refines it with filters such as `watchkeeper_informer=debug`, and logs without -v as well.
+    /// `RUST_LOG` refines the level with filters such as `watchkeeper_informer=debug`, and enables logging
+    /// without -v.
     #[arg(long, short, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
     #[command(subcommand)]
@@ -35,7 +37,8 @@ pub struct Program {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Shows the sample controller at work, on an API server in this process or on your cluster. The default.
+    /// Shows the sample controller in action, on an API server in this process or on your cluster. The
+    /// default.
     Demo(DemoArguments),
     /// Serves the Kubernetes API on 127.0.0.1, for kubectl and every other client.
     Serve(ServeArguments),
@@ -43,30 +46,32 @@ enum Command {
     Get {
         #[command(flatten)]
         table: TableArguments,
-        /// The form.
+        /// The output format.
         #[arg(long, short, value_enum, default_value_t)]
         output: Form,
     },
-    /// Prints a table of any resource and keeps it up to date: in place on a terminal, otherwise a line a change.
+    /// Prints a table of any resource and keeps it up to date: in place on a terminal, otherwise one line per
+    /// change.
     Watch(TableArguments),
-    /// Makes an operator from a template: a crate that builds, and whose tests pass at once.
+    /// Creates an operator from a template: a crate that builds and whose tests pass.
     New(NewArguments),
-    /// Prints the definition of the sample's resource.
+    /// Prints the custom resource definition of the sample.
     Crd,
-    /// Prints the service account and roles that the sample controller needs, from what it declares to do.
+    /// Prints the service account and roles that the sample controller needs, derived from its declared
+    /// access.
     Rbac(RbacArguments),
-    /// Prints the completions of a shell.
+    /// Prints the completion script of a shell.
     Completions {
-        /// The shell.
+        /// The shell to complete for.
         shell: Shell,
     },
 }
 
 impl Program {
-    /// Does what the arguments ask for.
+    /// Runs the command that the arguments select.
     ///
     /// # Errors
-    /// See [`Failure`].
+    /// Returns the [`Failure`] of the command.
     pub async fn run(self) -> Result<(), Failure> {
         log(self.verbose, &std::env::var("RUST_LOG").unwrap_or_default());
         match self.command {
@@ -83,7 +88,7 @@ impl Program {
     }
 }
 
-/// Starts logging to standard error, if `verbosity` or `filter` asks for it.
+/// Starts logging to standard error, if `verbosity` or `filter` enables it.
 fn log(verbosity: u8, filter: &str) {
     let directives = match verbosity {
         0 if filter.is_empty() => return,
@@ -98,13 +103,13 @@ fn log(verbosity: u8, filter: &str) {
     tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(writer).init();
 }
 
-/// Prints why the program failed, and returns the number it ends with.
+/// Prints the reason of a failure, and returns the exit code.
 pub fn report(failure: &Failure) -> u8 {
     if failure.is_broken_pipe() {
         return 0;
     }
     let style = anstyle::AnsiColor::Red.on_default().bold();
-    // There is nobody to tell when this fails too.
+    // An error on standard error cannot be reported.
     let _ = writeln!(anstream::stderr(), "{style}error:{style:#} {}", escape::lines(&failure.to_string()));
     failure.exit_code()
 }

@@ -1,4 +1,4 @@
-//! Waiting until something is seen, without asking again and again.
+//! Waiting for a condition on informers, without polling.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use watchkeeper::{
     prelude::*,
 };
 
-/// Counts changes of informers, so that none is missed between looking and waiting.
+/// A counter of informer changes, so that no change is missed between a check and a wait.
 #[derive(Debug, Clone, Default)]
 pub struct Changes {
     count: watch::Sender<u64>,
@@ -18,13 +18,13 @@ impl Changes {
     /// Counts the changes of an informer too.
     ///
     /// # Errors
-    /// If the informer was stopped.
+    /// Returns [`Stopped`] if the informer was stopped.
     pub fn count<K: Object>(&self, informer: &SharedIndexInformer<K>) -> Result<(), Stopped> {
         let counter = self.count.clone();
         informer.add_handler(move |_: &Event<K>| counter.send_modify(|count| *count += 1)).map(drop)
     }
 
-    /// Looks now and after each change, until there is something to be seen. None if that takes longer than `patience`.
+    /// Calls `look` now and after each change, until it returns a value. Returns `None` after `patience`.
     pub async fn until<T>(&self, patience: Duration, look: impl Fn() -> Option<T>) -> Option<T> {
         let mut changed = self.subscribe();
         let seeing = async {
@@ -33,14 +33,14 @@ impl Changes {
                 if let Some(seen) = look() {
                     return seen;
                 }
-                // The sender is in `self`.
+                // The sender is in `self`, so it cannot be dropped.
                 let _ = changed.changed().await;
             }
         };
         tokio::time::timeout(patience, seeing).await.ok()
     }
 
-    /// The number of changes, to be waited on.
+    /// Returns a receiver of the number of changes.
     pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
         self.count.subscribe()
     }
@@ -62,7 +62,7 @@ mod tests {
         let (changes, looks) = (Changes::default(), Cell::new(0));
         let look = || {
             looks.set(looks.get() + 1);
-            // Something happens right after each look.
+            // A change happens right after each check.
             changes.count.send_modify(|count| *count += 1);
             (looks.get() == 2).then_some(())
         };

@@ -7,39 +7,41 @@ use watchkeeper::apiserver::{ApiServer, Endpoint};
 
 use crate::{exit::Failure, files, stop::StopWithDeadline};
 
-/// Time for open connections to end after the program was asked to stop.
+/// The grace period of open connections after a stop request.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
-/// Time after the grace period at which the process ends, whatever it is doing.
+/// The time after the grace period at which the process ends in any case.
 const LAST_RESORT: Duration = Duration::from_secs(2);
 
 /// The arguments of `serve`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct ServeArguments {
-    /// The port on 127.0.0.1; 0 takes a free one.
+    /// The port on 127.0.0.1; 0 selects a free one.
     #[arg(long, default_value_t = 8001)]
     port: u16,
-    /// Writes the kubeconfig here, instead of printing it.
+    /// Writes the kubeconfig to this file instead of printing it.
     #[arg(long, value_name = "FILE")]
     kubeconfig_out: Option<PathBuf>,
-    /// Serves over TLS with a certificate made for it.
+    /// Serves over TLS with a generated certificate.
     #[arg(long)]
     tls: bool,
-    /// Bearer tokens: lines of token,user,uid,"group1,group2". The kubeconfig has the first.
+    /// The file of bearer tokens, with lines of token,user,uid,"group1,group2". The kubeconfig contains the
+    /// first.
     #[arg(long, value_name = "FILE")]
     token_auth_file: Option<PathBuf>,
-    /// Authorization of requests: all are allowed, or roles and bindings decide. RBAC needs --token-auth-file.
+    /// The authorization mode: all requests are allowed, or roles and bindings decide. RBAC needs
+    /// --token-auth-file.
     #[arg(long, value_enum, default_value_t = AuthorizationMode::AlwaysAllow)]
     authorization_mode: AuthorizationMode,
-    /// Serves /-/control, where tests compact the history. With --token-auth-file a request needs a token, and with RBAC
-    /// permission to post to this path.
+    /// Serves /-/control, with which tests compact the history. With --token-auth-file a request needs a
+    /// token, and with RBAC permission to post to this path.
     #[arg(long)]
     control: bool,
-    /// Accepts requests for this host name, besides loopback names and the address listened on. Only a server without
-    /// --token-auth-file checks the host, so that no web page can use it. Can be repeated.
+    /// Accepts requests for this host name, in addition to loopback names and the listen address. Only a
+    /// server without --token-auth-file checks the host, so that no web page can use it. Can be repeated.
     #[arg(long, value_name = "NAME")]
     allowed_host: Vec<String>,
-    /// Which controllers run: garbage collection, namespaces and definitions, or none.
+    /// The controllers to run: garbage collection, namespaces and definitions, or none.
     #[arg(long, value_enum, default_value_t = Controllers::All)]
     controllers: Controllers,
 }
@@ -58,10 +60,11 @@ enum Controllers {
     None,
 }
 
-/// Serves until the program is asked to stop. The process ends within seven seconds of that, or when it is asked again.
+/// Serves until a stop request. The process ends within seven seconds of that, or at the second request.
 ///
 /// # Errors
-/// If the port is taken, if a file cannot be read or written, or if RBAC is asked for without tokens.
+/// Returns a [`Failure`] if the port is in use, if a file cannot be read or written, or if RBAC is selected
+/// without tokens.
 pub async fn serve(arguments: &ServeArguments) -> Result<(), Failure> {
     if arguments.authorization_mode == AuthorizationMode::Rbac && arguments.token_auth_file.is_none() {
         return Err(Failure::Other(
@@ -90,7 +93,7 @@ pub async fn serve(arguments: &ServeArguments) -> Result<(), Failure> {
     let endpoint = endpoint.map_err(|error| {
         Failure::Other(format!("cannot listen on {address}: {error}; choose another port with --port"))
     })?;
-    // Before the announcement, because a reader of it may stop the program at once.
+    // Before the announcement, because a reader of it may stop the program immediately.
     let stop = StopWithDeadline::listen(SHUTDOWN_GRACE + LAST_RESORT)
         .map_err(|error| Failure::Other(format!("cannot receive signals: {error}")))?;
     announce(&endpoint, arguments.kubeconfig_out.as_ref(), token.as_deref())?;

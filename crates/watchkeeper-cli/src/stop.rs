@@ -1,4 +1,4 @@
-//! Requests to stop: signals.
+//! Stop requests by signals.
 
 use std::{future, io::Write as _, process, thread, time::Duration};
 
@@ -7,14 +7,14 @@ use tokio::sync::oneshot;
 /// The exit code of a program that is interrupted while it stops.
 const INTERRUPTED: i32 = 130;
 
-/// Returns when the program is asked to stop: Ctrl-C, or on Unix SIGTERM. Never returns if signals cannot be received.
+/// Waits for a stop request: Ctrl-C, or on Unix SIGTERM. Never returns if signals cannot be received.
 pub(crate) async fn requested() {
     Requests::new().next().await;
 }
 
-/// A request to stop that ends the process if the program then takes longer than its grace period, or is asked again.
+/// A stop request that ends the process if the program then exceeds its grace period, or at a second request.
 ///
-/// Signals are received on a thread of their own, so that this works while every thread of the runtime computes.
+/// Signals are received on a separate thread, so that this works even if all runtime threads are busy.
 #[derive(Debug)]
 #[must_use = "signals end the process by default once this is dropped"]
 pub(crate) struct StopWithDeadline {
@@ -22,7 +22,7 @@ pub(crate) struct StopWithDeadline {
 }
 
 impl StopWithDeadline {
-    /// Receives signals from now on.
+    /// Starts receiving signals.
     ///
     /// # Errors
     /// Returns the error of the operating system if the thread cannot be started.
@@ -40,7 +40,7 @@ impl StopWithDeadline {
 
     async fn watch(mut requests: Requests, asked: oneshot::Sender<()>, grace: Duration) {
         requests.next().await;
-        // An error means that the program has stopped waiting, and so is ending already.
+        // An error means that the program is no longer waiting, because it is already ending.
         let _ = asked.send(());
         let (code, reason) = tokio::select! {
             () = requests.next() => (INTERRUPTED, "interrupted again while stopping"),
@@ -51,7 +51,7 @@ impl StopWithDeadline {
         process::exit(code)
     }
 
-    /// Returns when the program is asked to stop.
+    /// Waits for a stop request.
     pub(crate) async fn requested(self) {
         if self.is_asked.await.is_err() {
             future::pending::<()>().await;
@@ -59,7 +59,7 @@ impl StopWithDeadline {
     }
 }
 
-/// The requests to stop, from the moment that this is made.
+/// The stop requests since the creation of this value.
 struct Requests {
     #[cfg(unix)]
     signals: Option<[tokio::signal::unix::Signal; 2]>,

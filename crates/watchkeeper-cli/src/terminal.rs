@@ -1,18 +1,18 @@
-//! What standard output is.
+//! Properties of standard output.
 
 use std::io::{IsTerminal as _, stdout};
 
 use crate::table::Size;
 
-/// When no terminal says how large it is.
+/// The size if the terminal does not report one.
 const USUAL: Size = Size { columns: 80, lines: 24 };
 
-/// Whether what is written is looked at by a person, on a terminal that can be drawn on.
+/// Returns whether standard output is a terminal that can be drawn on.
 pub(crate) fn is_interactive() -> bool {
     stdout().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
 }
 
-/// How large the terminal is.
+/// Returns the size of the terminal.
 #[cfg(unix)]
 pub(crate) fn size() -> Size {
     match rustix::termios::tcgetwinsize(stdout()) {
@@ -23,7 +23,7 @@ pub(crate) fn size() -> Size {
     }
 }
 
-/// How large the terminal is.
+/// Returns the size of the terminal.
 #[cfg(not(unix))]
 pub(crate) fn size() -> Size {
     USUAL

@@ -1,9 +1,10 @@
-//! Lists the config maps of a namespace, then watches them: what every informer does underneath.
+//! Lists the config maps of a namespace, then watches them: the protocol underneath every informer.
 //!
 //! ```text
 //! cargo run -p watchkeeper-client --example list_watch
 //! ```
-//! The server and the namespace come from the kubeconfig. Ends when the server ends the watch, after some minutes.
+//! The server and the namespace come from the kubeconfig. The program ends when the server closes the watch,
+//! after some minutes.
 
 #![expect(clippy::print_stdout, reason = "printing is what it is for")]
 
@@ -28,7 +29,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Reads the list page by page and returns the version it is true for.
+/// Reads the list page by page and returns its resourceVersion.
 async fn list(source: &ListWatch<ConfigMap>) -> Result<String, Box<dyn Error>> {
     let mut request = ListRequest::new().limit(500);
     loop {
@@ -48,7 +49,7 @@ async fn list(source: &ListWatch<ConfigMap>) -> Result<String, Box<dyn Error>> {
     }
 }
 
-/// Follows what happens from there on, until the watch ends for whatever reason.
+/// Prints the changes after `version`, until the watch ends for any reason.
 async fn watch(source: &ListWatch<ConfigMap>, version: String) {
     println!("watching from version {version}");
     let mut events = match source.watch(WatchRequest::new().resource_version(version)).await {
@@ -75,7 +76,7 @@ async fn watch(source: &ListWatch<ConfigMap>, version: String) {
     println!("the watch ended; a reflector would go on from the last version it saw");
 }
 
-/// One object that cannot be decoded is one line, not the end.
+/// Prints one object. An object that cannot be decoded is one line, not the end of the program.
 fn show(what: &str, item: Item<ConfigMap>) {
     let identity = item.identity().clone();
     match item.decode() {

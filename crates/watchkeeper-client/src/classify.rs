@@ -1,11 +1,11 @@
-//! One table from errors to what to do next.
+//! Classification of list and watch errors: the one table from failures to decisions.
 //!
-//! A list or a watch can fail as an HTTP status, as an ERROR event inside a stream that began well, as a broken
-//! connection, as silence, as bytes that make no sense or are too many. Everyone who follows a collection asks here
-//! what to do about it, so there is one answer to each, and HTTP 410 at the start of a watch means the same as the
-//! event that says 410 in the middle.
+//! A list or a watch can fail with an HTTP status, an ERROR event inside a stream that started well, a broken
+//! connection, a timeout, or bytes that are malformed or too large. All of them are classified here, so the
+//! reaction is the same everywhere: HTTP 410 at the start of a watch means the same as an ERROR event with
+//! code 410 within it.
 //!
-//! The functions are pure. They do not wait, count or remember; what was tried before is part of the question.
+//! The functions are pure. They do not wait, count or keep state; the earlier attempts are part of the input.
 
 use std::{fmt, time::Duration};
 
@@ -17,58 +17,61 @@ use crate::{
     rest::retry_after_of_status,
 };
 
-/// Where it went wrong.
+/// The phase in which a failure occurred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Phase {
-    /// While reading the list.
+    /// Reading a list.
     List,
-    /// Between asking for a watch and the head of its answer.
+    /// Between sending a watch request and receiving the response head.
     WatchStart,
-    /// In the stream of events.
+    /// Reading the event stream of a watch.
     WatchStream,
 }
 
-/// A way to go on.
+/// The request that follows a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Next {
-    /// Watch again from the last version seen. Costs the server nothing but the events that were missed.
+    /// Resume the watch from the last observed resourceVersion. The server sends only the missed events.
     Resume,
-    /// List again, at least as new as the last version seen, and watch from there.
+    /// Relist, at least as new as the last observed resourceVersion, and watch from there.
     Relist,
-    /// List with no version, which asks for the newest there is, even if that is older than what was seen; then
-    /// watch from there. The dearest for a server, and the only way out when versions no longer mean anything.
+    /// List without a resourceVersion, which returns the latest state even if it is older than the observed
+    /// one, and watch from there. This is the most expensive request for a server, and the only one that
+    /// works when resourceVersions have lost their meaning.
     RelistFromScratch,
 }
 
-/// What to do next.
+/// The reaction to a failure.
 ///
-/// None of these is leave to go round in circles: who follows a decision tells the next question what was tried
-/// ([`Situation::after`]) until there is progress, and the table then answers with something dearer or slower.
+/// Decisions must not be followed in a loop. The caller passes the last attempt to the next classification
+/// ([`Situation::after`]) until there is progress, and the table then returns a more thorough or slower
+/// reaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// Watch again from the last version seen, now.
+    /// Resume the watch from the last observed resourceVersion immediately.
     Resume,
-    /// List again, now.
+    /// List again immediately, at least as new as the last observed resourceVersion.
     Relist,
-    /// List with no version, now.
+    /// List without a resourceVersion immediately.
     RelistFromScratch,
-    /// Wait, at least `retry_after` if the server said so, and then go on.
+    /// Wait at least `retry_after`, if the server sent one, and then continue.
     BackOff {
-        /// The least to wait. The follower's own backoff applies too.
+        /// The minimum wait. The caller's own backoff applies too.
         retry_after: Option<Duration>,
-        /// How to go on.
+        /// The request after the wait.
         then: Next,
     },
-    /// It will not pass by itself: tell whoever waits for this collection, now. It may still be mended from outside
-    /// (a role granted, a custom resource installed), so go on trying, slowly.
+    /// Report the failure to callers that wait for this collection: it does not resolve by itself. An
+    /// administrator may still resolve it (grant a role, install a custom resource), so continue to retry
+    /// slowly.
     GiveUp {
-        /// How to go on.
+        /// The request to retry with.
         then: Next,
     },
 }
 
 impl Decision {
-    /// How it goes on, after whatever wait.
+    /// Returns the request that follows, after any wait.
     pub fn next(self) -> Next {
         match self {
             Self::Resume => Next::Resume,
@@ -80,7 +83,7 @@ impl Decision {
 }
 
 impl Decision {
-    /// Returns this decision with its way to go on replaced by `least`, if that is the more thorough one.
+    /// Returns this decision with its next request replaced by `least`, if that is the more thorough one.
     #[must_use]
     pub fn at_least(self, least: Next) -> Self {
         let next = self.next().max(least);
@@ -102,36 +105,37 @@ impl From<Next> for Decision {
     }
 }
 
-/// Why a list or watch ended, as a label for metrics and logs. The set is closed and the labels are stable.
+/// The reason that a list or watch ended, as a label for metrics and logs. The set is closed and the labels
+/// are stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The server said no.
+    /// The server returned an error status.
     Api(ApiReason),
     /// The connection failed.
     Transport(TransportKind),
-    /// The server pointed somewhere else.
+    /// The server returned a redirect.
     Redirect,
-    /// The answer, or its end, did not come in time.
+    /// The response, or its end, did not arrive in time.
     Deadline,
-    /// The stream was silent for too long.
+    /// The stream was idle for too long.
     Idle,
-    /// The answer could not be read.
+    /// The response could not be decoded.
     Decode,
-    /// The answer was larger than allowed.
+    /// The response exceeded a limit.
     Limit,
-    /// The server broke a rule of the API.
+    /// The server violated the API protocol.
     Protocol,
     /// The request could not be sent.
     InvalidRequest,
-    /// The server ended the stream after there had been events, or after a while.
+    /// The server closed the stream after it had sent events, or after a while.
     Closed,
-    /// The server ended the stream at once.
+    /// The server closed the stream immediately.
     ClosedEarly,
 }
 
 impl Reason {
-    /// The label.
+    /// Returns the label.
     pub fn label(self) -> &'static str {
         match self {
             Self::Api(reason) => match reason {
@@ -186,7 +190,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What went wrong: why, and how long the server asks to wait.
+/// A failure of a list or watch: its reason, and the wait that the server requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failure {
     reason: Reason,
@@ -194,12 +198,12 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure whose reason is known, with no wait asked for.
+    /// Creates a failure with the given reason and no requested wait.
     pub fn new(reason: Reason) -> Self {
         Self { reason, retry_after: None }
     }
 
-    /// Sets how long the server asks to wait.
+    /// Sets the wait that the server requested.
     #[must_use]
     pub fn after(mut self, retry_after: Duration) -> Self {
         self.retry_after = Some(retry_after);
@@ -211,18 +215,18 @@ impl Failure {
         self.reason
     }
 
-    /// Returns how long the server asks to wait.
+    /// Returns the wait that the server requested.
     pub fn retry_after(self) -> Option<Duration> {
         self.retry_after
     }
 
-    /// An ERROR event of a watch.
+    /// Creates the failure for an ERROR event of a watch.
     pub fn of_event(status: &Status) -> Self {
         Self { reason: Reason::Api(ApiReason::of(status)), retry_after: retry_after_of_status(status) }
     }
 
-    /// A watch that the server ended. `progressed` says whether it brought an event or at least lasted a second; one
-    /// that did neither is a server that is not serving.
+    /// Creates the failure for a watch that the server closed. `progressed` is whether the watch delivered an
+    /// event or lasted at least a second; a server that closes watches before that is not working.
     pub fn closed(progressed: bool) -> Self {
         Self::new(if progressed { Reason::Closed } else { Reason::ClosedEarly })
     }
@@ -245,7 +249,7 @@ impl From<&Error> for Failure {
     }
 }
 
-/// Where it went wrong, and what was tried since there was last progress.
+/// The phase of a failure, and the last attempt since there was progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Situation {
     phase: Phase,
@@ -253,19 +257,20 @@ pub struct Situation {
 }
 
 impl Situation {
-    /// The first failure since there was progress: since a list was read whole and its watch brought something.
+    /// Creates the situation of the first failure since there was progress, that is, since a list was
+    /// completed and its watch delivered an event.
     pub fn at(phase: Phase) -> Self {
         Self { phase, tried: None }
     }
 
-    /// A failure after `tried` was done about an earlier one without progress in between.
+    /// Sets the last attempt, which followed an earlier failure and made no progress.
     #[must_use]
     pub fn after(mut self, tried: Next) -> Self {
         self.tried = Some(tried);
         self
     }
 
-    /// What to go on with where nothing but the connection was lost.
+    /// Returns the request for failures in which only the connection was lost.
     fn same_again(self) -> Next {
         match (self.phase, self.tried) {
             (Phase::List, Some(Next::RelistFromScratch)) => Next::RelistFromScratch,
@@ -275,16 +280,16 @@ impl Situation {
     }
 }
 
-/// What was decided, and the reason to count it under.
+/// A decision, and the reason to count it under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verdict {
-    /// What to do.
+    /// The reaction to the failure.
     pub decision: Decision,
-    /// Why.
+    /// The reason of the failure.
     pub reason: Reason,
 }
 
-/// Decides what to do about a failure.
+/// Decides the reaction to a failure.
 ///
 /// ```
 /// use kube_core::Status;
@@ -299,13 +304,14 @@ pub fn classify(situation: Situation, failure: Failure) -> Verdict {
     let Failure { reason, retry_after } = failure;
     let back_off = |then| Decision::BackOff { retry_after, then };
     let same_again = situation.same_again();
-    // A way that led back to the same failure means that the trouble is in what is being resumed; go around it.
+    // If an attempt led to the same failure, the cause lies in the resumed position; avoid it by listing.
     let escalated = if situation.tried.is_some() { same_again.max(Next::Relist) } else { same_again };
-    // Resuming at once is for streams that worked. One that breaks again before it brought anything is paced.
+    // Immediate resumption is for streams that worked. A stream that breaks again without progress is
+    // delayed.
     let resume_at_once = situation.phase == Phase::WatchStream && situation.tried.is_none();
 
     let decision = match reason {
-        // The versions do not agree. The more was tried, the less is assumed about them.
+        // The resourceVersions do not match. Each failed attempt reduces what is assumed about them.
         Reason::Api(ApiReason::Expired) => match (situation.phase, situation.tried) {
             (_, Some(Next::RelistFromScratch)) => back_off(Next::RelistFromScratch),
             (Phase::List, _) | (_, Some(Next::Relist)) => Decision::RelistFromScratch,
@@ -316,15 +322,15 @@ pub fn classify(situation: Situation, failure: Failure) -> Verdict {
             _ => Decision::RelistFromScratch,
         },
 
-        // The server is busy or away. It has lost nothing, so a watch need not list again when it is back: after an
-        // outage that would be every client at once.
+        // The server is overloaded or unavailable, but has lost no data. A watch resumes instead of
+        // relisting, because after an outage all clients would relist at once.
         Reason::Api(
             ApiReason::TooManyRequests | ApiReason::Timeout | ApiReason::BadGateway | ApiReason::Unavailable,
         )
         | Reason::Transport(TransportKind::Refused | TransportKind::Unreachable)
         | Reason::Deadline => back_off(same_again),
 
-        // Servers end watches as a matter of course, and connections die.
+        // Servers close watches regularly, and connections break.
         Reason::Closed => Decision::from(same_again),
         Reason::Idle
         | Reason::Transport(
@@ -341,8 +347,8 @@ pub fn classify(situation: Situation, failure: Failure) -> Verdict {
             }
         }
 
-        // It may be an event the server cannot convert, or a frame that cannot be read: once more from before it, then
-        // around it by listing.
+        // The cause may be an event that the server cannot convert, or a frame that cannot be decoded. Retry
+        // once from before it, then avoid it by listing.
         Reason::Api(ApiReason::Internal | ApiReason::OtherServer) | Reason::ClosedEarly => {
             back_off(escalated)
         }
@@ -356,7 +362,7 @@ pub fn classify(situation: Situation, failure: Failure) -> Verdict {
         // The same event would be too large again.
         Reason::Limit => back_off(same_again.max(Next::Relist)),
 
-        // Someone has to mend it. What the cache holds stays true where only permission is missing.
+        // An administrator has to resolve this. If only a permission is missing, the cache stays valid.
         Reason::Api(ApiReason::Unauthorized | ApiReason::Forbidden)
         | Reason::Transport(TransportKind::Tls | TransportKind::Credentials)
         | Reason::Redirect => Decision::GiveUp { then: same_again },
@@ -370,7 +376,8 @@ pub fn classify(situation: Situation, failure: Failure) -> Verdict {
             | ApiReason::Conflict
             | ApiReason::OtherClient,
         ) => Decision::GiveUp { then: same_again.max(Next::Relist) },
-        // The version may be what the server cannot make sense of: another kind of server behind the same address.
+        // The server may not accept the resourceVersion, such as when a different kind of server is behind
+        // the same address.
         Reason::Api(ApiReason::BadRequest | ApiReason::Invalid) | Reason::InvalidRequest => {
             Decision::GiveUp { then: Next::RelistFromScratch }
         }

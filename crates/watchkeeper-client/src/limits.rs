@@ -1,33 +1,35 @@
-//! Limits on the memory a response may use.
+//! Memory limits of a response.
 
-/// Limits on the memory one response may use, whatever the server sends.
+/// The memory limits of one response, regardless of what the server sends.
 ///
-/// Exceeding a limit is a typed error that names the limit and the request. A watch ends and is resumed or relisted by
-/// its owner; a list fails, is tried again in pages, and is then reported. The defaults allow the largest
-/// objects a real API server stores (etcd rejects writes over about 1.5 MiB).
+/// Exceeding a limit is a typed error that names the limit and the request. A watch ends, and its owner
+/// resumes or relists; a list fails, is retried in pages, and is then reported. The defaults allow the
+/// largest objects that a real API server stores (etcd rejects writes over about 1.5 MiB).
 ///
 /// A limit guards memory, not totals. A list that is decoded while it streams
-/// ([`ListWatch`](crate::list_watch::ListWatch)) may be of any size: each object, the decompression ratio and the time
-/// without progress ([`Timeouts::list_progress`](crate::list_watch::Timeouts::list_progress)) are limited instead.
+/// ([`ListWatch`](crate::list_watch::ListWatch)) may be of any size: each object, the decompression ratio and
+/// the time without progress ([`Timeouts::list_progress`](crate::list_watch::Timeouts::list_progress)) are
+/// limited instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes of one watch event, its newline not counted.
+    /// The maximum size of one watch event in bytes, without its newline.
     pub event_bytes: usize,
-    /// Bytes of one object: a list item, or the whole body of a get.
+    /// The maximum size of one object in bytes: a list item, or the whole body of a get.
     pub object_bytes: usize,
-    /// Bytes of a list that is read into memory as a whole, such as by
+    /// The maximum size in bytes of a list that is read into memory as a whole, such as by
     /// [`ResourceClient::list`](crate::rest::ResourceClient::list). Does not apply to streamed lists.
     pub page_bytes: u64,
-    /// How many times larger than its compressed form a body may become. Checked once a body has grown past
-    /// [`Limits::decompression_floor_bytes`], because small bodies of repetitive JSON exceed any sane ratio.
+    /// The maximum ratio between the decompressed and the compressed size of a body. The ratio is checked
+    /// once a body exceeds [`Limits::decompression_floor_bytes`], because small bodies of repetitive JSON
+    /// exceed any sensible ratio.
     pub decompression_ratio: u32,
-    /// Bytes of decompressed body below which the ratio is not looked at.
+    /// The decompressed size in bytes below which the ratio is not checked.
     pub decompression_floor_bytes: u64,
-    /// Nesting of arrays and objects in one JSON document. Reading one takes stack in proportion to its depth, so
-    /// thousands need a larger stack as well.
+    /// The maximum nesting depth of a JSON document. Parsing uses stack in proportion to the depth, so a
+    /// limit of thousands needs a larger stack.
     pub json_depth: usize,
-    /// Bytes of response head: status line and headers.
+    /// The maximum size of the response head in bytes: status line and headers.
     pub header_bytes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The one table: status x form x dialect x what was tried -> decision. Every row is a line.
+//! The classification table: status x form x dialect x last attempt -> decision. Every row is a line.
 
 use std::{io, time::Duration};
 
@@ -37,7 +37,7 @@ fn status(value: Value) -> Status {
     serde_json::from_value(value).expect("a status")
 }
 
-/// A status as it comes in an HTTP answer, and as it comes in an event.
+/// Returns a status as an HTTP response and as an event.
 fn both_forms(status: Status) -> [(&'static str, Failure); 2] {
     let request = Request::raw(AbsolutePath::default());
     let retry_after = status.details.as_ref().map(|d| d.retry_after_seconds).filter(|s| *s > 0);
@@ -56,7 +56,8 @@ fn every_status_in_both_forms_and_all_dialects_has_one_decision_per_phase() {
     let too_large = "Too large resource version: 100, current: 42";
     #[rustfmt::skip]
     let table: Vec<(&str, Value, &str, [Decision; 3])> = vec![
-        // What it is,               as the server writes it,                                    label,           at list, at watch start, in the stream
+        // Case,                       as the server writes it,                                    label,
+        // at list, at watch start, in the stream
         ("410 Expired",              json!({"code": 410, "reason": "Expired"}),                  "expired",       [SCRATCH, RELIST, RELIST]),
         ("410 Gone",                 json!({"code": 410, "reason": "Gone"}),                     "expired",       [SCRATCH, RELIST, RELIST]),
         ("410 bare",                 json!({"code": 410}),                                       "expired",       [SCRATCH, RELIST, RELIST]),
@@ -186,7 +187,7 @@ fn what_was_tried_in_vain_is_followed_by_something_dearer_or_slower() {
 
 #[test]
 fn following_the_decisions_never_goes_round_without_a_wait() {
-    // Whatever a server keeps answering, at most three decisions in a row come without a wait.
+    // Whatever a server keeps returning, at most three consecutive decisions come without a wait.
     let reasons = [
         Reason::Api(ApiReason::Expired),
         Reason::Api(ApiReason::ResourceVersionTooLarge),
@@ -228,7 +229,7 @@ fn transport_errors_are_told_by_type_however_deep_they_are() {
         (Kind::InvalidData, TransportKind::Other),
     ];
     for (kind, expected) in table {
-        // The text says something else on purpose.
+        // The text contradicts the code on purpose.
         let bare = || io::Error::new(kind, "connection refused unexpected EOF timeout");
         assert_eq!(TransportKind::of(&bare()), expected, "{kind:?} bare");
         assert_eq!(TransportKind::of(&io::Error::other(bare())), expected, "{kind:?} in another io error");

@@ -1,4 +1,4 @@
-//! The clientset on the wire: built-in types, custom ones, and commands to one object.
+//! Requests of the clientset: built-in types, custom types, and commands to one object.
 
 use k8s_openapi::api::{
     authentication::v1::TokenRequest,

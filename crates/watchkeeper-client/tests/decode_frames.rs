@@ -1,4 +1,4 @@
-//! Watch frames and the envelopes in them, the nasty ones.
+//! Watch frames and their envelopes, including malformed ones.
 
 use bytes::Bytes;
 use watchkeeper_client::{
@@ -53,11 +53,11 @@ fn an_event_that_is_too_long_is_located_where_it_exceeds_the_limit() {
     let limits = limits(|limits| limits.event_bytes = 10);
     let frames_before = "{}\n\n{\"a\":1}\r\n";
     for (line, chunks, behind) in [
-        // A line of the limit and two bytes, known to be too long when it has arrived.
+        // A line of two bytes more than the limit, detected as soon as it has arrived.
         ("x".repeat(12), 1, 12),
         ("x".repeat(12) + "\n", 1, 12),
         ("x".repeat(12), 2, 12),
-        // One byte too long: known only when its end shows that the last byte is no `\r`.
+        // One byte too long: detected only when its end shows that the last byte is not `\r`.
         ("x".repeat(11) + "\n", 1, 12),
     ] {
         let body = format!("{frames_before}{line}");

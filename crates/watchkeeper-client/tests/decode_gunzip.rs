@@ -1,4 +1,4 @@
-//! Compressed bodies: whole, damaged and hostile.
+//! Compressed bodies: complete, damaged and hostile.
 
 use std::io::Write as _;
 

@@ -1,4 +1,4 @@
-//! Lists, the nasty ones.
+//! List bodies, including malformed ones.
 
 use bytes::Bytes;
 use serde_json::json;
@@ -13,7 +13,7 @@ fn limits(change: impl FnOnce(&mut Limits)) -> Limits {
     limits
 }
 
-/// The list in one chunk and byte by byte: the result must be the same.
+/// Splits the list in one chunk and byte by byte; the results must be equal.
 fn split_within(body: &[u8], limits: &Limits) -> Result<(Vec<String>, ListEnvelope), DecodeError> {
     let run = |chunk_bytes: usize| {
         let mut splitter = ListSplitter::new(limits);

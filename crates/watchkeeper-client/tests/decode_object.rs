@@ -68,7 +68,7 @@ fn only_the_managed_fields_of_the_object_itself_are_cut() {
         r#"{"metadata":"managedFields"}"#,
         r#"{"metadata":[{"managedFields":[1]}]}"#,
         r#"[{"metadata":{"managedFields":[1]}}]"#,
-        // Not sound: left for the parser to refuse.
+        // Malformed: left for the parser to reject.
         r#"{"metadata":{"managedFields":[1]"#,
         r#"{"metadata":{"managedFields":[1] "a":1}}"#,
         "",

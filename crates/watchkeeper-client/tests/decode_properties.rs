@@ -1,4 +1,4 @@
-//! What splitting, cutting and probing give is what `serde_json` gives, for any document in any chunks.
+//! Splitting, cutting and probing agree with `serde_json`, for any document in any chunks.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,8 @@ use watchkeeper_client::{
     limits::Limits,
 };
 
-/// Text with what upsets scanners in it: quotes, backslashes, brackets, names of interest, and any Unicode.
+/// Generates text that is difficult for scanners: quotes, backslashes, brackets, relevant names, and any
+/// Unicode.
 fn text() -> BoxedStrategy<String> {
     prop_oneof![
         4 => "[a-z]{0,8}",
@@ -60,7 +61,7 @@ fn json() -> BoxedStrategy<Value> {
         .boxed()
 }
 
-/// Metadata that often has the fields the probe looks for, and sometimes has them wrong.
+/// Generates metadata that often has the fields of the probe, sometimes with wrong types.
 fn metadata() -> BoxedStrategy<Value> {
     let field = || prop_oneof![6 => text().prop_map(Value::from), 1 => leaf()];
     let named = (
@@ -102,8 +103,8 @@ fn object() -> BoxedStrategy<Value> {
         .boxed()
 }
 
-/// How a document is written down: blanks between tokens, members rotated so that any may come first, and letters
-/// of keys and strings escaped here and there.
+/// The formatting of a document: whitespace between tokens, rotated members, and escaped letters in keys and
+/// strings.
 #[derive(Debug, Clone)]
 struct Style {
     blanks: Vec<&'static str>,
@@ -189,7 +190,7 @@ impl Writer<'_> {
     }
 }
 
-/// `body` cut at the places given, empty chunks among them.
+/// Splits `body` at the given positions, with empty chunks in between.
 fn chunks(body: &str, cuts: &[Index]) -> Vec<Bytes> {
     let mut at: Vec<usize> = cuts.iter().map(|cut| cut.index(body.len() + 1)).collect();
     at.extend([0, body.len()]);
@@ -210,7 +211,7 @@ fn split(chunks: Vec<Bytes>, limits: &Limits) -> Result<(Vec<Bytes>, ListEnvelop
     splitter.finish().map(|envelope| (items, envelope))
 }
 
-/// The items as `serde_json` finds them, with the very bytes of each.
+/// Returns the items as `serde_json` finds them, with their exact bytes.
 fn raw_items(body: &str) -> Vec<String> {
     #[derive(serde::Deserialize)]
     struct List {

@@ -1,4 +1,4 @@
-//! Discovery over a real socket: what is asked for, what is made of the answers, and what is remembered.
+//! Discovery over a real socket: the requests, the results, and caching.
 
 use std::sync::{
     Arc,
@@ -38,7 +38,7 @@ fn not_found() -> Reply {
     Reply::json(404, status.to_string())
 }
 
-/// The same server in both forms: pods in the core group, deployments with a scale in `apps`.
+/// Responds as a server in both forms: pods in the core group, deployments with a scale in `apps`.
 fn aggregated_server(request: &Received) -> Reply {
     match request.target() {
         "/api" => {
@@ -189,7 +189,7 @@ async fn stale_versions_of_the_aggregated_form_are_reported() {
     assert!(matches!(reason, FailureReason::Stale));
 }
 
-/// A legacy server that lists `gone.io` in its first `listed` answers and has no document for it.
+/// Starts a legacy server that lists `gone.io` in its first `listed` responses and has no document for it.
 async fn server_without_gone_io(listed: usize) -> ScriptedServer {
     let asked = AtomicUsize::new(0);
     ScriptedServer::handler(move |request| {

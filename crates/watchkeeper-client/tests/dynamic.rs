@@ -1,4 +1,4 @@
-//! Objects without a type: what each verb puts on the wire, and what comes back.
+//! Dynamic objects: the requests of each verb, and the decoded responses.
 
 use serde_json::{Value, json};
 use watchkeeper_client::{
@@ -24,7 +24,7 @@ fn widgets(server: &ScriptedServer) -> DynamicResourceClient {
     DynamicClient::new(Client::from(server.client())).resource(&resource)
 }
 
-/// Answers lists with a list, a scale with a scale, everything else with the widget.
+/// Responds to lists with a list, to a scale with a scale, and to everything else with the widget.
 fn answer(request: &Received) -> Reply {
     let path = request.target().split('?').next().unwrap_or_default();
     let document = if path.ends_with("/widgets") && request.method() != "POST" {
@@ -131,7 +131,7 @@ async fn items_of_a_list_say_what_they_are() {
     ] {
         let types = |at: usize| list.items[at].types.clone().unwrap();
         assert_eq!((types(0).api_version.as_str(), types(0).kind.as_str()), ("example.com/v1", "Widget"));
-        assert_eq!(types(1).kind, "Odd", "what an item says itself is kept");
+        assert_eq!(types(1).kind, "Odd", "type fields of an item take precedence");
         assert_eq!(list.metadata.resource_version.as_deref(), Some("7"));
     }
 }

@@ -1,4 +1,4 @@
-//! Faults that break clients in the field, each sent over a real socket and named after what it broke.
+//! Faults that break clients in production, each sent over a real socket and named after its effect.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ async fn start_watch(configs: &ResourceClient<ConfigMap>) -> Result<ByteStream, 
 async fn decision_at_watch_start(reply: Reply) -> (Decision, &'static str) {
     let server = ScriptedServer::script([reply]).await;
     let error = start_watch(&configs(&server)).await.expect_err("the watch is refused");
-    // Told once and at once: nothing underneath hides it by trying again.
+    // Reported once and immediately: no lower layer hides the fault by retrying.
     assert_eq!(server.lines().len(), 1);
     let verdict = classify(Situation::at(Phase::WatchStart), Failure::from(&error));
     (verdict.decision, verdict.reason.label())
@@ -96,7 +96,7 @@ async fn when_the_second_page_has_always_expired_the_list_is_read_whole_once() {
     })
     .await;
     let all = configs(&server).list_all(&ListParams::default().limit(2).labels("x")).await.unwrap();
-    // Not a, b, a, b, c: what the first page brought is not part of the second reading.
+    // Not a, b, a, b, c: the items of the first attempt are not part of the second.
     assert_eq!(all.items.len(), 3);
     assert_eq!(
         server.lines(),
@@ -134,7 +134,7 @@ async fn no_name_reaches_another_path_on_the_wire() {
     }
     assert_eq!(server.lines(), Vec::<String>::new());
 
-    // What may be a name and not be written as it is arrives encoded.
+    // Characters that are valid in a name but not in a path arrive encoded.
     let _: Value = here.get_subresource("ä b", "c").await.unwrap();
     assert_eq!(server.lines(), ["GET /api/v1/namespaces/web/configmaps/%C3%A4%20b/c HTTP/1.1"]);
 }

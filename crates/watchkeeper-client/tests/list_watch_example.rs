@@ -1,10 +1,11 @@
-//! The example does what its text says, against a server that says what the test expects.
+//! The example behaves as documented, against a scripted server.
 
 use std::{env, fs, process::Command};
 
 use watchkeeper_test_support::{Reply, ScriptedServer};
 
-/// The example as its reader would run it. Through cargo, because a test may be built without the examples.
+/// Returns the command that runs the example. The command uses cargo, because a test may be built without the
+/// examples.
 fn example() -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.args(["run", "--quiet", "--offline", "--example", "list_watch"]);

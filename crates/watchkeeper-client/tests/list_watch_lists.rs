@@ -1,4 +1,4 @@
-//! Lists over HTTP, from servers that behave and servers that do not.
+//! Lists over HTTP, from correct and from faulty servers.
 
 use futures_util::StreamExt as _;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
@@ -16,7 +16,7 @@ use watchkeeper_test_support::{Reply, ScriptedServer};
 
 type Read = (Vec<Result<String, ItemError>>, PageEnd);
 
-/// A whole page: what each item decoded to, by its key, and the end.
+/// Reads a whole page: the decoded items by key, and the end.
 async fn read<K: 'static + Send + Sync>(
     source: &impl ListerWatcher<K>,
     request: ListRequest,
@@ -130,7 +130,7 @@ async fn a_second_page_that_expired_is_told_apart_from_an_empty_one() {
     let source = config_maps(&server);
     let (_, end) = read(&source, ListRequest::new().limit(1)).await.unwrap();
     let token = end.continue_token.unwrap();
-    // As an HTTP status, and as a status sent with success: the same.
+    // The same result as an HTTP status, and as a `Status` sent with code 200.
     for _ in 0..2 {
         let next = ListRequest::new().limit(1).continue_token(token.clone());
         let error = read(&source, next).await.unwrap_err();

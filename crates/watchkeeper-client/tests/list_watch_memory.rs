@@ -1,4 +1,4 @@
-//! Hostile sizes, measured: alone in its process, so that the peak is its own.
+//! Peak memory with hostile sizes, in a process of its own.
 #![cfg(target_os = "linux")]
 
 use std::{fs, io::Write as _};
@@ -15,7 +15,7 @@ use watchkeeper_test_support::{Reply, ScriptedServer};
 
 const MIB: u64 = 1 << 20;
 
-/// The most memory this process ever had.
+/// Returns the peak memory of this process.
 fn peak_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("Linux has it");
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("Linux has it");
@@ -27,14 +27,14 @@ fn config_maps(server: &ScriptedServer) -> ListWatch<ConfigMap> {
     ListWatch::new(&ResourceClient::<ConfigMap>::all(Client::from(server.client())))
 }
 
-/// A GiB of blanks in about a MB, put together of members so that making it takes no time either.
+/// Returns one GiB of blanks in about one MB, assembled from gzip members so that creating it is fast.
 fn gzip_bomb() -> Vec<u8> {
     let mut member = GzEncoder::new(Vec::new(), Compression::best());
     member.write_all(&vec![b' '; 1 << 20]).expect("memory takes all");
     member.finish().expect("memory takes all").repeat(1024)
 }
 
-/// One test, because peaks of tests that run beside each other cannot be told apart.
+/// A single test, because the peaks of concurrent tests cannot be distinguished.
 #[tokio::test]
 async fn a_gib_without_a_newline_or_out_of_a_mb_of_gzip_ends_in_an_error_and_little_memory() {
     let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
@@ -56,7 +56,7 @@ async fn a_gib_without_a_newline_or_out_of_a_mb_of_gzip_ends_in_an_error_and_lit
     let error = events.next().await.expect("an error").expect_err("an error");
     assert!(matches!(error, Error::Limit { limit: "event_bytes", allowed: 16_777_216, .. }), "{error}");
     let line_cost = peak_bytes() - before;
-    // The limit and the chunk, and what the connection has buffered.
+    // The limit, the chunk, and the buffers of the connection.
     assert!(line_cost < 20 * MIB, "the line cost {line_cost} bytes");
     println!("peak above start: gzip bomb {bomb_cost} bytes, endless line {line_cost} bytes");
 }

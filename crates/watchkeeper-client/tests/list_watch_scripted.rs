@@ -1,4 +1,4 @@
-//! The scripted source keeps its promises, because tests will be believed on its word.
+//! The guarantees of the scripted source, on which other tests rely.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Servers that fall silent, on paused time: no socket, no waiting.
+//! Servers that stop sending, on paused time: no socket, no waiting.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -19,7 +19,7 @@ use watchkeeper_client::{
 
 const EVENT: &str = "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"a\",\"namespace\":\"shop\",\"resourceVersion\":\"1\"}}}\n";
 
-/// What the server does at each step of a body.
+/// A step of the server in sending a body.
 #[derive(Clone, Copy)]
 enum Step {
     Send(&'static str),
@@ -27,7 +27,7 @@ enum Step {
     Stall,
 }
 
-/// A source over a server that takes `head` to answer and then does the steps.
+/// Returns a source for a server that takes `head` to respond and then performs the steps.
 fn source(head: Duration, steps: Vec<Step>) -> ListWatch<ConfigMap> {
     let service = tower::service_fn(move |_: Request<Body>| {
         let steps = steps.clone();
@@ -72,7 +72,7 @@ async fn a_watch_that_stalls_ends_shortly_after_the_server_should_have_ended_it(
     let mut events = source.watch(WatchRequest::new().timeout(Duration::from_mins(5))).await.unwrap();
     assert!(events.next().await.unwrap().is_ok());
     let error = events.next().await.unwrap().unwrap_err();
-    assert_eq!(now() - start, Duration::from_secs(305), "not later for having heard something in between");
+    assert_eq!(now() - start, Duration::from_secs(305), "events in between do not extend the deadline");
     assert_eq!(part(&error), (Awaited::Chunk, Duration::from_secs(305)));
     assert!(events.next().await.is_none());
     let verdict = classify(Situation::at(Phase::WatchStream), Failure::from(&error));

@@ -1,4 +1,4 @@
-//! Watches over HTTP, from servers that behave and servers that do not.
+//! Watches over HTTP, from correct and from faulty servers.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn frame(event: &str, name: &str, version: &str) -> String {
     format!("{}\n", json!({ "type": event, "object": object }))
 }
 
-/// An event in short.
+/// Returns a summary of an event.
 fn said(event: WatchEvent<ConfigMap>) -> String {
     let (word, item) = match event {
         WatchEvent::Added(item) => ("added", item),
@@ -46,7 +46,7 @@ fn said(event: WatchEvent<ConfigMap>) -> String {
     }
 }
 
-/// Everything a watch says, and the error it ends with if it does.
+/// Returns all events of a watch, and the error that ended it, if any.
 async fn follow(source: &ListWatch<ConfigMap>) -> (Vec<String>, Option<Error>) {
     let mut events = match source.watch(WatchRequest::new().resource_version("10")).await {
         Ok(events) => events,
@@ -152,7 +152,7 @@ async fn a_frame_that_cannot_be_read_ends_the_watch_before_anything_behind_it() 
         let verdict = classify(Situation::at(Phase::WatchStream), Failure::from(&error));
         assert_eq!(verdict.decision.next(), Next::Resume, "from before it");
     }
-    // The last frame, cut off by an end in good order.
+    // The last frame is cut off by a regular end of the stream.
     let (heard, error) = watched(stream(&behind[..behind.len() - 5])).await;
     assert!(heard.is_empty() && matches!(error, Some(Error::Body { .. })), "{heard:?} {error:?}");
 }
@@ -190,7 +190,7 @@ async fn a_connection_cut_in_a_frame_gives_neither_half_an_event_nor_a_clean_end
         ),
     ] {
         let (heard, error) = watched(reply).await;
-        // A reset may overtake what was sent before it.
+        // A reset may overtake data that was sent before it.
         assert!(heard.is_empty() || heard == ["added a"], "{heard:?}");
         match error {
             Some(Error::Transport { kind, .. }) => assert!(kinds.contains(&kind), "{kind}"),

@@ -1,4 +1,4 @@
-//! Requests, whole: what each verb with each kind of parameters puts on the wire.
+//! Complete requests: the wire format of each verb with each kind of parameters.
 
 use serde_json::json;
 use watchkeeper_client::{
@@ -15,7 +15,7 @@ const WRITE: &str = "accept-encoding: identity; accept: application/json; conten
 
 type Built = Result<Request, InvalidRequest>;
 
-/// The request as text: its line, its headers sorted by name, its body.
+/// Formats a request as text: its line, its headers sorted by name, its body.
 fn wire(request: Built) -> String {
     let request = request.and_then(Request::into_http).expect("a request that can be sent");
     let mut headers: Vec<String> = request

@@ -1,4 +1,4 @@
-//! Paths: either refused, or read back by a server as exactly what was meant.
+//! Paths are either rejected, or parsed by a server as exactly the intended parts.
 
 use proptest::prelude::*;
 use watchkeeper_client::{
@@ -27,7 +27,7 @@ fn build(
     Ok(path)
 }
 
-/// What attackers and accidents put where a name belongs.
+/// Strings that attackers and accidents put in place of a name.
 const HOSTILE: &[&str] = &[
     "",
     ".",
@@ -68,7 +68,7 @@ fn names_that_would_leave_their_segment_are_refused_in_every_position() {
         for (position, path) in positions {
             assert!(path.is_err(), "{hostile:?} as {position} made {path:?}");
         }
-        // An empty group is the core group, and means what it says.
+        // An empty group is the core group.
         assert_eq!(build(hostile, "v1", "pods", None, None, &[]).is_ok(), hostile.is_empty(), "{hostile:?}");
     }
 }
@@ -91,7 +91,7 @@ fn the_refusal_names_the_segment_and_the_reason() {
     assert_eq!(ResourcePath::new("", "", "pods"), Err(PathError::Empty(Segment::Version)));
 }
 
-/// Group, version, resource, namespace, name, subresource, and the path they make.
+/// Group, version, resource, namespace, name, subresource, and the resulting path.
 type Row<'a> = (&'a str, &'a str, &'a str, Option<&'a str>, Option<&'a str>, &'a [&'a str], &'a str);
 
 #[test]
@@ -163,7 +163,7 @@ fn paths_outside_the_resources_are_held_to_the_same_rules() {
     }
 }
 
-/// Ordinary names, hostile names, and anything at all.
+/// Generates ordinary names, hostile names, and arbitrary strings.
 fn segment() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => "[a-z][a-z0-9.:-]{0,12}",
@@ -195,7 +195,7 @@ proptest! {
         };
         let Ok(request) = request.unwrap().into_http() else { return Ok(()) };
 
-        // Through the URI as the HTTP stack holds it, which is what goes on the wire.
+        // Parsed from the URI of the HTTP stack, which is sent over the wire.
         let uri = request.uri();
         prop_assert_eq!(uri.query(), None);
         prop_assert!(uri.to_string().is_ascii());

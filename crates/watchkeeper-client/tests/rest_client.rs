@@ -1,4 +1,4 @@
-//! The REST client over a real socket: what goes out, and what is made of a refusal.
+//! The REST client over a real socket: its requests, and its errors.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::params::{ListParams, Patch};
@@ -182,7 +182,7 @@ async fn a_refusal_says_what_was_tried_what_the_server_said_and_what_to_do() {
             "internal server error (500 InternalError): after all",
         ),
         (
-            // A 200 whose kind does not come first.
+            // A response with code 200 whose kind is not the first member.
             Reply::json(
                 200,
                 r#"{"metadata":{"a":[1]},"status":"Failure","kind":"Status","apiVersion":"v1"}"#,

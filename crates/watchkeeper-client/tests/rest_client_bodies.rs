@@ -1,4 +1,4 @@
-//! Answers that are too large, unreadable or cut off, over a real socket.
+//! Responses that are too large, malformed or truncated, over a real socket.
 
 use std::mem::discriminant;
 

@@ -22,7 +22,7 @@ use watchkeeper_client::{
 };
 use watchkeeper_test_support::{Received, Reply, ScriptedServer};
 
-/// Answers what was asked with an object, a list, or for a deletion a status.
+/// Starts a server that responds with an object, a list, or for a deletion a status.
 async fn echo() -> (ScriptedServer, Client) {
     let server = ScriptedServer::handler(|request| Reply::json(200, answer(request).to_string())).await;
     let client = Client::from(server.client());
@@ -48,7 +48,7 @@ fn answer(request: &Received) -> Value {
     }
 }
 
-/// What `#[derive(CustomResource)]` makes, by hand.
+/// A custom resource type, written by hand instead of by `#[derive(CustomResource)]`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Gadget {

@@ -1,4 +1,4 @@
-//! Answers as they arrive, over a real socket.
+//! Streamed responses, over a real socket.
 
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use watchkeeper_client::{
@@ -25,7 +25,7 @@ async fn a_stream_gives_bytes_as_they_arrive_and_ends_when_the_server_ends_it() 
     let mut stream = get_pod(&rest(&server)).subresource("log").stream().await.unwrap();
     assert_eq!(stream.headers().get("x-a").unwrap(), "b");
     assert_eq!(stream.request().to_string(), "get pods/log \"front\" in namespace \"web\"");
-    // The first chunk is here while the server still holds the second.
+    // The first chunk arrives while the server still holds the second.
     assert_eq!(stream.next().await.unwrap().unwrap(), "first");
     gate.open();
     assert_eq!(stream.next().await.unwrap().unwrap(), "second");
@@ -64,6 +64,6 @@ async fn dropping_a_stream_closes_its_connection() {
     let rest = rest(&server);
     drop(get_pod(&rest).stream().await.unwrap());
     gate.open();
-    // The server is left alone with a million chunks, and not with a reader that has gone.
+    // The server still has a million chunks to send, but the reader is gone.
     server.no_connections().await;
 }

@@ -1,4 +1,4 @@
-//! Deadlines, silences, retries and waits, on virtual time and without a socket.
+//! Deadlines, idle timeouts, retries and waits, on virtual time and without a socket.
 
 use std::{
     convert::Infallible,
@@ -39,7 +39,7 @@ where
     RestClient::new(Client::from(kube))
 }
 
-/// A client whose n-th request gets the n-th answer, and the count of requests.
+/// Returns a client whose n-th request receives the n-th response, and the number of requests.
 fn scripted(mut answer: impl FnMut(u32) -> Answer + Send + 'static) -> (RestClient, Arc<AtomicU32>) {
     let count = Arc::new(AtomicU32::new(0));
     let counted = count.clone();

@@ -1,4 +1,4 @@
-//! The mapper over a server that learns: late custom resources, and what a miss costs.
+//! The REST mapper on a server that gains resources: late custom resources, and the cost of a miss.
 
 use std::sync::{
     Arc,
@@ -88,7 +88,7 @@ async fn a_miss_asks_once_more_unless_it_just_asked() {
     let cluster = Cluster::start().await;
     let mapper = cluster.mapper();
     for fetches in [1, 2, 3] {
-        // In a task, as programs do it: what the mapper returns can be sent to another thread.
+        // In a task, as in programs: the future of the mapper is `Send`.
         let in_task = mapper.clone();
         let looked_up =
             JoinSet::from_iter([async move { in_task.find_resource("widgets").await }]).join_all().await;

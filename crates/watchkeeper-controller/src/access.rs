@@ -1,25 +1,26 @@
-//! What a controller does to the API, declared.
+//! Declared API access of a controller.
 
 use std::collections::BTreeSet;
 
-/// What is done to a resource, by the names RBAC has for it.
+/// A verb on a resource, named as in RBAC.
 pub use watchkeeper_client::rest::Verb;
 
-/// One resource a controller touches, where, and how.
+/// Declared access to one resource: its scope and verbs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Access {
     /// The API group; empty for the core group.
     pub group: String,
-    /// The plural name, with a subresource behind a slash: `deployments`, `foos/status`.
+    /// The plural name of the resource, followed by a slash and the subresource if there is one:
+    /// `deployments`, `foos/status`.
     pub resource: String,
-    /// Where: one namespace, or all of them and what belongs to none.
+    /// The namespace, or `None` for all namespaces and cluster-scoped objects.
     pub namespace: Option<String>,
-    /// What is done to it.
+    /// The verbs that are used.
     pub verbs: BTreeSet<Verb>,
 }
 
 impl Access {
-    /// These verbs on a resource, in every namespace and in none.
+    /// Creates access to a resource with these verbs, in all namespaces and for cluster-scoped objects.
     pub fn new(
         group: impl Into<String>,
         resource: impl Into<String>,
@@ -40,7 +41,7 @@ impl Access {
         Self::new("events.k8s.io", "events", [Verb::Create, Verb::Patch])
     }
 
-    /// The same in one namespace only.
+    /// Restricts the access to one namespace.
     #[must_use]
     pub fn in_namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into());

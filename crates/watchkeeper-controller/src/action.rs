@@ -1,18 +1,18 @@
-//! What a reconciler says when it is done.
+//! The result of a successful reconcile.
 
 use std::time::Duration;
 
 use watchkeeper_workqueue::Priority;
 
-/// What is to become of a key after a reconcile that worked.
+/// The next step for a key after a successful reconcile.
 ///
 /// ```
 /// use std::time::Duration;
 /// use watchkeeper_controller::{Action, Priority};
 ///
 /// let settled = Action::done();
-/// let look_again = Action::requeue_after(Duration::from_mins(5)).with_priority(Priority::LOW);
-/// assert_ne!(settled, look_again);
+/// let check_later = Action::requeue_after(Duration::from_mins(5)).with_priority(Priority::LOW);
+/// assert_ne!(settled, check_later);
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[must_use = "an action does nothing unless the reconciler returns it"]
@@ -20,26 +20,27 @@ pub struct Action {
     requeue: Option<Requeue>,
 }
 
-/// When a key is to come back, and how urgent it is then.
+/// The delay and priority of a requeue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Requeue {
     pub(crate) after: Duration,
-    /// As urgent as it was, unless said otherwise.
+    /// The priority; `None` keeps the current one.
     pub(crate) priority: Option<Priority>,
 }
 
 impl Action {
-    /// Nothing more to do until something changes.
+    /// Returns an action that does not requeue the key. The next change enqueues it.
     pub fn done() -> Self {
         Self { requeue: None }
     }
 
-    /// The key comes back after this time, or earlier if something changes.
+    /// Returns an action that requeues the key after this time, or earlier if something changes.
+    #[doc(alias = "RequeueAfter")]
     pub fn requeue_after(after: Duration) -> Self {
         Self { requeue: Some(Requeue { after, priority: None }) }
     }
 
-    /// Says how urgent the key is when it comes back. Of [`Action::done`], which does not come back, it changes nothing.
+    /// Sets the priority of the requeue. Has no effect on [`Action::done`], which does not requeue.
     pub fn with_priority(mut self, priority: Priority) -> Self {
         if let Some(requeue) = &mut self.requeue {
             requeue.priority = Some(priority);

@@ -1,37 +1,37 @@
-//! What happened to an object, with its old and its new state.
+//! A change of an object, with its old and new state.
 
 use std::{fmt, sync::Arc};
 
 use watchkeeper_informer::event::Event;
 
-/// What happened to an object, as predicates and mapping functions see it: with its state before and after.
+/// A change of an object as passed to predicates and mapping functions, with the states before and after.
 pub struct Change<'a, K> {
     event: &'a Event<K>,
 }
 
-/// What kind of change.
+/// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ChangeKind {
-    /// The object was there before the controller was.
+    /// The object existed before the controller started.
     Initial,
-    /// The object came to be.
+    /// The object was created.
     Added,
-    /// The object changed.
+    /// The object was modified.
     Updated,
-    /// The object is as it was, and it is time to look at it again.
+    /// The object is unchanged, and a resync is due.
     Resynced,
-    /// The object is gone.
+    /// The object was deleted.
     Deleted,
 }
 
 impl<'a, K> Change<'a, K> {
-    /// The change an event tells of.
+    /// Creates the change that an event describes.
     pub fn of(event: &'a Event<K>) -> Self {
         Self { event }
     }
 
-    /// What kind of change it is.
+    /// Returns the kind of the change.
     pub fn kind(self) -> ChangeKind {
         match self.event {
             Event::Added { is_initial: true, .. } => ChangeKind::Initial,
@@ -42,12 +42,12 @@ impl<'a, K> Change<'a, K> {
         }
     }
 
-    /// The state before it, as this controller was told of it. None for an object that is new to it.
+    /// Returns the state before the change, as last delivered to this controller; `None` for a new object.
     pub fn before(self) -> Option<&'a Arc<K>> {
         self.event.last_seen()
     }
 
-    /// The state after it. None for an object that is gone.
+    /// Returns the state after the change; `None` for a deleted object.
     pub fn after(self) -> Option<&'a Arc<K>> {
         match self.event {
             Event::Added { object, .. } | Event::Synced(object) => Some(object),
@@ -56,20 +56,21 @@ impl<'a, K> Change<'a, K> {
         }
     }
 
-    /// The object as it is now, or as it was last.
+    /// Returns the current state of the object, or its last state if it was deleted.
     pub fn object(self) -> &'a Arc<K> {
         self.event.object()
     }
 
-    /// Every state this change is about: the old and the new one of an update, the last one of a deletion. A mapping that
-    /// looks at each of them forgets neither side of a move.
+    /// Returns every state that the change involves: the old and the new one of an update, the last one of a
+    /// deletion. A mapping that processes each of them covers both sides of a move.
     pub fn states(self) -> impl Iterator<Item = &'a Arc<K>> {
         let object = self.object();
         let other = self.before().filter(|old| !Arc::ptr_eq(old, object));
         other.into_iter().chain([object])
     }
 
-    /// Whether the deletion itself was not seen, only that the object is gone.
+    /// Returns whether the deletion was inferred from a relist instead of observed, so that the final state
+    /// is unknown.
     pub fn is_final_state_unknown(self) -> bool {
         matches!(self.event, Event::Deleted(deleted) if deleted.final_state_unknown)
     }

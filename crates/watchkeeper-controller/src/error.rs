@@ -1,11 +1,11 @@
-//! How a reconcile fails.
+//! Errors of a reconcile.
 
 use std::{error::Error, fmt, iter};
 
 use kube_core::Status;
 use watchkeeper_client::error::{ApiReason, StatusSummary};
 
-/// The reason a server gives, among the causes of a conflict, when another manager owns a field that was applied.
+/// The cause type in a conflict `Status` for an applied field that another manager owns.
 const FIELD_MANAGER_CONFLICT: &str = "FieldManagerConflict";
 
 /// An error of a reconcile, with the [class](ErrorClass) that decides when its key is reconciled again.
@@ -75,6 +75,7 @@ impl ReconcileError {
     }
 
     /// Creates an error of class [`Terminal`](ErrorClass::Terminal), for failures that retrying cannot fix.
+    #[doc(alias = "TerminalError")]
     pub fn terminal(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::of(Some(ErrorClass::Terminal), error.into())
     }
@@ -175,7 +176,7 @@ fn summarized(error: &(dyn Error + 'static), status: Option<&Status>) -> String 
     text.replace(&kube_client::Error::Api(Box::new(status.clone())).to_string(), &summary)
 }
 
-/// An error and what caused it, outermost first.
+/// Returns the error and its sources, outermost first.
 fn causes_of<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     iter::successors(Some(error), |&error| error.source())
 }

@@ -1,4 +1,4 @@
-//! Finds keys that reconcile themselves without end.
+//! Detection of keys that trigger their own reconciles endlessly.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -9,26 +9,27 @@ use std::{
 
 use watchkeeper_informer::ObjectKey;
 
-/// When a key that keeps itself busy is reported.
+/// The limits above which a key that triggers itself is reported.
 ///
-/// What counts is a reconcile that nobody else asked for, and that wrote again:
+/// A reconcile counts if only the controller itself caused it, and it wrote again:
 ///
-/// - it ran because of nothing but the events of this controller's own writes for the same key, and wrote something; or
-/// - it ran because it had asked to be run again, and all its writes changed nothing.
+/// - its only causes were events of this controller's own writes for the same key, and it wrote something; or
+/// - its only cause was a requeue that it had requested, and none of its writes changed anything.
 ///
-/// A controller whose writes settle has a few of these for each change from outside, and then none. One that writes a new
-/// timestamp each time, or fights with itself over a field, has them without end.
+/// A controller whose writes converge has a few such reconciles for each external change, and then none. A
+/// controller that writes a new timestamp each time, or that overwrites its own fields, repeats them endlessly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HotLoopLimits {
-    /// How many such reconciles of one key, within the window, are reported. 10 unless said otherwise; at least 1.
+    /// The number of such reconciles of one key, within the window, that is reported. Defaults to 10; the
+    /// minimum is 1.
     pub reconciles: u32,
-    /// The window. One minute unless said otherwise.
+    /// The window. Defaults to one minute.
     pub window: Duration,
 }
 
 impl HotLoopLimits {
-    /// This many within this time.
+    /// Creates limits from a number of reconciles and a window.
     pub fn new(reconciles: u32, window: Duration) -> Self {
         Self { reconciles: reconciles.max(1), window }
     }
@@ -40,31 +41,32 @@ impl Default for HotLoopLimits {
     }
 }
 
-/// A key that keeps itself busy, with the evidence. Told once, until it has been quiet for a whole window.
+/// A key that triggers itself, with the evidence. Reported once, until the key has been quiet for a whole
+/// window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HotLoop {
-    /// The controller.
+    /// The name of the controller.
     pub controller: Arc<str>,
-    /// The key.
+    /// The key of the object.
     pub key: ObjectKey,
-    /// How many reconciles it caused itself.
+    /// The number of reconciles that the key caused itself.
     pub reconciles: u32,
-    /// How many of them ran because of nothing but the events of its own writes.
+    /// The number of these reconciles whose only causes were events of own writes.
     pub echoes: u32,
-    /// In what time.
+    /// The time in which they happened.
     pub within: Duration,
-    /// What these reconciles wrote, by resource.
+    /// The writes of these reconciles, by resource.
     pub writes: BTreeMap<Arc<str>, Writes>,
 }
 
-/// Writes of one resource.
+/// The number of writes to one resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Writes {
-    /// How many.
+    /// The number of all writes.
     pub total: u32,
-    /// How many of them changed nothing: the object had the same version after it as before.
+    /// The number of writes that changed nothing: the resourceVersion was the same before and after.
     pub no_ops: u32,
 }
 
@@ -73,8 +75,8 @@ impl fmt::Display for HotLoop {
         let Self { controller, key, reconciles, echoes, within, writes } = self;
         write!(
             f,
-            "{controller} reconciled {key} {reconciles} times in {within:?} for no reason but its own: {echoes} because \
-             of its own writes"
+            "{controller} reconciled {key} {reconciles} times in {within:?} without an external cause, {echoes} of them \
+             because of its own writes"
         )?;
         for (resource, Writes { total, no_ops }) in writes {
             write!(f, "; {total} writes of {resource}, of which {no_ops} changed nothing")?;
@@ -83,28 +85,29 @@ impl fmt::Display for HotLoop {
     }
 }
 
-/// Why a reconcile ran, as far as it matters here.
+/// The origin of a reconcile, for hot-loop detection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// Somebody else's doing, or not known.
+    /// An external or unknown cause.
     Elsewhere,
-    /// Nothing but events of own writes.
+    /// Only events of own writes.
     Echo,
-    /// Nothing but having asked for it.
+    /// Only a requested requeue.
     Requeue,
 }
 
-/// A write a reconcile made.
+/// A write made by a reconcile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WriteMade {
     pub(crate) resource: Arc<str>,
     pub(crate) is_no_op: bool,
 }
 
-/// What is remembered of one key. Pure: the time and what happened go in, a report may come out.
+/// The hot-loop history of one key. Pure: time and events in, possibly a report out.
 #[derive(Debug, Default)]
 pub(crate) struct LoopTrack {
-    /// The reconciles that count, oldest first; those within the window, and of these the last `limits.reconciles`.
+    /// The reconciles that count, oldest first: those within the window, at most the last
+    /// `limits.reconciles`.
     counted: VecDeque<Counted>,
     is_reported: bool,
 }
@@ -116,7 +119,7 @@ struct Counted {
     writes: Vec<WriteMade>,
 }
 
-/// What a report is made of.
+/// The evidence of a report.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Evidence {
     pub(crate) reconciles: u32,
@@ -126,7 +129,7 @@ pub(crate) struct Evidence {
 }
 
 impl LoopTrack {
-    /// A reconcile ended. Returns the evidence when this makes it one too many, once an episode.
+    /// Records the end of a reconcile. Returns the evidence when the limit is reached, once per episode.
     pub(crate) fn reconciled(
         &mut self,
         now: Duration,
@@ -154,12 +157,12 @@ impl LoopTrack {
         Some(self.evidence(now))
     }
 
-    /// Whether there is nothing to remember.
+    /// Returns whether the history is empty.
     pub(crate) fn is_quiet(&self) -> bool {
         self.counted.is_empty()
     }
 
-    /// Forgets what was before the window; when nothing is left, the episode is over.
+    /// Removes reconciles before the window. When none is left, the episode is over.
     pub(crate) fn expire(&mut self, now: Duration, limits: HotLoopLimits) {
         while self.counted.front().is_some_and(|counted| now.saturating_sub(counted.at) >= limits.window) {
             self.counted.pop_front();
@@ -232,7 +235,7 @@ mod tests {
         assert_eq!(evidence.writes, BTreeMap::from([("foos".into(), foos), ("pods".into(), pods)]));
         assert_eq!((evidence.reconciles, evidence.echoes, evidence.within), (3, 3, seconds(3)));
         for at in 5..100 {
-            assert_eq!(echo(at, vec![write("foos", false)]), None, "told already");
+            assert_eq!(echo(at, vec![write("foos", false)]), None, "already reported");
         }
         assert_eq!(echo(160, vec![write("foos", false)]), None, "a new episode begins");
         assert_eq!(echo(161, vec![write("foos", false)]), None);
@@ -240,7 +243,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a list of everything that ever happened.
+        /// Compares with a list of all events.
         #[test]
         fn a_report_comes_exactly_when_the_window_fills_up_and_none_was_made_since_it_was_empty(
             steps in prop::collection::vec((0..40_u64, prop_oneof![

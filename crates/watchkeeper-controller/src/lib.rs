@@ -1,14 +1,14 @@
-//! Controllers: what runs on top of informers and work queues.
+//! Controllers: the reconcile loop, the manager and their helpers, on top of informers and work queues.
 //!
-//! A controller brings the world to where its objects want it. It is told that something may have changed, looks at
-//! the object and at what there is, and does what is missing; and again, until nothing is. This crate is everything
-//! around that look: where keys come from, who works on them, what happens when it fails, and what must be true before it
-//! begins.
+//! A controller makes the actual state match the desired state of its objects. It is called with the key of
+//! an object that may have changed, reads the object and its dependents, and makes the missing changes. This
+//! crate provides everything around the reconcile function: event sources, workers, retries, read-your-writes
+//! consistency, and the program that runs it.
 //!
-//! # What it looks like
+//! # Example
 //!
-//! A controller that copies each config map that asks for it, on the embedded API server. With a client of a cluster it is the
-//! same.
+//! A controller that copies each annotated config map, on the embedded API server. With a client of a real
+//! cluster the code is the same.
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -60,36 +60,37 @@
 //! # }
 //! ```
 //!
-//! # What it promises
+//! # Guarantees
 //!
-//! The promises of the loop are on [`Controller`]. In one paragraph: after the last change of an object, or of one that maps
-//! to it, its key is looked at with that change in the cache, by one worker at a time, and not before the cache shows what
-//! earlier looks wrote for it; a failure, a panic, a look without end and a watch that does not work are kept to
-//! where they happen, counted and told; and a stop ends everything within its time.
+//! The guarantees of the loop are documented on [`Controller`]. In short: after the last change of an object,
+//! or of an object that maps to it, its key is reconciled with that change in the cache; by one worker at a
+//! time; and not before the cache shows the earlier writes of that key's reconciles. A failure, a panic, a
+//! reconcile that does not return and a watch that does not work are isolated, counted and logged. A stop
+//! request ends everything within its timeout.
 //!
-//! What it does not promise: a look for each change, since changes in a row may share one; any order between keys; or that
-//! an object is still as the cache has it, which is what conflicts are for.
+//! Not guaranteed: one reconcile per change, because consecutive changes may be merged; any order between
+//! keys; that the cached object is the latest state, which is why writes can conflict.
 //!
-//! # What is in here
+//! # Contents
 //!
-//! | | what it holds |
+//! | item | content |
 //! |---|---|
-//! | [`Controller`], [`ReconcileLoop`] | the reconcile loop: where keys come from, who works on them, how it runs and ends |
-//! | [`Reconciler`], [`Request`], [`Context`], [`Action`], [`ReconcileError`] | what its users write, are given and say |
-//! | [`predicate`], [`Watching`], [`Change`], [`each_state`], [`Triggers`] | which changes have which keys looked at |
-//! | [`HotLoop`], [`HotLoopLimits`] | keys that keep themselves busy |
-//! | [`metrics`] | counters and durations, by the names dashboards know |
-//! | [`objects`] | what reconcilers do to objects: finalizers, owners, conditions, apply |
-//! | [`events`] | telling people what a controller did |
-//! | [`manager`] | several controllers as one program: started, watched and ended in order |
-//! | [`runnable`] | what a manager starts and stops |
-//! | [`options`] | how a manager runs, in code and from the command line |
-//! | [`leader`] | at most one of several replicas works at a time, by a `Lease` |
-//! | [`http`] | whether it lives, whether it is ready, what it counts |
-//! | [`access`] | what a controller does to the API, declared: the source of its RBAC rules |
-//! | [`rbac`] | what a controller may do: as rules, as manifests, and asked at the start |
-//! | [`rest_metrics`], [`process_metrics`] | requests and the process, under the usual names |
-//! | [`time`] | the clocks, injected |
+//! | [`Controller`], [`ReconcileLoop`] | the reconcile loop: sources, workers, start and stop |
+//! | [`Reconciler`], [`Request`], [`Context`], [`Action`], [`ReconcileError`] | the reconcile function, its input and its result |
+//! | [`predicate`], [`Watching`], [`Change`], [`each_state`], [`Triggers`] | which changes enqueue which keys |
+//! | [`HotLoop`], [`HotLoopLimits`] | detection of keys that trigger themselves |
+//! | [`metrics`] | counters and histograms, named as in controller-runtime |
+//! | [`objects`] | finalizers, owner references, conditions, apply |
+//! | [`events`] | recording of Kubernetes events |
+//! | [`manager`] | several controllers as one program, with ordered start and stop |
+//! | [`runnable`] | the trait of everything that a manager starts and stops |
+//! | [`options`] | manager options, in code and from the command line |
+//! | [`leader`] | leader election with a `Lease` |
+//! | [`http`] | health, readiness and metrics endpoints |
+//! | [`access`] | declared API access, the source of RBAC rules |
+//! | [`rbac`] | RBAC rules and manifests, and a check at startup that access is granted |
+//! | [`rest_metrics`], [`process_metrics`] | request and process metrics, under the usual names |
+//! | [`time`] | injected clocks |
 //!
 //! # Coming from controller-runtime
 //!
@@ -106,7 +107,7 @@
 //! | a CRD that is missing stops the manager | [`Watching::optional`] |
 //! | `manager.Manager`, `AddHealthzCheck`, `GetEventRecorder` | [`Manager`](manager::Manager), [`add_health_check`](manager::Manager::add_health_check), [`recorder`](manager::Manager::recorder) |
 //! | metrics in the global registry, controller names validated against duplicates | [`Manager::add`](manager::Manager::add) registers [`metrics`] and rejects duplicate names |
-//! | `LeaderElection`, `LeaderElectionReleaseOnCancel` | [`LeaderElection`](leader::LeaderElection); released when the work has ended, unless said otherwise |
+//! | `LeaderElection`, `LeaderElectionReleaseOnCancel` | [`LeaderElection`](leader::LeaderElection); released when the work has ended, by default |
 //! | `controllerutil`: `SetControllerReference`, `AddFinalizer`, `CreateOrUpdate` | [`owner::set_controller`](objects::owner::set_controller), [`finalize`](objects::finalizer::finalize), [`create_or_update`](objects::write::create_or_update) |
 //! | `meta.SetStatusCondition`, `retry.RetryOnConflict` | [`conditions::set`](objects::conditions::set), [`retry_on_conflict`](objects::write::retry_on_conflict) |
 //! | `+kubebuilder:rbac` markers | [`Controller::uses`], [`rbac::Manifests`] |

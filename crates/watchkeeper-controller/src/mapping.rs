@@ -1,4 +1,4 @@
-//! From an object to the keys that are to be looked at because of it.
+//! Mappings from changed objects to the keys to enqueue.
 
 use std::any::TypeId;
 
@@ -7,8 +7,8 @@ use watchkeeper_informer::{Object, ObjectKey};
 
 use crate::Change;
 
-/// A mapping of changes made from one of objects: called for the old and for the new state, so that neither side of a
-/// move is forgotten.
+/// Returns a mapping of changes that calls `map` for the old and for the new state, so that both sides of a
+/// move are enqueued.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
@@ -40,8 +40,9 @@ where
     }
 }
 
-/// Maps objects to the object of kind `K` that controls them: the owner reference that says `controller: true`, if it is
-/// of that group and kind, in whatever version. Old and new owner of an object that was handed over are both looked at.
+/// Returns a mapping from objects to the object of kind `K` that controls them: the owner reference with
+/// `controller: true`, if its group and kind match, in any version. If the controller of an object changes,
+/// both owners are enqueued.
 pub(crate) fn to_controller<K, W>() -> impl Fn(Change<'_, W>) -> Vec<ObjectKey> + Send + Sync + 'static
 where
     K: Object,
@@ -67,7 +68,7 @@ fn controller_of(
     if owner_group != group || owner.kind != kind {
         return None;
     }
-    // An owner is in the namespace of what it owns, or in none.
+    // An owner is in the namespace of its dependents, or cluster-scoped.
     let namespace = if is_cluster_wide { None } else { object.meta().namespace.as_deref() };
     ObjectKey::new(namespace, &owner.name).ok()
 }

@@ -1,4 +1,4 @@
-//! What is remembered of keys between two reconciles.
+//! State of keys that is kept between two reconciles.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -21,73 +21,73 @@ use crate::{
     writes::{Answer, CacheView, Coverage, Ledger, Target, Trigger, Unseen, WriteVerb, Written},
 };
 
-/// How many of the events that had a key looked at are kept. A key with more of them is busy for other reasons.
+/// The number of trigger events that are kept per key. A key with more of them is busy for other reasons.
 const TRIGGERS: usize = 8;
 
-/// The first look after a key was found waiting for its writes comes this soon, and each one after twice the time.
+/// The delay before the first recheck of a key that waits for its writes; it doubles with each further one.
 const FIRST_LOOK: Duration = Duration::from_millis(10);
-/// And never later than this after the last.
+/// The maximum delay between two rechecks.
 const LAST_LOOK: Duration = Duration::from_millis(500);
 
-/// Fewer notes than this are not worth a look for those that can go.
+/// The number of notes below which no sweep of expired notes takes place.
 const SWEEP_AT_LEAST: usize = 1024;
 
-/// The number of objects that are remembered as not observable. When there are more, all are forgotten, which costs each of them
+/// The number of objects that are remembered as not observable. Above it, all are forgotten, and each costs
 /// another timeout.
 const UNOBSERVABLE_LIMIT: usize = 4096;
 
-/// A cache of the controller's, as far as its writes are concerned.
+/// A cache of the controller, as used for tracking writes.
 pub(crate) trait FollowedCache: CacheView {
-    /// The name of the informer.
+    /// Returns the name of the informer.
     fn informer(&self) -> &str;
-    /// The resource, for people.
+    /// Returns the name of the resource, for messages.
     fn resource(&self) -> &Arc<str>;
-    /// Whether the objects a request writes are among those it follows, and it does follow.
+    /// Returns whether the informer watches the resource and namespace that a request writes to, and has synced.
     fn follows(&self, target: &Target<'_>) -> bool;
-    /// Whether the informer selects an object with these labels; `None` for labels that are not known.
+    /// Returns whether the informer selects an object with these labels; `None` stands for unknown labels.
     fn coverage(&self, object: &ObjectKey, labels: Option<&BTreeMap<String, String>>) -> Coverage;
 }
 
-/// What is remembered of keys between two reconciles: the writes that caches have yet to show, the events that had them
-/// looked at, conflicts in a row, reconciles that caused themselves.
+/// State of keys between two reconciles: own writes that the caches do not show yet, events that triggered
+/// the key, consecutive conflicts, and reconciles that the key caused itself.
 ///
-/// Keys of which there is nothing to remember are not in it, so it costs nothing where nothing is written.
+/// Keys without such state have no entry, so a controller that does not write pays nothing.
 pub(crate) struct Memory {
     keys: Mutex<Keys>,
-    /// Whether there is a note, so that workers need not lock where there is none. Written only with the lock.
+    /// Whether any note exists, so that workers skip the lock otherwise. Written only under the lock.
     has_notes: AtomicBool,
     caches: Vec<Arc<dyn FollowedCache>>,
     clock: Arc<dyn Clock>,
     options: MemoryOptions,
-    /// Some reconciler got hold of a client that remembers. Before that there can be no event of an own write.
+    /// Whether a reconciler has obtained a tracking client. Before that, no event can stem from an own write.
     is_writing: AtomicBool,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MemoryOptions {
-    /// How long a key waits at most for its writes to be seen. None: not at all.
+    /// The maximum time that a key waits for its writes to be observed. `None` disables the wait.
     pub(crate) freshness_timeout: Option<Duration>,
-    /// None: not looked for.
+    /// The hot-loop limits. `None` disables the detection.
     pub(crate) hot_loops: Option<HotLoopLimits>,
 }
 
 struct Keys {
     notes: HashMap<ObjectKey, Note, RandomState>,
-    /// Notes that nobody asks for any more are looked for when there are this many.
+    /// The number of notes at which expired ones are swept.
     sweep_at: usize,
-    /// The objects of a cache whose writes were not observed before the timeout, where it is not known whether the informer selects
-    /// them. Their writes are not waited for until the cache has the object.
+    /// Objects whose writes were not observed before the timeout, by cache, where it is unknown whether the
+    /// informer selects them. Their writes are not waited for until the cache has the object.
     unobservable: HashSet<(usize, ObjectKey), RandomState>,
 }
 
-/// What is remembered of one key. Pure: times and events go in, decisions come out.
+/// The state of one key. Pure: times and events in, decisions out.
 #[derive(Debug, Default)]
 pub(crate) struct Note {
     ledger: Ledger,
     triggers: Vec<Trigger>,
     has_more_triggers: bool,
     conflicts: u32,
-    /// Since when it waits for its writes to be seen.
+    /// The time since which the key waits for its writes to be observed.
     waits_since: Option<Duration>,
     origin: Option<Origin>,
     made: Vec<WriteMade>,
@@ -102,7 +102,7 @@ pub(crate) struct Pending {
     returns_object: bool,
 }
 
-/// What a cache had of the object before it was written.
+/// The state of the object in a cache before the write.
 struct Seen {
     cache: usize,
     epoch: u64,
@@ -116,8 +116,8 @@ pub(crate) struct Missed {
     /// The name of the informer.
     pub(crate) informer: String,
     pub(crate) object: ObjectKey,
-    /// The informer selects the object, so the cache is behind. Otherwise the object is possibly never observed, and its next
-    /// writes are not waited for.
+    /// Whether the informer selects the object, so that the cache is behind. Otherwise the object may never
+    /// be observed, and its next writes are not waited for.
     pub(crate) is_selected: bool,
 }
 
@@ -125,19 +125,19 @@ pub(crate) struct Missed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Begin {
     Now(Freshness),
-    /// Now, because the timeout is over.
+    /// Reconcile now, because the timeout has elapsed.
     Late {
         waited: Duration,
         missed: Vec<Missed>,
     },
-    /// Not before its writes are seen: look again after this.
+    /// Wait for own writes, and check again after this delay.
     Wait {
         look_after: Duration,
         is_first: bool,
     },
 }
 
-/// How a reconcile ended, as far as it is remembered.
+/// The outcome of a reconcile, as far as it is tracked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     Conflict,
@@ -162,28 +162,29 @@ impl Memory {
         }
     }
 
-    /// Whether writes are remembered at all.
+    /// Returns whether writes are tracked at all.
     pub(crate) fn is_tracking(&self) -> bool {
         self.options.freshness_timeout.is_some() || self.options.hot_loops.is_some()
     }
 
-    /// Somebody may write from now on.
+    /// Records that a reconciler may write from now on.
     pub(crate) fn expect_writes(&self) {
         self.is_writing.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it is of use to be told of events.
+    /// Returns whether trigger events need to be recorded.
     pub(crate) fn wants_triggers(&self) -> bool {
         self.options.hot_loops.is_some() && self.is_writing.load(Ordering::Relaxed)
     }
 
-    /// An event has a key looked at. To be told before the key is queued.
+    /// Records an event that enqueues a key. Call this before the key is enqueued.
     pub(crate) fn triggered(&self, key: &ObjectKey, trigger: Trigger) {
         let now = self.clock.now();
         self.note(&mut self.keys.lock(), key, now).triggered(trigger);
     }
 
-    /// A request is about to be sent. None when no cache follows what it writes.
+    /// Records the state of the caches before a request is sent. Returns `None` if no cache contains the
+    /// target.
     pub(crate) fn about_to_write(&self, target: &Target<'_>) -> Option<Pending> {
         let object = target.name.and_then(|name| ObjectKey::new(target.namespace, name).ok());
         let caches = self.caches.iter().enumerate().filter(|(_, cache)| cache.follows(target));
@@ -197,7 +198,7 @@ impl Memory {
         (!caches.is_empty()).then_some(Pending { caches, object, verb, returns_object })
     }
 
-    /// A write went well.
+    /// Records a successful write.
     pub(crate) fn wrote(&self, key: &ObjectKey, pending: Pending, answer: Answer) {
         let Pending { caches, object, verb, returns_object } = pending;
         let Some(object) = object.or(answer.object) else { return };
@@ -234,7 +235,7 @@ impl Memory {
         note.made.extend(made);
     }
 
-    /// A key was handed out. Whether it may be reconciled now.
+    /// Returns whether a dequeued key may be reconciled now.
     pub(crate) fn begin(&self, key: &ObjectKey, causes: &Causes) -> Begin {
         if !self.has_notes() {
             return Begin::Now(Freshness::Fresh);
@@ -249,8 +250,8 @@ impl Memory {
         begin
     }
 
-    /// A reconcile ended. Returns how many conflicts there were in a row before it, and the evidence that the key keeps
-    /// itself busy, if it does and that is news.
+    /// Records the end of a reconcile. Returns the number of consecutive conflicts before it, and the
+    /// evidence of a hot loop if one is newly detected.
     pub(crate) fn end(&self, key: &ObjectKey, causes: &Causes, end: End) -> (u32, Option<Evidence>) {
         if end == End::Other && !self.has_notes() {
             return (0, None);
@@ -273,7 +274,7 @@ impl Memory {
         ended
     }
 
-    /// What is remembered of a key, from now on if nothing was.
+    /// Returns the note of a key, creating it if needed.
     fn note<'a>(&self, keys: &'a mut Keys, key: &ObjectKey, now: Duration) -> &'a mut Note {
         if keys.notes.len() >= keys.sweep_at && !keys.notes.contains_key(key) {
             keys.notes.retain(|_, note| {
@@ -287,10 +288,11 @@ impl Memory {
         keys.notes.entry(key.clone()).or_default()
     }
 
-    /// Whether there may be a note of a key that the caller was handed.
+    /// Returns whether a note may exist for a key that the caller has dequeued.
     ///
-    /// Relaxed is enough: a note is made before its key is queued, or while it is being worked on, and the queue's lock comes
-    /// between that and who is handed the key next. From then on the flag is down only when that note was taken away.
+    /// Relaxed ordering suffices. A note is created before its key is enqueued, or while the key is being
+    /// processed; the queue's lock synchronizes that with the worker that dequeues the key next. After that,
+    /// the flag is cleared only when the note was removed.
     fn has_notes(&self) -> bool {
         self.has_notes.load(Ordering::Relaxed)
     }
@@ -301,7 +303,8 @@ fn view(caches: &[Arc<dyn FollowedCache>], cache: usize) -> Option<&dyn CacheVie
 }
 
 impl Keys {
-    /// Whether the informer of a cache selects an object that was written, by the labels of the object or by experience.
+    /// Returns whether the informer of a cache selects a written object, based on the object's labels or on
+    /// earlier timeouts.
     fn coverage(
         &mut self,
         cache: usize,
@@ -381,7 +384,7 @@ impl Note {
         }
     }
 
-    /// Why it was handed out.
+    /// Returns the origin of a reconcile with these causes.
     fn origin_of(&self, causes: &Causes) -> Origin {
         let all_are = |is_it: fn(&Cause) -> bool| !causes.is_empty() && causes.iter().all(is_it);
         if all_are(|cause| matches!(cause, Cause::Requeue)) {
@@ -403,7 +406,7 @@ impl Note {
     ) -> (u32, Option<Evidence>) {
         let conflicts = self.conflicts;
         self.conflicts = if end == End::Conflict { conflicts.saturating_add(1) } else { 0 };
-        // Of a key that nothing was known of when it was handed out, nothing was an own write.
+        // Without a note at dequeue time, no event stems from an own write.
         let origin = self.origin.take().unwrap_or_else(|| Self::default().origin_of(causes));
         let made = mem::take(&mut self.made);
         let evidence = options.hot_loops.and_then(|limits| self.track.reconciled(now, origin, made, limits));

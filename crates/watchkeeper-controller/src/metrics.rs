@@ -4,21 +4,21 @@
 //! runs without a manager registers them through [`Controller::metrics`](crate::Controller::metrics). All series exist, with the
 //! value zero, before the first reconcile. They are removed when the controller is dropped.
 //!
-//! | name | kind | labels beside `controller` | meaning |
+//! | name | kind | labels in addition to `controller` | meaning |
 //! |---|---|---|---|
-//! | `controller_runtime_reconcile_total` | counter | `result`: `success`, `error`, `requeue`, `requeue_after` | reconciles; `requeue` are conflicts |
-//! | `controller_runtime_reconcile_errors_total` | counter | | reconciles that failed, conflicts not among them |
-//! | `controller_runtime_terminal_reconcile_errors_total` | counter | | of these, those that are not tried again |
-//! | `controller_runtime_reconcile_panics_total` | counter | | of these, those that panicked |
-//! | `controller_runtime_reconcile_timeouts_total` | counter | | of these, those that took too long |
-//! | `controller_runtime_reconcile_time_seconds` | histogram | | how long they took |
-//! | `controller_runtime_max_concurrent_reconciles` | gauge | | how many workers there are |
-//! | `controller_runtime_active_workers` | gauge | | how many of them are at work |
-//! | `watchkeeper_reconcile_conflicts_total` | counter | | reconciles from an old state, quietly repeated |
-//! | `watchkeeper_reconcile_given_up_total` | counter | | keys that failed too often |
-//! | `watchkeeper_freshness_waits_total` | counter | `result`: `reached`, `timeout` | keys that waited for their own writes to be seen |
-//! | `watchkeeper_freshness_wait_seconds` | histogram | | how long they waited |
-//! | `watchkeeper_hot_loops_total` | counter | | keys found to keep themselves busy |
+//! | `controller_runtime_reconcile_total` | counter | `result`: `success`, `error`, `requeue`, `requeue_after` | reconciles; `requeue` counts conflicts |
+//! | `controller_runtime_reconcile_errors_total` | counter | | failed reconciles, without conflicts |
+//! | `controller_runtime_terminal_reconcile_errors_total` | counter | | failed reconciles that are not retried |
+//! | `controller_runtime_reconcile_panics_total` | counter | | reconciles that panicked |
+//! | `controller_runtime_reconcile_timeouts_total` | counter | | reconciles that timed out |
+//! | `controller_runtime_reconcile_time_seconds` | histogram | | duration of a reconcile |
+//! | `controller_runtime_max_concurrent_reconciles` | gauge | | number of workers |
+//! | `controller_runtime_active_workers` | gauge | | number of workers that are reconciling |
+//! | `watchkeeper_reconcile_conflicts_total` | counter | | reconciles that conflicted because of a stale state and are retried |
+//! | `watchkeeper_reconcile_given_up_total` | counter | | keys that exhausted their retries |
+//! | `watchkeeper_freshness_waits_total` | counter | `result`: `reached`, `timeout` | keys that waited for their own writes to be observed |
+//! | `watchkeeper_freshness_wait_seconds` | histogram | | duration of these waits |
+//! | `watchkeeper_hot_loops_total` | counter | | keys found to trigger themselves |
 //!
 //! The metrics of the work queue are registered with them: see [`watchkeeper_workqueue::prometheus`]. The name of the queue is the
 //! name of the controller.
@@ -37,7 +37,7 @@ use watchkeeper_workqueue::{Metrics, prometheus::QueueMetrics};
 
 use crate::{Freshness, outcome::Outcome};
 
-/// The controller and work queue metrics of one registry. The [module](self) lists them.
+/// The controller and work queue metrics of one registry, as listed in the [module documentation](self).
 ///
 /// ```
 /// use prometheus_client::registry::Registry;
@@ -127,36 +127,36 @@ impl ControllerMetrics {
             hot_loops: Family::default(),
         };
         let runtime = registry.sub_registry_with_prefix("controller_runtime");
-        runtime.register("reconcile", "Reconciles, by how they ended", families.reconciles.clone());
+        runtime.register("reconcile", "Reconciles, by result", families.reconciles.clone());
         runtime.register("reconcile_errors", "Reconciles that failed", families.errors.clone());
         runtime.register(
             "terminal_reconcile_errors",
-            "Reconciles that failed and are not tried again",
+            "Failed reconciles that are not retried",
             families.terminal_errors.clone(),
         );
         runtime.register("reconcile_panics", "Reconciles that panicked", families.panics.clone());
-        runtime.register("reconcile_timeouts", "Reconciles that took too long", families.timeouts.clone());
-        runtime.register("reconcile_time_seconds", "How long reconciles took", families.time.clone());
+        runtime.register("reconcile_timeouts", "Reconciles that timed out", families.timeouts.clone());
+        runtime.register("reconcile_time_seconds", "Duration of a reconcile", families.time.clone());
         runtime.register("max_concurrent_reconciles", "Workers", families.max_concurrent.clone());
-        runtime.register("active_workers", "Workers that are at work", families.active_workers.clone());
+        runtime.register("active_workers", "Workers that are reconciling", families.active_workers.clone());
         let own = registry.sub_registry_with_prefix("watchkeeper");
         own.register(
             "reconcile_conflicts",
-            "Reconciles from an old state, quietly repeated",
+            "Reconciles that conflicted because of a stale state and are retried",
             families.conflicts.clone(),
         );
-        own.register("reconcile_given_up", "Keys that failed too often", families.given_up.clone());
+        own.register("reconcile_given_up", "Keys that exhausted their retries", families.given_up.clone());
         own.register(
             "freshness_waits",
-            "Keys that waited for their own writes to be seen",
+            "Keys that waited for their own writes to be observed",
             families.freshness_waits.clone(),
         );
         own.register(
             "freshness_wait_seconds",
-            "How long keys waited for their own writes to be seen",
+            "Time that keys waited for their own writes to be observed",
             families.freshness_time.clone(),
         );
-        own.register("hot_loops", "Keys found to keep themselves busy", families.hot_loops.clone());
+        own.register("hot_loops", "Keys found to trigger themselves", families.hot_loops.clone());
         Self { families: Arc::new(families), queues: QueueMetrics::register(registry) }
     }
 
@@ -230,7 +230,7 @@ impl Families {
     }
 }
 
-/// The buckets controller-runtime has for the time of a reconcile.
+/// Returns a histogram with controller-runtime's buckets for the duration of a reconcile.
 fn reconcile_buckets() -> Histogram {
     Histogram::new([
         0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0,
@@ -277,7 +277,7 @@ impl Drop for Registration {
     }
 }
 
-/// A worker that is at work, for as long as it lives.
+/// A guard that counts a worker as active until it is dropped.
 pub(crate) struct AtWork<'a>(&'a Gauge);
 
 impl Drop for AtWork<'_> {
@@ -329,7 +329,7 @@ impl OneController {
                 self.conflicts.inc();
                 return;
             }
-            // Neither well nor badly: it was not let finish.
+            // A cancelled reconcile neither succeeded nor failed.
             Outcome::Cancelled => return,
             Outcome::Failed(ErrorClass::Retry) => None,
             Outcome::Failed(ErrorClass::Terminal) => Some(&self.terminal_errors),

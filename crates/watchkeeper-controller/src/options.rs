@@ -14,9 +14,11 @@ pub use args::{ArgsError, BindAddress, LogLevel, ManagerArgs};
 pub use cluster::{ClusterArgs, CredentialPluginPolicy};
 pub use logging::log_directives;
 
-/// The options of a manager. The default listens nowhere, which suits a test; programs take their options from the command line
-/// (`ManagerArgs`, behind the feature `clap`), where health probes default to port 8081 on every interface and metrics to port 8080
-/// on the loopback interface.
+/// The options of a manager.
+///
+/// The default listens on no address, which suits tests. Programs take their options from the command line
+/// (`ManagerArgs`, behind the feature `clap`), where health probes default to port 8081 on every interface
+/// and metrics to port 8080 on the loopback interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ManagerOptions {
@@ -27,24 +29,27 @@ pub struct ManagerOptions {
     ///
     /// The kubelet probes the address of the pod, not the loopback address: use `[::]:8081`, which is every interface, IPv4 included.
     pub health_address: Option<SocketAddr>,
-    /// How long everything may take to end once it was asked to. 30 seconds, as Kubernetes gives a pod.
+    /// The time limit of a shutdown. Defaults to 30 s, the grace period that Kubernetes gives a pod.
+    #[doc(alias = "GracefulShutdownTimeout")]
     pub stop_within: Duration,
-    /// How long caches may take to fill. Two minutes.
+    /// The time limit for caches to sync. Defaults to two minutes.
+    #[doc(alias = "CacheSyncTimeout")]
     pub prepare_within: Duration,
-    /// What to do when the server does not allow what runnables declare. A warning.
+    /// The reaction to declared access that the API server denies. Defaults to a warning.
     pub access_check: AccessCheck,
-    /// No write leaves the manager's client unless this replica leads at that moment. Off; see
-    /// [`Leadership::fence`](crate::leader::Leadership::fence). Without leader election it changes nothing.
+    /// Whether the manager's client rejects writes unless this replica leads at the time of sending. Defaults
+    /// to false, and has no effect without leader election. See
+    /// [`Leadership::fence`](crate::leader::Leadership::fence).
     pub fences_writes: bool,
 }
 
-/// What to do when the server does not allow what runnables declare.
+/// The reaction to declared access that the API server denies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum AccessCheck {
-    /// The server is not asked.
+    /// Access is not checked.
     Off,
-    /// What is missing is logged, verb by verb.
+    /// Missing access is logged, verb by verb.
     #[default]
     Warn,
     /// The manager does not start.

@@ -1,47 +1,48 @@
-//! What becomes of a key, by how its reconcile ended.
+//! The mapping from the outcome of a reconcile to the next queue operation.
 
 use std::time::Duration;
 
 use crate::{ErrorClass, action::Action, action::Requeue};
 
-/// How a reconcile ended.
+/// The outcome of a reconcile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It worked.
+    /// The reconcile succeeded.
     Worked(Action),
-    /// It returned an error.
+    /// The reconcile returned an error.
     Failed(ErrorClass),
-    /// It panicked.
+    /// The reconcile panicked.
     Panicked,
-    /// It took longer than it may.
+    /// The reconcile timed out.
     TimedOut,
-    /// It was dropped, because the controller stops.
+    /// The reconcile was dropped because the controller is stopping.
     Cancelled,
 }
 
-/// What becomes of the key.
+/// The next queue operation on the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It leaves, and its failures are forgotten.
+    /// Remove the key and reset its failures.
     Forget,
-    /// It comes back, and its failures are forgotten.
+    /// Requeue the key and reset its failures.
     Requeue(Requeue),
-    /// It comes back after its backoff, with one failure more.
+    /// Requeue after the backoff of the key, with one more failure.
     Retry,
-    /// It comes back soon, as if nothing had been: not counted as a failure.
+    /// Requeue the key after this delay; the reconcile does not count as a failure.
     PutBack(Duration),
-    /// It leaves, because trying again is of no use.
+    /// Remove the key: the error is terminal.
     Abandon,
-    /// It leaves, because it was tried often enough.
+    /// Remove the key: its retries are exhausted.
     GiveUp,
 }
 
-/// How long the first of several conflicts in a row waits; each further one twice as long.
+/// The delay after the first of several consecutive conflicts; it doubles with each further one.
 const FIRST_CONFLICT: Duration = Duration::from_millis(10);
-/// How long a conflict waits at most.
+/// The maximum delay after a conflict.
 const LONGEST_CONFLICT: Duration = Duration::from_secs(30);
 
-/// What becomes of a key that had failed `failures` times before this, and conflicted `conflicts` times in a row.
+/// Returns the next queue operation for a key that had `failures` failures before, and `conflicts`
+/// consecutive conflicts.
 pub(crate) fn decide(outcome: Outcome, failures: u32, conflicts: u32, retry_limit: Option<u32>) -> Verdict {
     match outcome {
         Outcome::Worked(action) => action.requeue().map_or(Verdict::Forget, Verdict::Requeue),

@@ -1,17 +1,17 @@
-//! Which changes are worth a look.
+//! Predicates: filters on the changes that enqueue a key.
 //!
-//! A predicate sees the old and the new state of an object. It keeps changes from the queue; it does not make a cache
-//! smaller, which is what selectors of a [`Scope`](watchkeeper_informer::factory::Scope) do.
+//! A predicate receives the old and the new state of an object. It filters the queue, not the cache; the
+//! selectors of a [`Scope`](watchkeeper_informer::factory::Scope) reduce the size of the cache.
 //!
-//! Those that compare admit everything that is not an update: an object that came, is there, or went is news to whoever
-//! reconciles it. A resync changes nothing and is not admitted by them.
+//! The predicates that compare states admit every change that is not an update, such as an added or deleted
+//! object. They reject resyncs, which change nothing.
 //!
-//! | | admits an update when |
+//! | predicate | admits an update if |
 //! |---|---|
-//! | [`generation_changed`] | the desired state was edited, or the kind does not count that |
-//! | [`resource_version_changed`] | anything at all was written |
-//! | [`labels_changed`], [`annotations_changed`], [`finalizers_changed`] | those differ |
-//! | [`labels_match`] | the labels match before or after; the only one that also judges other changes |
+//! | [`generation_changed`] | the desired state was edited, or the kind does not maintain `metadata.generation` |
+//! | [`resource_version_changed`] | anything was written |
+//! | [`labels_changed`], [`annotations_changed`], [`finalizers_changed`] | the labels, annotations or finalizers differ |
+//! | [`labels_match`] | the labels match before or after; the only predicate that also applies to other changes |
 //!
 //! ```
 //! use k8s_openapi::api::apps::v1::Deployment;
@@ -30,11 +30,12 @@ use kube_core::{Resource, Selector, SelectorExt as _};
 
 use crate::{Change, ChangeKind};
 
-/// Says which changes are worth a look.
+/// A filter on the changes that enqueue a key.
 ///
-/// Any `Fn(Change<'_, K>) -> bool` is one. It is called for every change on the way to the queue, so it must not wait.
+/// Any `Fn(Change<'_, K>) -> bool` is a predicate. It is called for every change before the key is enqueued,
+/// so it must not block.
 pub trait Predicate<K>: Send + Sync + 'static {
-    /// Whether the change is worth a look.
+    /// Returns whether the change enqueues the key.
     fn admits(&self, change: Change<'_, K>) -> bool;
 }
 
@@ -44,7 +45,7 @@ impl<K, F: Fn(Change<'_, K>) -> bool + Send + Sync + 'static> Predicate<K> for F
     }
 }
 
-/// Admits what both admit: [`Changed::and`].
+/// A predicate that admits changes that both of two predicates admit. See [`Changed::and`].
 #[derive(Debug, Clone, Copy)]
 pub struct And<A, B>(A, B);
 
@@ -54,7 +55,7 @@ impl<K, A: Predicate<K>, B: Predicate<K>> Predicate<K> for And<A, B> {
     }
 }
 
-/// Admits what one of two admits: [`Changed::or`].
+/// A predicate that admits changes that either of two predicates admits. See [`Changed::or`].
 #[derive(Debug, Clone, Copy)]
 pub struct Or<A, B>(A, B);
 
@@ -64,26 +65,26 @@ impl<K, A: Predicate<K>, B: Predicate<K>> Predicate<K> for Or<A, B> {
     }
 }
 
-/// Admits what another does not: [`not`].
+/// A predicate that admits changes that another rejects. See [`not`].
 #[derive(Debug, Clone, Copy)]
 pub struct Not<A>(A);
 
-/// Admits what another does not.
+/// Returns a predicate that admits the changes that `predicate` rejects.
 pub fn not<A>(predicate: A) -> Not<A> {
     Not(predicate)
 }
 
-/// Puts predicates together. Methods of each type, and not of the trait, so that nobody has to say of which kind of objects
-/// they are before somebody asks.
+/// Implements the combinators. They are methods of each type instead of the trait, so that the object type is
+/// inferred only where the predicate is used.
 macro_rules! combine {
     ($([$($parameter:ident),*] $type:ty),* $(,)?) => {$(
         impl<$($parameter),*> $type {
-            /// Admits what both admit.
+            /// Returns a predicate that admits changes that both admit.
             pub fn and<P>(self, other: P) -> And<Self, P> {
                 And(self, other)
             }
 
-            /// Admits what one of them admits.
+            /// Returns a predicate that admits changes that either admits.
             pub fn or<P>(self, other: P) -> Or<Self, P> {
                 Or(self, other)
             }
@@ -99,7 +100,7 @@ impl<K, A: Predicate<K>> Predicate<K> for Not<A> {
     }
 }
 
-/// A part of the metadata, compared: see [the module](self).
+/// A predicate that compares a part of the metadata, as described in [the module](self).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Changed(Part);
 
@@ -112,30 +113,35 @@ enum Part {
     Finalizers,
 }
 
-/// Admits updates of the desired state: those that have another `metadata.generation`.
+/// Returns a predicate that admits updates of the desired state: those that change `metadata.generation`.
 ///
-/// Status updates have not, so a controller that writes the status of its own kind is not woken by it. Kinds that do not
-/// count generations, such as `ConfigMap` and `Pod`, have all their updates admitted.
+/// Status updates do not change the generation, so a controller that writes the status of its own kind does
+/// not trigger itself. For kinds without a generation, such as `ConfigMap` and `Pod`, all updates are
+/// admitted.
+#[doc(alias = "GenerationChangedPredicate")]
 pub fn generation_changed() -> Changed {
     Changed(Part::Generation)
 }
 
-/// Admits updates that wrote anything.
+/// Returns a predicate that admits updates that change the resourceVersion.
+#[doc(alias = "ResourceVersionChangedPredicate")]
 pub fn resource_version_changed() -> Changed {
     Changed(Part::ResourceVersion)
 }
 
-/// Admits updates that changed labels.
+/// Returns a predicate that admits updates that change labels.
+#[doc(alias = "LabelChangedPredicate")]
 pub fn labels_changed() -> Changed {
     Changed(Part::Labels)
 }
 
-/// Admits updates that changed annotations.
+/// Returns a predicate that admits updates that change annotations.
+#[doc(alias = "AnnotationChangedPredicate")]
 pub fn annotations_changed() -> Changed {
     Changed(Part::Annotations)
 }
 
-/// Admits updates that changed finalizers.
+/// Returns a predicate that admits updates that change finalizers.
 pub fn finalizers_changed() -> Changed {
     Changed(Part::Finalizers)
 }
@@ -159,12 +165,13 @@ impl<K: Resource> Predicate<K> for Changed {
     }
 }
 
-/// Labels that match a selector: [`labels_match`].
+/// A predicate on labels. See [`labels_match`].
 #[derive(Debug, Clone)]
 pub struct LabelsMatch(Selector);
 
-/// Admits changes of objects whose labels match, before the change or after it: what comes to match and what ceases to
-/// are both news.
+/// Returns a predicate that admits changes of objects whose labels match before or after the change. An
+/// object that starts or stops matching is therefore admitted.
+#[doc(alias = "LabelSelectorPredicate")]
 pub fn labels_match(selector: Selector) -> LabelsMatch {
     LabelsMatch(selector)
 }

@@ -1,4 +1,4 @@
-//! What the process costs, under the names every dashboard knows.
+//! Process metrics, under the standard Prometheus names.
 //!
 //! | name | kind |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | `process_resident_memory_bytes` | gauge |
 //! | `process_start_time_seconds` | gauge |
 //!
-//! Read when somebody looks. The last two come from `/proc` and are left out where there is none.
+//! Values are read at each scrape. The last two come from `/proc`, and are omitted on platforms without it.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ use rustix::{
     time::{ClockId, clock_gettime},
 };
 
-/// Registers the metrics of this process. Once for each registry.
+/// Registers the metrics of this process. Call this once per registry.
 pub fn register(registry: &mut Registry) {
     registry.register_collector(Box::new(Process));
 }
@@ -29,7 +29,7 @@ pub fn register(registry: &mut Registry) {
 #[derive(Debug)]
 struct Process;
 
-/// As metrics have numbers.
+/// Converts an integer to a metric value.
 #[expect(clippy::cast_precision_loss, reason = "seconds, ticks and page sizes are far below 2^52")]
 fn number(whole: u64) -> f64 {
     whole as f64
@@ -69,14 +69,15 @@ fn cpu_seconds() -> f64 {
     whole(time.tv_sec) + whole(time.tv_nsec) / 1e9
 }
 
-/// The second number of `/proc/self/statm`.
+/// Parses the second number of `/proc/self/statm`.
 fn resident_pages(statm: &str) -> Option<f64> {
     statm.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// When the machine started, and how many clock ticks later the process did.
+/// Computes the start time of the process: the boot time plus the start of the process in clock ticks since
+/// boot.
 fn start_time(own_stat: &str, machine_stat: &str) -> Option<f64> {
-    // The name of the program is in brackets and may have anything in it, brackets and blanks too.
+    // The program name is in parentheses and may itself contain parentheses and blanks.
     let (_, after_name) = own_stat.rsplit_once(')')?;
     let ticks: f64 = after_name.split_whitespace().nth(19)?.parse().ok()?;
     let booted = machine_stat.lines().find_map(|line| line.strip_prefix("btime "))?;

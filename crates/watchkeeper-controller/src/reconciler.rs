@@ -1,10 +1,10 @@
-//! The reconciler: the code that users write.
+//! The reconciler trait, which users implement.
 
 use std::{error::Error, sync::Arc};
 
 use crate::{Action, Context, ReconcileError, Request};
 
-/// Brings the world to where an object wants it, one key at a time.
+/// A function that makes the actual state match the desired state of an object, one key at a time.
 ///
 /// Any `Fn(Request<K>, Context) -> impl Future<Output = Result<Action, E>>` is a reconciler, where `E` is [`ReconcileError`],
 /// `anyhow::Error`, or another type that converts into `Box<dyn Error + Send + Sync>`, as every `std::error::Error` does. A type
@@ -26,13 +26,13 @@ use crate::{Action, Context, ReconcileError, Request};
 /// }
 /// ```
 ///
-/// What holds while it runs:
+/// While a reconcile runs:
 ///
-/// - no other worker has the same key;
-/// - it may be dropped at an `await` when it takes too long or the program stops, and has to be safe to begin again;
-/// - a panic is a failure of this key and of nothing else.
+/// - no other worker processes the same key;
+/// - the future may be dropped at an `await` on timeout or shutdown, so reconciles must be safe to repeat;
+/// - a panic counts as a failure of this key only.
 pub trait Reconciler<K>: Send + Sync + 'static {
-    /// Looks at one key.
+    /// Reconciles one key.
     fn reconcile(
         &self,
         request: Request<K>,

@@ -1,41 +1,40 @@
-//! What a reconciler is asked to look at.
+//! The input of a reconcile.
 
 use std::{fmt, sync::Arc};
 
 use watchkeeper_informer::ObjectKey;
 use watchkeeper_workqueue::{Causes, Priority};
 
-/// One key to be looked at, and what is known of it.
+/// A key to reconcile, with its cached object and the reason for the reconcile.
 ///
-/// A reconciler brings the world to where the object wants it, from whatever state it is in: it is told *that* something
-/// may have changed, and why for the sake of logs, but any number of changes may be behind one request, and none.
+/// A reconciler makes the actual state match the desired state from any starting point. The causes are meant
+/// for logs: one request may stand for any number of changes, including none.
 #[non_exhaustive]
 pub struct Request<K> {
-    /// The key.
+    /// The key of the object.
     pub key: ObjectKey,
-    /// The object, as the cache has it. None when it is gone, which is a case like any other: what is left of it can be
-    /// tidied up.
+    /// The cached object. `None` if it was deleted, in which case the reconciler cleans up its remains.
     pub object: Option<Arc<K>>,
-    /// Why it is looked at: every cause that was merged into this request.
+    /// The causes that were merged into this request.
     pub causes: Causes,
-    /// How often it has failed since it last went well.
+    /// The number of failures since the last success.
     pub failures: u32,
-    /// How urgent it was.
+    /// The priority with which the key was queued.
     pub priority: Priority,
 }
 
 impl<K> Request<K> {
-    /// A request for this key, without causes: for tests of a reconciler.
+    /// Creates a request without causes, for tests of a reconciler.
     pub fn new(key: ObjectKey, object: Option<Arc<K>>) -> Self {
         Self { key, object, causes: Causes::default(), failures: 0, priority: Priority::NORMAL }
     }
 
-    /// The namespace of the object; none if it is in none.
+    /// Returns the namespace of the object; `None` if it is cluster-scoped.
     pub fn namespace(&self) -> Option<&str> {
         self.key.namespace()
     }
 
-    /// The name of the object.
+    /// Returns the name of the object.
     pub fn name(&self) -> &str {
         self.key.name()
     }
@@ -53,7 +52,7 @@ impl<K> Clone for Request<K> {
     }
 }
 
-// Objects may hold secrets, so it is only shown whether there is one.
+// The object may contain secrets, so only its presence is shown.
 impl<K> fmt::Debug for Request<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")

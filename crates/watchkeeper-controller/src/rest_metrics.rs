@@ -1,11 +1,11 @@
-//! Requests to the API server, counted under the names client-go gave them.
+//! Metrics of requests to the API server, named as in client-go.
 //!
 //! | name | kind | labels |
 //! |---|---|---|
-//! | `rest_client_requests_total` | counter | `code` (`<error>` when no answer came), `method`, `host` |
+//! | `rest_client_requests_total` | counter | `code` (`<error>` without a response), `method`, `host` |
 //! | `rest_client_request_duration_seconds` | histogram | `verb`, `host` |
 //!
-//! A request is over when the head of its answer is there; how long a watch then lasts is not its duration.
+//! A request ends when the head of its response arrives, so the duration of a watch is not included.
 
 use http::{Request, Response};
 use kube_client::client::Body;
@@ -40,7 +40,7 @@ pub struct RestMetrics {
 }
 
 impl RestMetrics {
-    /// Registers the metrics. Once for each registry.
+    /// Registers the metrics. Call this once per registry.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self { requests: Family::default(), durations: Family::new_with_constructor(buckets) };
         registry.register(
@@ -50,16 +50,17 @@ impl RestMetrics {
         );
         registry.register(
             "rest_client_request_duration_seconds",
-            "Time from sending a request to the head of its answer, by verb and host",
+            "Time from sending a request to the head of its response, by verb and host",
             metrics.durations.clone(),
         );
         metrics
     }
 
-    /// The same client, counted. The host is the one the client was configured with, or `in-process`.
+    /// Returns a client whose requests are counted. The `host` label is the configured host of the client, or
+    /// `in-process`.
     ///
     /// # Panics
-    /// Outside a tokio runtime, as [`kube_client::Client::new`] does.
+    /// Panics outside a tokio runtime, as [`kube_client::Client::new`] does.
     pub fn count(&self, client: &Client, time: &Time) -> Client {
         let kube = client.kube().clone();
         let namespace = kube.default_namespace().to_owned();
@@ -93,7 +94,7 @@ impl RestMetrics {
     }
 }
 
-/// client-go's: from 5 ms to a minute.
+/// Returns a histogram with client-go's buckets, from 5 ms to 60 s.
 fn buckets() -> Histogram {
     Histogram::new([0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0])
 }

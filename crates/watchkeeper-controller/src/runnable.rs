@@ -1,4 +1,4 @@
-//! What a manager starts and stops.
+//! The trait of everything that a manager starts and stops.
 
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
@@ -8,68 +8,71 @@ use crate::{
     metrics::{ControllerMetrics, DuplicateName},
 };
 
-/// Why something that was run ended before it was asked to.
+/// The reason that a runnable ended early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// It will never be ready: a watch is forbidden, a kind does not exist.
+    /// The runnable can never become ready, such as when a watch is forbidden or a kind does not exist.
     #[error("{name} cannot start: {source}")]
     Prepare {
-        /// Its name.
+        /// The name of the runnable.
         name: String,
-        /// Why.
+        /// The error that ended it.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// It failed while it ran.
+    /// The runnable failed while running.
     #[error("{name} ended: {source}")]
     Run {
-        /// Its name.
+        /// The name of the runnable.
         name: String,
-        /// Why.
+        /// The error that ended it.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Another controller that reports to the same metrics registry has its name.
+    /// Another controller that reports to the same metrics registry has the same name.
     #[error(transparent)]
     DuplicateName(#[from] DuplicateName),
 }
 
-/// Something with a beginning and an end that a manager looks after: a controller, a server, a loop of yours.
+/// A component that a manager starts and stops: a controller, a server, or a loop of the program.
 ///
-/// A replica that waits to lead is kept warm: [`prepare`](Self::prepare) runs on every replica, and
-/// [`run`](Self::run) only where and while it may.
+/// [`prepare`](Self::prepare) runs on every replica, so that a standby replica is warm. [`run`](Self::run)
+/// runs only where and while the replica may work.
 pub trait Runnable: Send + Sync + 'static {
     /// Returns the name used in logs, metrics, readiness checks and errors. Names are unique within a manager.
     fn name(&self) -> &str;
 
-    /// It runs only on the replica that leads.
+    /// Returns whether this runs only on the leader. Defaults to true.
     fn needs_leadership(&self) -> bool {
         true
     }
 
-    /// What it does to the API.
+    /// Returns the API access that this runnable needs. Defaults to none.
     fn access(&self) -> Vec<Access> {
         Vec::new()
     }
 
-    /// Registers metric series before the runnable is started. [`Manager::add`](crate::manager::Manager::add) calls this once, with the
-    /// metrics of the manager's registry. The default implementation registers nothing; a runnable that wraps a controller forwards
+    /// Registers metric series before the runnable is started.
+    ///
+    /// [`Manager::add`](crate::manager::Manager::add) calls this once, with the metrics of the manager's
+    /// registry. The default implementation registers nothing; a runnable that wraps a controller forwards
     /// the call.
     ///
     /// # Errors
-    /// Returns [`DuplicateName`] if another controller of that registry has the name.
+    /// Returns [`DuplicateName`] if another controller of that registry has the same name.
     fn register_metrics(&mut self, metrics: &ControllerMetrics) -> Result<(), DuplicateName> {
         let _ = metrics;
         Ok(())
     }
 
-    /// Does what may be done before leading, such as filling caches, and returns when it is done.
+    /// Prepares for running, such as by syncing caches, and returns when ready. Runs before leadership is
+    /// acquired.
     fn prepare(&self, stop: CancellationToken) -> BoxFuture<'_, Result<(), RunError>> {
         let _ = stop;
         Box::pin(async { Ok(()) })
     }
 
-    /// Works until `stop` is cancelled, and returns when nothing of it runs any more.
+    /// Runs until `stop` is cancelled, and returns when all of its work has ended.
     fn run(&self, stop: CancellationToken) -> BoxFuture<'_, Result<(), RunError>>;
 }

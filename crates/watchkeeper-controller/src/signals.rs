@@ -1,10 +1,11 @@
-//! The signals that end a program.
+//! Termination signals.
 
 use std::io;
 
 use crate::manager::Signal;
 
-/// Signals as they come. Listened to from when this is made, so that none is missed between two waits.
+/// A stream of termination signals. It receives signals from its creation on, so that none is missed between
+/// two waits.
 #[derive(Debug)]
 pub(crate) struct Signals {
     #[cfg(unix)]
@@ -20,7 +21,7 @@ impl Signals {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    /// The next signal.
+    /// Waits for the next signal.
     pub(crate) async fn next(&mut self) -> Signal {
         tokio::select! {
             Some(()) = self.interrupt.recv() => Signal::Interrupt,
@@ -36,7 +37,7 @@ impl Signals {
         Ok(Self {})
     }
 
-    /// The next signal.
+    /// Waits for the next signal.
     pub(crate) async fn next(&mut self) -> Signal {
         match tokio::signal::ctrl_c().await {
             Ok(()) => Signal::Interrupt,

@@ -1,58 +1,59 @@
-//! Where the time comes from.
+//! Injected clocks.
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use watchkeeper_workqueue::{Clock, Sleep, TokioClock};
 
-/// Two clocks: one to count by, one to write down.
+/// A pair of clocks: a monotonic clock for decisions, and a wall clock for timestamps.
 ///
-/// What is decided is decided by the first, which never goes back and which nobody sets. The date is what objects carry for
-/// people to read.
+/// All decisions use the monotonic clock, which never goes backwards. The wall clock provides only the
+/// timestamps in objects.
 #[derive(Clone)]
 pub struct Time {
     clock: Arc<dyn Clock>,
     date: Arc<dyn Fn() -> Timestamp + Send + Sync>,
 }
 
-/// A moment, by both clocks.
+/// A point in time on both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
-    /// How long after the origin of the clock that counts.
+    /// The time since the origin of the monotonic clock.
     pub at: Duration,
-    /// The date.
+    /// The wall-clock time.
     pub date: Timestamp,
 }
 
 impl Time {
-    /// The clocks of the machine.
+    /// Returns the system clocks.
     pub fn system() -> Self {
         Self::new(TokioClock::new(), Timestamp::now)
     }
 
-    /// Other clocks.
+    /// Creates a pair of the given clocks.
     pub fn new(clock: impl Clock, date: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self { clock: Arc::new(clock), date: Arc::new(date) }
     }
 
-    /// tokio's clock, and a date that starts at `date` and moves with it: under paused time a test knows every date.
+    /// Returns tokio's clock and a wall clock that starts at `date` and advances with it. Under paused time,
+    /// every timestamp of a test is known.
     pub fn starting_at(date: Timestamp) -> Self {
         let clock = TokioClock::new();
         let dates = clock.clone();
         Self::new(clock, move || date.saturating_add(dates.now()).unwrap_or(date))
     }
 
-    /// How long since the origin of the clock that counts.
+    /// Returns the time since the origin of the monotonic clock.
     pub fn now(&self) -> Duration {
         self.clock.now()
     }
 
-    /// The date.
+    /// Returns the wall-clock time.
     pub fn date(&self) -> Timestamp {
         (self.date)()
     }
 
-    /// Both.
+    /// Returns the current time on both clocks.
     pub fn moment(&self) -> Moment {
         Moment { at: self.now(), date: self.date() }
     }
@@ -62,12 +63,12 @@ impl Time {
         self.clock.sleep_until(at)
     }
 
-    /// Waits for so long.
+    /// Waits for `duration`.
     pub fn sleep(&self, duration: Duration) -> Sleep {
         self.clock.sleep_until(self.now().saturating_add(duration))
     }
 
-    /// What `future` gives, if it does within so long.
+    /// Returns the output of `future`, or `None` if `duration` elapses first.
     pub async fn within<F: Future>(&self, duration: Duration, future: F) -> Option<F::Output> {
         tokio::select! {
             biased;

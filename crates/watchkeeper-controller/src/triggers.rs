@@ -1,4 +1,4 @@
-//! Keys from outside.
+//! Keys enqueued from outside a controller.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -6,10 +6,12 @@ use parking_lot::Mutex;
 use watchkeeper_informer::ObjectKey;
 use watchkeeper_workqueue::{AddOptions, Cause, Priority, WorkQueue};
 
-/// Has keys looked at for reasons no watch knows of: a webhook was called, another system changed, an operator asked.
+/// A channel that enqueues keys for reasons that no watch covers, such as a webhook call, a change in another
+/// system, or a request of an operator.
 ///
-/// Clones are the same. What is sent before the controller is [prepared](crate::runnable::Runnable::prepare) waits for it;
-/// a key that is sent many times is looked at once. Sent to several controllers, each of them looks.
+/// Clones share the same channel. Keys that are sent before the controller is
+/// [prepared](crate::runnable::Runnable::prepare) wait for it. A key that is sent repeatedly before it is
+/// processed is reconciled once. Every connected controller receives every key.
 ///
 /// ```
 /// use watchkeeper_controller::{Cause, Triggers};
@@ -25,25 +27,26 @@ pub struct Triggers {
 
 #[derive(Default)]
 struct State {
-    /// By the number of their connection. Whoever sends takes all of them along, and others may come meanwhile.
+    /// The connected queues by connection number. Senders clone the list, so that queues can connect
+    /// meanwhile.
     queues: Arc<Vec<(u64, WorkQueue<ObjectKey>)>>,
     connections: u64,
-    /// What was sent while there was nobody to look.
+    /// The keys that were sent while no queue was connected.
     waiting: BTreeMap<ObjectKey, (Priority, Cause)>,
 }
 
 impl Triggers {
-    /// Triggers that no controller listens to yet.
+    /// Creates a channel without a connected controller.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Has a key looked at, and says why.
+    /// Enqueues a key with its cause.
     pub fn send(&self, key: ObjectKey, cause: Cause) {
         self.send_with(key, cause, Priority::NORMAL);
     }
 
-    /// As [`send`](Self::send), with a priority.
+    /// Enqueues a key as [`send`](Self::send) does, with a priority.
     pub fn send_with(&self, key: ObjectKey, cause: Cause, priority: Priority) {
         let queues = {
             let mut state = self.shared.lock();
@@ -61,7 +64,7 @@ impl Triggers {
         add(last, key, priority, cause);
     }
 
-    /// Sends to this queue for as long as the connection is held.
+    /// Connects a queue for as long as the returned connection is held.
     pub(crate) fn connect(&self, queue: &WorkQueue<ObjectKey>) -> Connected {
         let (id, waiting) = {
             let mut state = self.shared.lock();
@@ -77,7 +80,7 @@ impl Triggers {
     }
 }
 
-/// Keeps triggers going to a queue.
+/// The connection of a queue.
 pub(crate) struct Connected {
     triggers: Triggers,
     id: u64,
@@ -89,13 +92,13 @@ impl Drop for Connected {
         let others = state.queues.iter().filter(|(id, _)| *id != self.id).cloned().collect();
         let queues = std::mem::replace(&mut state.queues, Arc::new(others));
         drop(state);
-        // Keys go where nothing is locked.
+        // Keys are dropped outside the lock.
         drop(queues);
     }
 }
 
 fn add(queue: &WorkQueue<ObjectKey>, key: ObjectKey, priority: Priority, cause: Cause) {
-    // Refused only by a queue that is shut down, and the controller's never is.
+    // Only a queue that is shut down rejects keys, and the controller's never is.
     queue.add_with(key, AddOptions::new().priority(priority).cause(cause));
 }
 

@@ -1,4 +1,4 @@
-//! Electors with clocks of their own, on one lease, with requests that are slow, lost, or done and not heard of.
+//! Electors with separate clocks on one lease, whose requests are slow, lost, or executed without a response.
 
 use std::time::Duration;
 
@@ -43,7 +43,8 @@ impl Server {
     }
 }
 
-/// What happens to one request: steps until the server has it, steps until the answer is back, and what gets lost.
+/// The fate of one request: steps until the server receives it, steps until the response arrives, and whether
+/// either is lost.
 #[derive(Debug, Clone)]
 struct Fate {
     there: u8,
@@ -60,7 +61,7 @@ enum Loss {
 
 struct Replica {
     elector: Elector,
-    /// Its clock: where it started, and how fast it runs.
+    /// The clock of the replica: its offset and its speed.
     offset: Duration,
     rate: f64,
     request: Option<InFlight>,
@@ -84,7 +85,7 @@ impl Replica {
     }
 }
 
-/// A date nobody may decide by: it stands still.
+/// Returns a constant wall-clock time, on which no decision may depend.
 fn moment(at: Duration) -> Moment {
     Moment { at, date: Timestamp::UNIX_EPOCH }
 }
@@ -93,8 +94,8 @@ fn run(rates: &[f64], fates: &[Fate], steps: usize) -> Vec<Vec<usize>> {
     run_with_deletion(rates, fates, steps, None)
 }
 
-/// Runs the replicas and answers, for each step, who leads. Somebody deletes the lease at a step, or at the first after it when all
-/// replicas have seen the lease and none is about to create it.
+/// Runs the replicas and returns, for each step, who leads. The lease is deleted at a step, or at the first
+/// step after it at which all replicas have observed the lease and none is about to create it.
 fn run_with_deletion(
     rates: &[f64],
     fates: &[Fate],
@@ -169,7 +170,7 @@ proptest! {
 
     #[test]
     fn two_replicas_with_skewed_clocks_never_lead_together(
-        // Together at most the 1.5 that 15 s to 10 s allow.
+        // Together at most the factor of 1.5 that 15 s and 10 s allow.
         rates in prop::collection::vec(1.0_f64..1.49, 2..4),
         fates in prop::collection::vec(fate(), 1..60),
     ) {
@@ -196,8 +197,8 @@ proptest! {
 
 #[test]
 fn clocks_further_apart_than_promised_do_break_it() {
-    // The check above can fail: a holder whose clock runs at half speed works on when another may start. All its requests
-    // but the first two are lost.
+    // The check above can fail: a holder whose clock runs at half speed continues when another replica may
+    // start. All its requests but the first two are lost.
     let mut fates = vec![Fate { there: 0, back: 0, loss: Loss::None }; 6];
     fates.extend(vec![Fate { there: 0, back: 0, loss: Loss::Request }; 3]);
     let found = (0..40).any(|shift| {
@@ -220,7 +221,7 @@ fn at(seconds: u32) -> Moment {
     moment(SECOND * seconds)
 }
 
-/// An elector that leads, and the server that knows.
+/// Returns an elector that leads, and its server.
 fn leading(identity: &str) -> (Elector, Server) {
     let (mut elector, mut server) = (Elector::new(identity, Timing::default(), 0), Server::default());
     assert_eq!(elector.next(at(1)), Action::Read);
@@ -239,7 +240,7 @@ fn a_holder_that_hears_nothing_steps_down_by_the_renew_deadline() {
     assert_eq!(elector.next(at(1)), Action::Read);
     let create = elector.outcome(at(1), Outcome::Absent).expect("an absent lease is created");
     let written = server.apply(&create);
-    // The answer comes three seconds late: the deadline counts from when the write was sent.
+    // The response arrives three seconds late: the deadline counts from sending the write.
     assert!(elector.outcome(at(4), written).is_none());
     assert!(elector.is_leader(SECOND * 4));
     assert_eq!(elector.leads_until(), Some(SECOND + timing.renew_deadline()));
@@ -258,12 +259,12 @@ fn a_released_lease_is_taken_at_the_next_look() {
     assert_eq!(second.holder(), "first");
 
     first.release();
-    assert!(!first.is_leader(SECOND * 2), "not a leader from the moment it lets go");
+    assert!(!first.is_leader(SECOND * 2), "not a leader from the start of the release");
     let release = first.next(at(2));
     assert!(matches!(&release, Action::Update { record, .. } if record.is_free()));
     let released = server.apply(&release);
     first.outcome(at(2), released);
-    assert_eq!(first.next(at(2)), Action::Done, "who let go does not come back by itself");
+    assert_eq!(first.next(at(2)), Action::Done, "a replica that released does not compete again");
 
     assert_eq!(second.next(at(3)), Action::Read);
     let read = server.apply(&Action::Read);
@@ -278,7 +279,7 @@ fn a_released_lease_is_taken_at_the_next_look() {
 #[test]
 fn a_release_looks_again_when_somebody_touched_the_lease_or_a_renewal_was_never_answered() {
     let (mut elector, mut server) = leading("a");
-    // A label was set: another version, the same record.
+    // A label was set: the resourceVersion changes, the record does not.
     let touched = server.lease.clone().expect("there").record;
     server.write(&touched);
     elector.release();
@@ -349,7 +350,7 @@ fn a_lease_that_only_changes_its_version_stands_still() {
     let (_, mut server) = leading("gone");
     let mut elector = Elector::new("b", Timing::default(), 0);
     let mut now = SECOND;
-    // Something sets a label on it every second, for ever.
+    // A label is set on the lease every second.
     while !elector.is_leader(now) {
         let record = server.lease.clone().expect("there").record;
         server.write(&record);
@@ -363,7 +364,7 @@ fn a_lease_that_only_changes_its_version_stands_still() {
             }
         }
         now += SECOND;
-        assert!(now < SECOND * 20, "taken after the lease stood still, touched or not");
+        assert!(now < SECOND * 20, "acquired after the lease was not renewed, modified or not");
     }
 }
 
@@ -398,7 +399,8 @@ fn a_lease_that_was_deleted_and_made_again_is_another_though_it_says_the_same() 
     let mut now = SECOND;
     let mut is_remade = false;
     while !elector.is_leader(now) {
-        // Its holder's wall clock stands still, and what it last wrote was never answered: so it writes the same once more.
+        // The holder's wall clock is stopped and its last write was not answered, so the holder writes the
+        // same record again.
         if !is_remade && now >= SECOND * 10 {
             (server.lease, is_remade) = (None, true);
             server.write(&record);

@@ -22,7 +22,7 @@ use watchkeeper_controller::{
 };
 use watchkeeper_informer::{SharedInformerFactory, factory::Scope};
 
-/// Keeps what is written.
+/// A writer that keeps its input.
 #[derive(Clone, Default)]
 struct Written(Arc<Mutex<Vec<u8>>>);
 
@@ -51,7 +51,7 @@ impl<'a> MakeWriter<'a> for Written {
     }
 }
 
-/// Keeps what is logged up to a level, for as long as the guard is held.
+/// Captures the log up to a level while the guard is held.
 fn subscribe(level: Level) -> (Written, DefaultGuard) {
     let written = Written::default();
     let subscriber = tracing_subscriber::fmt()
@@ -63,8 +63,8 @@ fn subscribe(level: Level) -> (Written, DefaultGuard) {
     (written, tracing::subscriber::set_default(subscriber))
 }
 
-/// Runs a controller with a key that conflicts once, one that fails once after a log line of its own, and one whose
-/// requests the server rejects twice.
+/// Runs a controller with three keys: one conflicts once, one fails once after logging a line, and one is
+/// rejected by the server twice.
 async fn run() {
     let server = ApiServer::in_process();
     let triggers = Triggers::new();
@@ -151,7 +151,8 @@ async fn a_filter_can_select_warnings_and_the_spans_of_reconciles() {
     assert!(log.contains(OF_BAD) && log.contains("error=no luck"), "{log}");
 }
 
-/// Runs a controller that creates an object which the informer does not select, as far as the controller does not know.
+/// Runs a controller that creates an object that the informer does not select, which the controller cannot
+/// know.
 async fn miss() {
     let server = ApiServer::in_process();
     let reconcile = |_: Request<ConfigMap>, context: Context| async move {

@@ -1,4 +1,5 @@
-//! A manager that is told to end by signals. A program of its own, because a signal is to the whole program.
+//! A manager that is stopped by signals. This is a separate program, because a signal is sent to the whole
+//! process.
 #![cfg(unix)]
 
 use std::process::{Command, id};
@@ -12,7 +13,7 @@ use watchkeeper_controller::{
     runnable::{RunError, Runnable},
 };
 
-/// Tells when it runs and when it is to stop, and then does not if it is stuck.
+/// A runnable that reports its start and its stop request, and never ends if it is stuck.
 struct Told {
     events: mpsc::UnboundedSender<&'static str>,
     is_stuck: bool,
@@ -48,7 +49,7 @@ async fn run(is_stuck: bool, signals: &[&str]) -> Result<(), ManagerError> {
     manager.add(Told { events, is_stuck }).expect("a name of its own");
     let telling = async {
         for name in signals {
-            // Each when the one before has had its effect.
+            // Each signal is sent after the previous one has taken effect.
             told.recv().await.expect("it runs");
             signal(name);
         }
@@ -56,7 +57,7 @@ async fn run(is_stuck: bool, signals: &[&str]) -> Result<(), ManagerError> {
     tokio::join!(manager.run(), telling).0
 }
 
-/// One after the other, because each signal is to all of them.
+/// Sequential, because each signal reaches the whole process.
 #[tokio::test]
 async fn one_signal_ends_a_manager_in_order_and_a_second_one_at_once() {
     for name in ["-TERM", "-INT"] {

@@ -1,4 +1,5 @@
-//! A program that is one controller. A program of its own, because a signal is to the whole program.
+//! A program that consists of one controller. This is a separate program, because a signal is sent to the
+//! whole process.
 #![cfg(unix)]
 
 use std::{
@@ -16,7 +17,7 @@ fn ask(signal: &str) {
     assert!(asked.is_ok_and(|status| status.success()), "kill {signal}");
 }
 
-/// One after the other, because each signal is to all of them.
+/// Sequential, because each signal reaches the whole process.
 #[tokio::test]
 async fn a_program_ends_when_it_is_asked_and_at_once_when_it_is_asked_twice() {
     let server = ApiServer::in_process();
@@ -40,7 +41,7 @@ async fn a_program_ends_when_it_is_asked_and_at_once_when_it_is_asked_twice() {
         let asking = async {
             begun.notified().await;
             ask(signal);
-            // It waits for what runs.
+            // The controller waits for the running reconcile.
             for _ in 0..100 {
                 tokio::task::yield_now().await;
             }
@@ -75,5 +76,5 @@ async fn a_program_ends_when_it_is_asked_and_at_once_when_it_is_asked_twice() {
         ask("-INT");
     };
     let (ended, ()) = tokio::join!(running, asking);
-    assert!(ended.unwrap_err().to_string().contains("a second time"));
+    assert!(ended.unwrap_err().to_string().contains("second SIG"));
 }

@@ -1,4 +1,4 @@
-//! A client of the server's service: requests as values, answers read to their end.
+//! A client of the server's service, which reads responses to their end.
 
 use bytes::Bytes;
 use http::{Method, Request, Response, header};
@@ -9,7 +9,7 @@ use watchkeeper_apiserver::{ApiServer, ApiService, ResponseBody};
 
 use crate::suite::RunFailure;
 
-/// Sends requests to a server in this process.
+/// A client of a server in this process.
 #[derive(Debug, Clone)]
 pub(super) struct Client(ApiService);
 
@@ -18,7 +18,7 @@ impl Client {
         Self(server.service())
     }
 
-    /// Sends a request; its answer is still to be read.
+    /// Sends a request, and returns the response with its body unread.
     pub(super) async fn send(
         &mut self,
         method: Method,
@@ -38,7 +38,7 @@ impl Client {
         Ok(response)
     }
 
-    /// Sends a request and reads what it is answered, which must be a success.
+    /// Sends a request and reads its response, which must be a success.
     pub(super) async fn done(
         &mut self,
         method: Method,
@@ -56,7 +56,7 @@ impl Client {
         }
     }
 
-    /// The same, with the answer as a value.
+    /// Sends a request as [`done`](Self::done) does, and returns the response as a value.
     pub(super) async fn value(
         &mut self,
         method: Method,

@@ -1,4 +1,4 @@
-//! What a stored pod takes.
+//! The memory of a stored pod.
 
 use watchkeeper_apiserver::ApiServer;
 
@@ -12,8 +12,9 @@ use crate::suite::{Load, RunFailure};
 
 pub(super) const SHARE: &str = "times_json";
 
-/// Stores pods as a cluster comes to have them, in two writes each, with a watcher that has been told of all of it: so the
-/// history window is full, and what it keeps (older versions, frames) is in the figure, as is what the controllers know.
+/// Stores pods as a cluster does, in two writes each, with a watcher that has received all events. The
+/// history window is therefore full, and the figure includes its content (older versions, frames) and the
+/// state of the controllers.
 pub(super) fn stored(load: Load) -> Result<Measurement, RunFailure> {
     super::runtime()?.block_on(async {
         let server = ApiServer::in_process();

@@ -1,7 +1,7 @@
-//! How much a list in pages holds beyond the store.
+//! The memory of a paginated list beyond the store.
 //!
-//! The heap is looked at whenever a piece of a page arrives, while the server still holds whatever it made the page from;
-//! the client drops each piece at once.
+//! The heap is measured whenever a piece of a page arrives, while the server still holds the data that it
+//! made the page from. The client drops each piece immediately.
 
 use http::Method;
 use http_body_util::BodyExt;
@@ -55,7 +55,7 @@ pub(super) fn list(load: Load) -> Result<Measurement, RunFailure> {
     })
 }
 
-/// What is kept of a page: its head, where the token is, and how many objects there were.
+/// The kept parts of a page: its head, which contains the token, and the number of objects.
 #[derive(Debug, Default)]
 struct Page {
     head: Vec<u8>,
@@ -69,7 +69,8 @@ impl Page {
         let missing = HEAD.saturating_sub(self.head.len()).min(data.len());
         self.head.extend_from_slice(&data[..missing]);
         self.bytes += data.len() as u64;
-        // Each pod has one, and nothing else does; pieces end between objects or hold all of them.
+        // Each pod contains this once, and nothing else does; pieces end between objects or contain all of
+        // them.
         self.objects += data.windows(11).filter(|window| window == b"\"qosClass\":").count() as u64;
     }
 

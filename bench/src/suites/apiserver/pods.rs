@@ -1,5 +1,5 @@
-//! The pods of the suite as their writers send them: the controller of a replica set creates them, a kubelet tells their
-//! status. What comes of it on the server are the pods of the other suites, of about 9 KB.
+//! The pods of the suite as their writers send them: a replica set controller creates them, and a kubelet
+//! reports their status. On the server they become the pods of the other suites, of about 9 KB.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -9,30 +9,30 @@ use super::client::Client;
 use crate::suite::RunFailure;
 use crate::suites::cluster_pods;
 
-/// Where all pods are.
+/// The path of all pods.
 pub(super) const PATH: &str = "/api/v1/namespaces/default/pods";
 
-/// Creates, as the controller of a replica set names itself.
+/// The path for creating pods, with the field manager of the replica set controller.
 pub(super) const CREATE: &str = "/api/v1/namespaces/default/pods?fieldManager=kube-controller-manager";
 
-/// Which pods are written.
+/// The shape of the pods that are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// As tests and small controllers write them: one container with a port, resources and two variables, four labels, an
-    /// owner. About 800 bytes; 1.9 KB on the server, with defaults and managers.
+    /// Pods as tests and small controllers write them: one container with a port, resources and two
+    /// variables, four labels, an owner. About 800 bytes; 1.9 KB on the server, with defaults and managers.
     Plain,
-    /// As a large cluster has them: about 5 KB sent, 9 KB on the server.
+    /// Pods as in a large cluster: about 5 KB sent, 9 KB on the server.
     Cluster,
 }
 
-/// Pods of a replica set that exists, so that garbage collection lets them be.
+/// Pods of an existing replica set, so that garbage collection keeps them.
 #[derive(Debug, Clone)]
 pub(super) struct Pods {
     owner_uid: String,
 }
 
 impl Pods {
-    /// Makes the owner.
+    /// Creates the owner.
     pub(super) async fn owned(server: &ApiServer) -> Result<Self, RunFailure> {
         let labels = json!({"app": "svc"});
         let owner = json!({
@@ -51,12 +51,12 @@ impl Pods {
         Ok(Self { owner_uid: uid.to_owned() })
     }
 
-    /// The name of a pod.
+    /// Returns the name of a pod.
     pub(super) fn name(index: u64) -> String {
         format!("svc-{index:06}")
     }
 
-    /// A pod as it is created, and the status it gets later.
+    /// Returns a pod as it is created, and its later status.
     pub(super) fn pod(&self, index: u64) -> Result<(Value, Value), RunFailure> {
         let mut text = String::from(r#"{"apiVersion":"v1","kind":"Pod","#);
         cluster_pods::push_pod(&mut text, index);
@@ -78,7 +78,7 @@ impl Pods {
         Ok((pod, status))
     }
 
-    /// Bodies that create the first `count` pods.
+    /// Returns the bodies that create the first `count` pods.
     pub(super) fn creates(&self, shape: Shape, count: u64) -> Result<Vec<String>, RunFailure> {
         let body = |index| match shape {
             Shape::Plain => Ok(self.plain(index).to_string()),
@@ -108,7 +108,8 @@ impl Pods {
         })
     }
 
-    /// Stores a pod as a cluster has it: created, and with the status its kubelet told. Answers its bytes as they are read.
+    /// Stores a pod as a cluster does: created, and with the status from its kubelet. Returns the size of the
+    /// pod as read.
     pub(super) async fn store(&self, client: &mut Client, index: u64) -> Result<usize, RunFailure> {
         let (pod, status) = self.pod(index)?;
         let mut pod: Value = client.value(Method::POST, CREATE, pod.to_string()).await?;

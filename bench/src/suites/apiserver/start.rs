@@ -1,4 +1,4 @@
-//! How soon a server answers.
+//! The time until a server responds.
 
 use http::Method;
 use watchkeeper_apiserver::ApiServer;
@@ -10,8 +10,8 @@ use crate::suite::{Load, RunFailure};
 
 pub(super) const MILLISECONDS: &str = "wall_ms";
 
-/// Makes a server and reads a namespace from it. Each run is a process of its own, so nothing is there beforehand but the
-/// runtime.
+/// Creates a server and reads a namespace from it. Each run is a separate process, in which only the runtime
+/// exists beforehand.
 pub(super) fn first_answer(load: Load) -> Result<Measurement, RunFailure> {
     let runtime = super::runtime()?;
     let meter = Meter::start();

@@ -1,4 +1,4 @@
-//! Watchers that are told of every event.
+//! Watchers that receive every event.
 
 use http::Method;
 use http_body_util::BodyExt;
@@ -11,15 +11,15 @@ use crate::measure::{Measurement, Meter};
 use crate::suite::{Load, RunFailure};
 
 const WATCHERS: u64 = 1_000;
-/// So many objects change in turn.
+/// The number of objects that change in turn.
 const PODS: u64 = 100;
 
-/// Watches that have begun.
+/// A set of open watches.
 #[derive(Debug)]
 pub(super) struct Watches(JoinSet<Result<(), RunFailure>>);
 
 impl Watches {
-    /// Starts `count` watches of all pods from now on, each of which ends when it has been told of `events`.
+    /// Starts `count` watches of all pods from now on, each of which ends after it has received `events`.
     pub(super) async fn start(server: &ApiServer, count: u64, events: u64) -> Result<Self, RunFailure> {
         let mut client = Client::of(server);
         let list = client.value(Method::GET, &format!("{PATH}?limit=1"), "").await?;
@@ -36,7 +36,7 @@ impl Watches {
         Ok(Self(watches))
     }
 
-    /// Waits until each has been told of everything.
+    /// Waits until each watch has received all events.
     pub(super) async fn end(mut self) -> Result<(), RunFailure> {
         while let Some(ended) = self.0.join_next().await {
             ended??;
@@ -45,7 +45,7 @@ impl Watches {
     }
 }
 
-/// Reads frames, one an event, until there were as many as wanted; a frame of another type is a failure.
+/// Reads frames, one per event, until the requested number has arrived; a frame of another type is a failure.
 async fn read(mut frames: ResponseBody, events: u64) -> Result<(), RunFailure> {
     let mut told = 0;
     while told < events {
@@ -59,13 +59,13 @@ async fn read(mut frames: ResponseBody, events: u64) -> Result<(), RunFailure> {
         if is_event {
             told += 1;
         } else if !data.starts_with(b"{\"type\":\"BOOKMARK\"") {
-            return Err(format!("a watch was told {}", String::from_utf8_lossy(data)).into());
+            return Err(format!("a watch received {}", String::from_utf8_lossy(data)).into());
         }
     }
     Ok(())
 }
 
-/// Changes pods while a thousand watchers look on. What the changes themselves cost is in the figure.
+/// Changes pods while a thousand watchers are active. The figure includes the cost of the changes themselves.
 pub(super) fn fan_out(load: Load) -> Result<Measurement, RunFailure> {
     let events = (load.operations / WATCHERS).max(1);
     super::runtime()?.block_on(async {
@@ -82,7 +82,7 @@ pub(super) fn fan_out(load: Load) -> Result<Measurement, RunFailure> {
                 let patch = format!(r#"{{"metadata":{{"annotations":{{"change":"{event}"}}}}}}"#);
                 let path = format!("{PATH}/{}", Pods::name(event % PODS));
                 client.done(Method::PATCH, &path, patch).await?;
-                // A watcher that never runs while all changes are made would be told of them in one go.
+                // A watcher that is not scheduled during the changes would receive all of them at once.
                 tokio::task::yield_now().await;
             }
             Ok::<_, RunFailure>(())

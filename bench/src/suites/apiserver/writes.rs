@@ -1,4 +1,4 @@
-//! Creates and updates by several clients, with watchers that are told of each.
+//! Creates and updates by several clients, with watchers that receive each event.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ const CLIENTS: u64 = 4;
 const WATCHERS: u64 = 10;
 const UPDATED: u64 = 1_000;
 
-/// Creates pods.
+/// Creates pods from several clients.
 pub(super) fn create(load: Load, shape: Shape) -> Result<Measurement, RunFailure> {
     super::runtime()?.block_on(async {
         let server = ApiServer::in_process();
@@ -41,7 +41,7 @@ pub(super) fn create(load: Load, shape: Shape) -> Result<Measurement, RunFailure
     })
 }
 
-/// Updates pods: each client has its own, and sends back what it was last answered with one annotation changed.
+/// Updates pods: each client has its own, and sends back the last response with one annotation changed.
 pub(super) fn update(load: Load, shape: Shape) -> Result<Measurement, RunFailure> {
     super::runtime()?.block_on(async {
         let server = ApiServer::in_process();
@@ -77,12 +77,12 @@ pub(super) fn update(load: Load, shape: Shape) -> Result<Measurement, RunFailure
     })
 }
 
-/// A pod as a client knows it: what it was last answered, managers and all. Its text is cut at what changes instead of
-/// being read, so that the client's own work is next to nothing.
+/// A pod as a client knows it: the last response, including managers. Its text is split at the changing value
+/// instead of being parsed, so that the client's own cost is negligible.
 #[derive(Debug)]
 struct Written {
     path: String,
-    /// As it was answered.
+    /// The last response.
     text: String,
 }
 
@@ -94,7 +94,7 @@ impl Written {
         Ok(Self { path, text: std::str::from_utf8(answer)?.to_owned() })
     }
 
-    /// The pod with its annotation changed.
+    /// Returns the pod with its annotation changed.
     fn with_annotation(&self, update: u64) -> Result<String, RunFailure> {
         let (before, rest) = self.text.split_once(ANNOTATION).ok_or("an answer without the annotation")?;
         let (_, after) = rest.split_once('"').ok_or("an answer that is cut off")?;
@@ -102,7 +102,7 @@ impl Written {
     }
 }
 
-/// What comes before the value that changes.
+/// The text before the value that changes.
 const ANNOTATION: &str = r#""checksum/config":""#;
 
 fn every<T>(step: u64, first: u64, items: &[T]) -> impl Iterator<Item = &T> {

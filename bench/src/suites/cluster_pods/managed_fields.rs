@@ -1,17 +1,17 @@
-//! Who set which field of a pod: the controller manager all of its spec, the kubelet its status.
+//! The managed fields of a pod: the controller manager owns its spec, the kubelet its status.
 
 use serde_json::{Map, Value, json};
 
 use super::{CONDITIONS, Details};
 
-/// The fields of an object, each set as a whole, and the object itself.
+/// Returns the fields of an object, each owned as a whole, and the object itself.
 fn set(names: &[&str]) -> Value {
     let mut fields = Map::from_iter([(".".to_owned(), json!({}))]);
     fields.extend(names.iter().map(|name| (format!("f:{name}"), json!({}))));
     fields.into()
 }
 
-/// Elements of a list known by one of their fields.
+/// Returns the elements of a list that are identified by one of their fields.
 fn by<'a>(field: &str, elements: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
     let mut fields = Map::from_iter([(".".to_owned(), json!({}))]);
     let key = |element: &str| format!("k:{}", json!({ field: element }));
@@ -19,7 +19,7 @@ fn by<'a>(field: &str, elements: impl IntoIterator<Item = (&'a str, Value)>) -> 
     fields.into()
 }
 
-/// `of` and these members.
+/// Returns `of` with these members added.
 fn with(mut of: Value, members: &Value) -> Value {
     if let (Some(of), Some(members)) = (of.as_object_mut(), members.as_object()) {
         of.extend(members.clone());
@@ -101,7 +101,7 @@ fn containers(pod: &Details) -> Value {
     let Value::Object(mut containers) = by("name", [("proxy", proxy), (pod.service.as_str(), main)]) else {
         return Value::Null;
     };
-    // Containers are there because the pod is; nobody set the list.
+    // Containers exist because the pod does; no manager owns the list.
     containers.remove(".");
     containers.into()
 }

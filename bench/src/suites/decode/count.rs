@@ -1,7 +1,7 @@
-//! Instructions instead of time: what a run executes does not depend on who else uses the machine.
+//! Instruction counts instead of times, which do not depend on the load of the machine.
 //!
-//! The row runs the plain row once more, in a process under Valgrind's callgrind, which counts only what happens inside
-//! [`under_the_meter`].
+//! The row runs the plain row once more, in a process under Valgrind's callgrind, which counts only
+//! instructions inside [`under_the_meter`].
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
@@ -14,10 +14,10 @@ use crate::measure::{Measurement, Meter};
 use crate::suite::{Figure, Load, RunFailure};
 
 const INSTRUCTIONS: &str = "instructions_per_op";
-/// The figure of rows that count.
+/// The figure of rows that count instructions.
 pub(super) const FIGURE: Figure = Figure::Named(INSTRUCTIONS);
 
-/// Runs the part of a run that is measured. Callgrind finds it by its name, so it stays a function of its own.
+/// Runs the measured part of a run. Callgrind finds this function by its name, so it must not be inlined.
 #[inline(never)]
 pub(super) fn under_the_meter<T>(runtime: &Runtime, part: impl Future<Output = T>) -> T {
     runtime.block_on(part)
@@ -31,7 +31,7 @@ pub(super) fn peer(row: &str, load: Load) -> Result<Measurement, RunFailure> {
     counted(cli::run_peer_prefix(), row, load)
 }
 
-/// Whether instructions can be counted here.
+/// Returns whether instructions can be counted on this machine.
 pub(crate) fn is_possible() -> bool {
     let version =
         Command::new("valgrind").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -41,7 +41,7 @@ pub(crate) fn is_possible() -> bool {
 fn counted(prefix: Vec<String>, row: &str, load: Load) -> Result<Measurement, RunFailure> {
     let meter = Meter::start();
     if !is_possible() {
-        // Without a peer nothing is judged, and the harness has said why there is none.
+        // Without a peer the row is not judged, and the harness has reported the reason.
         return Ok(meter.stop(load.operations).with_figure(INSTRUCTIONS, 0.0));
     }
     let output = Command::new("valgrind")
@@ -55,7 +55,7 @@ fn counted(prefix: Vec<String>, row: &str, load: Load) -> Result<Measurement, Ru
     if !output.status.success() {
         return Err(format!("valgrind ended with {}: {report}", output.status).into());
     }
-    let total = total(&report).ok_or_else(|| format!("no total in what valgrind said: {report}"))?;
+    let total = total(&report).ok_or_else(|| format!("no total in the output of valgrind: {report}"))?;
     let mut measured = meter.stop(load.operations);
     // The times are Valgrind's.
     measured.figures = BTreeMap::new();
@@ -64,7 +64,7 @@ fn counted(prefix: Vec<String>, row: &str, load: Load) -> Result<Measurement, Ru
     Ok(measured.with_figure(INSTRUCTIONS, per_operation))
 }
 
-/// The count in a line such as `==12== Collected : 123456`.
+/// Parses the count in a line such as `==12== Collected : 123456`.
 fn total(report: &str) -> Option<u64> {
     let line = report.lines().find(|line| line.contains("Collected :"))?;
     line.rsplit(' ').next()?.parse().ok().filter(|total| *total > 0)

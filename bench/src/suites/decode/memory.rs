@@ -1,8 +1,9 @@
-//! How much a list holds beyond what is kept of it.
+//! The memory of a list beyond the objects that are kept.
 //!
-//! The counting allocator knows what lives now, not what lived at most, so the heap is looked at where it is fullest:
-//! before and after each object is decoded, while its bytes and the object are both there. The one thing in between
-//! that is not seen, the object's bytes without managedFields during the parse, is added at its upper bound.
+//! The counting allocator reports the current heap and not its peak, so the heap is measured where it is
+//! fullest: before and after each object is decoded, while its bytes and the object both exist. The one
+//! allocation in between that is not measured, the object's bytes without managedFields during the parse, is
+//! added at its upper bound.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -44,11 +45,11 @@ pub(super) fn list(load: Load) -> Result<Measurement, RunFailure> {
 
 #[derive(Debug, Default)]
 struct Watermark {
-    /// What lived before the list was asked for, the server's bytes among it.
+    /// The live bytes before the list request, including the server's.
     start: u64,
-    /// What is kept of the objects so far.
+    /// The bytes of the objects kept so far.
     kept: AtomicU64,
-    /// The most that lived beyond both.
+    /// The peak beyond both.
     highest: AtomicU64,
 }
 
@@ -71,7 +72,7 @@ impl Decode<Pod> for Watched {
         self.watermark.look(0);
         let pod = self.json.decode(object)?;
         let grown = heap::live_bytes().saturating_sub(before);
-        // Behind the return it moves into its Arc, with two counters.
+        // After the return the object moves into its Arc, with two counters.
         let own = size_of::<Pod>() + 2 * size_of::<usize>();
         self.watermark.kept.fetch_add(grown, Relaxed);
         self.watermark.look(object.len() as u64);

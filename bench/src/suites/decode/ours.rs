@@ -1,4 +1,4 @@
-//! Our side.
+//! Watchkeeper's side of the decode suite.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ fn read_list<K: Send + Sync + 'static>(
     Ok(measured)
 }
 
-/// Every object of a list, as a cache would keep it.
+/// Returns every object of a list, as a cache keeps it.
 pub(super) async fn listed<K>(source: &impl ListerWatcher<K>) -> Result<Vec<Arc<K>>, RunFailure> {
     let mut page = source.list(ListRequest::new()).await?;
     let mut kept = Vec::new();
@@ -79,7 +79,7 @@ pub(super) async fn listed<K>(source: &impl ListerWatcher<K>) -> Result<Vec<Arc<
     Ok(kept)
 }
 
-/// Both sides must have decoded everything, or there is nothing to compare.
+/// Fails unless all objects were decoded, because the sides would not be comparable.
 pub(super) fn check(found: usize, load: Load) -> Result<(), RunFailure> {
     if found as u64 == load.operations {
         Ok(())
@@ -88,7 +88,7 @@ pub(super) fn check(found: usize, load: Load) -> Result<(), RunFailure> {
     }
 }
 
-/// What a controller that places or counts pods looks at.
+/// The fields that a controller that schedules or counts pods needs.
 #[derive(Debug, Deserialize)]
 struct NarrowPod {
     #[serde(rename = "metadata")]

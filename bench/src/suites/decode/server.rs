@@ -1,4 +1,4 @@
-//! The server both sides ask: in this process, so that neither sockets nor TLS are in the figures.
+//! The server of both sides, in this process, so that the figures include neither sockets nor TLS.
 
 use std::convert::Infallible;
 
@@ -12,10 +12,10 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::suite::RunFailure;
 
-/// As a TLS record carries it.
+/// The size of a TLS record.
 const CHUNK_BYTES: usize = 16 << 10;
 
-/// A client for a server that answers every request with `body`.
+/// Returns a client for a server that responds to every request with `body`.
 pub(super) fn client(body: Bytes) -> kube_client::Client {
     let service = tower::service_fn(move |_: Request<Body>| {
         let chunks = stream::unfold(body.clone(), |mut rest| async move {
@@ -27,7 +27,7 @@ pub(super) fn client(body: Bytes) -> kube_client::Client {
     kube_client::Client::new(service, "default")
 }
 
-/// One thread for everything, so that all of it is under the meter.
+/// Creates a runtime with a single thread, so that all work is measured.
 pub(super) fn runtime() -> Result<Runtime, RunFailure> {
     Ok(Builder::new_current_thread().enable_all().build()?)
 }

@@ -1,4 +1,4 @@
-//! Which columns the table of a resource has, besides its name and age.
+//! The columns of a resource's table, in addition to name and age.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use watchkeeper::{
 
 use super::{path::Path, render};
 
-/// One column.
+/// A column of a table.
 #[derive(Debug, Clone)]
 pub(super) struct Column {
     pub(super) header: String,
@@ -21,11 +21,11 @@ pub(super) struct Column {
 
 #[derive(Debug, Clone)]
 enum Cell {
-    /// What a function makes of the object.
+    /// The result of a function of the object.
     Of(fn(&DynamicObject) -> String),
-    /// What a path leads to.
+    /// The value at a path.
     At(Path),
-    /// How long ago the time is that a path leads to.
+    /// The time since the timestamp at a path.
     Since(Path),
 }
 
@@ -47,7 +47,7 @@ impl Column {
     }
 }
 
-/// The object as paths see it. What is not its metadata need not be copied.
+/// Returns the JSON that a path applies to. Only metadata has to be copied, and only if the path leads into it.
 fn whole<'a>(object: &'a DynamicObject, path: &Path) -> Cow<'a, Value> {
     if path.is_of_metadata() {
         Cow::Owned(json!({"metadata": object.metadata}))
@@ -56,7 +56,8 @@ fn whole<'a>(object: &'a DynamicObject, path: &Path) -> Cow<'a, Value> {
     }
 }
 
-/// The columns of a resource: ours for kinds everybody looks at, the definition's for custom resources, none otherwise.
+/// Returns the columns of a resource: built-in ones for common kinds, those of the definition for custom
+/// resources, none otherwise.
 pub(super) async fn of(client: &Client, mapping: &RestMapping) -> Vec<Column> {
     if let Some(known) = known(&mapping.resource.group, &mapping.resource.resource) {
         let column = |(header, function): &(&str, fn(&DynamicObject) -> String)| Column {

@@ -1,30 +1,30 @@
-//! Indexes to group rows by.
+//! Indexes for grouping rows.
 
 use std::str::FromStr;
 
 use watchkeeper::{kube_core::DynamicObject, prelude::*};
 
-/// What rows are grouped by.
+/// The criterion for grouping rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Grouping {
-    /// Nothing: all are one group.
+    /// All rows in one group.
     None,
-    /// Their namespace.
+    /// Groups by namespace.
     Namespace,
-    /// The node they are on: `spec.nodeName`.
+    /// Groups by node: `spec.nodeName`.
     Node,
-    /// The objects that own them.
+    /// Groups by owner.
     Owner,
-    /// The value of a label.
+    /// Groups by the value of a label.
     Label(String),
 }
 
-/// What has no value to be grouped by.
+/// The group of objects without a value.
 const NOTHING: &str = "<none>";
 
 impl Grouping {
-    /// The groups an object is in: usually one, and of owners one each.
+    /// Returns the groups of an object: usually one, and one per owner when grouped by owner.
     pub(super) fn values(&self, object: &DynamicObject) -> Vec<String> {
         let values: Vec<String> = match self {
             Self::None => vec![String::new()],
@@ -42,7 +42,7 @@ impl Grouping {
         if values.is_empty() { vec![NOTHING.to_owned()] } else { values }
     }
 
-    /// The header of their column.
+    /// Returns the header of the grouping column.
     pub(super) fn header(&self) -> Option<String> {
         match self {
             Self::None => None,

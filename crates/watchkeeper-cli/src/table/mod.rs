@@ -1,4 +1,5 @@
-//! `watchkeeper get` and `watchkeeper watch`: a table of any resource, from an informer's cache and its indexes.
+//! `watchkeeper get` and `watchkeeper watch`: a table of any resource, from an informer's cache and its
+//! indexes.
 
 mod columns;
 mod grouping;
@@ -41,13 +42,13 @@ use crate::{
     stop, terminal,
 };
 
-/// How long the first list may take.
+/// The time limit of the initial list.
 const SYNC_WITHIN: Duration = Duration::from_mins(1);
-/// A terminal is drawn at most this often, however much happens.
+/// The minimum interval between two frames on a terminal.
 const REDRAW_EVERY: Duration = Duration::from_millis(100);
-/// Ages grow although nothing happens.
+/// The interval at which ages are updated without other changes.
 const AGES_EVERY: Duration = Duration::from_secs(5);
-/// Changes that are waiting to be printed.
+/// The number of changes that may wait to be printed.
 const CHANGES: usize = 256;
 /// The index that rows are read from.
 const INDEX: &str = "rows";
@@ -57,18 +58,18 @@ const INDEX: &str = "rows";
 pub struct TableArguments {
     /// The resource: plural, singular or short name, or `plural.group`.
     resource: String,
-    /// One object instead of all.
+    /// The name of one object; all by default.
     name: Option<String>,
-    /// The namespace, instead of the context's.
+    /// The namespace; the one of the context by default.
     #[arg(long, short)]
     namespace: Option<String>,
-    /// All namespaces.
+    /// Lists all namespaces.
     #[arg(long, short = 'A', conflicts_with = "namespace")]
     all_namespaces: bool,
-    /// Only objects with these labels: `app=web,tier!=db`.
+    /// The label selector: `app=web,tier!=db`.
     #[arg(long, short = 'l', value_name = "LABELS")]
     selector: Option<String>,
-    /// Only objects with these fields: `spec.nodeName=node-1`.
+    /// The field selector: `spec.nodeName=node-1`.
     #[arg(long, value_name = "FIELDS")]
     field_selector: Option<String>,
     /// Groups rows by an index: `namespace`, `node`, `owner` or `label=KEY`.
@@ -78,24 +79,24 @@ pub struct TableArguments {
     cluster: ClusterArguments,
 }
 
-/// The form in which `get` prints.
+/// The output format of `get`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Form {
-    /// A row an object.
+    /// A table with one row per object.
     #[default]
     Table,
-    /// `resource/name`, a line an object.
+    /// A line `resource/name` per object.
     Name,
-    /// The objects as one JSON list.
+    /// All objects as one JSON list.
     Json,
-    /// The objects as one YAML list.
+    /// All objects as one YAML list.
     Yaml,
 }
 
-/// Prints the objects there are.
+/// Prints the current objects.
 ///
 /// # Errors
-/// If the cluster cannot be asked, or the output cannot be written.
+/// Returns a [`Failure`] if the cluster cannot be queried, or the output cannot be written.
 pub async fn get(arguments: &TableArguments, form: Form) -> Result<(), Failure> {
     let (following, _changes) = Following::start(arguments).await?;
     let objects = following.objects();
@@ -122,11 +123,11 @@ pub async fn get(arguments: &TableArguments, form: Form) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Prints the objects there are and follows them until it is asked to stop: in place on a terminal, otherwise a line a
-/// change.
+/// Prints the current objects and their changes until a stop request: in place on a terminal, otherwise one
+/// line per change.
 ///
 /// # Errors
-/// If the cluster cannot be asked, or the output cannot be written.
+/// Returns a [`Failure`] if the cluster cannot be queried, or the output cannot be written.
 pub async fn watch(arguments: &TableArguments) -> Result<(), Failure> {
     let (following, changes) = Following::start(arguments).await?;
     let ended = async {
@@ -144,13 +145,13 @@ pub async fn watch(arguments: &TableArguments) -> Result<(), Failure> {
     result
 }
 
-/// A change, as a handler passes it on.
+/// A change, as passed on by the event handler.
 struct Changed {
     what: &'static str,
     object: Arc<DynamicObject>,
 }
 
-/// An informer of one resource, and what its rows look like.
+/// An informer of one resource, with the layout of its rows.
 struct Following {
     factory: SharedInformerFactory,
     informer: SharedIndexInformer<DynamicObject>,
@@ -164,7 +165,7 @@ struct Following {
 }
 
 impl Following {
-    /// Finds the resource, and returns when everything of it is in the cache.
+    /// Finds the resource, and waits until its informer has synced.
     async fn start(arguments: &TableArguments) -> Result<(Self, mpsc::Receiver<Changed>), Failure> {
         let Cluster { client, target } = arguments.cluster.connect()?;
         let mapping = RestMapper::new(client.discovery()).find_resource(&arguments.resource).await;
@@ -181,7 +182,7 @@ impl Following {
         let function = grouping.clone();
         let index = informer.add_index(INDEX, move |object: &DynamicObject| function.values(object));
         let index = index.map_err(|error| Failure::Other(error.to_string()))?;
-        // Bounded: when the output is slower than the cluster, the informer holds what is left to tell, by key.
+        // Bounded: if the output is slower than the cluster, the informer coalesces pending changes by key.
         let (sender, changes) = mpsc::channel(CHANGES);
         let handler = move |event: Event<DynamicObject>| {
             let sender = sender.clone();
@@ -192,7 +193,7 @@ impl Following {
                     Event::Deleted(_) => "DELETED",
                     Event::Synced(_) => return,
                 };
-                // Nobody listens any more when the program is ending.
+                // The receiver is gone if the program is ending.
                 let _ = sender.send(Changed { what, object: Arc::clone(event.object()) }).await;
             }
         };
@@ -215,7 +216,7 @@ impl Following {
         Ok((following, changes))
     }
 
-    /// The objects, group by group, in each by namespace and name.
+    /// Returns the objects, group by group, each sorted by namespace and name.
     fn objects(&self) -> Vec<Arc<DynamicObject>> {
         self.groups().into_iter().flat_map(|(_, objects)| objects).collect()
     }
@@ -257,7 +258,7 @@ impl Following {
         table
     }
 
-    /// The objects as a list that says what they are, which servers leave out of lists.
+    /// Returns the objects as a list, with their `apiVersion` and `kind`, which servers omit from list items.
     fn list(&self) -> serde_json::Value {
         let kind = &self.mapping.kind;
         let types = TypeMeta { api_version: kind.api_version(), kind: kind.kind.clone() };
@@ -271,7 +272,7 @@ impl Following {
         escape::line(&format!("no {} in {}", self.mapping.resource.resource, self.place)).into_owned()
     }
 
-    /// One line a change, and at the start one for each object.
+    /// Prints one line per change, starting with one for each object.
     async fn print(&self, mut changes: mpsc::Receiver<Changed>) -> Result<(), Failure> {
         let mut out = anstream::stdout();
         let mut widths = Table::new([vec!["EVENT".to_owned()], self.header()].concat());
@@ -286,7 +287,7 @@ impl Following {
         Ok(())
     }
 
-    /// The table, drawn over itself.
+    /// Draws the table repeatedly in place.
     async fn draw(&self, mut changes: mpsc::Receiver<Changed>) -> Result<(), Failure> {
         let mut screen = Screen::default();
         let mut out = anstream::stdout();
@@ -301,7 +302,7 @@ impl Following {
                 changed = changes.recv() => if changed.is_none() { return Ok(()) },
                 () = tokio::time::sleep(AGES_EVERY) => {}
             }
-            // What happens until the next drawing is in it.
+            // Changes until the next frame are included in it.
             tokio::time::sleep(REDRAW_EVERY).await;
             while changes.try_recv().is_ok() {}
         }
@@ -325,7 +326,7 @@ fn scope(arguments: &TableArguments, namespace: Option<String>) -> Scope {
     scope
 }
 
-/// Waits for the initial list, and no longer than a retry can help: a person is waiting.
+/// Waits for the initial list, as long as a retry may succeed, because a user is waiting.
 async fn synced(informer: &SharedIndexInformer<DynamicObject>, target: &Target) -> Result<(), Failure> {
     let mut status = informer.status_watch();
     let unusable = async {
@@ -339,7 +340,7 @@ async fn synced(informer: &SharedIndexInformer<DynamicObject>, target: &Target) 
                 && !is_announced
             {
                 is_announced = true;
-                // Without standard error, the message is part of the failure at the end.
+                // Without standard error, the message is part of the final failure.
                 let _ =
                     writeln!(anstream::stderr(), "retrying for {SYNC_WITHIN:?}: {}", escape::line(message));
             }
@@ -359,8 +360,8 @@ fn json_text(list: &serde_json::Value) -> Result<String, Failure> {
     Ok(escape::json(&json).into_owned())
 }
 
-/// Returns `list` as YAML, or as JSON if it needs escapes that the YAML writer does not make: JSON is YAML, and all its strings
-/// can have escapes.
+/// Returns `list` as YAML, or as JSON if it needs escapes that the YAML writer does not produce. JSON is
+/// valid YAML, and all its strings can contain escapes.
 fn yaml_text(list: &serde_json::Value) -> Result<String, Failure> {
     let yaml = serde_saphyr::to_string(list)
         .map_err(|error| Failure::Other(format!("cannot write the objects as YAML: {error}")))?;

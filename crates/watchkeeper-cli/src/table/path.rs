@@ -1,8 +1,8 @@
-//! The paths that definitions of custom resources name columns by.
+//! Paths of the columns of custom resource definitions.
 
 use serde_json::Value;
 
-/// A path into an object: the part of `JSONPath` that definitions use for columns.
+/// A path into an object, in the subset of `JSONPath` that definitions use for columns.
 ///
 /// `.spec.replicas`, `.status.conditions[0].reason`, `.status.conditions[?(@.type=="Ready")].status`,
 /// `.metadata.labels['app']`.
@@ -13,12 +13,12 @@ pub(super) struct Path(Vec<Step>);
 enum Step {
     Member(String),
     Position(usize),
-    /// Those elements of a list whose member has this value.
+    /// The elements of a list whose member equals this value.
     Where(String, String),
 }
 
 impl Path {
-    /// None if the path uses more of `JSONPath` than this understands.
+    /// Parses a path. Returns `None` for unsupported features of `JSONPath`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut steps = Vec::new();
         let mut rest = text.trim().trim_start_matches('{').trim_end_matches('}');
@@ -29,7 +29,7 @@ impl Path {
                 rest = after;
             } else {
                 let member = rest.strip_prefix('.')?;
-                // A dot that is escaped belongs to the name.
+                // An escaped dot belongs to the name.
                 let mut name = String::new();
                 let mut chars = member.char_indices();
                 let mut end = member.len();
@@ -51,12 +51,12 @@ impl Path {
         (!steps.is_empty()).then_some(Self(steps))
     }
 
-    /// Whether it leads into the metadata.
+    /// Returns whether the path leads into the metadata.
     pub(super) fn is_of_metadata(&self) -> bool {
         self.0.first() == Some(&Step::Member("metadata".to_owned()))
     }
 
-    /// What it leads to; several values if it selects from a list.
+    /// Returns the values at the path; several if it selects from a list.
     pub(super) fn find<'a>(&self, object: &'a Value) -> Vec<&'a Value> {
         let mut found = vec![object];
         for step in &self.0 {

@@ -1,4 +1,4 @@
-//! Rows as aligned text.
+//! Rendering of rows as aligned text.
 
 use std::{borrow::Cow, fmt::Write as _};
 
@@ -10,7 +10,7 @@ use crate::escape;
 /// The cells of one object.
 pub(super) type Row = Vec<String>;
 
-/// Rows under a header, in columns as wide as their widest cell.
+/// A table whose columns are as wide as their widest cell.
 #[derive(Debug)]
 pub(super) struct Table {
     header: Row,
@@ -18,7 +18,7 @@ pub(super) struct Table {
     widths: Vec<usize>,
 }
 
-/// Between columns.
+/// The number of spaces between columns.
 const GAP: usize = 3;
 
 impl Table {
@@ -41,7 +41,7 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// Header and rows.
+    /// Returns the header and all rows.
     pub(super) fn text(&self) -> String {
         let mut text = self.header_text();
         for row in &self.rows {
@@ -56,7 +56,7 @@ impl Table {
         text
     }
 
-    /// One more row, alone: columns only ever widen.
+    /// Renders an additional row. Column widths only ever grow.
     pub(super) fn line(&mut self, row: Row) -> String {
         let row = self.measured(row);
         let mut text = String::new();
@@ -75,7 +75,7 @@ impl Table {
     fn write(&self, row: &[String], text: &mut String) {
         let mut line = String::new();
         for (cell, width) in row.iter().zip(&self.widths) {
-            // Writing to a string does not fail.
+            // Writing to a string is infallible.
             let _ = write!(line, "{cell:<width$}", width = width + GAP);
         }
         text.push_str(line.trim_end());
@@ -83,7 +83,7 @@ impl Table {
     }
 }
 
-/// Escapes the cells of a row: the contents of objects and the columns of definitions are not trusted.
+/// Escapes the cells of a row, because object contents and definition columns are untrusted.
 fn printable(row: Row) -> Row {
     let printable = |cell: String| {
         match escape::line(&cell) {
@@ -95,7 +95,7 @@ fn printable(row: Row) -> Row {
     row.into_iter().map(printable).collect()
 }
 
-/// How old an object is.
+/// Returns the age of an object.
 pub(super) fn age(object: &DynamicObject, now: Timestamp) -> String {
     match object.creation_timestamp() {
         Some(created) => duration(now.as_second() - created.0.as_second()),
@@ -103,7 +103,7 @@ pub(super) fn age(object: &DynamicObject, now: Timestamp) -> String {
     }
 }
 
-/// A duration in its two most telling units.
+/// Formats a duration in its two most significant units.
 pub(super) fn duration(seconds: i64) -> String {
     let seconds = seconds.max(0);
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);

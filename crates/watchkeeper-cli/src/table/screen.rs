@@ -1,11 +1,11 @@
-//! A table that is drawn over itself on a terminal.
+//! A table that is drawn in place on a terminal.
 
 use std::fmt::Write as _;
 
-/// What is on the terminal now.
+/// The state of the terminal.
 #[derive(Debug, Default)]
 pub(super) struct Screen {
-    /// Lines that were drawn last, and are to be drawn over.
+    /// The number of lines of the last frame, to be overwritten.
     drawn: usize,
 }
 
@@ -17,27 +17,27 @@ pub(crate) struct Size {
 }
 
 impl Screen {
-    /// What to write so that the terminal shows this text and a line about it, and nothing of what was drawn before.
+    /// Returns the terminal output that shows this text and a status line in place of the last frame.
     ///
-    /// Lines are cut at the width of the terminal and rows at its height: a line that wraps, or scrolls out, could not be
-    /// drawn over.
+    /// Lines are cut at the width of the terminal and rows at its height, because a line that wraps or
+    /// scrolls out could not be overwritten.
     pub(super) fn frame(&mut self, text: &str, status: &str, size: Size) -> String {
         let room = size.lines.saturating_sub(2).max(1);
         let all: Vec<&str> = text.lines().collect();
         let (shown, hidden) = if all.len() > room { all.split_at(room) } else { (&all[..], &[][..]) };
         let mut frame = String::new();
         if self.drawn > 0 {
-            // Up to where it began.
+            // Moves up to the start of the last frame.
             let _ = write!(frame, "\x1b[{}A", self.drawn);
         }
         let more = if hidden.is_empty() { String::new() } else { format!(" · {} more rows", hidden.len()) };
         let status = format!("{status}{more}");
         for line in shown.iter().copied().chain([&*status]) {
             let cut: String = line.chars().take(size.columns).collect();
-            // The rest of the line goes.
+            // Clears the rest of the line.
             let _ = writeln!(frame, "\r{cut}\x1b[K");
         }
-        // And so does everything below.
+        // Clears everything below.
         frame.push_str("\x1b[J");
         self.drawn = shown.len() + 1;
         frame

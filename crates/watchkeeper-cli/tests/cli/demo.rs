@@ -1,4 +1,4 @@
-//! `demo`, other than what the README shows.
+//! `demo`, apart from the transcript in the README.
 
 use serde_json::json;
 use watchkeeper::{
@@ -20,7 +20,7 @@ async fn kept_it_goes_on_working_for_whoever_has_the_kubeconfig() {
     let mut demo = Running::start(&["demo", "--keep", "--kubeconfig-out", kubeconfig.to_str().unwrap()]);
     demo.line_with("Still there, at http://127.0.0.1:").await;
 
-    // Somebody else deletes a Foo, and its Deployment goes.
+    // Another client deletes a Foo, and its Deployment is deleted.
     let client = Loader::new().file(&kubeconfig).load().unwrap().into_client().unwrap();
     let factory = SharedInformerFactory::new(client.clone());
     let deployments = factory.informer::<Deployment>();
@@ -63,7 +63,7 @@ async fn on_a_cluster_the_whole_story_is_told_and_nothing_of_it_is_left() {
     factory.shutdown().await;
 }
 
-/// What the Deployment controller of a cluster does, as far as anybody here looks. Does not end.
+/// Simulates the Deployment controller of a cluster, as far as the tests need it. Never returns.
 async fn start_replicas(cluster: &Listening) {
     let factory = SharedInformerFactory::new(cluster.client.clone());
     let deployments = factory.informer::<Deployment>();
@@ -78,7 +78,7 @@ async fn start_replicas(cluster: &Listening) {
         }
         let client = cluster.client.clientset().apps_v1().deployments(&deployment.namespace().unwrap());
         let status = json!({"status": {"replicas": replicas, "readyReplicas": replicas, "availableReplicas": replicas}});
-        // One that is gone has no replicas to start.
+        // A deleted Deployment has no replicas to start.
         let _ =
             client.patch_status(&deployment.name_any(), &PatchParams::default(), &Patch::Merge(status)).await;
     }
@@ -86,7 +86,8 @@ async fn start_replicas(cluster: &Listening) {
 
 #[tokio::test]
 async fn a_cluster_without_workload_controllers_is_left_as_it_was_found() {
-    // On a server that only stores, nobody starts replicas: the demonstration is interrupted while it waits for them.
+    // On a server without workload controllers no replicas start: the demonstration is interrupted while it
+    // waits for them.
     let cluster = Listening::start().await;
     let kubeconfig = cluster.kubeconfig();
     let mut demo = Running::start(&["demo", "--kubeconfig", &kubeconfig]);

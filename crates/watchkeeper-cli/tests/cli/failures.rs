@@ -1,4 +1,4 @@
-//! What goes wrong is said in words that help, and with a code of its own.
+//! Failures have helpful messages and distinct exit codes.
 
 use crate::support::{Listening, run};
 
@@ -64,7 +64,7 @@ async fn wrong_arguments_end_with_two_and_the_help_lists_the_codes() {
     assert_eq!(run(&["serve", "--port", "many"]).await.code, Some(2));
     let help = run(&["--help"]).await;
     assert_eq!(help.code, Some(0));
-    for code in ["Exit codes:", "3  no usable configuration", "8  the demonstration did not see"] {
+    for code in ["Exit codes:", "3  no usable configuration", "8  the demonstration timed out"] {
         assert!(help.out.contains(code), "{}", help.out);
     }
 }

@@ -5,7 +5,8 @@ use watchkeeper_test_support::{Gate, Reply, ScriptedServer};
 
 use crate::support::{Ended, run};
 
-/// Clears the screen, sets the title, reverses the text, breaks the line: ESC, C1, bidirectional marks, separators.
+/// Text that clears the screen, sets the title, reverses the text and breaks the line: ESC, C1, bidirectional
+/// marks, separators.
 const HOSTILE: &str = "\u{1b}[2J\u{9b}31m\u{202e}evil\u{2066}\u{2028}\u{7f}\nnext";
 
 fn is_safe(text: &str) -> bool {
@@ -15,7 +16,7 @@ fn is_safe(text: &str) -> bool {
     })
 }
 
-/// A server of the custom resource `widgets`, whose lists get this reply.
+/// Starts a server with the custom resource `widgets`, whose lists receive this reply.
 async fn server(list: Reply) -> ScriptedServer {
     let resources = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "example.com/v1", "resources": [
         {"name": "widgets", "singularName": "widget", "namespaced": true, "kind": "Widget", "verbs": ["list", "watch", "get"]},

@@ -2,7 +2,7 @@
 
 use crate::support::{Listening, command, finish};
 
-/// The log of `get namespaces` with these flags and this `RUST_LOG`.
+/// Returns the log of `get namespaces` with these flags and this `RUST_LOG`.
 async fn log_of(cluster: &Listening, flags: &[&str], filter: Option<&str>) -> String {
     let kubeconfig = cluster.kubeconfig();
     let mut command = command(&[&["get", "namespaces", "--kubeconfig", &kubeconfig], flags].concat());

@@ -1,4 +1,4 @@
-//! The program, run as a program: what it prints, and the code it ends with.
+//! The program as a process: its output and exit codes.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -33,10 +33,10 @@ async fn the_roles_allow_what_the_sample_declares_and_nothing_else() {
     );
 }
 
-/// The YAML document of a kind.
+/// Returns the YAML document of a kind.
 #[track_caller]
 pub(crate) fn document<'a>(yaml: &'a str, kind: &str) -> &'a str {
-    // At the start of a line: bindings and definitions name kinds too.
+    // At the start of a line, because bindings and definitions name kinds too.
     let line = format!("\nkind: {kind}\n");
     let mut documents = yaml.split("---\n");
     documents.find(|document| document.contains(&line)).unwrap_or_else(|| panic!("no {kind} in {yaml}"))

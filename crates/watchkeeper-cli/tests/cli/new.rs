@@ -9,12 +9,12 @@ use crate::{
     support::{Listening, PATIENCE, Running, page, run},
 };
 
-/// Compiling takes its time.
+/// The time limit of a compilation.
 const COMPILING: Duration = Duration::from_mins(30);
 
 #[tokio::test]
 async fn an_operator_from_the_template_builds_and_its_tests_pass_at_once() {
-    // Beside this test's own build, so that what is compiled once is there the next time.
+    // Beside the build of this test, so that dependencies are compiled only once.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("scaffold");
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().to_str().unwrap();
@@ -24,9 +24,9 @@ async fn an_operator_from_the_template_builds_and_its_tests_pass_at_once() {
 
     let crate_folder = folder.path().join("coffee-shop");
     let mut cargo = Command::new(env!("CARGO"));
-    // What is in the lock file is at hand: this crate was built with it.
+    // The dependencies of the lock file are available offline, because this crate was built with them.
     cargo.args(["test", "--offline"]).current_dir(&crate_folder).env("CARGO_TARGET_DIR", &target);
-    // Nobody debugs it, and it is built once: a third of the disk.
+    // Without debug information, which needs three times the disk space.
     cargo.env("CARGO_INCREMENTAL", "0").env("CARGO_PROFILE_DEV_DEBUG", "0");
     cargo.stdin(Stdio::null()).kill_on_drop(true);
     let output = tokio::time::timeout(COMPILING, cargo.output()).await.unwrap().unwrap();
@@ -62,7 +62,7 @@ async fn an_operator_from_the_template_builds_and_its_tests_pass_at_once() {
     run_on_a_cluster(&program, definition).await;
 }
 
-/// Runs the operator as a pod would, with the flags of several replicas.
+/// Runs the operator as in a pod, with the flags of several replicas.
 async fn run_on_a_cluster(program: &Path, definition: String) {
     let cluster = Listening::start().await;
     let definitions =
@@ -88,7 +88,7 @@ async fn run_on_a_cluster(program: &Path, definition: String) {
     assert_eq!(operator.interrupt().await, Some(0));
 }
 
-/// Returns the port that a line of the log says is listened on.
+/// Returns the port in a log line about a listening endpoint.
 fn port(line: &str) -> String {
     let address = line.split_once("address=").unwrap_or_else(|| panic!("no address in {line}")).1;
     let (_, port) = address.trim().rsplit_once(':').unwrap();
@@ -99,7 +99,7 @@ fn port(line: &str) -> String {
 async fn a_program_outside_the_source_tree_makes_operators_that_depend_on_the_tree_it_was_built_from() {
     let folder = tempfile::tempdir().unwrap();
     let (built, program) = (env!("CARGO_BIN_EXE_watchkeeper"), folder.path().join("watchkeeper"));
-    // A copy cannot be run while a process that another test starts still holds it open for writing.
+    // A copy cannot be executed while a process that another test starts still holds the file open for writing.
     std::fs::hard_link(built, &program).or_else(|_| std::fs::copy(built, &program).map(drop)).unwrap();
     let output =
         Command::new(&program).args(["new", "shop"]).current_dir(folder.path()).output().await.unwrap();

@@ -6,7 +6,7 @@ use crate::support::{Ended, Listening, command, finish};
 
 const DENIED: &str = "not allowed to run, the policy for credential plugins is DenyAll";
 
-/// Writes a kubeconfig that logs in with a plugin which runs `script`.
+/// Writes a kubeconfig that authenticates with a plugin that runs `script`.
 fn kubeconfig(cluster: &Listening, plugin: &str, script: &str) -> PathBuf {
     let path = cluster.path("with-plugin");
     let text = format!(
@@ -29,7 +29,7 @@ users:
     path
 }
 
-/// A script that prints a credential with this token.
+/// Returns a script that prints a credential with this token.
 fn printing(token: &str) -> String {
     let version = "client.authentication.k8s.io/v1";
     format!(r#"echo "{{apiVersion: {version}, kind: ExecCredential, status: {{token: {token}}}}}""#)

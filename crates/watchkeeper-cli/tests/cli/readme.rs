@@ -1,8 +1,8 @@
-//! The transcript in the README is what the program prints.
+//! The transcript in the README matches the output of the program.
 
 use crate::support::run;
 
-/// What the README says varies from run to run: times, and the counts of reconciles, events and watches.
+/// Removes the parts that vary between runs: times, and the counts of reconciles, events and watches.
 fn normalised(text: &str) -> Vec<String> {
     text.trim().lines().map(|line| normalised_line(line.trim_end())).collect()
 }
@@ -14,7 +14,7 @@ fn normalised_line(line: &str) -> String {
         let is_count = varies && word.trim_end_matches(',').parse::<u64>().is_ok();
         if is_time || is_count { "#" } else { word }
     });
-    // Numbers of another width move nothing but the spaces before and after them.
+    // Numbers of a different width change only the surrounding spaces.
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 

@@ -55,7 +55,7 @@ async fn with_tls_tokens_and_rbac_the_first_token_is_in_a_kubeconfig_only_its_ow
     assert_eq!(mode & 0o077, 0, "{mode:o}");
     assert!(namespaces(Loader::new().file(&kubeconfig)).await.unwrap().contains(&"kube-system".to_owned()));
 
-    // Somebody else may not.
+    // Another user is not permitted.
     let others = std::fs::read_to_string(&kubeconfig).unwrap().replace("admin-token", "other-token");
     let others = Kubeconfig::from_text(&others).unwrap();
     assert!(namespaces(Loader::new().kubeconfig(others)).await.unwrap_err().is_forbidden());
@@ -104,7 +104,7 @@ async fn a_kubeconfig_file_that_everybody_could_read_becomes_private() {
     assert_eq!(serving.interrupt().await, Some(0));
 }
 
-/// A server with a client that has sent half a request, and the address of the server.
+/// Starts a server with a client that has sent half a request, and returns the address of the server.
 async fn with_a_stuck_client() -> (Running, TcpStream, SocketAddr) {
     let folder = tempfile::tempdir().unwrap();
     let kubeconfig = folder.path().join("kubeconfig");
@@ -116,7 +116,7 @@ async fn with_a_stuck_client() -> (Running, TcpStream, SocketAddr) {
     let mut client = TcpStream::connect(address).await.unwrap();
     let half = "POST /api/v1/namespaces HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{";
     client.write_all(half.as_bytes()).await.unwrap();
-    // A complete exchange on another connection shows that the server has begun with the first.
+    // A complete request on another connection shows that the server has started to read the first.
     namespaces(Loader::new().file(&kubeconfig)).await.unwrap();
     (serving, client, address)
 }
@@ -133,7 +133,7 @@ async fn sigterm_ends_the_server_within_its_grace_period_whatever_clients_do() {
 async fn a_second_signal_ends_the_server_at_once() {
     let (serving, _client, address) = with_a_stuck_client().await;
     serving.signal(Signal::TERM);
-    // The server has taken notice when it accepts no more connections.
+    // The server has received the signal once it accepts no more connections.
     while TcpStream::connect(address).await.is_ok() {}
     serving.signal(Signal::TERM);
     assert_eq!(serving.ended().await, Some(130));

@@ -10,10 +10,10 @@ use tokio::{
 };
 use watchkeeper::{apiserver::ApiServer, client::config::ClientConfig, prelude::*};
 
-/// How long a program may take before it counts as stuck. Generous, for machines with much to do.
+/// The time after which a program counts as stuck. Generous, for busy machines.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
-/// What a program printed and how it ended.
+/// The output and exit code of a program.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -23,7 +23,7 @@ pub(crate) struct Ended {
 
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_watchkeeper"));
-    // Nothing of the machine the tests run on: no cluster, no colours.
+    // Independent of the machine: no cluster, no colours.
     command
         .args(arguments)
         .env_remove("KUBECONFIG")
@@ -50,21 +50,21 @@ pub(crate) async fn finish(mut command: Command) -> Ended {
     }
 }
 
-/// A program that runs until it is told to stop.
+/// A program that runs until it is stopped.
 pub(crate) struct Running {
     child: Child,
     lines: Lines<BufReader<Box<dyn AsyncRead + Send + Unpin>>>,
 }
 
 impl Running {
-    /// Starts this program. The lines are those of its standard output.
+    /// Starts this program and reads its standard output.
     pub(crate) fn start(arguments: &[&str]) -> Self {
         let mut child = command(arguments).stdout(Stdio::piped()).spawn().unwrap();
         let output = child.stdout.take().unwrap();
         Self { child, lines: BufReader::new(Box::new(output) as _).lines() }
     }
 
-    /// Starts another program. The lines are those of its log, on standard error.
+    /// Starts another program and reads its log on standard error.
     pub(crate) fn logging(mut command: Command) -> Self {
         let mut child =
             command.stdin(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
@@ -78,7 +78,7 @@ impl Running {
         line.expect("it prints something").unwrap().expect("it still runs")
     }
 
-    /// The next line with this in it.
+    /// Returns the next line that contains this text.
     pub(crate) async fn line_with(&mut self, part: &str) -> String {
         loop {
             let line = self.line().await;
@@ -88,22 +88,22 @@ impl Running {
         }
     }
 
-    /// Asks it to stop as Ctrl-C does, and returns its exit code.
+    /// Stops the program as Ctrl-C does, and returns its exit code.
     pub(crate) async fn interrupt(self) -> Option<i32> {
         self.signal(Signal::INT);
         self.ended().await
     }
 
-    /// Sends it a signal.
+    /// Sends a signal to the program.
     pub(crate) fn signal(&self, signal: Signal) {
         let id = Pid::from_raw(self.child.id().unwrap().try_into().unwrap()).unwrap();
         kill_process(id, signal).unwrap();
     }
 
-    /// Waits until it ends, and returns its exit code.
+    /// Waits until the program ends, and returns its exit code.
     pub(crate) async fn ended(mut self) -> Option<i32> {
         let ending = async {
-            // Read, so that it is not held up by nobody reading.
+            // The output is read, so that the program does not block on a full pipe.
             while self.lines.next_line().await.unwrap().is_some() {}
             self.child.wait().await.unwrap().code()
         };
@@ -118,7 +118,7 @@ pub(crate) async fn page(port: &str, path: &str) -> Option<String> {
     config.into_client().unwrap().kube().request_text(request).await.ok()
 }
 
-/// A server that listens, with a kubeconfig to reach it by.
+/// A server that listens, with a kubeconfig for it.
 pub(crate) struct Listening {
     pub(crate) client: Client,
     pub(crate) folder: TempDir,
@@ -131,7 +131,7 @@ impl Listening {
         Self::of(ApiServer::in_process(), None).await
     }
 
-    /// One that knows its users, and whose kubeconfig has this token.
+    /// Starts a server with users, whose kubeconfig contains this token.
     pub(crate) async fn with_users(token: &str) -> Self {
         let tokens = "admin-token,admin,1,\"system:masters\"\nnobody-token,nobody,2,\"nobodies\"\n";
         let server = ApiServer::builder().rbac(true).tokens(tokens).unwrap().build();

@@ -36,7 +36,7 @@ async fn add_pod(cluster: &Listening, namespace: &str, name: &str, node: Option<
     cluster.client.clientset().core_v1().pods(namespace).create(&PostParams::default(), &pod).await.unwrap();
 }
 
-/// The words of each line, without the age, which varies.
+/// Returns the words of each line, without the age, which varies.
 fn rows(text: &str) -> Vec<Vec<&str>> {
     let row = |line| {
         let mut words: Vec<&str> = str::split_whitespace(line).collect();
@@ -148,7 +148,7 @@ async fn on_a_terminal_a_watch_draws_its_table_over_itself() {
     let cluster = cluster().await;
     let kubeconfig = cluster.kubeconfig();
     let mut watching = OnTerminal::start(&["watch", "pods", "-n", "shop", "--kubeconfig", &kubeconfig]);
-    // The names in the first column, between the header and the line about the whole.
+    // The names in the first column, between the header and the status line.
     let names = |lines: &[String]| -> Vec<String> {
         let rows = lines.iter().skip(1).take(lines.len().saturating_sub(2));
         rows.map(|row| row.split_whitespace().next().unwrap_or_default().to_owned()).collect()
@@ -163,12 +163,12 @@ async fn on_a_terminal_a_watch_draws_its_table_over_itself() {
     let lines = watching.until(|lines| lines.iter().any(|line| line.contains("Running"))).await;
     assert_eq!((lines.len(), names(&lines)), (4, vec!["web-0".to_owned(), "web-1".to_owned()]), "{lines:#?}");
 
-    // What goes leaves nothing behind.
+    // A deleted object leaves no remains on the screen.
     pods.delete("web-0", &DeleteParams::default().grace_period(0)).await.unwrap();
     let lines = watching.until(|lines| names(lines) == ["web-1"]).await;
     assert_eq!(lines.len(), 3, "{lines:#?}");
 
-    // More than fits is counted, because what scrolls out could not be drawn over.
+    // Rows that do not fit are counted, because rows that scroll out could not be overwritten.
     for number in 2..10 {
         add_pod(&cluster, "shop", &format!("web-{number}"), None, "web").await;
     }

@@ -1,4 +1,4 @@
-//! The program on a terminal: a pseudo terminal, and what a person would see on it.
+//! The program on a pseudo terminal, and the text that a user sees on it.
 
 use std::fs::File;
 
@@ -30,7 +30,7 @@ impl OnTerminal {
         Self { child, output: tokio::fs::File::from_std(File::from(terminal)), shown: Shown::default() }
     }
 
-    /// Waits until the terminal shows what is asked for, and returns its lines.
+    /// Waits until the terminal shows the expected text, and returns its lines.
     pub(crate) async fn until(&mut self, is_shown: impl Fn(&[String]) -> bool) -> Vec<String> {
         let reading = async {
             let mut bytes = [0; 4096];
@@ -44,7 +44,7 @@ impl OnTerminal {
         self.shown.lines.clone()
     }
 
-    /// Asks it to stop as Ctrl-C does, and returns its exit code.
+    /// Stops the program as Ctrl-C does, and returns its exit code.
     pub(crate) async fn interrupt(mut self) -> Option<i32> {
         let id = Pid::from_raw(self.child.id().unwrap().try_into().unwrap()).unwrap();
         kill_process(id, Signal::INT).unwrap();
@@ -53,19 +53,19 @@ impl OnTerminal {
     }
 }
 
-/// What a terminal shows that has been sent text, line ends and the three sequences the program uses: so many lines up, the
-/// rest of the line away, everything below away.
+/// The content of a terminal after text, line ends and the three sequences that the program uses: move up by
+/// some lines, clear the rest of the line, clear everything below.
 #[derive(Default)]
 struct Shown {
     lines: Vec<String>,
     line: usize,
     column: usize,
-    /// The beginning of a sequence, or of a character, whose end has not come yet.
+    /// The start of an incomplete sequence or character.
     pending: Vec<u8>,
 }
 
 impl Shown {
-    /// Whether nothing has begun that has not ended.
+    /// Returns whether no sequence or character is incomplete.
     fn is_whole(&self) -> bool {
         self.pending.is_empty() && self.column == 0
     }
@@ -120,7 +120,7 @@ impl Shown {
     }
 }
 
-/// Whether a character, or the sequence it may be the last of, is complete.
+/// Returns whether a character, or the sequence that it ends, is complete.
 fn is_end(text: &str, last: char) -> bool {
     !text.starts_with('\x1b') || (text.len() > 2 && last.is_ascii_alphabetic())
 }

@@ -1,4 +1,4 @@
-//! A client that asks for one object again and again.
+//! A client that reads one object continuously.
 
 use std::{
     net::SocketAddr,
@@ -9,16 +9,16 @@ use std::{
 
 use crate::http::{Input, Outcome, exchange, get};
 
-/// Time between two requests.
+/// The time between two requests.
 const INTERVAL: Duration = Duration::from_millis(15);
 
-/// The canary asks at least so often: with fewer answers the 99th percentile would be the slowest of them.
+/// The minimum number of requests: with fewer, the 99th percentile would be the slowest response.
 const LEAST: usize = 120;
 
-/// The longest time the canary waits for one answer.
+/// The maximum time that the canary waits for a response.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A canary at work.
+/// A running canary.
 #[must_use]
 pub(crate) struct Canary {
     stop: mpsc::Sender<()>,
@@ -46,8 +46,8 @@ impl Canary {
         Self { stop, answers, thread }
     }
 
-    /// Stops the canary after at least [`LEAST`] requests. Returns the time within which it got 99 of 100 answers, and the
-    /// number of answers.
+    /// Stops the canary after at least [`LEAST`] requests. Returns the 99th percentile of its response times,
+    /// and the number of responses.
     pub(crate) fn stop(self) -> (Duration, usize) {
         for () in self.answers.iter().take(LEAST) {}
         drop(self.stop);

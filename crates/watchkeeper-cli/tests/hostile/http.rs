@@ -11,7 +11,7 @@ use serde_json::Value;
 /// Bytes that are sent to the server.
 #[derive(Debug, Clone)]
 pub(crate) enum Input {
-    /// A request. The answer is read to its end.
+    /// A request whose response is read to its end.
     Request(Vec<u8>),
     /// Bytes after which the client neither writes nor reads. The connection is closed when all inputs were sent.
     Held(Vec<u8>),
@@ -20,11 +20,11 @@ pub(crate) enum Input {
 /// The result of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// The server answered with this status.
+    /// The server responded with this status.
     Status(u16),
-    /// The server closed the connection without an answer.
+    /// The server closed the connection without a response.
     Closed,
-    /// The server did not answer in time.
+    /// The server did not respond in time.
     Silent,
 }
 
@@ -50,12 +50,12 @@ pub(crate) fn get(target: &str, headers: &str) -> Input {
     Input::Request(head.into_bytes())
 }
 
-/// Sends a request and reads the answer to its end.
+/// Sends a request and reads the response to its end.
 pub(crate) fn exchange(address: SocketAddr, request: &[u8], timeout: Duration) -> Outcome {
     let Ok(mut stream) = TcpStream::connect(address) else { return Outcome::Closed };
     stream.set_read_timeout(Some(timeout)).unwrap();
     stream.set_write_timeout(Some(timeout)).unwrap();
-    // The server may answer and close before it has read a body that is too long.
+    // The server may respond and close before it has read a body that is too long.
     let written = stream.write_all(request);
     if written.is_err_and(|error| matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)) {
         return Outcome::Silent;

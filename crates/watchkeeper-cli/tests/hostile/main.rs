@@ -1,8 +1,9 @@
-//! Hostile input against the server as a process, while another client goes on working.
+//! Hostile input against the server as a process, while another client works.
 //!
-//! Each class of input has a server of its own. While its inputs are sent, a canary client asks for one object again and
-//! again. The server must answer every input or close the connection, must not crash or grow, and must not keep the canary
-//! waiting. Then the inputs are sent once more, and the server is asked to stop while it works on them.
+//! Each class of input has its own server. While its inputs are sent, a canary client reads one object
+//! continuously. The server must answer every input or close the connection, must not crash or grow, and must
+//! not delay the canary. Then the inputs are sent once more, and the server is stopped while it processes
+//! them.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,4 +1,4 @@
-//! A class of input, sent to a server.
+//! The test of one class of input against a server.
 
 use std::{
     io::Write as _,
@@ -17,31 +17,31 @@ use crate::{
 /// Inputs of the same kind.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Class {
-    /// Requests that prepare the server, one after the other. They succeed.
+    /// Requests that prepare the server, in order. They must succeed.
     pub(crate) setup: Vec<Input>,
     /// The hostile inputs.
     pub(crate) inputs: Vec<Input>,
 }
 
-/// Inputs that are sent at the same time.
+/// The number of inputs that are sent concurrently.
 const SENDERS: usize = 3;
 
-/// The canary gets 99 of 100 answers within this time.
+/// The maximum 99th percentile of the canary's response times.
 const CANARY: Duration = Duration::from_millis(250);
 
-/// The process never has more memory than this.
+/// The maximum memory of the process.
 const MEMORY_MIB: u64 = 512;
 
-/// The server stops within this time.
+/// The maximum time that the server takes to stop.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// An input is answered within this time.
+/// The maximum time until an input is answered.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs one class at a time: the canary of one class must not wait for the inputs of another.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Sends a class to a server and checks that it holds.
+/// Sends a class to a server and checks the server's behaviour.
 #[expect(clippy::print_stdout, reason = "the measured values are shown with --nocapture")]
 pub(crate) fn run(class: &Class) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -73,20 +73,21 @@ pub(crate) fn run(class: &Class) {
         });
         has_begun.recv().unwrap();
         let mut canary = Vec::new();
-        // Inputs are under way once the server has answered something else that came after them.
+        // Inputs are in progress once the server has answered a later request.
         if let Input::Request(request) = crate::http::get("/version", "") {
             canary = request;
         }
         exchange(address, &canary, PATIENCE);
         let stopped = server.terminate(GRACE);
-        // Senders end when the process is gone.
+        // Senders end when the process has ended.
         drop(server);
         assert!(stopped.is_some(), "the server did not stop within {GRACE:?}");
     });
     println!("p99 {p99:?} of {answers} answers, {memory} MiB, {} inputs", class.inputs.len());
 }
 
-/// Sends inputs, several at a time, and returns what became of the requests among them, and the connections that are held.
+/// Sends inputs, several at a time, and returns the outcomes of the requests among them, and the open
+/// connections.
 fn send(address: SocketAddr, inputs: &[Input]) -> (Vec<Option<Outcome>>, Vec<TcpStream>) {
     let next = Mutex::new(inputs.iter().enumerate());
     let outcomes = Mutex::new(vec![None; inputs.len()]);

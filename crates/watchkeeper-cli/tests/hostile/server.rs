@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::canary::now;
 
-/// A server process. It is killed when it is dropped.
+/// A server process, which is killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
     child: Child,
@@ -38,12 +38,12 @@ impl Server {
                 rest[..end.unwrap_or(rest.len())].trim_end_matches('.').parse().ok()
             })
             .expect("the server prints its address");
-        // What it prints later is read, so that it never waits for a reader.
+        // Later output is read, so that the server never blocks on it.
         thread::spawn(move || lines.for_each(drop));
         Self { child, address }
     }
 
-    /// Returns the most memory the process has had so far, in MiB.
+    /// Returns the peak memory of the process so far, in MiB.
     pub(crate) fn peak_memory_mib(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -56,7 +56,7 @@ impl Server {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// Asks the process to stop, and returns how long that took; nothing if it took longer than `patience`.
+    /// Stops the process, and returns how long that took; `None` if it exceeded `patience`.
     pub(crate) fn terminate(&mut self, patience: Duration) -> Option<Duration> {
         let start = now();
         kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
@@ -65,7 +65,7 @@ impl Server {
             if now() - start > patience {
                 return None;
             }
-            // Nothing is ever sent: a wait between two looks.
+            // No message is ever sent: this is a wait between two checks.
             let _ = end.recv_timeout(Duration::from_millis(5));
         }
         drop(ended);

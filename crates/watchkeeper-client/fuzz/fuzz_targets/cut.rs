@@ -1,4 +1,4 @@
-//! What is cut is what serde_json calls metadata.managedFields, and nothing else.
+//! The cut removes exactly the field that serde_json reads as metadata.managedFields.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,7 +9,7 @@ fuzz_target!(|object: &[u8]| {
     let mut scratch = Vec::new();
     let cut = cut_managed_fields(object, &mut scratch);
     assert!(cut.len() <= object.len());
-    // Of a member that occurs twice a `Value` keeps the last, before the cut as after it.
+    // Of a member that occurs twice, a `Value` keeps the last, before and after the cut.
     let Ok(mut expected) = serde_json::from_slice::<Value>(object) else {
         return;
     };

@@ -1,4 +1,4 @@
-//! The probe reads what serde_json reads.
+//! The probe reads the same values as serde_json.
 #![no_main]
 
 use std::fmt;
@@ -11,11 +11,11 @@ use serde::{
 use serde_json::{Value, value::RawValue};
 use watchkeeper_client::decode::{DecodeError, probe};
 
-/// The members of an object in their order, those that occur twice too.
+/// The members of an object in their order, including duplicates.
 struct Members(Vec<(String, Box<RawValue>)>);
 
 impl Members {
-    /// The first member of the name, which is the one that counts.
+    /// Returns the first member of the name, which is the one that counts.
     fn first(&self, name: &str) -> Option<&RawValue> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| &**value)
     }
@@ -57,7 +57,7 @@ fuzz_target!(|object: &[u8]| {
         return;
     };
     let fields = ["name", "namespace", "uid", "resourceVersion"].map(|name| metadata.first(name));
-    // A string serde_json passes over but cannot read is one with a lone surrogate.
+    // A string that serde_json skips but cannot read contains a lone surrogate.
     let Ok(fields) = fields
         .into_iter()
         .map(|raw| raw.map_or(Ok(Value::Null), |raw| serde_json::from_str(raw.get())))

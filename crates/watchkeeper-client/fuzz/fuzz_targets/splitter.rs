@@ -1,4 +1,4 @@
-//! The list splitter finds the very items serde_json finds, whatever the chunks.
+//! The list splitter finds exactly the items that serde_json finds, for any chunks.
 #![no_main]
 
 use bytes::Bytes;
@@ -32,11 +32,11 @@ fuzz_target!(|input: &[u8]| {
     };
     let found = split().and_then(|items| splitter.finish().map(|envelope| (items, envelope)));
 
-    // As text: over bytes serde_json passes over strings that are not UTF-8 in members it does not read.
+    // As text: over bytes, serde_json skips strings that are not UTF-8 in members it does not read.
     let Ok(text) = std::str::from_utf8(body) else {
         return;
     };
-    // A struct of serde's may come as an array too.
+    // Serde also accepts an array for a struct.
     if !text.trim_start().starts_with('{') {
         return;
     }
@@ -52,7 +52,7 @@ fuzz_target!(|input: &[u8]| {
                 assert_eq!(item, expected.get().as_bytes());
             }
         }
-        // What serde_json lets through here and a list may not be.
+        // Documents that serde_json accepts here but that are not a valid list.
         Err(
             DecodeError::Duplicate { .. }
             | DecodeError::TooDeep { .. }
@@ -62,7 +62,7 @@ fuzz_target!(|input: &[u8]| {
             | DecodeError::Mismatch { .. }
             | DecodeError::WrongType { field: "metadata", .. },
         ) => {}
-        // A member serde_json only skipped here and parsed there: numbers out of range and lone surrogates.
+        // A member that serde_json skipped here but parsed there: numbers out of range and lone surrogates.
         Err(DecodeError::Syntax { expected: "well-formed JSON", .. }) => {}
         Err(error) => panic!("a sound list was refused: {error}"),
     }

@@ -1,4 +1,4 @@
-//! From a configuration to a client.
+//! Creation of a client from a configuration.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use crate::{
 impl ClientConfig {
     /// Creates a client.
     ///
-    /// Reads the token, certificate and key files once, on this thread, so that faults in them are reported now.
-    /// Connects, and runs an exec plugin, with the first request.
+    /// Reads the token, certificate and key files once, on the current thread, so that errors in them are
+    /// reported now. The first request connects, and runs an exec plugin if one is configured.
     ///
     /// # Errors
-    /// If a file or a value cannot be used, if an exec plugin is not installed or not allowed, or outside a tokio
-    /// runtime.
+    /// Returns a [`ConfigError`] if a file or a value cannot be used, if an exec plugin is not installed or
+    /// not allowed, or outside a tokio runtime.
     pub fn into_client(self) -> Result<Client, ConfigError> {
         if tokio::runtime::Handle::try_current().is_err() {
             return Err(ConfigError::NoRuntime);
@@ -65,26 +65,26 @@ impl ClientConfig {
     fn warn_about_risks(&self) {
         let server = &self.server;
         if self.accept_invalid_certs {
-            tracing::warn!(%server, "the server's certificate is not verified; anyone on the way can take its place");
+            tracing::warn!(%server, "server certificate is not verified; an attacker on the network can impersonate the server");
         }
         let is_plain = server.scheme() == Some(&Scheme::HTTP);
         let has_secret = self.token.is_some() || self.token_file.is_some() || self.login.is_some();
         if is_plain && has_secret {
-            tracing::warn!(%server, "credentials are sent without encryption");
+            tracing::warn!(%server, "sending credentials without encryption");
         }
     }
 
-    /// What is fixed and what rotates, and the certificates to begin with.
+    /// Returns the fixed and the rotating credentials, and the initial certificates.
     fn credentials(&self) -> Result<(Credentials, TlsMaterial), ConfigError> {
         let mut fixed = Credential::default();
         let mut rotating = Vec::new();
-        // A file is read now and again later; what is given inline is fixed.
+        // A file is read now and reloaded later; inline values are fixed.
         let mut add = |source: FileSource, is_file: bool, fixed: &mut Credential| {
             let credential = source.read()?;
             *fixed = std::mem::take(fixed).overlaid_by(&credential);
             if is_file {
                 let file = Rotating::new(Arc::new(source));
-                // Recording a success cannot fail.
+                // Recording a success is infallible.
                 drop(file.record(Ok(credential)));
                 rotating.push(file);
             }
@@ -112,7 +112,7 @@ impl ClientConfig {
             let file = Rotating::new(Arc::new(source.clone()));
             match (source.read(), fixed.authorization.is_some()) {
                 (Err(error), false) => return Err(error.into()),
-                // A token beside the file stands in until the file can be read; the failure is counted.
+                // A token beside the file is used until the file can be read; the failure is counted.
                 (result, _) => drop(file.record(result)),
             }
             rotating.push(file);
@@ -132,7 +132,7 @@ impl ClientConfig {
 impl TryFrom<ClientConfig> for Client {
     type Error = ConfigError;
 
-    /// The same as [`ClientConfig::into_client`].
+    /// Creates a client as [`ClientConfig::into_client`] does.
     fn try_from(config: ClientConfig) -> Result<Self, ConfigError> {
         config.into_client()
     }

@@ -1,4 +1,4 @@
-//! Everything a client is made from.
+//! The configuration of a client.
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
@@ -16,15 +16,16 @@ use crate::{
 
 /// The address of one API server and the credentials for it.
 ///
-/// Loaded from a kubeconfig or a pod's service account ([`ClientConfig::infer`], [`Loader`]), or built from
-/// [`ClientConfig::new`]. Nothing is sent and, besides the configuration itself, no file is read until
-/// [`ClientConfig::into_client`].
+/// A configuration is loaded from a kubeconfig or a pod's service account ([`ClientConfig::infer`],
+/// [`Loader`]), or built from [`ClientConfig::new`]. No request is sent and, other than the configuration
+/// itself, no file is read until [`ClientConfig::into_client`].
 ///
-/// Servers are verified, with a configured authority replacing those of the machine. Secrets appear in no error and in
-/// no `Debug` representation. A kubeconfig that the user names, or the default one, is trusted, as kubectl trusts it:
-/// its exec credential plugins run unless [`ClientConfig::exec_policy`] restricts them, and its
-/// `insecure-skip-tls-verify` is honoured, with a warning in the log. A kubeconfig from elsewhere belongs in
-/// [`Kubeconfig::from_untrusted_text`](super::Kubeconfig::from_untrusted_text), which rejects both.
+/// Servers are verified by default; a configured certificate authority replaces those of the system. Secrets
+/// appear in no error and in no `Debug` output. A kubeconfig that the user names, or the default one, is
+/// trusted, as by kubectl: its exec credential plugins run unless [`ClientConfig::exec_policy`] restricts
+/// them, and its `insecure-skip-tls-verify` is honoured, with a warning in the log. Load a kubeconfig from
+/// another origin with [`Kubeconfig::from_untrusted_text`](super::Kubeconfig::from_untrusted_text), which
+/// rejects both.
 #[derive(Clone)]
 #[must_use]
 pub struct ClientConfig {
@@ -52,26 +53,30 @@ pub struct ClientConfig {
 }
 
 impl ClientConfig {
-    /// The server at `url`, anonymously, verified against the authorities of the machine.
+    /// Creates a configuration for the server at `url`, without credentials, verified against the system's
+    /// certificate authorities.
     ///
     /// # Errors
-    /// If it is not an `http://` or `https://` URL of a host, or if it has a user name or a query.
+    /// Returns a [`ConfigError`] if `url` is not an `http://` or `https://` URL with a host, or if it
+    /// contains a user name or a query.
     pub fn new(url: &str) -> Result<Self, ConfigError> {
         Self::at(url, "the given URL", &Environment::of_process())
     }
 
-    /// What `KUBECONFIG`, `~/.kube/config` or the pod says, in this order; see [`Loader`].
+    /// Loads the configuration from `KUBECONFIG`, `~/.kube/config` or the pod's service account, in this
+    /// order. See [`Loader`].
     ///
     /// # Errors
-    /// If there is none, or if it cannot be used.
+    /// Returns a [`ConfigError`] if no configuration exists, or if it cannot be used.
     pub fn infer() -> Result<Self, ConfigError> {
         Loader::new().load()
     }
 
-    /// What the pod this runs in says.
+    /// Loads the configuration of the pod that the program runs in.
     ///
     /// # Errors
-    /// If this is not a pod.
+    /// Returns a [`ConfigError`] if the program does not run in a pod.
+    #[doc(alias = "InClusterConfig")]
     pub fn in_cluster() -> Result<Self, ConfigError> {
         Loader::new().in_cluster().load()
     }
@@ -107,35 +112,36 @@ impl ClientConfig {
         })
     }
 
-    /// The address of the API server.
+    /// Returns the address of the API server.
     pub fn server(&self) -> &Uri {
         &self.server
     }
 
-    /// The namespace of requests that name none.
+    /// Returns the namespace of requests that specify none.
     pub fn default_namespace(&self) -> &str {
         &self.default_namespace
     }
 
-    /// Another namespace for requests that name none.
+    /// Sets the namespace of requests that specify none.
     pub fn with_default_namespace(mut self, namespace: impl Into<String>) -> Self {
         self.default_namespace = namespace.into();
         self
     }
 
-    /// Verifies the server against these authorities (PEM) and no others.
+    /// Verifies the server against these certificate authorities (PEM) only.
     pub fn certificate_authority_pem(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.roots = Some(Input::inline("the given certificate authority", pem.into()));
         self
     }
 
-    /// Verifies the server against the authorities in this file and no others. Read again once a minute.
+    /// Verifies the server against the certificate authorities in this file only. The file is reloaded once a
+    /// minute.
     pub fn certificate_authority_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.roots = Some(Input::file(path));
         self
     }
 
-    /// Presents this certificate (PEM, with its chain) and key (PEM).
+    /// Sets the client certificate (PEM, with its chain) and its key (PEM).
     pub fn client_certificate_pem(
         mut self,
         certificate: impl Into<Vec<u8>>,
@@ -146,7 +152,7 @@ impl ClientConfig {
         self
     }
 
-    /// Presents the certificate and key in these files. Read again once a minute.
+    /// Sets the files of the client certificate and its key. The files are reloaded once a minute.
     pub fn client_certificate_files(
         mut self,
         certificate: impl Into<PathBuf>,
@@ -156,29 +162,29 @@ impl ClientConfig {
         self
     }
 
-    /// Sends this token, in place of any other token, password or plugin.
+    /// Sets the bearer token. Replaces any other token, password or plugin.
     pub fn bearer_token(mut self, token: impl Into<String>) -> Self {
         self = self.anonymous();
         self.token = Some(SecretString::from(token.into()));
         self
     }
 
-    /// Sends the token in this file, in place of any other token, password or plugin. Read again once a minute
-    /// and after a 401.
+    /// Sets the file of the bearer token. Replaces any other token, password or plugin. The file is reloaded
+    /// once a minute and after a 401.
     pub fn bearer_token_file(mut self, path: impl Into<PathBuf>) -> Self {
         self = self.anonymous();
         self.token_file = Some(path.into());
         self
     }
 
-    /// Sends this name and password, in place of any token or plugin.
+    /// Sets the user name and password. Replaces any token or plugin.
     pub fn basic_auth(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
         self = self.anonymous();
         self.login = Some((user.into(), SecretString::from(password.into())));
         self
     }
 
-    /// Asks this source for credentials, in place of any token, password or plugin.
+    /// Sets the credential source. Replaces any token, password or plugin.
     pub fn credential_source(mut self, source: impl CredentialSource) -> Self {
         self = self.anonymous();
         self.source = Some(Arc::new(source));
@@ -191,83 +197,84 @@ impl ClientConfig {
         self
     }
 
-    /// Sets how long an exec plugin may run before it is killed. Defaults to one minute.
+    /// Sets the time limit of an exec plugin, after which the plugin is killed. Defaults to one minute.
     pub fn exec_timeout(mut self, timeout: Duration) -> Self {
         self.exec_timeout = timeout;
         self
     }
 
-    /// Acts as someone else.
+    /// Sets the user to impersonate.
     pub fn impersonate(mut self, impersonation: Impersonation) -> Self {
         self.impersonation = impersonation;
         self
     }
 
-    /// Looks for this name in the server's certificate instead of the host of the URL.
+    /// Sets the name to verify in the server's certificate, instead of the host of the URL.
     ///
     /// # Errors
-    /// If it is neither a host name nor an address.
+    /// Returns [`ConfigError::BadServerName`] if `name` is neither a host name nor an address.
     pub fn tls_server_name(mut self, name: &str) -> Result<Self, ConfigError> {
         let bad = || ConfigError::BadServerName { name: name.to_owned() };
         self.server_name = Some(server_name(name).ok_or_else(bad)?);
         Ok(self)
     }
 
-    /// Takes any server certificate: whoever is between this process and the server reads and changes
-    /// everything, credentials included. For experiments.
+    /// Accepts any server certificate. An attacker on the network can then read and change everything,
+    /// including credentials. Use this for experiments only.
     pub fn danger_accept_invalid_certs(mut self, is_accepted: bool) -> Self {
         self.accept_invalid_certs = is_accepted;
         self
     }
 
-    /// Goes through this proxy (`http://` or `socks5://`), or with `None` through none, whatever the
-    /// environment says.
+    /// Sets the proxy (`http://` or `socks5://`), or no proxy with `None`. Overrides the environment.
     ///
     /// # Errors
-    /// If it is of another kind.
+    /// Returns [`ConfigError::BadProxy`] if the URL is invalid or its scheme is not supported.
     pub fn proxy(mut self, url: Option<&str>) -> Result<Self, ConfigError> {
         let bad = |source| ConfigError::BadProxy { origin: "the given URL".to_owned(), source };
         self.proxy = url.map(Proxy::parse).transpose().map_err(bad)?;
         Ok(self)
     }
 
-    /// How long connecting may take, name lookup, proxy and TLS handshake included: 30 seconds unless set.
+    /// Sets the time limit for connecting, including name resolution, proxy and TLS handshake. Defaults to 30
+    /// s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// Offers HTTP/2 to https servers; those that do not speak it get HTTP/1.1, as do requests that upgrade.
+    /// Offers HTTP/2 to https servers. Servers without HTTP/2 support, and requests that upgrade their
+    /// connection, use HTTP/1.1.
     ///
-    /// Off by default. All requests then share one connection, which costs the server less and lets a dead
-    /// peer be noticed within the time of [`ClientConfig::http2_keep_alive`]. The price: a server allows only
-    /// so many requests at once on a connection (often 100 or 250), each watch counts as one for as long as it
-    /// lasts, and requests beyond wait. A program with more watches than that is better off without.
+    /// Defaults to false. With HTTP/2 all requests share one connection, which is cheaper for the server, and
+    /// a dead peer is detected within the time of [`ClientConfig::http2_keep_alive`]. On the other hand, a
+    /// server limits the concurrent requests of a connection (often to 100 or 250). Each watch counts for as
+    /// long as it lasts, and further requests wait. Programs with more watches than that should use HTTP/1.1.
     pub fn http2(mut self, is_on: bool) -> Self {
         self.is_http2 = is_on;
         self
     }
 
-    /// How long an HTTP/2 connection may be silent before it is pinged, and how long the answer may take: 30
-    /// and 15 seconds unless set, as client-go has it.
+    /// Sets the idle time after which an HTTP/2 connection is pinged, and the timeout of the ping. Defaults
+    /// to 30 s and 15 s, as in client-go.
     pub fn http2_keep_alive(mut self, interval: Duration, timeout: Duration) -> Self {
         self.http2_keep_alive = Http2KeepAlive { interval, timeout };
         self
     }
 
-    /// What requests say about who sends them, instead of `watchkeeper/<version> (<os>/<arch>) <program>`.
+    /// Sets the `User-Agent` header. Defaults to `watchkeeper/<version> (<os>/<arch>) <program>`.
     pub fn user_agent(mut self, user_agent: impl Into<String>) -> Self {
         self.user_agent = user_agent.into();
         self
     }
 
-    /// Who gets the server's warnings, instead of the log.
+    /// Sets the handler of the server's warnings. Defaults to [`LogWarnings`](crate::transport::LogWarnings).
     pub fn warning_handler(mut self, handler: impl WarningHandler) -> Self {
         self.warnings = Arc::new(handler);
         self
     }
 
-    /// How much a response may cost.
+    /// Sets the memory limits of a response.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
@@ -284,7 +291,7 @@ impl ClientConfig {
 }
 
 impl fmt::Debug for ClientConfig {
-    /// Where secrets come from, never what they are.
+    /// Formats the origin of secrets, never their values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientConfig")
             .field("server", &self.server)
@@ -316,7 +323,7 @@ fn parse_server(url: &str) -> Result<Uri, &'static str> {
     if authority.host().is_empty() {
         return Err("without a host");
     }
-    // It would be printed wherever the address is.
+    // A user name would be printed with the address.
     if authority.as_str().contains('@') {
         return Err("has a user name in it; put credentials under users");
     }

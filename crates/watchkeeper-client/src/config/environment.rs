@@ -1,4 +1,4 @@
-//! What a configuration may depend on besides its files, as a value.
+//! The environment that a configuration depends on, as a value.
 
 use std::{
     collections::BTreeMap,
@@ -7,8 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The variables that decide where a configuration comes from and how a server is reached. Nothing else of the
-/// process environment is kept.
+/// The environment variables that determine the origin of a configuration and the path to a server. No other
+/// variables are kept.
 const VARIABLES: [&str; 10] = [
     "HTTPS_PROXY",
     "HTTP_PROXY",
@@ -24,10 +24,10 @@ const VARIABLES: [&str; 10] = [
 
 const SERVICE_ACCOUNT_DIRECTORY: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// The surroundings a configuration is loaded in: a handful of environment variables, the home directory, where
-/// a pod finds its service account, and the name of the program.
+/// The environment in which a configuration is loaded: a few environment variables, the home directory, the
+/// directory of a pod's service account, and the name of the program.
 ///
-/// A program takes [`Environment::of_process`]; a test builds its own and never touches the process.
+/// Programs use [`Environment::of_process`]; tests build their own and never depend on the process.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Environment {
@@ -38,7 +38,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Surroundings with nothing in them.
+    /// Creates an empty environment.
     pub fn empty() -> Self {
         Self {
             variables: BTreeMap::new(),
@@ -48,7 +48,7 @@ impl Environment {
         }
     }
 
-    /// The surroundings of this process, as they are now.
+    /// Returns the current environment of this process.
     pub fn of_process() -> Self {
         let variables = VARIABLES
             .into_iter()
@@ -61,35 +61,35 @@ impl Environment {
         Self { variables, home: std::env::home_dir(), program, ..Self::empty() }
     }
 
-    /// The same surroundings with a variable set.
+    /// Sets a variable.
     #[must_use]
     pub fn with_variable(mut self, name: impl Into<String>, value: impl Into<OsString>) -> Self {
         self.variables.insert(name.into(), value.into());
         self
     }
 
-    /// The same surroundings with another home directory.
+    /// Sets the home directory.
     #[must_use]
     pub fn with_home(mut self, home: impl Into<PathBuf>) -> Self {
         self.home = Some(home.into());
         self
     }
 
-    /// The same surroundings with the service account files of a pod in another directory.
+    /// Sets the directory of a pod's service account files.
     #[must_use]
     pub fn with_service_account_directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.service_account = directory.into();
         self
     }
 
-    /// The same surroundings with another program name, the last word of the default `User-Agent`.
+    /// Sets the program name, the last word of the default `User-Agent`.
     #[must_use]
     pub fn with_program(mut self, program: impl Into<String>) -> Self {
         self.program = Some(program.into());
         self
     }
 
-    /// A variable, if it is set and not empty: Kubernetes tools treat the two the same.
+    /// Returns a variable if it is set and not empty; Kubernetes tools treat empty as unset.
     pub(crate) fn variable(&self, name: &str) -> Option<&OsStr> {
         self.variables.get(name).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
@@ -108,7 +108,7 @@ impl Environment {
 }
 
 impl fmt::Debug for Environment {
-    /// Names of variables only: a proxy URL may carry a password.
+    /// Formats the names of variables only, because a proxy URL may contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Environment")
             .field("variables", &self.variables.keys())

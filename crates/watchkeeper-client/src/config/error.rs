@@ -1,206 +1,206 @@
-//! Why a configuration could not be used.
+//! Configuration errors.
 
 use std::{io::ErrorKind, path::PathBuf};
 
 use crate::transport::{CredentialError, ExecError, HeaderError, ProxyError, TransportError};
 
-/// Why a configuration could not be loaded, or no client made from it.
+/// The reason that a configuration cannot be loaded, or that no client can be created from it.
 ///
-/// Says which file or entry and what to do about it, never what a secret is.
+/// The message names the file or entry and the remedy, and never contains a secret.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// There is no kubeconfig and this is not a pod.
+    /// A configuration was not found: no kubeconfig exists, and the program does not run in a pod.
     #[error("no cluster configuration: KUBECONFIG is not set, {} does not exist, and {in_cluster}; set KUBECONFIG or pass a path", home.display())]
     NothingFound {
-        /// The kubeconfig that would have been used.
+        /// The default path of the kubeconfig.
         home: PathBuf,
-        /// Why the configuration of a pod could not be used.
+        /// The reason that the configuration of a pod cannot be used.
         in_cluster: Box<ConfigError>,
     },
-    /// This is not a pod.
+    /// The program does not run in a pod.
     #[error("not in a pod ({variable} is not set)")]
     NotInCluster {
-        /// The variable that a pod would have.
+        /// The variable that would be set in a pod.
         variable: &'static str,
     },
     /// A kubeconfig named by the caller does not exist.
     #[error("kubeconfig {}: no such file; check the path", path.display())]
     Missing {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// None of the files that `KUBECONFIG` lists exists.
+    /// All files that `KUBECONFIG` lists are missing.
     #[error("KUBECONFIG: none of its files exists ({}); correct or unset it", list(paths))]
     AllMissing {
-        /// The files.
+        /// The paths of the files.
         paths: Vec<PathBuf>,
     },
     /// A kubeconfig could not be read.
     #[error("kubeconfig {}: cannot be read ({kind}); check its permissions", path.display())]
     Unreadable {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The kind of the operating system's error.
         kind: ErrorKind,
     },
-    /// A kubeconfig is larger than one can be.
+    /// A kubeconfig exceeds the size limit.
     #[error("kubeconfig {origin}: larger than {limit_bytes} bytes; check the path")]
     TooLarge {
-        /// The file.
+        /// The path or origin of the kubeconfig.
         origin: String,
-        /// The bound.
+        /// The size limit in bytes.
         limit_bytes: usize,
     },
-    /// A kubeconfig has nothing in it.
+    /// A kubeconfig is empty.
     #[error("kubeconfig {origin}: empty; write one with kubectl config, or remove it")]
     Empty {
-        /// The file.
+        /// The path or origin of the kubeconfig.
         origin: String,
     },
     /// A kubeconfig is not text.
     #[error("kubeconfig {origin}: neither UTF-8 nor UTF-16 text; check the path")]
     NotText {
-        /// The file.
+        /// The path or origin of the kubeconfig.
         origin: String,
     },
-    /// A kubeconfig is not YAML, or not in the form of a kubeconfig.
+    /// A kubeconfig is not valid YAML, or does not have the structure of a kubeconfig.
     #[error(
-        "kubeconfig {origin}: not a kubeconfig in YAML (line {line}, column {column}); the text is not repeated here because it may hold secrets"
+        "kubeconfig {origin}: not a kubeconfig in YAML (line {line}, column {column}); the text is not repeated here because it may contain secrets"
     )]
     Malformed {
-        /// The file.
+        /// The path or origin of the kubeconfig.
         origin: String,
-        /// Where reading stopped.
+        /// The line of the error.
         line: u64,
-        /// Where reading stopped.
+        /// The column of the error.
         column: u64,
     },
-    /// A kubeconfig unfolds to more than one can be.
+    /// A kubeconfig expands beyond the limits.
     #[error(
-        "kubeconfig {origin}: nested too deeply, or grows too large through aliases (line {line}, column {column}); refused as a likely attack"
+        "kubeconfig {origin}: nested too deeply, or grows too large through aliases (line {line}, column {column}); rejected as a likely attack"
     )]
     YamlBomb {
-        /// The file.
+        /// The path or origin of the kubeconfig.
         origin: String,
-        /// Where the bound was passed.
+        /// The line at which the limit was exceeded.
         line: u64,
-        /// Where the bound was passed.
+        /// The column at which the limit was exceeded.
         column: u64,
     },
-    /// A file is something else than a kubeconfig.
+    /// A file is not a kubeconfig.
     #[error("kubeconfig {origin}: {field} is {found:?}, expected {expected:?}; check the path")]
     WrongKind {
-        /// The file.
+        /// The path or origin of the file.
         origin: String,
         /// `apiVersion` or `kind`.
         field: &'static str,
-        /// What it says.
+        /// The value that was found.
         found: String,
-        /// What it should say.
+        /// The expected value.
         expected: &'static str,
     },
     /// Two entries of one file have the same name.
     #[error("kubeconfig {origin}: two entries of {section} are named {name:?}; rename or remove one")]
     DuplicateName {
-        /// The file.
+        /// The path or origin of the kubeconfig.
         origin: String,
         /// `clusters`, `users` or `contexts`.
         section: &'static str,
-        /// The name.
+        /// The duplicate name.
         name: String,
     },
-    /// A relative path next to a kubeconfig whose own path is not Unicode.
+    /// A kubeconfig contains a relative path, but its own path is not Unicode.
     #[error("kubeconfig {}: relative paths in it cannot be resolved because its directory is not Unicode; use absolute paths", path.display())]
     PathNotUnicode {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// No context was chosen.
+    /// A context was not selected, and the kubeconfig has no current context.
     #[error("kubeconfig {origin}: no current-context; name one of: {}", names(known))]
     NoCurrentContext {
-        /// The file or files.
+        /// The file or files of the kubeconfig.
         origin: String,
-        /// The contexts there are.
+        /// The available contexts.
         known: Vec<String>,
     },
-    /// The chosen context is not there.
+    /// The selected context does not exist.
     #[error("kubeconfig {origin}: no context {name:?}; there are: {}", names(known))]
     UnknownContext {
-        /// The file or files.
+        /// The file or files of the kubeconfig.
         origin: String,
-        /// The context asked for.
+        /// The selected context.
         name: String,
-        /// The contexts there are.
+        /// The available contexts.
         known: Vec<String>,
     },
-    /// A context names a cluster that is not there.
+    /// A context refers to a cluster that does not exist.
     #[error(
         "kubeconfig {origin}: context {context:?} names cluster {name:?}, which has no entry under clusters; there are: {}",
         names(known)
     )]
     UnknownCluster {
-        /// The file or files.
+        /// The file or files of the kubeconfig.
         origin: String,
-        /// The context.
+        /// The name of the context.
         context: String,
-        /// The cluster it names.
+        /// The missing cluster.
         name: String,
-        /// The clusters there are.
+        /// The available clusters.
         known: Vec<String>,
     },
-    /// A context names a user that is not there.
+    /// A context refers to a user that does not exist.
     #[error(
         "kubeconfig {origin}: context {context:?} names user {name:?}, which has no entry under users; there are: {}",
         names(known)
     )]
     UnknownUser {
-        /// The file or files.
+        /// The file or files of the kubeconfig.
         origin: String,
-        /// The context.
+        /// The name of the context.
         context: String,
-        /// The user it names.
+        /// The missing user.
         name: String,
-        /// The users there are.
+        /// The available users.
         known: Vec<String>,
     },
-    /// The address of the API server cannot be used.
+    /// The address of the API server is invalid.
     #[error("server of {origin}: {problem}; expected something like https://host:6443")]
     BadServer {
-        /// The cluster entry, or what else named it.
+        /// The cluster entry or another origin of the address.
         origin: String,
-        /// What is wrong with it.
+        /// The problem with the address.
         problem: &'static str,
     },
     /// A `-data` field is not base64.
     #[error(
-        "{origin}: not base64; a -data field holds the base64 of a PEM file, a path goes into the field without -data"
+        "{origin}: not base64; a -data field contains the base64 of a PEM file, a path belongs in the field without -data"
     )]
     BadBase64 {
         /// The field and its entry.
         origin: String,
     },
-    /// The name to look for in the server's certificate is not one.
+    /// The name to verify in the server's certificate is invalid.
     #[error("tls-server-name {name:?}: not a host name or an address (or TLS is not compiled in)")]
     BadServerName {
-        /// The name.
+        /// The invalid name.
         name: String,
     },
-    /// A certificate authority together with a flag that ignores it.
+    /// A certificate authority is combined with a flag that ignores it.
     #[error(
-        "cluster {cluster:?}: insecure-skip-tls-verify and a certificate authority exclude each other; remove the flag"
+        "cluster {cluster:?}: insecure-skip-tls-verify and a certificate authority are mutually exclusive; remove the flag"
     )]
     InsecureWithAuthority {
         /// The cluster entry.
         cluster: String,
     },
-    /// A password and a token at once.
+    /// The user has both a password and a token.
     #[error("user {user:?}: has both a password and a token; remove one")]
     ConflictingCredentials {
         /// The user entry.
         user: String,
     },
-    /// Half of a client certificate.
+    /// The user has a client certificate without a key, or a key without a certificate.
     #[error(
         "user {user:?}: a client certificate needs both a certificate and a key; one of the two is missing"
     )]
@@ -208,49 +208,49 @@ pub enum ConfigError {
         /// The user entry.
         user: String,
     },
-    /// A way of logging in that Kubernetes has replaced with exec plugins.
+    /// The user has an authentication provider, which Kubernetes has replaced with exec plugins.
     #[error(
         "user {user:?}: auth-provider {provider:?} is not supported; use the exec plugin that replaces it"
     )]
     AuthProviderUnsupported {
         /// The user entry.
         user: String,
-        /// The provider.
+        /// The name of the provider.
         provider: String,
     },
-    /// An untrusted kubeconfig asks for something only a trusted one may.
+    /// An untrusted kubeconfig uses a field that requires trust.
     #[error(
-        "untrusted kubeconfig: {entry} uses {field}, which only a trusted one may; only data fields are accepted"
+        "untrusted kubeconfig: {entry} uses {field}, which requires a trusted kubeconfig; only data fields are accepted"
     )]
     NotTrusted {
         /// The cluster or user entry.
         entry: String,
-        /// The field.
+        /// The name of the field.
         field: &'static str,
     },
     /// The proxy cannot be used.
     #[error("proxy of {origin}: {source}")]
     BadProxy {
-        /// The cluster entry or the variable that names it.
+        /// The cluster entry or the variable that names the proxy.
         origin: String,
-        /// What is wrong with it.
+        /// The problem with the proxy.
         #[source]
         source: ProxyError,
     },
-    /// An impersonated name, or the user agent, cannot be sent.
+    /// An impersonated name, or the user agent, cannot be sent as a header.
     #[error(transparent)]
     Header(#[from] HeaderError),
     /// A token, certificate or key cannot be used.
     #[error(transparent)]
     Credential(#[from] CredentialError),
-    /// TLS cannot be set up with it.
+    /// TLS cannot be set up with this configuration.
     #[error(transparent)]
     Transport(#[from] TransportError),
-    /// HTTP/2 is asked for and not part of this build.
-    #[error("HTTP/2 is not compiled in; turn on the feature `http2` of watchkeeper-client")]
+    /// HTTP/2 is enabled, but this build does not include it.
+    #[error("HTTP/2 is not compiled in; enable the feature `http2` of watchkeeper-client")]
     Http2NotCompiledIn,
-    /// A client is made outside a tokio runtime.
-    #[error("a client needs a tokio runtime: make it inside one, for example under #[tokio::main]")]
+    /// The client is created outside a tokio runtime.
+    #[error("a client needs a tokio runtime: create it inside one, for example under #[tokio::main]")]
     NoRuntime,
 }
 

@@ -1,4 +1,4 @@
-//! The configuration every pod has: its service account.
+//! In-cluster configuration: the service account of a pod.
 
 use std::net::Ipv6Addr;
 
@@ -8,7 +8,7 @@ use crate::transport::Input;
 const HOST: &str = "KUBERNETES_SERVICE_HOST";
 const PORT: &str = "KUBERNETES_SERVICE_PORT";
 
-/// Whether this looks like a pod.
+/// Returns an error if the program does not appear to run in a pod.
 pub(super) fn check(environment: &Environment) -> Result<(), ConfigError> {
     for variable in [HOST, PORT] {
         if environment.variable(variable).is_none() {
@@ -18,7 +18,8 @@ pub(super) fn check(environment: &Environment) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// The configuration. Token and authorities are read again while the client runs: both rotate.
+/// Loads the configuration. The token and the certificate authorities are reloaded while the client runs,
+/// because both rotate.
 pub(super) fn load(environment: &Environment) -> Result<ClientConfig, ConfigError> {
     check(environment)?;
     let text = |variable| environment.variable(variable).unwrap_or_default().to_string_lossy();
@@ -33,7 +34,7 @@ pub(super) fn load(environment: &Environment) -> Result<ClientConfig, ConfigErro
     let directory = environment.service_account();
     config.roots = Some(Input::file(directory.join("ca.crt")));
     config.token_file = Some(directory.join("token"));
-    // Only a convenience, and absent where a token is projected by hand.
+    // Optional: the file is absent if a token is projected manually.
     if let Ok(namespace) = std::fs::read_to_string(directory.join("namespace"))
         && !namespace.trim().is_empty()
     {

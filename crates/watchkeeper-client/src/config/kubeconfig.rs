@@ -1,4 +1,4 @@
-//! Kubeconfig files: reading, checking, merging.
+//! Kubeconfig files: reading, validation and merging.
 
 use std::{
     collections::BTreeSet,
@@ -15,12 +15,12 @@ use super::{
     yaml::{self, FILE_BYTES},
 };
 
-/// One kubeconfig, or several merged into one.
+/// A kubeconfig, or several merged into one.
 ///
-/// The rules are client-go's: of entries with the same name the first file's is used whole, never a mixture;
-/// of single values the first that is set; relative paths count from the file they stand in. On top of it: a
-/// file of more than 4 MiB, nested or growing through aliases beyond reason, or with the same name twice in one
-/// section, is refused.
+/// The rules are those of client-go. Of entries with the same name, the one of the first file is used as a
+/// whole; of single values, the first that is set. Relative paths are relative to the file that contains
+/// them. In addition, a file is rejected if it exceeds 4 MiB, is nested too deeply, grows too large through
+/// aliases, or contains the same name twice in one section.
 #[derive(Clone)]
 pub struct Kubeconfig {
     pub(super) merged: config::Kubeconfig,
@@ -32,33 +32,34 @@ pub struct Kubeconfig {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ContextInfo {
-    /// Its name.
+    /// The name of the context.
     pub name: String,
-    /// The cluster it is about.
+    /// The cluster of the context.
     pub cluster: String,
-    /// The user it logs in as.
+    /// The user of the context.
     pub user: Option<String>,
-    /// The namespace for requests that name none.
+    /// The namespace of requests that specify none.
     pub namespace: Option<String>,
-    /// Whether it is used when none is chosen.
+    /// Whether this is the current context.
     pub is_current: bool,
 }
 
 impl Kubeconfig {
-    /// Reads a kubeconfig from text. Relative paths in it count from the current directory.
+    /// Parses a kubeconfig. Relative paths are relative to the current directory.
     ///
     /// # Errors
-    /// If it is not a kubeconfig.
+    /// Returns a [`ConfigError`] if the text is not a kubeconfig.
     pub fn from_text(text: &str) -> Result<Self, ConfigError> {
         Self::parse(text, "given as text")
     }
 
-    /// Reads a kubeconfig that comes from someone who must not be able to run programs or have files read
-    /// here: an entry that uses `exec`, a path, a proxy, an auth-provider or `insecure-skip-tls-verify` is
-    /// refused when it is selected.
+    /// Parses a kubeconfig from an untrusted origin, which must not be able to run programs or read files.
+    ///
+    /// An entry that uses `exec`, a path, a proxy, an auth-provider or `insecure-skip-tls-verify` is rejected
+    /// when it is selected.
     ///
     /// # Errors
-    /// If it is not a kubeconfig.
+    /// Returns a [`ConfigError`] if the text is not a kubeconfig.
     pub fn from_untrusted_text(text: &str) -> Result<Self, ConfigError> {
         Ok(Self { is_trusted: false, ..Self::parse(text, "given as text")? })
     }
@@ -66,7 +67,7 @@ impl Kubeconfig {
     /// Reads one file.
     ///
     /// # Errors
-    /// If it does not exist, cannot be read or is not a kubeconfig.
+    /// Returns a [`ConfigError`] if the file does not exist, cannot be read or is not a kubeconfig.
     pub fn from_file(path: &Path) -> Result<Self, ConfigError> {
         Self::read(path)?.ok_or_else(|| ConfigError::Missing { path: path.to_owned() })
     }
@@ -85,7 +86,7 @@ impl Kubeconfig {
         merged.ok_or_else(|| ConfigError::AllMissing { paths: paths.to_vec() })
     }
 
-    /// The contexts, in the order of the files.
+    /// Returns the contexts, in the order of the files.
     pub fn contexts(&self) -> Vec<ContextInfo> {
         let current = self.merged.current_context.as_deref();
         let contexts = self.merged.contexts.iter().filter_map(|named| {
@@ -101,7 +102,7 @@ impl Kubeconfig {
         contexts.collect()
     }
 
-    /// `None` if there is no such file.
+    /// Reads a file. Returns `None` if it does not exist.
     fn read(path: &Path) -> Result<Option<Self>, ConfigError> {
         let unreadable = |kind| ConfigError::Unreadable { path: path.to_owned(), kind };
         let file = match File::open(path) {
@@ -137,8 +138,8 @@ impl Kubeconfig {
     }
 
     fn merged_with(self, next: Self) -> Result<Self, ConfigError> {
-        // kube's merge keeps the first of each name and of each value; what it compares, kind and version, has
-        // been checked and cleared, so it has no reason left to fail.
+        // kube's merge keeps the first entry of each name and the first of each value. It fails only for
+        // different kinds and versions, which have been checked and cleared.
         let origin = format!("{}, {}", self.origin, next.origin);
         let merged = self.merged.merge(next.merged);
         let merged = merged.map_err(|_| ConfigError::WrongKind {
@@ -150,7 +151,7 @@ impl Kubeconfig {
         Ok(Self { merged, origin, is_trusted: self.is_trusted && next.is_trusted })
     }
 
-    /// Makes the paths in it absolute, seen from the directory of `file`.
+    /// Makes relative paths absolute, based on the directory of `file`.
     fn resolve_paths(&mut self, file: &Path) -> Result<(), ConfigError> {
         let not_unicode = || ConfigError::PathNotUnicode { path: file.to_owned() };
         let unreadable = |kind| ConfigError::Unreadable { path: file.to_owned(), kind };
@@ -169,7 +170,7 @@ impl Kubeconfig {
             resolve(&mut user.client_certificate)?;
             resolve(&mut user.client_key)?;
             resolve(&mut user.token_file)?;
-            // A bare name is looked up in PATH, as a shell would.
+            // A bare name is looked up in PATH, as in a shell.
             if let Some(exec) = user.exec.as_mut()
                 && exec.command.as_deref().is_some_and(|command| command.contains(std::path::is_separator))
             {
@@ -181,7 +182,7 @@ impl Kubeconfig {
 }
 
 impl fmt::Debug for Kubeconfig {
-    /// Names only: entries hold tokens, keys and arguments.
+    /// Formats names only, because entries contain tokens, keys and arguments.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = |names: Vec<&str>| names.join(", ");
         f.debug_struct("Kubeconfig")
@@ -195,7 +196,7 @@ impl fmt::Debug for Kubeconfig {
     }
 }
 
-/// UTF-8 with or without a byte order mark, or UTF-16 with one, as some Windows editors write.
+/// Decodes UTF-8 with or without a byte order mark, or UTF-16 with one, as written by some Windows editors.
 fn decode(bytes: Vec<u8>) -> Option<String> {
     let utf16 = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
         let (pairs, rest) = bytes.as_chunks::<2>();
@@ -211,7 +212,7 @@ fn decode(bytes: Vec<u8>) -> Option<String> {
     }
 }
 
-/// What client-go checks when it decodes a file.
+/// Performs the checks that client-go performs when it decodes a file.
 fn check(document: &config::Kubeconfig, origin: &str) -> Result<(), ConfigError> {
     for (field, found, expected) in
         [("apiVersion", &document.api_version, "v1"), ("kind", &document.kind, "Config")]
@@ -247,9 +248,9 @@ fn no_name_twice<'a>(
     Ok(())
 }
 
-/// Turns empty values into absent ones, which is what they mean: an empty `current-context` must not hide the
-/// next file's, an empty path must not become the directory of the file, and an empty bundle must not become a
-/// trust store that trusts nobody.
+/// Replaces empty values by absent ones. An empty `current-context` must not hide the one of the next file,
+/// an empty path must not become the directory of the file, and an empty bundle must not become an empty
+/// trust store.
 fn forget_empty(document: &mut config::Kubeconfig) {
     let text = |value: &mut Option<String>| {
         value.take_if(|value| value.is_empty());

@@ -1,14 +1,15 @@
-//! Where a configuration comes from.
+//! Loading of a configuration.
 
 use std::{fmt, path::PathBuf};
 
 use super::{ClientConfig, ConfigError, Environment, Kubeconfig, in_cluster, select};
 
-/// Finds, reads and narrows down a configuration: which file, which context, in which surroundings.
+/// A loader of a configuration, with the choice of file, context and environment.
 ///
-/// Without a choice of source, in this order: the files of `KUBECONFIG` if it is set, `~/.kube/config` if it
-/// exists, the service account of a pod. A source that is there and broken is an error, never skipped for the
-/// next: a program must not talk to another cluster than the one its user meant.
+/// Without an explicit source, the order is: the files of `KUBECONFIG` if it is set, `~/.kube/config` if it
+/// exists, the service account of a pod. A source that exists but is broken is an error and is never skipped,
+/// because a program must not connect to a different cluster than its user intended.
+#[doc(alias = "ClientConfigLoadingRules")]
 #[derive(Clone)]
 #[must_use]
 pub struct Loader {
@@ -25,7 +26,7 @@ enum Source {
     Pod,
 }
 
-/// What to take from a kubeconfig instead of what it says itself.
+/// Overrides of the kubeconfig's own values.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Choice {
     pub(super) context: Option<String>,
@@ -34,57 +35,58 @@ pub(super) struct Choice {
 }
 
 impl Loader {
-    /// Looks in the usual places, in the surroundings of this process.
+    /// Creates a loader that searches the default locations, in the environment of this process.
     pub fn new() -> Self {
         Self { source: Source::Search, environment: Environment::of_process(), choice: Choice::default() }
     }
 
-    /// Reads this file and no other. It must exist.
+    /// Loads this file only. It must exist.
     pub fn file(mut self, path: impl Into<PathBuf>) -> Self {
         self.source = Source::File(path.into());
         self
     }
 
-    /// Takes this kubeconfig.
+    /// Loads this kubeconfig.
     pub fn kubeconfig(mut self, kubeconfig: Kubeconfig) -> Self {
         self.source = Source::Given(Box::new(kubeconfig));
         self
     }
 
-    /// Takes the service account of the pod this runs in.
+    /// Loads the service account of the pod.
     pub fn in_cluster(mut self) -> Self {
         self.source = Source::Pod;
         self
     }
 
-    /// Other surroundings than those of the process.
+    /// Sets the environment. Defaults to that of the process.
     pub fn environment(mut self, environment: Environment) -> Self {
         self.environment = environment;
         self
     }
 
-    /// A context other than the current one.
+    /// Selects a context. Defaults to the current context.
     pub fn context(mut self, name: impl Into<String>) -> Self {
         self.choice.context = Some(name.into());
         self
     }
 
-    /// A cluster other than the context's.
+    /// Selects a cluster. Defaults to the cluster of the context.
     pub fn cluster(mut self, name: impl Into<String>) -> Self {
         self.choice.cluster = Some(name.into());
         self
     }
 
-    /// A user other than the context's.
+    /// Selects a user. Defaults to the user of the context.
     pub fn user(mut self, name: impl Into<String>) -> Self {
         self.choice.user = Some(name.into());
         self
     }
 
-    /// The kubeconfig, merged, to list its contexts for example. `None` if the configuration is that of a pod.
+    /// Returns the merged kubeconfig, for example to list its contexts. Returns `None` if the configuration
+    /// is that of a pod.
     ///
     /// # Errors
-    /// If it cannot be read, or if there is none.
+    /// Returns a [`ConfigError`] if the kubeconfig cannot be read, or if no configuration exists.
     pub fn read(&self) -> Result<Option<Kubeconfig>, ConfigError> {
         match &self.source {
             Source::File(path) => Kubeconfig::from_file(path).map(Some),
@@ -94,10 +96,10 @@ impl Loader {
         }
     }
 
-    /// The configuration of a client. Files are read on this thread, once.
+    /// Loads the configuration of a client. Files are read once, on the current thread.
     ///
     /// # Errors
-    /// If there is none, or if it cannot be used.
+    /// Returns a [`ConfigError`] if no configuration exists, or if it cannot be used.
     pub fn load(&self) -> Result<ClientConfig, ConfigError> {
         match self.read()? {
             Some(kubeconfig) => select::select(&kubeconfig, &self.choice, &self.environment),

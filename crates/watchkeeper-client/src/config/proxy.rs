@@ -1,12 +1,12 @@
-//! The proxy that the environment names.
+//! Proxy settings from the environment.
 
 use http::Uri;
 
 use super::{ConfigError, Environment};
 use crate::transport::Proxy;
 
-/// The proxy of `HTTPS_PROXY` or `HTTP_PROXY`, by the scheme of `server`, unless `NO_PROXY` names its host.
-/// Lower case works too. Loopback addresses are never proxied, as for every Go program.
+/// Returns the proxy of `HTTPS_PROXY` or `HTTP_PROXY`, depending on the scheme of `server`, unless `NO_PROXY`
+/// names its host. Lower-case names work too. Loopback addresses are never proxied, as in Go programs.
 pub(super) fn proxy_from_environment(
     server: &Uri,
     environment: &Environment,
@@ -35,7 +35,7 @@ fn is_exempt(server: &Uri, environment: &Environment) -> bool {
 
     let names = ["NO_PROXY", "no_proxy"];
     let list = names.into_iter().find_map(|name| environment.variable(name)).unwrap_or_default();
-    // The matcher knows the rules of NO_PROXY; which proxy it would have chosen does not matter.
+    // The matcher implements the rules of NO_PROXY; the proxy that it selects does not matter.
     let matcher = Matcher::builder().all("http://proxy.invalid").no(list.to_string_lossy().into_owned());
     matcher.build().intercept(server).is_none()
 }

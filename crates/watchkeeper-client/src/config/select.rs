@@ -1,4 +1,4 @@
-//! From a kubeconfig to the configuration of one client: one context, its cluster, its user.
+//! Selection of one context, with its cluster and user, from a kubeconfig.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use kube_client::config::{AuthInfo, Cluster, Context, ExecAuthCluster};
@@ -7,7 +7,7 @@ use secrecy::ExposeSecret;
 use super::{ClientConfig, ConfigError, Environment, Kubeconfig, loader::Choice};
 use crate::transport::{ExecPlugin, Impersonation, Input, Proxy, server_name};
 
-/// Where a cluster entry keeps what its exec plugin should be told.
+/// The extension of a cluster entry that is passed to its exec plugin.
 const EXEC_EXTENSION: &str = "client.authentication.k8s.io/exec";
 
 pub(super) fn select(
@@ -59,7 +59,7 @@ impl<'a> Entries<'a> {
                 known: file.clusters.iter().map(|named| named.name.clone()).collect(),
             })?;
 
-        // No user at all is an anonymous client; a user who is not there is a mistake.
+        // A context without a user is anonymous; a user that does not exist is an error.
         let Some(user_name) = choice.user.as_ref().or(context.user.as_ref()) else {
             let user = AuthInfo::default();
             return Ok(Self { context, cluster_name, cluster, user_name: "", user });
@@ -118,7 +118,7 @@ impl<'a> Entries<'a> {
 
         let no_server = || ConfigError::BadServer { origin: entry.clone(), problem: "missing" };
         let server = cluster.server.as_deref().ok_or_else(no_server)?;
-        // An address without a scheme is https if anything says TLS, as for kubectl.
+        // An address without a scheme is https if any setting implies TLS, as in kubectl.
         let says_tls = roots.is_some()
             || is_insecure
             || self.user.client_certificate.is_some()
@@ -187,7 +187,7 @@ impl<'a> Entries<'a> {
         impersonation.extra = extra.into_iter().collect();
         config.impersonation = impersonation;
 
-        // A token or password of the user's own goes before what a plugin would give.
+        // A token or password of the user takes precedence over a plugin.
         if let Some(section) = user.exec.as_ref().filter(|_| !has_token && !has_password) {
             let authorities = match &config.roots {
                 Some(roots) if section.provide_cluster_info => Some(roots.read()?.expose_secret().to_vec()),
@@ -200,7 +200,7 @@ impl<'a> Entries<'a> {
         Ok(())
     }
 
-    /// What an exec plugin that asks for it is told about the cluster.
+    /// Returns the cluster information for an exec plugin that requests it.
     fn cluster_info(&self, certificate_authority_data: Option<Vec<u8>>) -> ExecAuthCluster {
         let mut extensions = self.cluster.extensions.iter().flatten();
         let config = extensions.find(|named| named.name == EXEC_EXTENSION);
@@ -215,7 +215,7 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// A `-data` field goes before the path of the same name.
+/// Returns the value of a `-data` field, which takes precedence over the path of the same name.
 fn input(
     data: Option<&str>,
     path: Option<&str>,
@@ -224,7 +224,7 @@ fn input(
     let Some(data) = data else {
         return Ok(path.map(Input::file));
     };
-    // Folded YAML scalars carry spaces and line breaks.
+    // Folded YAML scalars contain spaces and line breaks.
     let data: String = data.split_ascii_whitespace().collect();
     match BASE64_STANDARD.decode(data) {
         Ok(bytes) => Ok(Some(Input::inline(label(), bytes))),

@@ -1,25 +1,25 @@
-//! YAML within a budget.
+//! YAML parsing with limits.
 
 use serde::de::DeserializeOwned;
 use serde_saphyr::{Error, Options, alias_limits, budget, options};
 
 use super::ConfigError;
 
-/// Bytes of one kubeconfig; those with hundreds of clusters stay below 1 MiB.
+/// The maximum size of a kubeconfig in bytes; those with hundreds of clusters are below 1 MiB.
 pub(crate) const FILE_BYTES: usize = 4 << 20;
 
-/// Nesting of one document. A kubeconfig has six levels, and extensions may add their own.
+/// The maximum nesting of a document. A kubeconfig has six levels, and extensions may add more.
 const DEPTH: usize = 64;
-/// Scalars, sequences and mappings, aliases counted as often as they are used.
+/// The maximum number of scalars, sequences and mappings, with each use of an alias counted.
 const NODES: usize = 200_000;
 const ALIASES: usize = 1_000;
-/// Characters a mapping key may take.
+/// The maximum number of characters of a mapping key.
 const LOOKAHEAD: usize = 1_024;
 
-/// The documents of `text`; null ones are left out.
+/// Parses the documents of `text`, without null ones.
 pub(crate) fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<Vec<T>, ConfigError> {
     serde_saphyr::from_multiple_with_options(text, bounds()).map_err(|error| {
-        // The message of the parser quotes the text, so only the position is kept.
+        // The parser's message quotes the text, so only the position is kept.
         let (line, column) = error.location().map_or((0, 0), |at| (at.line(), at.column()));
         let origin = origin.to_owned();
         if is_bomb(error.without_snippet()) {
@@ -30,7 +30,7 @@ pub(crate) fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<Vec
     })
 }
 
-/// The one document of `text`, if that is what it is.
+/// Parses `text` if it is exactly one document.
 pub(crate) fn parse_one<T: DeserializeOwned>(text: &str) -> Option<T> {
     serde_saphyr::from_str_with_options(text, bounds()).ok()
 }
@@ -39,8 +39,8 @@ fn bounds() -> Options {
     options! {
         budget: budget! {
             max_depth: DEPTH,
-            // The scanner reads this far ahead of the depth that is counted; its own limit would end in an error
-            // that cannot be told from a mistake in the text.
+            // The scanner reads ahead of the counted depth by this much; its own limit would cause an error
+            // that is indistinguishable from a syntax error.
             flow_nesting_limit: 2 * LOOKAHEAD,
             simple_key_max_lookahead: LOOKAHEAD,
             max_nodes: NODES,

@@ -1,11 +1,11 @@
-//! Comparing objects as they were received.
+//! Comparison of objects by their JSON content.
 
 use serde_json::{Map, Value};
 
-/// Returns whether two JSON objects have the same content, whatever the order of their members.
+/// Returns whether two JSON objects have the same content, regardless of the order of their members.
 ///
-/// The top-level `apiVersion` and `kind` are ignored: servers leave them out of the items of a list and include them in
-/// events. Bytes that are not a JSON object have the same content only if they are equal.
+/// The top-level `apiVersion` and `kind` are ignored: servers omit them from the items of a list and include
+/// them in events. Bytes that are not a JSON object have the same content only if they are equal.
 ///
 /// ```
 /// use watchkeeper_client::decode::is_same_content;

@@ -1,7 +1,7 @@
-//! Leaving out `metadata.managedFields` before the parse.
+//! Removal of `metadata.managedFields` before parsing.
 //!
-//! Who set which field is two fifths of the bytes of a pod on a server, more than half of its allocations once parsed,
-//! and read by almost nobody. Cut out as bytes it costs a scan.
+//! `managedFields` makes up two fifths of the bytes of a typical pod and more than half of its allocations
+//! once parsed, and few programs read it. Removing the bytes costs one scan.
 
 use std::ops::Range;
 
@@ -9,12 +9,13 @@ use memchr::memmem;
 
 use super::{DecodeError, walk::Walk};
 
-/// `object` without its `metadata.managedFields`, put together in `scratch` when there is something to leave out.
+/// Returns `object` without its `metadata.managedFields`. The result is assembled in `scratch` if something
+/// is removed.
 ///
-/// Only a member `managedFields` of the object in a member `metadata` of the document itself is left out (all of
-/// them, should one occur twice), never anything of that name elsewhere: not in an annotation, not in a pod
-/// template's metadata, not in a custom resource's own fields. Everything else stays byte for byte. A document that
-/// is not sound enough to be walked comes back whole, so that the parser says what is wrong with it.
+/// Only a member `managedFields` of the top-level `metadata` is removed (every occurrence, if repeated).
+/// Members of that name elsewhere stay: in annotations, in the metadata of a pod template, in the fields of a
+/// custom resource. All other bytes are unchanged. A malformed document is returned whole, so that the parser
+/// reports the error.
 ///
 /// ```
 /// let object = br#"{"metadata":{"name":"a","managedFields":[{"manager":"x"}]},"spec":{"managedFields":1}}"#;
@@ -27,7 +28,7 @@ pub fn cut_managed_fields<'a>(object: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a
     if gone.is_empty() { object } else { without(object, &gone, scratch) }
 }
 
-/// `object` without the ranges given, which are in order.
+/// Returns `object` without the given ranges, which must be in order.
 pub(super) fn without<'a>(object: &[u8], gone: &[Range<usize>], scratch: &'a mut Vec<u8>) -> &'a [u8] {
     scratch.clear();
     scratch.reserve_exact(object.len() - gone.iter().map(Range::len).sum::<usize>());
@@ -40,7 +41,7 @@ pub(super) fn without<'a>(object: &[u8], gone: &[Range<usize>], scratch: &'a mut
     scratch
 }
 
-/// What to leave out, in order; each with the comma that goes with it.
+/// Returns the ranges to remove, in order, each including one adjacent comma.
 pub(super) fn managed_fields(object: &[u8]) -> Vec<Range<usize>> {
     let mut search = Search { object, gone: Vec::new() };
     match search.document() {
@@ -65,7 +66,7 @@ impl Search<'_> {
             first = false;
             if key.is("metadata") && walk.enter()? {
                 self.metadata(&mut walk)?;
-                // Another `metadata` may follow, but hardly ever does: looking for the word is many times
+                // A second `metadata` may follow, but rarely does. Searching for the word is many times
                 // cheaper than walking the rest.
                 if !may_spell_managed_fields(&self.object[walk.at()..]) {
                     return Ok(());
@@ -79,22 +80,22 @@ impl Search<'_> {
 
     fn metadata(&mut self, walk: &mut Walk<'_>) -> Result<(), DecodeError> {
         let mut first = true;
-        // Behind the last member dealt with, once one has stayed.
+        // The end of the last member, once a member has been kept.
         let mut behind = None;
-        // The members that go, while none has stayed before them.
+        // The members to remove, while no member has been kept before them.
         let mut leading: Option<Range<usize>> = None;
         while let Some(key) = walk.key(first)? {
             first = false;
             let goes = key.is("managedFields");
             let value = walk.skip(usize::MAX)?;
             if !goes {
-                // With the comma behind what goes, up to this key.
+                // Includes the comma that follows, up to this key.
                 if let Some(gone) = leading.take() {
                     self.gone.push(gone.start..key.start);
                 }
                 behind = Some(value.end);
             } else if let Some(start) = behind {
-                // With the comma before it.
+                // Includes the comma that precedes.
                 self.gone.push(start..value.end);
                 behind = Some(value.end);
             } else {
@@ -106,10 +107,10 @@ impl Search<'_> {
     }
 }
 
-/// Whether a key `managedFields` can be in `bytes`, in whatever spelling. Says yes too often rather than too
-/// seldom.
+/// Returns whether `bytes` may contain a key `managedFields` in any spelling. False positives are possible,
+/// false negatives are not.
 fn may_spell_managed_fields(bytes: &[u8]) -> bool {
-    // Its letters can only be escaped as \u0046 and \u0061 to \u007a, which no API server does.
+    // Its letters can be escaped only as \u0046 and \u0061 to \u007a, which no API server does.
     memmem::find(bytes, b"managedFields").is_some()
         || memmem::find_iter(bytes, br"\u00").any(|at| matches!(bytes.get(at + 4), Some(b'4' | b'6' | b'7')))
 }

@@ -1,26 +1,26 @@
-//! What can be wrong with bytes.
+//! Decoding errors.
 
 use kube_core::response::Status;
 
-/// Why bytes did not become objects.
+/// The reason that bytes could not be decoded.
 ///
-/// Every variant says what was being read and where (a byte offset from the start of what the function that
-/// failed was given), and names the limit where one was hit. None carries anything of the body itself, so an
-/// error can be logged whatever the object was; the one exception is [`DecodeError::Status`], which holds what
-/// the server said about the request.
+/// Every variant states what was being read and where: a byte offset from the start of the input of the
+/// failed function. Where a limit was exceeded, the variant names it. No variant contains bytes of the body,
+/// so errors can be logged for any object. The one exception is [`DecodeError::Status`], which contains the
+/// `Status` that the server returned.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// A part of the response is larger than its bound.
+    /// A part of the response exceeds its limit.
     #[error("{part} exceeds {bytes} bytes at byte {offset}: raise `Limits::{limit}` if the server is right")]
     TooLarge {
-        /// What was being read.
+        /// The part that was being read.
         part: &'static str,
-        /// The field of [`Limits`](crate::limits::Limits) that bounds it.
+        /// The field of [`Limits`](crate::limits::Limits) that was exceeded.
         limit: &'static str,
         /// The value of that limit.
         bytes: u64,
-        /// How far reading had come.
+        /// The position of the reader.
         offset: u64,
     },
     /// Arrays and objects are nested deeper than allowed.
@@ -30,10 +30,10 @@ pub enum DecodeError {
     TooDeep {
         /// The value of [`Limits::json_depth`](crate::limits::Limits::json_depth).
         limit: usize,
-        /// Where the first bracket too many is.
+        /// The position of the first bracket beyond the limit.
         offset: u64,
     },
-    /// A compressed body grows more than allowed: a decompression bomb, or a limit set too low.
+    /// A compressed body exceeds the decompression ratio: a decompression bomb, or a limit that is too low.
     #[error(
         "gzip body grew more than {ratio} times its compressed size after {compressed} compressed bytes: \
          raise `Limits::decompression_ratio` if the server is right"
@@ -41,46 +41,46 @@ pub enum DecodeError {
     DecompressionRatio {
         /// The value of [`Limits::decompression_ratio`](crate::limits::Limits::decompression_ratio).
         ratio: u32,
-        /// How many compressed bytes had been read.
+        /// The number of compressed bytes read.
         compressed: u64,
     },
     /// The compressed body is not valid gzip.
     #[error("gzip body is corrupt near compressed byte {offset}")]
     Gzip {
-        /// How many compressed bytes had been read.
+        /// The number of compressed bytes read.
         offset: u64,
     },
-    /// The bytes end before what they began.
+    /// The body ended in the middle of a value.
     #[error("the body ends at byte {offset}, inside {inside}")]
     Truncated {
-        /// What was being read.
+        /// The part that was being read.
         inside: &'static str,
-        /// How many bytes there were.
+        /// The number of bytes read.
         offset: u64,
     },
-    /// The bytes are not JSON, as far as they were looked at.
+    /// The bytes are not valid JSON, as far as they were read.
     #[error("not valid JSON at byte {offset}: expected {expected}")]
     Syntax {
-        /// What would have been valid there.
+        /// The tokens that would have been valid.
         expected: &'static str,
-        /// Where it went wrong.
+        /// The position of the error.
         offset: u64,
     },
     /// A string is not UTF-8.
     #[error("not valid UTF-8 at byte {offset}")]
     Utf8 {
-        /// The first byte that is not.
+        /// The position of the first invalid byte.
         offset: u64,
     },
-    /// The JSON is sound, and the type asked for does not take it.
+    /// The JSON is valid but does not match the requested type.
     #[error("the JSON does not fit the type at byte {offset}: {reason}")]
     Mismatch {
-        /// What the type objected to, without the value it objected to.
+        /// The mismatch, without the offending value.
         reason: String,
-        /// Where the value ends that it objected to.
+        /// The end of the offending value.
         offset: u64,
     },
-    /// A field nothing can be done without is absent.
+    /// A required field is missing.
     #[error("`{field}` is missing")]
     Missing {
         /// The path of the field.
@@ -91,59 +91,60 @@ pub enum DecodeError {
     Duplicate {
         /// The path of the field.
         field: &'static str,
-        /// How far reading had come.
+        /// The position of the reader.
         offset: u64,
     },
-    /// A field has another JSON type than it must have.
+    /// A field has the wrong JSON type.
     #[error("`{field}` at byte {offset} must be {expected}")]
     WrongType {
         /// The path of the field.
         field: &'static str,
-        /// What it must be.
+        /// The required type.
         expected: &'static str,
-        /// Where its value is.
+        /// The position of the value.
         offset: u64,
     },
-    /// An object says that it is of another kind than was asked for.
+    /// The object has a different kind than requested.
     #[error("an object of another kind than {expected}")]
     WrongKind {
-        /// The kind it must be.
+        /// The required kind.
         expected: String,
     },
     /// A watch event is neither ADDED, MODIFIED, DELETED, BOOKMARK nor ERROR.
     #[error("unknown watch event type at byte {offset}")]
     UnknownEventType {
-        /// Where the type is in the event.
+        /// The position of the type in the event.
         offset: u64,
     },
-    /// The server answered with a `Table` where objects were asked for.
+    /// The server returned a `Table` instead of objects.
     #[error(
-        "the server answered with a Table instead of {instead_of}: check the Accept header, or the aggregated server"
+        "the server returned a Table instead of {instead_of}: check the Accept header, or the aggregated server"
     )]
     Table {
-        /// What should have been there.
+        /// The expected response.
         instead_of: &'static str,
     },
-    /// The document is sound, and is not a list: it has no `items`.
+    /// The document is valid but is not a list: it has no `items`.
     #[error("the response is not a list: it has no `items`")]
     NotAList,
-    /// The server answered with a `Status` where objects were asked for.
-    #[error("the server answered with a Status instead of {instead_of}: {} ({}, code {})", .status.message, .status.reason, .status.code)]
+    /// The server returned a `Status` instead of objects.
+    #[error("the server returned a Status instead of {instead_of}: {} ({}, code {})", .status.message, .status.reason, .status.code)]
     Status {
-        /// What should have been there.
+        /// The expected response.
         instead_of: &'static str,
-        /// What it said.
+        /// The returned `Status`.
         status: Box<Status>,
     },
 }
 
 impl DecodeError {
-    /// The same error, `by` bytes further on: for a part of a document that was read on its own.
+    /// Shifts the offset by `by`, for a part of a document that was read separately.
     pub(super) fn moved(self, by: u64) -> Self {
         self.moved_behind(0, by)
     }
 
-    /// The same error, `by` bytes further on if it lies at or behind `from`: for a document read without a part of it.
+    /// Shifts the offset by `by` if it is at or after `from`, for a document that was read without a part of
+    /// it.
     pub(super) fn moved_behind(mut self, from: u64, by: u64) -> Self {
         match &mut self {
             Self::TooLarge { offset, .. }

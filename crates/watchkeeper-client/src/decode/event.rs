@@ -1,4 +1,4 @@
-//! The envelope of a watch event: its type, and where its object is.
+//! The envelope of a watch event: its type and the position of its object.
 
 use bytes::Bytes;
 use kube_core::response::Status;
@@ -6,18 +6,19 @@ use serde_json::Value;
 
 use super::{DecodeError, json, walk::Walk};
 
-/// What a watch event says happened.
+/// The type of a watch event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventType {
-    /// The object came to be, or came to match the selector.
+    /// The object was created, or started to match the selector.
     Added,
-    /// The object changed.
+    /// The object was modified.
     Modified,
-    /// The object is gone, or matches the selector no more.
+    /// The object was deleted, or stopped matching the selector.
     Deleted,
-    /// Nothing happened up to the resourceVersion of the object, which has nothing else in it.
+    /// A bookmark: all changes up to the resourceVersion of the object have been sent. The object contains
+    /// nothing else.
     Bookmark,
-    /// The object is a `Status`: the watch failed.
+    /// The watch failed; the object is a `Status`.
     Error,
 }
 
@@ -34,23 +35,24 @@ impl EventType {
     }
 }
 
-/// One watch event, its object not yet looked at.
+/// A watch event whose object has not been decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawEvent {
-    /// What happened.
+    /// The type of the event.
     pub event_type: EventType,
     /// The bytes of the object, a slice of the frame.
     pub object: Bytes,
 }
 
-/// Takes the envelope off a watch frame.
+/// Splits a watch frame into its type and its object.
 ///
-/// The order of the envelope's members and the blanks between them do not matter, and members it does not know
-/// are passed over. The object is found by its brackets, not parsed; it is a slice of `frame`, not a copy.
+/// Members may be in any order, whitespace is ignored, and unknown members are skipped. The object is
+/// delimited by its brackets without being parsed; it is a slice of `frame`, not a copy.
 ///
 /// # Errors
-/// When the frame is not an object with one `type` that is known and one `object`, when the object is nested
-/// deeper than `max_depth`, or, as [`DecodeError::Status`], when the server sent a bare `Status` instead.
+/// Returns a [`DecodeError`] if the frame is not an object with one known `type` and one `object`, if the
+/// object is nested deeper than `max_depth`, or, as [`DecodeError::Status`], if the server sent a bare
+/// `Status` instead.
 pub fn split_event(frame: &Bytes, max_depth: usize) -> Result<RawEvent, DecodeError> {
     let mut walk = Walk::new(frame);
     if !walk.enter()? {
@@ -96,7 +98,8 @@ pub fn split_event(frame: &Bytes, max_depth: usize) -> Result<RawEvent, DecodeEr
     }
 }
 
-/// The `Status` in an ERROR event. Every field of one may be absent, so only what says that it is one is taken for it.
+/// Parses the `Status` of an ERROR event. Every field of a `Status` is optional, so its `kind` must be
+/// present.
 pub(crate) fn status_of_event(object: &[u8]) -> Result<Box<Status>, DecodeError> {
     if !kind_is(object, "Status") {
         return Err(DecodeError::WrongKind { expected: "Status".to_owned() });
@@ -104,13 +107,13 @@ pub(crate) fn status_of_event(object: &[u8]) -> Result<Box<Status>, DecodeError>
     json::parse(object).map(Box::new)
 }
 
-/// What a bookmark says.
+/// The content of a bookmark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Bookmark {
-    /// Everything up to here has been sent.
+    /// The resourceVersion up to which all changes have been sent.
     pub resource_version: String,
-    /// Whether this marks the end of the initial events that were asked for.
+    /// Whether this bookmark marks the end of the requested initial events.
     pub initial_events_end: bool,
 }
 
@@ -120,7 +123,7 @@ impl Bookmark {
         Self { resource_version, initial_events_end }
     }
 
-    /// Reads the object of a BOOKMARK event.
+    /// Parses the object of a BOOKMARK event.
     pub(crate) fn of_event(object: &[u8]) -> Result<Self, DecodeError> {
         let object: Value = json::parse(object)?;
         let metadata = &object["metadata"];
@@ -132,7 +135,7 @@ impl Bookmark {
     }
 }
 
-/// Whether `object` says, in its own `kind`, that it is a `kind`. Something that is no object says nothing.
+/// Returns whether the `kind` of `object` is `kind`. Returns false if `object` is not an object.
 fn kind_is(object: &[u8], kind: &str) -> bool {
     let mut walk = Walk::new(object);
     let mut find = || {

@@ -1,16 +1,16 @@
-//! Watch frames: one line each.
+//! Splitting of a watch body into frames, one per line.
 
 use bytes::{Buf, Bytes};
 
 use super::{DecodeError, spill::Spill};
 use crate::limits::Limits;
 
-/// Cuts the body of a watch into its frames, fed chunk by chunk.
+/// A splitter of a watch body into frames, fed chunk by chunk.
 ///
-/// A frame is a line: blank lines are passed over, and the end of a line may be `\r\n`. A frame that lies in one
-/// chunk is a slice of it, not a copy; only a frame that spans chunks is put together in a buffer of its own. No
-/// more than [`Limits::event_bytes`] are ever buffered: a longer line is an error as soon as it is known to be
-/// longer, whether or not its end ever comes.
+/// A frame is a line. Blank lines are skipped, and lines may end with `\r\n`. A frame within one chunk is a
+/// slice of it, not a copy; only a frame that spans chunks is assembled in a buffer. At most
+/// [`Limits::event_bytes`] are buffered: a longer line is an error as soon as it exceeds the limit, even if
+/// its end never arrives.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -29,22 +29,23 @@ use crate::limits::Limits;
 pub struct FrameSplitter {
     spill: Spill,
     limit: usize,
-    /// Bytes of the body behind us.
+    /// The number of bytes of the body consumed so far.
     offset: u64,
 }
 
 impl FrameSplitter {
-    /// A splitter for the body of one watch.
+    /// Creates a splitter for the body of one watch.
     pub fn new(limits: &Limits) -> Self {
-        // One byte more than an event may have, for the `\r` of a line that ends in two.
+        // One byte more than an event may have, for the `\r` of a line that ends with `\r\n`.
         Self { spill: Spill::new(limits.event_bytes.saturating_add(1)), limit: limits.event_bytes, offset: 0 }
     }
 
-    /// The next frame, taken off the front of `chunk`. None means that `chunk` is used up and the next is needed.
+    /// Returns the next frame, taken from the front of `chunk`. Returns `None` when `chunk` is used up and
+    /// the next chunk is needed.
     ///
     /// # Errors
-    /// [`DecodeError::TooLarge`] when a frame is longer than [`Limits::event_bytes`]. The splitter is of no
-    /// further use then: where the next frame would begin is not known.
+    /// Returns [`DecodeError::TooLarge`] if a frame is longer than [`Limits::event_bytes`]. The splitter
+    /// cannot be used afterwards, because the start of the next frame is unknown.
     pub fn next_frame(&mut self, chunk: &mut Bytes) -> Result<Option<Bytes>, DecodeError> {
         while !chunk.is_empty() {
             let Some(end) = memchr::memchr(b'\n', chunk) else {
@@ -71,13 +72,13 @@ impl FrameSplitter {
         Ok(None)
     }
 
-    /// The last frame, when the body ended without a newline.
+    /// Returns the last frame, if the body ended without a newline.
     pub fn finish(mut self) -> Option<Bytes> {
         let line = self.spill.take();
         self.trimmed(line).ok().flatten()
     }
 
-    /// Whether `more` bytes can be part of the frame being collected.
+    /// Returns an error if `more` bytes exceed the limit of the current frame.
     fn check(&self, more: usize) -> Result<(), DecodeError> {
         if self.spill.fits(more) { Ok(()) } else { Err(self.too_large(more)) }
     }

@@ -1,13 +1,13 @@
-//! Lists that take the room of one element until they have more.
+//! Deserialization of lists with capacity for one element initially.
 //!
-//! JSON does not say in advance how long a list is, so `serde_json` gives no hint, and a `Vec` that gets none makes
-//! room for four at its first element. Most lists in Kubernetes objects have one: ports, owners, addresses, statuses of
-//! containers, these of some 750 bytes each. A cache keeps what was decoded for as long as the object lives, and the
-//! three empty places with it. [`Frugal`] goes between the parser and the type, all the way down, and says "one" where
-//! the parser says nothing. Longer lists grow from there as they would have without it: four, eight, and so on.
+//! JSON does not announce the length of a list, so `serde_json` gives no size hint, and a `Vec` without a
+//! hint allocates capacity for four at its first element. Most lists in Kubernetes objects have one element:
+//! ports, owners, addresses, container statuses (about 750 bytes each). A cache keeps the decoded object,
+//! including the unused capacity. [`Frugal`] wraps every level between the parser and the type, and returns a
+//! hint of one where the parser has none. Longer lists grow as usual: four, eight, and so forth.
 //!
-//! An empty list takes one place too, where it took none: the hint is asked for before the first element, and serde has
-//! no way to look whether there is one. API servers leave most empty lists out.
+//! An empty list also allocates one element where it allocated none before: the hint is requested before the
+//! first element, and serde cannot look ahead. API servers omit most empty lists.
 
 use std::fmt;
 
@@ -18,11 +18,12 @@ use serde::de::{
 #[cfg(test)]
 mod tests;
 
-/// Any party to a deserialisation, passed through: what it hands out or is handed is wrapped in its turn, as far as
-/// there can be a list in it. Values, errors and the names of types, which some types are recognised by, stay the same.
+/// A transparent wrapper around any participant in a deserialization. Everything that it passes on is wrapped
+/// in turn, if it can contain a list. Values, errors and type names, by which some types are recognized, are
+/// unchanged.
 pub(super) struct Frugal<T>(pub(super) T);
 
-/// For values without lists in them: the visitor goes to the parser as it is.
+/// Forwards methods for values that contain no lists: the visitor is passed on unwrapped.
 macro_rules! hand_on {
     ($($method:ident)*) => {$(
         #[inline]
@@ -32,7 +33,7 @@ macro_rules! hand_on {
     )*};
 }
 
-/// For values with lists in them, or with anything.
+/// Forwards methods for values that may contain lists: the visitor is wrapped.
 macro_rules! hand_on_wrapped {
     ($($method:ident($($argument:ident: $type:ty),*))*) => {$(
         #[inline]
@@ -59,7 +60,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Frugal<D> {
         deserialize_option()
         deserialize_seq()
         deserialize_map()
-        // A list of numbers passes for bytes.
+        // A list of numbers is accepted as bytes.
         deserialize_bytes()
         deserialize_byte_buf()
         deserialize_unit_struct(name: &'static str)
@@ -76,7 +77,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Frugal<D> {
     }
 }
 
-/// For what a visitor is told that has no parts.
+/// Forwards visitor methods for values without parts.
 macro_rules! tell {
     ($($method:ident($($value:ident: $type:ty)?))*) => {$(
         #[inline]
@@ -140,7 +141,7 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Frugal<S> {
     }
 }
 
-/// The elements of a list, of which one is expected when nothing is known.
+/// The elements of a list, with a size hint of one if the parser gives none.
 struct List<A> {
     elements: A,
     is_begun: bool,
@@ -155,14 +156,14 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for List<A> {
         self.elements.next_element_seed(Frugal(seed))
     }
 
-    /// A guess, and all a hint is good for is a first allocation; a list once begun may be of any length.
+    /// A guess that affects only the first allocation; a list that has begun may have any length.
     #[inline]
     fn size_hint(&self) -> Option<usize> {
         self.elements.size_hint().or((!self.is_begun).then_some(1))
     }
 }
 
-/// Keys are strings, so only the values are wrapped.
+/// Keys are strings, so only values are wrapped.
 impl<'de, A: MapAccess<'de>> MapAccess<'de> for Frugal<A> {
     type Error = A::Error;
 
@@ -191,7 +192,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Frugal<A> {
     }
 }
 
-/// The name of a variant is a string, so only what is in it is wrapped.
+/// The name of a variant is a string, so only its content is wrapped.
 impl<'de, A: EnumAccess<'de>> EnumAccess<'de> for Frugal<A> {
     type Error = A::Error;
     type Variant = Frugal<A::Variant>;

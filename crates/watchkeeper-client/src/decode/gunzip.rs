@@ -1,4 +1,4 @@
-//! Compressed bodies, a block at a time.
+//! Streaming decompression of gzip bodies.
 
 use std::io::{self, BufRead, ErrorKind, Read};
 
@@ -8,14 +8,14 @@ use flate2::bufread::MultiGzDecoder;
 use super::DecodeError;
 use crate::limits::Limits;
 
-/// Decompressed bytes handed out at a time.
+/// The maximum number of decompressed bytes returned at a time.
 const BLOCK: usize = 64 << 10;
 
-/// Decompresses a gzip body (of one member or several), fed chunk by chunk.
+/// A decompressor of a gzip body (one or several members), fed chunk by chunk.
 ///
-/// Holds one block of output and the decompressor's window, however large the body is. The body is rejected when it
-/// exceeds [`Limits::decompression_ratio`] times its compressed size; its total size is not limited, because the blocks
-/// are consumed as they are produced.
+/// It holds one block of output and the decompressor's window, regardless of the size of the body. The body
+/// is rejected if it exceeds [`Limits::decompression_ratio`] times its compressed size. Its total size is not
+/// limited, because the blocks are consumed as they are produced.
 #[derive(Debug)]
 pub struct Gunzip {
     decoder: MultiGzDecoder<Feed>,
@@ -24,7 +24,7 @@ pub struct Gunzip {
     floor_bytes: u64,
 }
 
-/// What the decompressor reads from: one chunk, then "not now", until the body ends.
+/// The input of the decompressor: one chunk, then `WouldBlock`, until the body ends.
 #[derive(Debug, Default)]
 struct Feed {
     chunk: Bytes,
@@ -33,7 +33,7 @@ struct Feed {
 }
 
 impl Gunzip {
-    /// A decompressor for one body.
+    /// Creates a decompressor for one body.
     pub fn new(limits: &Limits) -> Self {
         Self {
             decoder: MultiGzDecoder::new(Feed::default()),
@@ -43,11 +43,11 @@ impl Gunzip {
         }
     }
 
-    /// The next block of the body, from the front of `chunk`. None means that `chunk` is used up and the next is
-    /// needed.
+    /// Returns the next block of the body, taken from the front of `chunk`. Returns `None` when `chunk` is
+    /// used up and the next chunk is needed.
     ///
     /// # Errors
-    /// When the bytes are not gzip, or a limit is exceeded.
+    /// Returns a [`DecodeError`] if the bytes are not gzip, or a limit is exceeded.
     pub fn next_block(&mut self, chunk: &mut Bytes) -> Result<Option<Bytes>, DecodeError> {
         std::mem::swap(&mut self.decoder.get_mut().chunk, chunk);
         let block = self.read();
@@ -55,10 +55,11 @@ impl Gunzip {
         block
     }
 
-    /// What is left once the last chunk has been used up: to be called until it gives none.
+    /// Returns the remaining blocks after the last chunk. Call this until it returns `None`.
     ///
     /// # Errors
-    /// [`DecodeError::Truncated`] when the compressed body is not complete, and as [`Gunzip::next_block`].
+    /// Returns [`DecodeError::Truncated`] if the compressed body is incomplete, and the errors of
+    /// [`Gunzip::next_block`].
     pub fn finish(&mut self) -> Result<Option<Bytes>, DecodeError> {
         self.decoder.get_mut().ended = true;
         self.read()

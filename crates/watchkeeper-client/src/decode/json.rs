@@ -1,4 +1,4 @@
-//! The default decoder.
+//! The default decoder, based on `serde_json`.
 
 use std::cell::Cell;
 
@@ -13,26 +13,29 @@ use super::{
 };
 use crate::limits::Limits;
 
-/// How deep `serde_json` goes by itself. A limit of no less needs a look at the depth only where it stopped.
+/// The recursion limit of `serde_json`. With a higher limit, the depth is checked only for documents that the
+/// parser rejects.
 const PARSER_DEPTH: usize = 127;
 
-/// The largest scratch that is kept for the next object.
+/// The maximum capacity of a scratch buffer that is kept for the next object.
 const KEPT_SCRATCH_BYTES: usize = 64 << 10;
 
 thread_local! {
-    /// Where an object is put together without its managedFields, for one after the other: a block of that size taken and
-    /// given back in between leaves holes among the small ones that stay.
+    /// A buffer in which objects are assembled without their managedFields, reused between objects.
+    /// Allocating and freeing a buffer of that size for each object would fragment the heap.
     static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Decodes JSON with `serde_json` into any type that deserialises: `k8s_openapi`'s, kube's `DynamicObject`, those
-/// made by `#[derive(CustomResource)]`, [`ObjectMetadata`](super::ObjectMetadata), or a narrow type of your own,
-/// which is the cheapest way to a small cache: fields it does not name are passed over.
+/// A decoder of JSON into any `Deserialize` type, based on `serde_json`.
 ///
-/// `metadata.managedFields` is left out before the parse unless [`Json::keep_managed_fields`] says otherwise.
-/// Writing such an object back is safe: the server keeps managedFields when an update does not mention them.
+/// Suitable types are those of `k8s_openapi`, kube's `DynamicObject`, types made by
+/// `#[derive(CustomResource)]`, [`ObjectMetadata`](super::ObjectMetadata), and narrow types of your own. A
+/// narrow type is the cheapest way to a small cache, because fields that it does not declare are skipped.
 ///
-/// A list of one element, as most in Kubernetes objects are, takes the room of one.
+/// `metadata.managedFields` is removed before parsing, unless [`Json::keep_managed_fields`] is set. Writing
+/// such an object back is safe: the server keeps managedFields if an update does not mention them.
+///
+/// A list of one element, as most in Kubernetes objects are, has capacity for one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Json {
     keep_managed_fields: bool,
@@ -46,21 +49,24 @@ impl Default for Json {
 }
 
 impl Json {
-    /// A decoder that leaves out `metadata.managedFields`.
+    /// Creates a decoder that removes `metadata.managedFields`.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Decodes `metadata.managedFields` like any other field. It is more than half of the allocations of a typical pod.
+    /// Decodes `metadata.managedFields` as any other field. It causes more than half of the allocations of a
+    /// typical pod.
     #[must_use]
     pub fn keep_managed_fields(mut self) -> Self {
         self.keep_managed_fields = true;
         self
     }
 
-    /// Refuses objects nested deeper than `limit`, by default [`Limits::json_depth`]. Parsing takes stack in proportion
-    /// to depth: thousands need a larger stack as well. In fields the type passes over, which take none, a depth beyond
-    /// 127 is only looked for below that limit; lists and watches look everywhere before they come here.
+    /// Sets the maximum nesting depth. Defaults to [`Limits::json_depth`].
+    ///
+    /// Parsing uses stack in proportion to the depth, so a limit of thousands needs a larger stack. In fields
+    /// that the type skips, which use no stack, the depth is checked only if the limit is below 127; lists and
+    /// watches check the depth of all fields before they call the decoder.
     #[must_use]
     pub fn max_depth(mut self, limit: usize) -> Self {
         self.max_depth = limit;
@@ -69,8 +75,8 @@ impl Json {
 }
 
 impl Json {
-    /// Parses one document as deep as is allowed. Few are deeper than the parser goes by itself, so it goes first, and
-    /// only where it stopped is the depth looked at.
+    /// Parses a document up to the maximum depth. Few documents exceed the parser's own limit, so the depth
+    /// is checked only if the parser fails.
     fn parse<K: DeserializeOwned>(&self, bytes: &[u8]) -> Result<K, DecodeError> {
         let result = parse(bytes);
         let is_deeper = || Walk::new(bytes).skip(PARSER_DEPTH).is_err();
@@ -103,27 +109,27 @@ impl<K: DeserializeOwned> Decode<K> for Json {
             SCRATCH.set(scratch);
         }
         parsed.map_err(|error| {
-            // An offset in the bytes that came, not in what was left of them.
+            // The offset refers to the received bytes, not to the shortened ones.
             gone.iter().fold(error, |error, range| error.moved_behind(range.start as u64, range.len() as u64))
         })
     }
 }
 
-/// Parses one whole document, as deep as the parser goes by itself.
+/// Parses a whole document up to the parser's own depth limit.
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> {
     parse_to(bytes, Depth::Unknown)
 }
 
-/// What is known of a document's depth before it is parsed.
+/// The knowledge about the depth of a document before parsing.
 #[derive(Clone, Copy)]
 enum Depth {
-    /// Nothing: the parser guards its stack.
+    /// The depth is unknown, so the parser enforces its own limit.
     Unknown,
-    /// That it is within the limit.
+    /// The depth is known to be within the limit.
     Checked,
 }
 
-/// Validating UTF-8 once for all is much cheaper than string by string.
+/// Validating UTF-8 once is much cheaper than validating each string.
 fn parse_to<T: DeserializeOwned>(bytes: &[u8], depth: Depth) -> Result<T, DecodeError> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| DecodeError::Utf8 { offset: error.valid_up_to() as u64 })?;
@@ -136,7 +142,7 @@ fn parse_to<T: DeserializeOwned>(bytes: &[u8], depth: Depth) -> Result<T, Decode
     whole.map_err(|error| refused(&error, bytes))
 }
 
-/// The parser's error, without what it quotes of the document.
+/// Converts the parser's error, without quoting the document.
 fn refused(error: &serde_json::Error, bytes: &[u8]) -> DecodeError {
     let offset = offset(bytes, error.line(), error.column());
     match error.classify() {
@@ -146,7 +152,7 @@ fn refused(error: &serde_json::Error, bytes: &[u8]) -> DecodeError {
     }
 }
 
-/// Lines and columns, both counted from one, as an offset.
+/// Converts a line and a column, both counted from one, to an offset.
 fn offset(bytes: &[u8], line: usize, column: usize) -> u64 {
     let line_start = match line.checked_sub(2) {
         Some(newlines) => memchr::memchr_iter(b'\n', bytes).nth(newlines).map_or(0, |at| at + 1),
@@ -155,19 +161,19 @@ fn offset(bytes: &[u8], line: usize, column: usize) -> u64 {
     (line_start + column.saturating_sub(1)).min(bytes.len()) as u64
 }
 
-/// What a type objected to. Messages of serde's own kinds are kept without the value they quote; of any other,
-/// which may quote anything, nothing is kept.
+/// Returns the reason of a type mismatch. Serde's standard messages are kept without the value that they
+/// quote; other messages may quote anything and are replaced.
 fn reason(message: &str) -> String {
-    // Position, which is given apart.
+    // The position, which is reported separately.
     let message = message.rsplit_once(" at line ").map_or(message, |(message, _)| message);
-    // Names of fields come from the type, not from the document.
+    // Field names come from the type, not from the document.
     if message.starts_with("missing field `") || message.starts_with("duplicate field `") {
         return message.to_owned();
     }
     let expected = message.rsplit_once(", expected ").map(|(_, expected)| expected);
     let problem = ["invalid type: ", "invalid value: ", "invalid length "].into_iter().find_map(|kind| {
         let found = message.strip_prefix(kind)?.split([' ', ',']).next()?;
-        // The word for what was found; numbers and the like are the document's.
+        // Only the word for the type of the value; numbers and other values come from the document.
         let found =
             if found.bytes().all(|byte| byte.is_ascii_lowercase()) { found } else { "something else" };
         Some(format!("{}{found}", kind.trim_end().trim_end_matches(':').to_owned() + ": "))
@@ -176,7 +182,7 @@ fn reason(message: &str) -> String {
         problem.or_else(|| message.starts_with("unknown variant ").then(|| "unknown variant".to_owned()));
     match (problem, expected) {
         (Some(problem), Some(expected)) => format!("{problem}, expected {expected}"),
-        _ => "the type refused the value".to_owned(),
+        _ => "the type rejected the value".to_owned(),
     }
 }
 
@@ -235,7 +241,7 @@ mod tests {
             (r#"{"number":1.5}"#, "invalid type: floating, expected u8", 12),
             (r#"{"number":null}"#, "invalid type: null, expected u8", 13),
             (r#"{"choice":"hunter2","number":1}"#, "unknown variant, expected `Left` or `Right`", 18),
-            (r#"{"number":1,"hunter2":1}"#, "the type refused the value", 20),
+            (r#"{"number":1,"hunter2":1}"#, "the type rejected the value", 20),
             (r#"{"pair":[1],"number":1}"#, "invalid length: something else, expected a tuple of size 2", 10),
             (r"{}", "missing field `number`", 1),
             ("{\n \"number\":\"hunter2\"}", "invalid type: string, expected u8", 20),

@@ -1,4 +1,4 @@
-//! The items of a list, one by one, out of a body that is never held whole.
+//! Streaming extraction of list items, without buffering the whole body.
 
 use bytes::{Buf, Bytes};
 use kube_core::response::Status;
@@ -12,19 +12,18 @@ use super::{
 };
 use crate::limits::Limits;
 
-/// Splits the body of a list into its items, fed chunk by chunk.
+/// A splitter of a list body into its items, fed chunk by chunk.
 ///
-/// Each element of the top-level `items` array is handed out as the exact bytes the server sent for it: as a slice
-/// of the chunk when it lies in one, else put together in a buffer that holds that one item.
-/// Everything beside the items is collected for [`ListSplitter::finish`]. The order of the members, pretty
-/// printing, escapes in keys and nested fields of the same names do not matter.
+/// Each element of the top-level `items` array is returned as the exact bytes that the server sent: as a
+/// slice of the chunk if it lies within one, otherwise assembled in a buffer that holds only that item.
+/// Everything else is collected for [`ListSplitter::finish`]. The order of members, whitespace, escapes in
+/// keys and nested fields of the same names do not matter.
 ///
-/// What it does not do: items are found by their brackets and quotes, and validated by whoever decodes them.
+/// Items are delimited by their brackets and quotes. They are validated only when they are decoded.
 ///
-/// A member of the envelope that occurs twice is an error, as it is for kube's `ObjectList`. (A
-/// `serde_json::Value` would keep the last; items already handed out cannot be taken back.) `"items": null` is an
-/// empty list. A document without `items` is not a list, and never an empty one: taken for empty, it would
-/// delete a whole cache.
+/// A member of the envelope that occurs twice is an error, as in kube's `ObjectList`. (A `serde_json::Value`
+/// would keep the last; items that were already returned cannot be withdrawn.) `"items": null` is an empty
+/// list. A document without `items` is an error and not an empty list, which would empty a whole cache.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -42,24 +41,24 @@ use crate::limits::Limits;
 #[derive(Debug)]
 pub struct ListSplitter {
     state: State,
-    /// The key being read or last read, without quotes, as far as it can still be one we know.
+    /// The current or last key, without quotes, as long as it can match a known one.
     key: Vec<u8>,
     member: Member,
-    /// A JSON object of the members we read, put together while the items go by.
+    /// A JSON object assembled from the members of the envelope.
     envelope: Vec<u8>,
-    /// The members that occurred, bit `i` for `KEPT[i]`.
+    /// The members that have occurred: bit `i` for `KEPT[i]`.
     seen: u16,
-    /// The item being read, as far as earlier chunks had it.
+    /// The part of the current item that earlier chunks contained.
     item: Spill,
     has_items: bool,
     items: u64,
-    /// Bytes of the body behind us.
+    /// The number of bytes of the body consumed so far.
     offset: u64,
     object_bytes: usize,
     max_depth: usize,
 }
 
-/// What a list says about itself.
+/// The envelope of a list: everything except its items.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ListEnvelope {
@@ -67,22 +66,22 @@ pub struct ListEnvelope {
     pub kind: Option<String>,
     /// The group and version of the list.
     pub api_version: Option<String>,
-    /// The resourceVersion the list is true for.
+    /// The resourceVersion of the list.
     pub resource_version: Option<String>,
-    /// Where to go on, when the server has more. Never empty.
+    /// The token that requests the next page. Never empty.
     pub continue_token: Option<String>,
-    /// How many items are left behind this page, where the server says.
+    /// The number of items after this page, if the server reports it.
     pub remaining_item_count: Option<i64>,
-    /// How many items were handed out.
+    /// The number of items returned.
     pub items: u64,
 }
 
-/// Where in the document we are. Blanks are passed over in every state but the `In` ones.
+/// The position in the document. Whitespace is skipped in every state except the `In` ones.
 #[derive(Debug)]
 enum State {
     /// Before the document.
     Start,
-    /// Before a key, or before the end when there are no members.
+    /// Before a key, or before the end of an object without members.
     Key {
         first: bool,
     },
@@ -91,20 +90,20 @@ enum State {
     /// Before the value of a member.
     Value,
     InValue(Value),
-    /// Behind a member.
+    /// After a member.
     AfterValue,
-    /// Before an item, or before the end of the array when there are none.
+    /// Before an item, or before the end of an empty array.
     Item {
         first: bool,
     },
     InItem(Value),
-    /// Behind an item.
+    /// After an item.
     AfterItem,
-    /// Behind the document.
+    /// After the document.
     End,
 }
 
-/// What to do with the member being read.
+/// The treatment of the current member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Member {
     Items,
@@ -112,14 +111,14 @@ enum Member {
     Skipped,
 }
 
-/// The members of a list we read, and those of a `Status`, which may come instead of one.
+/// The members of a list that are kept, and those of a `Status`, which may be sent instead.
 const KEPT: [&str; 8] = ["kind", "apiVersion", "metadata", "status", "message", "reason", "details", "code"];
 
-/// The longest a key of interest can be: each character of `apiVersion` as an escape.
+/// The maximum length of a relevant key: every character of `apiVersion` escaped.
 const KEY_BYTES: usize = 60;
 
 impl ListSplitter {
-    /// A splitter for the body of one page.
+    /// Creates a splitter for the body of one page.
     pub fn new(limits: &Limits) -> Self {
         Self {
             state: State::Start,
@@ -136,10 +135,12 @@ impl ListSplitter {
         }
     }
 
-    /// The next item, taken off the front of `chunk`. None means that `chunk` is used up and the next is needed.
+    /// Returns the next item, taken from the front of `chunk`. Returns `None` when `chunk` is used up and the
+    /// next chunk is needed.
     ///
     /// # Errors
-    /// When the body is not a list or exceeds a limit. The splitter is of no further use then.
+    /// Returns a [`DecodeError`] if the body is not a list or exceeds a limit. The splitter cannot be used
+    /// afterwards.
     pub fn next_item(&mut self, chunk: &mut Bytes) -> Result<Option<Bytes>, DecodeError> {
         while !chunk.is_empty() {
             match &mut self.state {
@@ -149,7 +150,7 @@ impl ListSplitter {
                     if !self.item.fits(piece) {
                         return Err(self.too_large("a list item"));
                     }
-                    // Only reached for an item begun in an earlier chunk: see `begin_item`.
+                    // Reached only for an item that began in an earlier chunk: see `begin_item`.
                     self.item.push(&chunk[..piece]);
                     self.pass(chunk, piece);
                     if end.is_some() {
@@ -165,7 +166,7 @@ impl ListSplitter {
                 State::InKey(text) => {
                     let end = text.advance(chunk);
                     let piece = end.unwrap_or(chunk.len());
-                    // A longer key is none of ours; the one byte more makes that known.
+                    // A longer key is not relevant; the extra byte makes that detectable.
                     let room = (KEY_BYTES + 2).saturating_sub(self.key.len());
                     self.key.extend_from_slice(&chunk[..piece.min(room)]);
                     self.pass(chunk, piece);
@@ -189,11 +190,12 @@ impl ListSplitter {
         Ok(None)
     }
 
-    /// What the list said beside its items, once the body has ended.
+    /// Returns the envelope of the list, after the end of the body.
     ///
     /// # Errors
-    /// [`DecodeError::Truncated`] when the document has not; [`DecodeError::Status`], [`DecodeError::Table`] or
-    /// [`DecodeError::NotAList`] when it was something else; or what is wrong with its members.
+    /// Returns [`DecodeError::Truncated`] if the document is incomplete; [`DecodeError::Status`],
+    /// [`DecodeError::Table`] or [`DecodeError::NotAList`] if it is not a list; or an error about one of its
+    /// members.
     pub fn finish(mut self) -> Result<ListEnvelope, DecodeError> {
         if !matches!(self.state, State::End) {
             return Err(DecodeError::Truncated { inside: self.inside(), offset: self.offset });
@@ -222,7 +224,7 @@ impl ListSplitter {
         })
     }
 
-    /// One token between keys, values and items, and the blanks before it.
+    /// Processes one token between keys, values and items, and the whitespace before it.
     fn punctuation(&mut self, chunk: &mut Bytes) -> Result<(), DecodeError> {
         let Some(byte) = self.blanks(chunk) else {
             return Ok(());
@@ -256,9 +258,9 @@ impl ListSplitter {
         Ok(())
     }
 
-    /// Decides what the member behind the key just read is to us.
+    /// Decides how to treat the member of the key just read.
     fn member_of_key(&mut self) -> Result<(), DecodeError> {
-        // The closing quote, unless the key was too long to be kept whole.
+        // The closing quote is absent if the key was too long to be kept.
         let raw = self.key.strip_suffix(b"\"").unwrap_or(&self.key);
         self.member = if is_spelling_of(raw, "items") {
             if self.has_items {
@@ -296,7 +298,7 @@ impl ListSplitter {
                     self.pass(chunk, 1);
                     return Ok(());
                 }
-                // `null`, or a word that the parse of the envelope will refuse.
+                // `null`, or a word that the parse of the envelope will reject.
                 b'n' => {
                     self.keep_key("items");
                     self.member = Member::Kept("items");
@@ -307,7 +309,7 @@ impl ListSplitter {
         let Some(value) = Value::begin(byte) else {
             return Err(self.expected("a value"));
         };
-        // serde reads an array as a struct too, by position.
+        // Serde also accepts an array for a struct, by position.
         if self.member == Member::Kept("metadata") && !matches!(byte, b'{' | b'n') {
             return Err(DecodeError::WrongType {
                 field: "metadata",
@@ -321,7 +323,7 @@ impl ListSplitter {
         Ok(())
     }
 
-    /// Puts a piece of the member's value aside, if anybody will read it.
+    /// Appends a piece of the member's value to the envelope, if the member is kept.
     fn keep(&mut self, piece: &[u8]) -> Result<(), DecodeError> {
         if let Member::Kept(_) = self.member {
             if self.envelope.len().saturating_add(piece.len()) > self.object_bytes {
@@ -333,7 +335,7 @@ impl ListSplitter {
     }
 
     fn end_value(&mut self) -> Result<(), DecodeError> {
-        // Known before the rows, a table is refused before they are read.
+        // If the kind precedes the rows, a table is rejected before they are read.
         if self.member == Member::Kept("kind") && self.envelope.ends_with(b":\"Table\"") {
             return Err(DecodeError::Table { instead_of: "a list" });
         }
@@ -341,7 +343,7 @@ impl ListSplitter {
         Ok(())
     }
 
-    /// Reads an item from its first byte. One that ends in this chunk is never copied.
+    /// Reads an item from its first byte. An item that ends in this chunk is not copied.
     fn begin_item(&mut self, chunk: &mut Bytes, first: bool) -> Result<Option<Bytes>, DecodeError> {
         let Some(byte) = self.blanks(chunk) else {
             return Ok(None);
@@ -378,7 +380,7 @@ impl ListSplitter {
         self.item.take()
     }
 
-    /// Passes over blanks; the byte behind them stays in `chunk`.
+    /// Skips whitespace; the byte after it stays in `chunk`.
     fn blanks(&mut self, chunk: &mut Bytes) -> Option<u8> {
         let blanks = chunk.iter().position(|&byte| !is_whitespace(byte)).unwrap_or(chunk.len());
         self.pass(chunk, blanks);

@@ -1,26 +1,26 @@
-//! Objects known by their metadata alone.
+//! Objects reduced to their metadata.
 
 use std::{borrow::Cow, marker::PhantomData};
 
 use kube_core::{ApiResource, DynamicResourceScope, ObjectMeta, PartialObjectMeta, Resource, TypeMeta};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Any object, by its type and metadata alone: what a metadata-only list or watch gives.
+/// An object of any kind, reduced to its type and metadata, as returned by a metadata-only list or watch.
 ///
-/// The same as kube's [`PartialObjectMeta`], which it converts into, but decodes in half the time: kube's buffers
-/// the whole document to find its type fields.
+/// It is equivalent to kube's [`PartialObjectMeta`], into which it converts, but decodes in half the time:
+/// kube's type buffers the whole document to find the type fields.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ObjectMetadata {
-    /// The type fields. Items of a list may lack them.
+    /// The type fields, which items of a list may lack.
     #[serde(flatten)]
     pub types: Option<TypeMeta>,
-    /// The metadata.
+    /// The metadata of the object.
     pub metadata: ObjectMeta,
 }
 
 impl<'de> Deserialize<'de> for ObjectMetadata {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        /// The type fields by name, which `flatten` would have to search for.
+        /// The wire format, with the type fields by name instead of flattened.
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Wire {
@@ -70,7 +70,7 @@ impl Resource for ObjectMetadata {
         resource.plural.as_str().into()
     }
 
-    /// Clients ask for the metadata alone.
+    /// Makes clients request metadata only.
     fn metadata_api() -> bool {
         true
     }

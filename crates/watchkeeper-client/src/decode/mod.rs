@@ -1,7 +1,7 @@
-//! Bytes to objects: splitting, probing, cutting, parsing.
+//! Decoding of bytes to objects: splitting, probing, cutting, parsing.
 //!
-//! Pure functions and state machines over bytes: nothing here does IO, waits or spawns. A body goes through them
-//! chunk by chunk and is never held whole:
+//! Everything here is a pure function or a state machine over bytes, without IO, waits or tasks. A body is
+//! processed chunk by chunk and never held whole:
 //!
 //! ```text
 //! list   chunk ─▶ [Gunzip] ─▶ ListSplitter ─▶ item ─┐
@@ -9,12 +9,12 @@
 //! watch  chunk ─▶ FrameSplitter ─▶ split_event ─────┘
 //! ```
 //!
-//! An object's [`Identity`] is read before the object is decoded. It costs a hundredth of it, and it is what makes two
-//! things possible: an object a cache already has need not be decoded at all, and an object that cannot be decoded
-//! can still be named.
+//! The [`Identity`] of an object is read before the object is decoded, at a hundredth of the cost. An object
+//! that is already cached therefore need not be decoded, and an object that cannot be decoded can still be
+//! named.
 //!
-//! What is decoded may be kept for long, so it takes the memory it needs: `managedFields` is left out, and a list of
-//! one element has the room of one.
+//! Decoded objects may be kept for a long time, so they use only the memory they need: `managedFields` is
+//! removed, and a list of one element has capacity for one.
 
 mod content;
 mod cut;
@@ -44,13 +44,13 @@ pub use metadata::ObjectMetadata;
 pub(crate) use probe::probe_kind;
 pub use probe::{Identity, probe};
 
-/// How the bytes of one object become a `K`.
+/// A decoder of the bytes of one object into a `K`.
 ///
-/// The seam at which another format or another parser can be put in. [`Json`] is the default.
+/// Implement this trait to use another format or parser. [`Json`] is the default.
 pub trait Decode<K>: Send + Sync {
     /// Decodes one object.
     ///
     /// # Errors
-    /// When the bytes are not a `K`. The error holds nothing of the bytes.
+    /// Returns a [`DecodeError`] if the bytes are not a `K`. The error contains no bytes of the object.
     fn decode(&self, object: &[u8]) -> Result<K, DecodeError>;
 }

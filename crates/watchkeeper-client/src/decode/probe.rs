@@ -1,12 +1,12 @@
-//! Which object is this, and which version of it: known before the object is decoded.
+//! Reading of the identity of an object without decoding the object.
 
 use std::{borrow::Cow, fmt};
 
 use super::{DecodeError, walk::Walk};
 
-/// Which object, and which version of it: what can be said before (and without) decoding it.
+/// The identity of an object and its version, which can be read without decoding the object.
 ///
-/// Owned, in one allocation. Empty strings count as absent, as the Kubernetes API has it.
+/// It is stored in one allocation. As in the Kubernetes API, empty strings count as absent.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// `namespace/name` or `name`, then uid, then resourceVersion.
@@ -17,7 +17,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// An identity of its parts; empty parts are absent ones.
+    /// Creates an identity from its parts. Empty parts count as absent.
     pub fn new(namespace: &str, name: &str, uid: &str, resource_version: &str) -> Self {
         let name_start = if namespace.is_empty() { 0 } else { namespace.len() + 1 };
         let key_end = name_start + name.len();
@@ -33,27 +33,27 @@ impl Identity {
         Self { text: text.into_boxed_str(), name_start, key_end, uid_end }
     }
 
-    /// The key caches use: `namespace/name`, or `name` alone for cluster-scoped objects.
+    /// Returns the cache key: `namespace/name`, or `name` for cluster-scoped objects.
     pub fn key(&self) -> &str {
         &self.text[..self.key_end]
     }
 
-    /// The name.
+    /// Returns the name of the object.
     pub fn name(&self) -> &str {
         &self.text[self.name_start..self.key_end]
     }
 
-    /// The namespace; none for cluster-scoped objects.
+    /// Returns the namespace; `None` for cluster-scoped objects.
     pub fn namespace(&self) -> Option<&str> {
         (self.name_start > 0).then(|| &self.text[..self.name_start - 1])
     }
 
-    /// The uid, which tells an object from an earlier one of the same name.
+    /// Returns the uid, which distinguishes an object from an earlier one of the same name.
     pub fn uid(&self) -> Option<&str> {
         Some(&self.text[self.key_end..self.uid_end]).filter(|uid| !uid.is_empty())
     }
 
-    /// The resourceVersion. Opaque: equal or not is all it says by itself.
+    /// Returns the resourceVersion, an opaque string that can only be compared for equality.
     pub fn resource_version(&self) -> Option<&str> {
         Some(&self.text[self.uid_end..]).filter(|version| !version.is_empty())
     }
@@ -71,9 +71,9 @@ impl fmt::Debug for Identity {
 
 /// Reads `metadata.{name, namespace, uid, resourceVersion}` of one object and nothing else.
 ///
-/// Stops as soon as it has all four, which for what API servers send is within the first few hundred bytes; with
-/// another order of members it looks further, to the end of `metadata`. Of a member that occurs twice the first
-/// counts. What is not looked at is not validated.
+/// Reading stops as soon as all four are found, usually within the first few hundred bytes. With another
+/// order of members, reading continues to the end of `metadata`. If a member occurs twice, the first counts.
+/// Bytes that are not read are not validated.
 ///
 /// ```
 /// let pod = br#"{"metadata":{"name":"web-0","namespace":"shop","uid":"u","resourceVersion":"7"},"spec":{}}"#;
@@ -83,14 +83,15 @@ impl fmt::Debug for Identity {
 /// ```
 ///
 /// # Errors
-/// When the object has no `metadata.name`, when one of the four is not a string, or when the bytes are not JSON
-/// as far as they were looked at.
+/// Returns a [`DecodeError`] if the object has no `metadata.name`, if one of the four is not a string, or if
+/// the bytes read are not valid JSON.
 pub fn probe(object: &[u8]) -> Result<Identity, DecodeError> {
     identity(object, None)
 }
 
-/// As [`probe`], of an object that must be a `kind`, or anything but a table if that is empty. One that does not say
-/// before its metadata what it is passes: items of a list need not, and servers that do say it say it first.
+/// Reads the identity as [`probe`] does, and checks the kind of the object; if `kind` is empty, only tables
+/// are rejected. An object without a `kind` before its metadata is accepted: list items may omit it, and
+/// servers that send it send it first.
 pub(crate) fn probe_kind(object: &[u8], kind: &str) -> Result<Identity, DecodeError> {
     identity(object, Some(kind))
 }

@@ -1,29 +1,29 @@
-//! Finding the end of a JSON value without parsing it.
+//! Search for the end of a JSON value without parsing it.
 //!
-//! A value is an object or array (brackets counted outside strings), a string, or a bare word such as a number.
-//! Its end can be found over any sequence of slices: the state is carried from one to the next. What lies
-//! between is not validated; the parser that reads the value afterwards does that.
+//! A value is an object or array (brackets are counted outside strings), a string, or a bare word such as a
+//! number. The search can span any sequence of slices, because its state is carried from one to the next. The
+//! bytes in between are not validated; the parser does that later.
 
 use wide::u8x16;
 
-/// Bytes looked at in one step. The bit masks of a block are `u64`s, bit `i` for byte `i`.
+/// The number of bytes processed per step. The bit masks of a block are `u64`s, bit `i` for byte `i`.
 const BLOCK: usize = 64;
 
-/// Where a bracket exceeded the depth allowed, as an offset into the slice given.
+/// The offset in the given slice at which a bracket exceeded the maximum depth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooDeep(pub(super) usize);
 
-/// A value whose first byte has been read and whose end is looked for.
+/// A value whose first byte has been read and whose end is searched.
 #[derive(Debug, Clone)]
 pub(super) enum Value {
     Container(Container),
     String(Text),
-    /// A number, `true`, `false` or `null`: ends before the next delimiter.
+    /// A number, `true`, `false` or `null`, which ends before the next delimiter.
     Word,
 }
 
 impl Value {
-    /// The value that `first` begins, or nothing when no value begins so.
+    /// Returns the value that starts with `first`, or `None` if no value does.
     pub(super) fn begin(first: u8) -> Option<Self> {
         match first {
             b'{' | b'[' => Some(Self::Container(Container { depth: 1, in_string: 0, escaped: 0 })),
@@ -33,8 +33,8 @@ impl Value {
         }
     }
 
-    /// Looks on through `bytes`, which follow what was given before. The offset returned is just behind the
-    /// value's last byte; none means that the value goes on behind `bytes`.
+    /// Continues the search in `bytes`, which follow the bytes given before. Returns the offset after the
+    /// value's last byte, or `None` if the value continues after `bytes`.
     pub(super) fn advance(&mut self, bytes: &[u8], max_depth: usize) -> Result<Option<usize>, TooDeep> {
         match self {
             Self::Container(container) => container.advance(bytes, max_depth),
@@ -48,19 +48,19 @@ fn is_word(byte: u8) -> bool {
     !matches!(byte, b',' | b']' | b'}' | b':' | b'"' | b'[' | b'{') && !is_whitespace(byte)
 }
 
-/// Whitespace as JSON has it.
+/// Returns whether `byte` is JSON whitespace.
 pub(super) fn is_whitespace(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
 }
 
-/// A string behind its opening quote.
+/// A string after its opening quote.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Text {
     escaped: bool,
 }
 
 impl Text {
-    /// As [`Value::advance`]; the offset is just behind the closing quote.
+    /// Continues the search as [`Value::advance`] does; the offset is after the closing quote.
     pub(super) fn advance(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         if self.escaped && !bytes.is_empty() {
@@ -82,16 +82,17 @@ impl Text {
     }
 }
 
-/// An object or array behind its opening bracket.
+/// An object or array after its opening bracket.
 ///
-/// Works on whole blocks: each byte of interest becomes a bit, strings become runs of ones by a prefix xor over
-/// the quotes, and only brackets outside those runs are counted. Kinds of brackets are not told apart.
+/// Whole blocks are processed at once: each relevant byte becomes a bit, strings become runs of ones by a
+/// prefix xor over the quotes, and only brackets outside those runs are counted. Square and curly brackets
+/// are not distinguished.
 #[derive(Debug, Clone)]
 pub(super) struct Container {
     depth: usize,
-    /// All ones inside a string, else zero.
+    /// All ones inside a string, otherwise zero.
     in_string: u64,
-    /// One when the next byte is escaped by a backslash already seen, else zero.
+    /// The carry: one if the next byte is escaped by the last backslash, otherwise zero.
     escaped: u64,
 }
 
@@ -115,13 +116,13 @@ impl Container {
         Ok(end.map(|end| before + end))
     }
 
-    /// One block, of which the first `len` bytes are meant and the rest are blanks.
+    /// Processes one block, of which only the first `len` bytes count and the rest are blanks.
     #[inline]
     fn step(&mut self, block: &[u8; BLOCK], len: usize, max_depth: usize) -> Result<Option<usize>, TooDeep> {
         let bits = Bits::of(block);
         let escaped = self.escapes(bits.backslashes, len);
         let strings = prefix_xor(bits.quotes & !escaped) ^ self.in_string;
-        // The sign bit, smeared: what the last byte was in, the next block begins in.
+        // The sign bit, extended: the next block begins in the string state in which this one ends.
         self.in_string = 0_u64.wrapping_sub(strings >> (BLOCK - 1));
 
         let opens = bits.opens & !strings;
@@ -133,8 +134,8 @@ impl Container {
         }
     }
 
-    /// The brackets of a block that cannot reach the limit. Empty pairs, which is what most brackets are, change
-    /// nothing and are taken out first.
+    /// Counts the brackets of a block that cannot reach the limit. Empty pairs, which are most common, change
+    /// nothing and are removed first.
     #[inline]
     fn count(&mut self, opens: u64, closes: u64) -> Option<usize> {
         let pairs = opens & closes >> 1;
@@ -142,7 +143,7 @@ impl Container {
         let mut brackets = opens | closes ^ pairs << 1;
         while brackets != 0 {
             let at = brackets.trailing_zeros() as usize;
-            // One up or one down, without a branch to mispredict.
+            // Adds or subtracts one without a branch.
             self.depth = self.depth + 2 * (opens >> at & 1) as usize - 1;
             if self.depth == 0 {
                 return Some(at + 1);
@@ -152,7 +153,7 @@ impl Container {
         None
     }
 
-    /// The brackets of a block that may reach the limit, one by one.
+    /// Counts the brackets of a block that may reach the limit, one by one.
     fn walk(&mut self, opens: u64, closes: u64, max_depth: usize) -> Result<Option<usize>, TooDeep> {
         let mut brackets = opens | closes;
         while brackets != 0 {
@@ -173,8 +174,8 @@ impl Container {
         Ok(None)
     }
 
-    /// The bytes of a block that a backslash before them makes ordinary. Backslashes are rare, so each is
-    /// visited; one that is itself escaped escapes nothing.
+    /// Returns the bytes of a block that are escaped by a preceding backslash. Backslashes are rare, so each
+    /// is visited; an escaped backslash escapes nothing.
     #[inline]
     fn escapes(&mut self, backslashes: u64, len: usize) -> u64 {
         let mut escaped = self.escaped;
@@ -193,7 +194,7 @@ impl Container {
     }
 }
 
-/// For each bit, whether the number of ones up to and including it is odd.
+/// Computes, for each bit, whether the number of ones up to and including it is odd.
 #[inline]
 fn prefix_xor(mut bits: u64) -> u64 {
     for shift in [1, 2, 4, 8, 16, 32] {
@@ -212,7 +213,7 @@ struct Bits {
 impl Bits {
     #[inline]
     fn of(block: &[u8; BLOCK]) -> Self {
-        /// `[` and `{`, and `]` and `}`, differ in this bit alone, and nothing else maps onto them.
+        /// The only bit in which `[` and `{`, and `]` and `}`, differ. No other bytes map onto them.
         const CURLY: u8 = 0x20;
         let mut bits = Self { quotes: 0, backslashes: 0, opens: 0, closes: 0 };
         let (lanes, _) = block.as_chunks::<16>();
@@ -240,7 +241,7 @@ mod tests {
 
     use super::*;
 
-    /// One byte at a time, the obvious way.
+    /// The reference implementation, one byte at a time.
     fn reference(bytes: &[u8]) -> Option<usize> {
         let (mut depth, mut in_string, mut escaped) = (1_usize, false, false);
         for (at, &byte) in bytes.iter().enumerate() {
@@ -254,7 +255,8 @@ mod tests {
                 continue;
             }
             match byte {
-                // Backslashes outside strings are not JSON; the block scanner lets them escape there too.
+                // Backslashes outside strings are not valid JSON; the block scanner treats them as escapes
+                // there too.
                 _ if escaped => escaped = false,
                 b'\\' => escaped = true,
                 b'"' => in_string = true,
@@ -271,7 +273,7 @@ mod tests {
         None
     }
 
-    /// Bytes that matter to the scanner, often.
+    /// Generates bytes that are relevant to the scanner with a high probability.
     fn brackets_and_strings() -> impl Strategy<Value = Vec<u8>> {
         let byte = prop_oneof![
             4 => Just(b'a'), 3 => Just(b'"'), 2 => Just(b'\\'), 3 => Just(b'{'), 1 => Just(b'['),
@@ -310,7 +312,7 @@ mod tests {
             let mut container = Value::begin(b'{').unwrap();
             prop_assert_eq!(container.advance(&bytes, usize::MAX), Ok(reference(&bytes)));
 
-            // The same over two slices.
+            // The same input, split into two slices.
             let (head, tail) = bytes.split_at(cut.min(bytes.len()));
             let mut container = Value::begin(b'{').unwrap();
             let end = match container.advance(head, usize::MAX).unwrap() {

@@ -1,17 +1,17 @@
-//! Where something that spans chunks is put together.
+//! A buffer for values that span chunks.
 
 use bytes::Bytes;
 
-/// Collects the pieces of one thing, never more than its limit, and hands it out as [`Bytes`].
+/// A buffer that collects the pieces of one value, up to a limit, and returns it as [`Bytes`].
 #[derive(Debug)]
 pub(super) struct Spill {
     bytes: Vec<u8>,
     limit: usize,
-    /// The length of the last thing: the next is probably as long, so it gets its room at once.
+    /// The length of the last value. The next is probably as long, so its capacity is allocated at once.
     usual: usize,
 }
 
-/// Room is not set aside for more than this on the strength of what came before.
+/// The maximum capacity that is allocated in advance.
 const USUAL_BYTES: usize = 64 << 10;
 
 impl Spill {
@@ -23,24 +23,24 @@ impl Spill {
         self.bytes.is_empty()
     }
 
-    /// Whether `more` bytes still fit under the limit.
+    /// Returns whether `more` bytes fit within the limit.
     pub(super) fn fits(&self, more: usize) -> bool {
         self.bytes.len().saturating_add(more) <= self.limit
     }
 
-    /// Adds `piece`, which the caller has seen to fit.
+    /// Appends `piece`, which the caller has checked to fit.
     pub(super) fn push(&mut self, piece: &[u8]) {
         debug_assert!(self.fits(piece.len()), "a spill never holds more than its limit");
         let needed = self.bytes.len() + piece.len();
         if needed > self.bytes.capacity() {
-            // Grown by hand: left to itself a vector doubles, past the limit too.
+            // Grown explicitly, because a vector doubles beyond the limit.
             let roomy = self.bytes.capacity().saturating_mul(2).max(self.usual).min(self.limit);
             self.bytes.reserve_exact(roomy.max(needed) - self.bytes.len());
         }
         self.bytes.extend_from_slice(piece);
     }
 
-    /// What was collected.
+    /// Returns the collected bytes.
     pub(super) fn take(&mut self) -> Bytes {
         self.usual = self.bytes.len().min(USUAL_BYTES);
         Bytes::from(std::mem::take(&mut self.bytes))

@@ -1,4 +1,4 @@
-//! Walking the members of objects in a document that is wholly in memory, reading only what is asked for.
+//! A cursor over the members of objects in a complete document, which parses only the requested values.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -7,7 +7,8 @@ use super::{
     scan::{Text, Value, is_whitespace},
 };
 
-/// A position in a document. Between two calls it stands before a value, or between two members of an object.
+/// A position in a document. Between two calls the position is before a value, or between two members of an
+/// object.
 #[derive(Debug)]
 pub(super) struct Walk<'a> {
     bytes: &'a [u8],
@@ -19,20 +20,21 @@ impl<'a> Walk<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// Where the walk stands.
+    /// Returns the current offset.
     pub(super) fn at(&self) -> usize {
         self.at
     }
 
-    /// Enters the object that is the next value, or stays before the value when it is something else.
+    /// Enters the next value if it is an object. Returns false, and stays before the value, otherwise.
     pub(super) fn enter(&mut self) -> Result<bool, DecodeError> {
         let is_object = self.peek("a value")? == b'{';
         self.at += usize::from(is_object);
         Ok(is_object)
     }
 
-    /// The next key of the object entered, its quotes left off; none leaves the object. The walk then stands
-    /// before the key's value, which must be read, skipped or entered. `first` says whether it is the first.
+    /// Returns the next key of the current object without its quotes, or `None` at its end. The position is
+    /// then before the key's value, which must be read, skipped or entered. `first` is whether this is the
+    /// first key.
     pub(super) fn key(&mut self, first: bool) -> Result<Option<Key<'a>>, DecodeError> {
         match self.peek("an object")? {
             b'}' => {
@@ -57,7 +59,7 @@ impl<'a> Walk<'a> {
         Ok(Some(Key { raw: &self.bytes[raw], start }))
     }
 
-    /// Skips the next value.
+    /// Skips the next value and returns its range.
     pub(super) fn skip(&mut self, max_depth: usize) -> Result<Range<usize>, DecodeError> {
         let first = self.peek("a value")?;
         let start = self.at;
@@ -70,14 +72,14 @@ impl<'a> Walk<'a> {
             .map_err(|deep| DecodeError::TooDeep { limit: max_depth, offset: (start + 1 + deep.0) as u64 })?;
         match (end, value) {
             (Some(end), _) => self.at = start + 1 + end,
-            // Nothing delimits a bare word at the end of the document, and nothing has to.
+            // A bare word at the end of the document has no delimiter.
             (None, Value::Word) => self.at = self.bytes.len(),
             (None, _) => return Err(self.truncated("a value")),
         }
         Ok(start..self.at)
     }
 
-    /// Reads the next value if it is a string; anything else is skipped, and is none.
+    /// Reads the next value if it is a string; skips any other value and returns `None`.
     pub(super) fn string(&mut self) -> Result<Option<Cow<'a, str>>, DecodeError> {
         if self.peek("a value")? != b'"' {
             self.skip(usize::MAX)?;
@@ -89,13 +91,13 @@ impl<'a> Walk<'a> {
         unescaped(&self.bytes[raw]).map(Some).map_err(|error| error.moved(offset as u64))
     }
 
-    /// The byte the next token begins with.
+    /// Returns the first byte of the next token.
     pub(super) fn peek(&mut self, inside: &'static str) -> Result<u8, DecodeError> {
         self.blanks();
         self.bytes.get(self.at).copied().ok_or_else(|| self.truncated(inside))
     }
 
-    /// Whether only blanks are left.
+    /// Returns whether only whitespace is left.
     pub(super) fn at_end(&mut self) -> bool {
         self.blanks();
         self.at == self.bytes.len()
@@ -115,7 +117,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The inside of the string whose opening quote was just passed.
+    /// Returns the content of the string whose opening quote was just passed.
     fn text(&mut self, inside: &'static str) -> Result<Range<usize>, DecodeError> {
         let start = self.at;
         let end = Text::default().advance(&self.bytes[start..]).ok_or_else(|| self.truncated(inside))?;
@@ -124,28 +126,28 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// A key of an object, as it stands in the document.
+/// A key of an object, as spelled in the document.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Key<'a> {
     raw: &'a [u8],
-    /// Where its opening quote is.
+    /// The offset of the opening quote.
     pub(super) start: usize,
 }
 
 impl Key<'_> {
-    /// Whether this is the key `name`, in whatever spelling.
+    /// Returns whether this is the key `name`, in any spelling.
     pub(super) fn is(&self, name: &str) -> bool {
         is_spelling_of(self.raw, name)
     }
 }
 
-/// Whether the inside of a JSON string spells `name`, with or without escapes.
+/// Returns whether the content of a JSON string spells `name`, with or without escapes.
 pub(super) fn is_spelling_of(raw: &[u8], name: &str) -> bool {
     raw == name.as_bytes()
         || (memchr::memchr(b'\\', raw).is_some() && unescaped(raw).is_ok_and(|text| text == name))
 }
 
-/// The text of a JSON string, given without its quotes.
+/// Unescapes a JSON string, given without its quotes.
 fn unescaped(raw: &[u8]) -> Result<Cow<'_, str>, DecodeError> {
     let text =
         std::str::from_utf8(raw).map_err(|error| DecodeError::Utf8 { offset: error.valid_up_to() as u64 })?;

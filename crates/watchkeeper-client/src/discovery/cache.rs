@@ -1,4 +1,4 @@
-//! One value, fetched once however many ask for it.
+//! A cached value that concurrent callers fetch only once.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -7,31 +7,31 @@ use std::{
 
 use tokio::time::Instant;
 
-/// Keeps the last good value, and lets callers that want a new one at the same time share one fetch.
+/// A cache of the last valid value, in which concurrent callers share one fetch.
 ///
-/// Fetches are numbered in the order they start. A caller decides on arrival which number is the first whose
-/// result will do, waits for its turn, and fetches only when no such result has come in meanwhile. A caller
-/// that is dropped while it fetches gives its turn to the next one, which starts over: nothing is left
-/// half-done, and nobody waits for a fetch nobody runs.
+/// Fetches are numbered in the order in which they start. On arrival, a caller determines the first fetch
+/// whose result is acceptable, waits for its turn, and fetches only if no such result has arrived meanwhile.
+/// A caller that is dropped during a fetch passes its turn to the next caller, which starts over. No partial
+/// state is left behind, and no caller waits for an abandoned fetch.
 pub(super) struct Cache<T, E> {
     state: Mutex<State<T, E>>,
-    /// Held while fetching. Asynchronous, so waiting for one's turn blocks no thread.
+    /// Held while fetching. The mutex is asynchronous, so that waiting blocks no thread.
     turn: tokio::sync::Mutex<()>,
 }
 
 struct State<T, E> {
-    /// The number of the last fetch that started.
+    /// The number of the last fetch that was started.
     started: u64,
-    /// The number of the first fetch whose value may be served.
+    /// The number of the first fetch whose value is still valid.
     valid_from: u64,
     last_value: Option<Fetched<T>>,
-    /// How the last fetch to finish ended.
+    /// The outcome of the last finished fetch.
     last_outcome: Option<(u64, Result<Arc<T>, E>)>,
 }
 
 struct Fetched<T> {
     number: u64,
-    /// When the fetch began: what changed on the server since may not be in it.
+    /// The time at which the fetch started. Later changes on the server may be missing.
     at: Instant,
     value: Arc<T>,
 }
@@ -44,7 +44,8 @@ impl<T, E: Clone> Cache<T, E> {
         }
     }
 
-    /// The cached value, or a fetched one. A failure is not cached, but shared by those who waited for it.
+    /// Returns the cached value, or fetches it. A failure is not cached, but shared by the callers that
+    /// waited for it.
     pub(super) async fn get(&self, fetch: impl AsyncFnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
         let will_do = {
             let state = self.state();
@@ -57,24 +58,24 @@ impl<T, E: Clone> Cache<T, E> {
         self.fetch(will_do, fetch).await
     }
 
-    /// A value that was asked for after this call.
+    /// Returns a value whose fetch starts after this call.
     pub(super) async fn refresh(&self, fetch: impl AsyncFnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
         let will_do = self.state().started + 1;
         self.fetch(will_do, fetch).await
     }
 
-    /// Makes the next [`get`](Self::get) fetch, even when a fetch is under way now.
+    /// Makes the next [`get`](Self::get) fetch, even if a fetch is in progress.
     pub(super) fn invalidate(&self) {
         let mut state = self.state();
         state.valid_from = state.started + 1;
     }
 
-    /// The cached value, if there is one to serve.
+    /// Returns the cached value, if it is valid.
     pub(super) fn peek(&self) -> Option<Arc<T>> {
         self.state().valid().map(|value| Arc::clone(&value.value))
     }
 
-    /// How old the cached value is; `None` when there is none to serve.
+    /// Returns the age of the cached value; `None` if there is no valid one.
     pub(super) fn age(&self) -> Option<Duration> {
         let at = self.state().valid()?.at;
         Some(now().duration_since(at))
@@ -102,7 +103,8 @@ impl<T, E: Clone> Cache<T, E> {
         outcome
     }
 
-    /// Nothing panics while holding the lock, so a poisoned one still guards a whole state.
+    /// Locks the state. No code panics while holding the lock, so a poisoned one still guards a consistent
+    /// state.
     fn state(&self) -> MutexGuard<'_, State<T, E>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -133,7 +135,7 @@ mod tests {
 
     type TestCache = Cache<u32, &'static str>;
 
-    /// Counts fetches; each gives its own number.
+    /// Counts fetches and returns the number of each.
     async fn counted(counter: &AtomicU32) -> Result<u32, &'static str> {
         tokio::task::yield_now().await;
         Ok(counter.fetch_add(1, Ordering::Relaxed) + 1)

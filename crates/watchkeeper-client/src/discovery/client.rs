@@ -1,4 +1,4 @@
-//! Asking what the server serves, once.
+//! The discovery client.
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
@@ -9,13 +9,14 @@ use serde::Deserialize;
 use super::{cache::Cache, error::DiscoveryError, fetch, model::ServerResources};
 use crate::{Error, rest::RestClient};
 
-/// Tells which groups, versions and resources a server has, and which version of Kubernetes it is.
+/// A client for the discovery API: the groups, versions and resources of a server, and its Kubernetes
+/// version.
 ///
-/// The answer is kept in memory, for as long as the client lives, until [`invalidate`](Self::invalidate) or a
-/// [`refresh`](Self::refresh) that succeeds; how old it is, [`age`](Self::age) says. Clones share it, and callers
-/// that need it at the same time share one fetch. A fetch is two requests to a server that speaks aggregated
-/// discovery (Kubernetes 1.30 and later do), and one more for each group-version to one that does not. Dropping a
-/// call is safe at any point: whoever waits next takes over.
+/// The result is cached in memory until [`invalidate`](Self::invalidate) or a successful
+/// [`refresh`](Self::refresh); [`age`](Self::age) returns its age. Clones share the cache, and concurrent
+/// callers share one fetch. A fetch takes two requests to a server with aggregated discovery (Kubernetes 1.30
+/// and later), and one more per group-version to other servers. Calls can be dropped at any point: the next
+/// waiting caller takes over.
 ///
 /// ```no_run
 /// # async fn example(client: watchkeeper_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -33,6 +34,7 @@ use crate::{Error, rest::RestClient};
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "CachedDiscoveryInterface")]
 #[derive(Clone)]
 pub struct DiscoveryClient {
     rest: RestClient,
@@ -40,56 +42,58 @@ pub struct DiscoveryClient {
 }
 
 impl DiscoveryClient {
-    /// A discovery client that has asked for nothing yet.
+    /// Creates a discovery client with an empty cache.
     pub fn new(rest: impl Into<RestClient>) -> Self {
         Self { rest: rest.into(), cache: Arc::new(Cache::new()) }
     }
 
-    /// What the server serves, from memory if it is there.
+    /// Returns the resources of the server, from the cache if possible.
     ///
     /// # Errors
-    /// When nothing could be learnt. What could be learnt only in part is no error: see
+    /// Returns a [`DiscoveryError`] if discovery failed completely. A partial failure is not an error: see
     /// [`ServerResources::failures`].
     pub async fn server_resources(&self) -> Result<Arc<ServerResources>, DiscoveryError> {
         self.cache.get(async || fetch::server_resources(&self.rest).await).await
     }
 
-    /// What the server serves now, asked for after this call. When that fails, what was known stays.
+    /// Fetches the resources of the server after this call. If that fails, the cached value is kept.
     ///
     /// # Errors
-    /// As [`server_resources`](Self::server_resources).
+    /// Returns the same errors as [`server_resources`](Self::server_resources).
     pub async fn refresh(&self) -> Result<Arc<ServerResources>, DiscoveryError> {
         self.cache.refresh(async || fetch::server_resources(&self.rest).await).await
     }
 
-    /// Forgets what was known; the next call that needs it asks again.
+    /// Invalidates the cache; the next call that needs the resources fetches them.
     pub fn invalidate(&self) {
         self.cache.invalidate();
     }
 
-    /// What is known without asking.
+    /// Returns the cached resources without a request.
     pub fn cached(&self) -> Option<Arc<ServerResources>> {
         self.cache.peek()
     }
 
-    /// How long ago what is known was asked for; `None` when nothing is known.
+    /// Returns the age of the cached resources; `None` if the cache is empty.
     pub fn age(&self) -> Option<Duration> {
         self.cache.age()
     }
 
-    /// Which version of Kubernetes the server is. Asked for each time, so that it serves as a sign of life.
+    /// Returns the Kubernetes version of the server. Every call sends a request, so this can serve as a
+    /// liveness check.
     ///
     /// # Errors
-    /// When the request fails.
+    /// Returns an [`Error`] if the request fails.
     pub async fn server_version(&self) -> Result<Info, Error> {
         self.rest.get().absolute_path("/version").send().await
     }
 
-    /// The group-versions the server has `OpenAPI` v3 documents for, `apis/apps/v1` for example, each with the
-    /// path and query its document is at. The query names the content, so it changes when the document does.
+    /// Returns the group-versions that have an `OpenAPI` v3 document, such as `apis/apps/v1`, each with the
+    /// path and query of the document. The query contains a hash of the content, so it changes with the
+    /// document.
     ///
     /// # Errors
-    /// When the request fails.
+    /// Returns an [`Error`] if the request fails.
     pub async fn openapi_v3_paths(&self) -> Result<BTreeMap<String, String>, Error> {
         #[derive(Deserialize)]
         struct Index {
@@ -105,10 +109,10 @@ impl DiscoveryClient {
         Ok(index.paths.into_iter().map(|(path, document)| (path, document.server_relative_url)).collect())
     }
 
-    /// The `OpenAPI` v3 document of a group-version, as it is.
+    /// Returns the `OpenAPI` v3 document of a group-version, unmodified.
     ///
     /// # Errors
-    /// When the request fails.
+    /// Returns an [`Error`] if the request fails.
     pub async fn openapi_v3(&self, group_version: &GroupVersion) -> Result<serde_json::Value, Error> {
         let root = if group_version.group.is_empty() { "api" } else { "apis" };
         let path = format!("/openapi/v3/{root}/{}", group_version.api_version());

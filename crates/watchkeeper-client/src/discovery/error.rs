@@ -1,4 +1,4 @@
-//! Why discovery or a mapping failed.
+//! Errors of discovery and REST mapping.
 
 use std::sync::Arc;
 
@@ -7,55 +7,56 @@ use kube_core::GroupVersion;
 use super::mapping::RestMapping;
 use crate::Error;
 
-/// Why nothing is known of what the server serves.
+/// The reason that discovery failed completely.
 ///
-/// A part that failed is no error: it is in [`ServerResources::failures`](super::ServerResources::failures).
-/// Cheap to clone, because callers that waited for the same fetch get the same error.
+/// A partial failure is not an error: it is listed in
+/// [`ServerResources::failures`](super::ServerResources::failures). The error is cheap to clone, because
+/// callers that waited for the same fetch receive the same error.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum DiscoveryError {
-    /// A request failed.
+    /// A discovery request failed.
     #[error("discovery: {0}")]
     Request(#[source] Arc<Error>),
-    /// The server answered with something that is not a discovery document.
+    /// The server returned something other than a discovery document.
     #[error(
-        "discovery: the answer of {path} is no discovery document: {reason}; is this a Kubernetes API server?"
+        "discovery: the response of {path} is not a discovery document: {reason}; is this a Kubernetes API server?"
     )]
     Document {
-        /// What was asked for.
+        /// The requested path.
         path: String,
-        /// What is wrong with it; quotes nothing of it.
+        /// The problem with the response, without quoting it.
         reason: String,
     },
-    /// Neither `/api` nor `/apis` exists.
+    /// The server has neither `/api` nor `/apis`.
     #[error("discovery: neither /api nor /apis exists; is this a Kubernetes API server?")]
     NothingServed,
 }
 
-/// Why a name could not be mapped to a resource.
+/// The reason that a name could not be mapped to a resource.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum MappingError {
-    /// The server serves nothing of that name.
+    /// The server has no resource of that name.
     #[error("the server serves no {asked:?}{}", unknown_hint(unknown))]
     NoMatch {
-        /// The name.
+        /// The requested name.
         asked: String,
-        /// Group-versions whose resources are not known, so that the name may be one of theirs.
+        /// Group-versions for which discovery failed, so that they may contain the name.
         unknown: Vec<GroupVersion>,
     },
     /// Several resources match, and no rule prefers one.
     #[error("{asked:?} may be any of: {}; name the resource, version and group", list(candidates))]
     Ambiguous {
-        /// The name.
+        /// The requested name.
         asked: String,
-        /// What it may be.
+        /// The matching resources.
         candidates: Vec<RestMapping>,
     },
-    /// The object does not say what it is.
-    #[error("the object carries no apiVersion and kind to map; set both")]
+    /// The object has no `apiVersion` or `kind`.
+    #[error("the object has no apiVersion and kind to map; set both")]
     Untyped,
-    /// What the server serves could not be learnt.
+    /// Discovery failed completely.
     #[error(transparent)]
     Discovery(#[from] DiscoveryError),
 }
@@ -65,7 +66,7 @@ fn unknown_hint(unknown: &[GroupVersion]) -> String {
         return String::new();
     }
     let names: Vec<String> = unknown.iter().map(GroupVersion::api_version).collect();
-    format!("; not known is what these serve, because discovery failed for them: {}", names.join(", "))
+    format!("; discovery failed for these groups, which may serve it: {}", names.join(", "))
 }
 
 fn list(candidates: &[RestMapping]) -> String {

@@ -1,4 +1,4 @@
-//! The conversation that finds out what a server serves.
+//! The requests of discovery.
 
 use std::sync::Arc;
 
@@ -14,17 +14,18 @@ use super::{
 };
 use crate::{Error, rest::RestClient};
 
-/// How many more times everything is asked for when a group is gone between its being listed and its document
-/// being asked for: somebody is removing it, and the next answer will be without it.
+/// The number of repetitions when a group disappears between the list of groups and the request for its
+/// document. The group is being removed, and the next list will not contain it.
 const LOOKS_AFTER_A_GROUP_VANISHED: usize = 2;
 
-/// Documents of the legacy form asked for at the same time. A server with many groups has more than a hundred.
+/// The maximum number of concurrent requests for documents of the legacy form. A server with many groups has
+/// more than a hundred documents.
 const LEGACY_REQUESTS_AT_ONCE: usize = 16;
 
 const JSON: &str = "application/json";
 
-/// Asks for everything the server serves: two requests where it speaks the aggregated form, else two and one for
-/// each group-version.
+/// Fetches all resources of the server: two requests with the aggregated form, otherwise two and one per
+/// group-version.
 pub(super) async fn server_resources(rest: &RestClient) -> Result<ServerResources, DiscoveryError> {
     let mut looks_left = LOOKS_AFTER_A_GROUP_VANISHED;
     loop {
@@ -54,11 +55,12 @@ async fn look(rest: &RestClient) -> Result<ServerResources, DiscoveryError> {
     Ok(found)
 }
 
-/// Asks `/api` or `/apis`. Servers that are only an extension of another may lack one of the two.
+/// Fetches `/api` or `/apis`. Extension servers may lack one of the two.
 async fn root(rest: &RestClient, endpoint: Endpoint) -> Result<Option<Root>, DiscoveryError> {
     let path = endpoint.path();
     let answer = match document(rest, path, parse::ACCEPT_AGGREGATED).await {
-        // A server that knows no parameters of media types may refuse the list for one entry of it.
+        // A server that does not support media type parameters may reject the whole header because of one
+        // entry.
         Err(error) if is_status(&error, 406) => document(rest, path, JSON).await,
         answer => answer,
     };
@@ -71,7 +73,7 @@ async fn root(rest: &RestClient, endpoint: Endpoint) -> Result<Option<Root>, Dis
     }
 }
 
-/// Asks for the resources of each version of `groups`, a document each, and adds what comes to `found`.
+/// Fetches the resources of each version of `groups`, one document per version, and adds them to `found`.
 async fn legacy(rest: &RestClient, mut groups: Vec<ApiGroup>, found: &mut ServerResources) {
     let group_versions: Vec<GroupVersion> = groups
         .iter()
@@ -80,7 +82,7 @@ async fn legacy(rest: &RestClient, mut groups: Vec<ApiGroup>, found: &mut Server
         })
         .collect();
     let requests = group_versions.into_iter().map(|group_version| resource_list(rest.clone(), group_version));
-    // In the order they were asked for, which is the order of the versions they belong to.
+    // Responses are in the order of the requests, which is the order of the versions.
     let answers: Vec<_> = stream::iter(requests).buffered(LEGACY_REQUESTS_AT_ONCE).collect().await;
     let versions = groups.iter_mut().flat_map(|group| &mut group.versions);
     for (version, answer) in versions.zip(answers) {

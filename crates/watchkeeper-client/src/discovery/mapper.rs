@@ -1,16 +1,16 @@
-//! Mapping that notices when the server has learnt something new.
+//! REST mapping that refreshes discovery when a name is not found.
 
 use kube_core::{DynamicObject, GroupVersionKind};
 
 use super::{client::DiscoveryClient, error::MappingError, mapping::RestMapping, model::ServerResources};
 use crate::dynamic::GroupVersionResource;
 
-/// Maps kinds to resources and back, by what the server says it serves.
+/// A mapper between kinds and resources, based on discovery.
 ///
-/// Lookups are answered from memory. One that finds nothing there asks the server once more before it says so,
-/// because custom resources are often defined after a program has started; so a name nobody serves costs a
-/// [refresh](DiscoveryClient::refresh) each time it is looked up. The rules of each lookup are those of the
-/// method of the same name on [`ServerResources`].
+/// Lookups use cached discovery. A lookup without a match refreshes discovery once before it fails, because
+/// custom resources are often defined after a program has started. A name that does not exist therefore costs
+/// a [refresh](DiscoveryClient::refresh) per lookup. Each lookup follows the rules of the method of the same
+/// name on [`ServerResources`].
 ///
 /// ```no_run
 /// # async fn example(client: watchkeeper_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -29,36 +29,38 @@ pub struct RestMapper {
 }
 
 impl RestMapper {
-    /// A mapper over what `discovery` knows.
+    /// Creates a mapper that uses `discovery`.
     pub fn new(discovery: DiscoveryClient) -> Self {
         Self { discovery }
     }
 
-    /// The discovery client underneath.
+    /// Returns the underlying discovery client.
     pub fn discovery(&self) -> &DiscoveryClient {
         &self.discovery
     }
 
-    /// As [`ServerResources::find_resource`]: `pods`, `po`, `deployments.apps`, `deployments.v1.apps`.
+    /// Finds a resource by name, as [`ServerResources::find_resource`] does: `pods`, `po`,
+    /// `deployments.apps`, `deployments.v1.apps`.
     ///
     /// # Errors
-    /// [`MappingError`], also when discovery fails.
+    /// Returns a [`MappingError`] if no single resource matches, or if discovery fails.
     pub async fn find_resource(&self, name: &str) -> Result<RestMapping, MappingError> {
         self.look_up(|served| served.find_resource(name)).await
     }
 
-    /// As [`ServerResources::find_kind`]: `Deployment`, `Deployment.apps`, `Deployment.v1.apps`.
+    /// Finds a resource by the name of its kind, as [`ServerResources::find_kind`] does: `Deployment`,
+    /// `Deployment.apps`, `Deployment.v1.apps`.
     ///
     /// # Errors
-    /// [`MappingError`], also when discovery fails.
+    /// Returns a [`MappingError`] if no single resource matches, or if discovery fails.
     pub async fn find_kind(&self, name: &str) -> Result<RestMapping, MappingError> {
         self.look_up(|served| served.find_kind(name)).await
     }
 
-    /// As [`ServerResources::mapping_of_resource`].
+    /// Returns the mapping of a resource, as [`ServerResources::mapping_of_resource`] does.
     ///
     /// # Errors
-    /// [`MappingError`], also when discovery fails.
+    /// Returns a [`MappingError`] if the server does not serve the resource, or if discovery fails.
     pub async fn mapping_of_resource(
         &self,
         name: &GroupVersionResource,
@@ -66,18 +68,18 @@ impl RestMapper {
         self.look_up(|served| served.mapping_of_resource(name)).await
     }
 
-    /// As [`ServerResources::mapping_of_kind`].
+    /// Returns the mapping of a kind, as [`ServerResources::mapping_of_kind`] does.
     ///
     /// # Errors
-    /// [`MappingError`], also when discovery fails.
+    /// Returns a [`MappingError`] if no single resource serves the kind, or if discovery fails.
     pub async fn mapping_of_kind(&self, kind: &GroupVersionKind) -> Result<RestMapping, MappingError> {
         self.look_up(|served| served.mapping_of_kind(kind)).await
     }
 
-    /// Where an object belongs, by the `apiVersion` and `kind` it carries.
+    /// Returns the mapping of an object by its `apiVersion` and `kind`.
     ///
     /// # Errors
-    /// [`MappingError`]; [`MappingError::Untyped`] when the object does not say what it is.
+    /// Returns a [`MappingError`]: [`MappingError::Untyped`] if the object has no `apiVersion` and `kind`.
     pub async fn mapping_of_object(&self, object: &DynamicObject) -> Result<RestMapping, MappingError> {
         let types = object.types.as_ref().ok_or(MappingError::Untyped)?;
         let kind = GroupVersionKind::try_from(types).map_err(|_| MappingError::Untyped)?;

@@ -1,5 +1,4 @@
-//! Between the names people and objects use and the resources a server serves. Lookups in one snapshot of
-//! discovery; no requests here.
+//! Mapping between names, kinds and resources in one snapshot of discovery, without requests.
 
 use std::fmt;
 
@@ -11,25 +10,25 @@ use super::{
 };
 use crate::dynamic::GroupVersionResource;
 
-/// A kind and the resource it is served as.
+/// A kind and the resource that serves it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RestMapping {
-    /// Where requests go.
+    /// The resource that requests address.
     pub resource: GroupVersionResource,
-    /// What its objects are.
+    /// The kind of the objects.
     pub kind: GroupVersionKind,
-    /// Whether its objects live in namespaces.
+    /// Whether the objects are namespaced.
     pub scope: Scope,
 }
 
 impl RestMapping {
-    /// Whether its objects live in namespaces.
+    /// Returns whether the objects are namespaced.
     pub fn is_namespaced(&self) -> bool {
         self.scope == Scope::Namespaced
     }
 
-    /// What kube's dynamic types want to know.
+    /// Converts to kube's type for dynamic objects.
     pub fn to_api_resource(&self) -> ApiResource {
         ApiResource::from_gvk_with_plural(&self.kind, &self.resource.resource)
     }
@@ -41,16 +40,16 @@ impl fmt::Display for RestMapping {
     }
 }
 
-/// The group part of a question.
+/// The group part of a lookup.
 #[derive(Debug, Clone, Copy)]
 enum Group<'a> {
     Any,
     Exactly(&'a str),
-    /// As kubectl takes it: `networking` finds `networking.k8s.io` where no group has that very name.
+    /// A group as in kubectl: `networking` matches `networking.k8s.io` if no group has that exact name.
     Abbreviated(&'a str),
 }
 
-/// One match, with what decides between several.
+/// A match, with the ranks that decide between several.
 struct Candidate {
     group_rank: usize,
     version_rank: usize,
@@ -58,10 +57,10 @@ struct Candidate {
 }
 
 impl ServerResources {
-    /// The mapping of exactly this resource.
+    /// Returns the mapping of exactly this resource.
     ///
     /// # Errors
-    /// [`MappingError::NoMatch`] when the server does not serve it.
+    /// Returns [`MappingError::NoMatch`] if the server does not serve it.
     pub fn mapping_of_resource(&self, name: &GroupVersionResource) -> Result<RestMapping, MappingError> {
         let matches = self.candidates(Group::Exactly(&name.group), Some(&name.version), |resource| {
             resource.name == name.resource
@@ -69,11 +68,11 @@ impl ServerResources {
         self.best(&name.to_string(), matches)
     }
 
-    /// The mapping of exactly this kind: where an object that carries it is served.
+    /// Returns the mapping of exactly this kind.
     ///
     /// # Errors
-    /// [`MappingError::NoMatch`] when the server does not serve it, [`MappingError::Ambiguous`] when it serves
-    /// it under several names.
+    /// Returns [`MappingError::NoMatch`] if the server does not serve the kind, and
+    /// [`MappingError::Ambiguous`] if it serves the kind under several names.
     pub fn mapping_of_kind(&self, kind: &GroupVersionKind) -> Result<RestMapping, MappingError> {
         let matches = self.candidates(Group::Exactly(&kind.group), Some(&kind.version), |resource| {
             resource.kind == kind.kind
@@ -81,16 +80,17 @@ impl ServerResources {
         self.best(&format!("{} {}", kind.api_version(), kind.kind), matches)
     }
 
-    /// The mapping of a resource as a person names it: plural, singular or short name, in any case, alone or
+    /// Finds a resource by a name as typed by a user: plural, singular or short name, in any case, alone or
     /// with a group (`deployments.apps`) or a version and a group (`deployments.v1.apps`, `pods.v1.` for the
-    /// core group). A group may be abbreviated to its beginning where that is not the name of another.
+    /// core group). A group may be abbreviated to its beginning if that is not the name of another.
     ///
-    /// Of several matches the first group in the server's order of priority wins, in it the preferred version,
-    /// as in kubectl: `events` is the core group's. A short name only counts where no resource has it as its name.
+    /// Of several matches, the first group in the server's order of priority wins, and within it the
+    /// preferred version, as in kubectl: `events` is that of the core group. A short name matches only if no
+    /// resource has that name.
     ///
     /// # Errors
-    /// [`MappingError::NoMatch`] when nothing matches, [`MappingError::Ambiguous`] when the rules above leave
-    /// several resources.
+    /// Returns [`MappingError::NoMatch`] if nothing matches, and [`MappingError::Ambiguous`] if these rules
+    /// leave several resources.
     pub fn find_resource(&self, name: &str) -> Result<RestMapping, MappingError> {
         let lower = name.to_lowercase();
         for question in questions(&lower) {
@@ -110,12 +110,13 @@ impl ServerResources {
         self.best(name, Vec::new())
     }
 
-    /// The mapping of a kind as a person names it: `Deployment`, `Deployment.apps` or `Deployment.v1.apps`. The
-    /// kind is taken to the letter; the rest, and the choice between several, is as in
+    /// Finds a resource by the name of its kind as typed by a user: `Deployment`, `Deployment.apps` or
+    /// `Deployment.v1.apps`. The kind is case-sensitive; the other rules are those of
     /// [`find_resource`](Self::find_resource).
     ///
     /// # Errors
-    /// [`MappingError::NoMatch`] when nothing matches, [`MappingError::Ambiguous`] when the rules leave several.
+    /// Returns [`MappingError::NoMatch`] if nothing matches, and [`MappingError::Ambiguous`] if the rules
+    /// leave several resources.
     pub fn find_kind(&self, name: &str) -> Result<RestMapping, MappingError> {
         for question in questions(name) {
             let matches =
@@ -143,7 +144,7 @@ impl ServerResources {
                         continue;
                     }
                     let group_version = GroupVersion::gv(&group.name, &candidate.version);
-                    // Without a kind there are only subresources, and nothing to map to.
+                    // A resource without a kind has only subresources and cannot be mapped.
                     let resources = candidate.resources.iter().filter(|resource| !resource.kind.is_empty());
                     found.extend(resources.filter(|resource| matches(resource)).map(|resource| Candidate {
                         group_rank,
@@ -198,11 +199,11 @@ struct Question<'a> {
     group: Group<'a>,
 }
 
-/// What a name may mean, the most specific reading first: `a.b.c` is resource, version and group, or else
-/// resource and a group with a dot in it.
+/// Returns the possible interpretations of a name, the most specific first: `a.b.c` is a resource, version
+/// and group, or a resource and a group that contains a dot.
 fn questions(text: &str) -> Vec<Question<'_>> {
     let (name, rest) = text.split_once('.').map_or((text, None), |(name, rest)| (name, Some(rest)));
-    // Nothing goes by the empty name, though a server may leave a singular name empty.
+    // An empty name matches nothing, although a server may leave a singular name empty.
     if name.is_empty() {
         return Vec::new();
     }
@@ -219,7 +220,8 @@ fn questions(text: &str) -> Vec<Question<'_>> {
 }
 
 impl<'a> Group<'a> {
-    /// A group as a person writes it. Every name begins with nothing, so nothing abbreviates only itself.
+    /// Parses a group as typed by a user. Every name begins with the empty string, so an empty group is
+    /// exact.
     fn written(text: &'a str) -> Self {
         if text.is_empty() { Self::Exactly(text) } else { Self::Abbreviated(text) }
     }

@@ -54,7 +54,7 @@ fn server() -> ServerResources {
                 &[("v1", &[resource("deployments", "deployment", "Deployment", &["deploy"])])],
             ),
             group("events.k8s.io", "v1", &[("v1", &[resource("events", "event", "Event", &["ev"])])]),
-            // The server lists v1 first and yet prefers v2.
+            // The server lists v1 first but prefers v2.
             group(
                 "autoscaling",
                 "v2",
@@ -106,21 +106,21 @@ fn resources_are_found_by_the_names_people_use() {
         ("deployments.apps", "apps/v1/deployments"),
         ("deployments.v1.apps", "apps/v1/deployments"),
         ("deploy.v1.apps", "apps/v1/deployments"),
-        // The core group comes first; the other is reached by its group, or by the beginning of it.
+        // The core group takes precedence; the other is selected by its group, or by the beginning of it.
         ("events", "v1/events"),
         ("ev", "v1/events"),
         ("events.events.k8s.io", "events.k8s.io/v1/events"),
         ("events.events", "events.k8s.io/v1/events"),
         ("ingresses.networking", "networking.k8s.io/v1/ingresses"),
         ("ing.v1.networking", "networking.k8s.io/v1/ingresses"),
-        // A resource of that kind in another group is no rival: its resource name is what counts.
+        // A resource of that kind in another group does not conflict: the resource name counts.
         ("nodes", "v1/nodes"),
         ("nodes.metrics.k8s.io", "metrics.k8s.io/v1beta1/nodes"),
-        // Preferred version, wherever it stands; a resource only an older version has.
+        // The preferred version, regardless of its position; and a resource that only an older version has.
         ("hpa", "autoscaling/v2/horizontalpodautoscalers"),
         ("hpa.v1.autoscaling", "autoscaling/v1/horizontalpodautoscalers"),
         ("onlyinv1s", "autoscaling/v1/onlyinv1s"),
-        // `v1.example.io` reads as version and group first, then as a group.
+        // `v1.example.io` is interpreted as version and group first, then as a group.
         ("widgets.v1.example.io", "v1.example.io/v3/widgets"),
         ("widgets.v3.v1.example.io", "v1.example.io/v3/widgets"),
     ] {
@@ -157,7 +157,7 @@ fn a_miss_names_the_groups_that_did_not_answer() {
         reason: FailureReason::Stale,
     });
     let error = server.find_resource("gone").unwrap_err().to_string();
-    assert!(error.starts_with("the server serves no \"gone\"; not known is"), "{error}");
+    assert!(error.starts_with("the server serves no \"gone\"; discovery failed for these groups"), "{error}");
     assert!(error.ends_with("custom.metrics.k8s.io/v1beta1"), "{error}");
 }
 

@@ -1,16 +1,16 @@
-//! What the server serves, and the mapping between kinds and resources.
+//! Discovery of the server's resources, and the mapping between kinds and resources.
 //!
-//! [`DiscoveryClient`] asks and remembers, [`ServerResources`] is its answer, [`RestMapper`] answers questions from
-//! it. Use them where a program meets resources it was not written for: garbage collectors, backup, policy, command
-//! line tools, or a controller that has to know whether an optional API is there.
+//! [`DiscoveryClient`] fetches and caches, [`ServerResources`] is its result, and [`RestMapper`] resolves
+//! names with it. Use them in programs that handle arbitrary resources: garbage collectors, backup, policy,
+//! command-line tools, or a controller that has to detect an optional API.
 //!
-//! | module | what it is |
+//! | module | content |
 //! |---|---|
-//! | `client`, `cache` | one fetch for all who ask, kept until told otherwise |
-//! | `fetch` | the conversation: aggregated form first, legacy where it is not spoken |
-//! | `parse`, `wire` | documents of both forms to [`ServerResources`]; pure |
-//! | `model` | groups, versions, resources, and what could not be learnt |
-//! | `mapping`, `mapper` | names and kinds to resources; pure, and with a second look |
+//! | `client`, `cache` | one fetch for concurrent callers, cached until invalidated |
+//! | `fetch` | the requests: aggregated form first, legacy form as a fallback |
+//! | `parse`, `wire` | parsing of both forms to [`ServerResources`]; pure |
+//! | `model` | groups, versions, resources, and discovery failures |
+//! | `mapping`, `mapper` | names and kinds to resources; pure, and with a refresh |
 
 mod cache;
 mod client;

@@ -1,4 +1,4 @@
-//! What a server serves, as values.
+//! The result of discovery, as values.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -6,17 +6,17 @@ use kube_core::{ApiResource, GroupVersion, GroupVersionKind, discovery::Scope};
 
 use crate::{Error, dynamic::GroupVersionResource};
 
-/// Everything one server said it serves, at one moment.
+/// The resources of one server at one point in time.
 ///
 /// Groups are in the server's order of priority, the core group first; versions are in the server's order of
-/// preference. What could not be learnt is in [`ServerResources::failures`], never missing in silence: with
-/// aggregated API servers (a metrics server that is down, for example) a partial answer is normal.
+/// preference. Parts that could not be fetched are listed in [`ServerResources::failures`] and never omitted
+/// silently: with aggregated API servers (such as a metrics server that is down), partial results are normal.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ServerResources {
     /// The API groups.
     pub groups: Vec<ApiGroup>,
-    /// The group-versions that exist and whose resources are not known, with the reason.
+    /// The group-versions that exist but whose resources are unknown, with the reason.
     pub failures: Vec<GroupVersionFailure>,
 }
 
@@ -24,81 +24,82 @@ pub struct ServerResources {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ApiGroup {
-    /// The name; empty for the core group.
+    /// The name of the group; empty for the core group.
     pub name: String,
-    /// The version the server prefers.
+    /// The version that the server prefers.
     pub preferred_version: String,
-    /// The versions, the server's most preferred first.
+    /// The versions, in the server's order of preference.
     pub versions: Vec<ApiVersion>,
 }
 
-/// One version of a group, and what is in it.
+/// A version of a group, with its resources.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ApiVersion {
-    /// The version, `v1` for example.
+    /// The name of the version, such as `v1`.
     pub version: String,
-    /// The resources. Empty as well when they could not be learnt; then there is a
-    /// [failure](ServerResources::failures) for this group-version.
+    /// The resources. Also empty if they could not be fetched, in which case this group-version has a
+    /// [failure](ServerResources::failures).
     pub resources: Vec<ResourceInfo>,
 }
 
-/// What the server tells about one resource.
+/// A resource as described by the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ResourceInfo {
     /// The plural name, as in URLs.
     pub name: String,
-    /// The singular name; the kind in lower case where the server does not give one.
+    /// The singular name. Defaults to the kind in lower case if the server omits it.
     pub singular_name: String,
-    /// The kind of its objects. Empty when the server serves only subresources of it.
+    /// The kind of the objects. Empty if the server serves only subresources.
     pub kind: String,
-    /// Whether its objects live in namespaces.
+    /// Whether the objects are namespaced.
     pub scope: Scope,
-    /// The verbs it can be asked for.
+    /// The supported verbs.
     pub verbs: Vec<String>,
-    /// Abbreviations, `po` for example.
+    /// The short names, such as `po`.
     pub short_names: Vec<String>,
-    /// The families it belongs to, `all` for example.
+    /// The categories, such as `all`.
     pub categories: Vec<String>,
-    /// What hangs below each of its objects.
+    /// The subresources of each object.
     pub subresources: Vec<SubresourceInfo>,
 }
 
-/// What the server tells about one subresource.
+/// A subresource as described by the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SubresourceInfo {
-    /// The name, `status` for example.
+    /// The name of the subresource, such as `status`.
     pub name: String,
-    /// The kind it speaks, often of another group: `pods/eviction` speaks `policy/v1 Eviction`.
+    /// The kind of its requests and responses, often of another group: `pods/eviction` uses
+    /// `policy/v1 Eviction`.
     pub kind: GroupVersionKind,
-    /// The verbs it can be asked for.
+    /// The supported verbs.
     pub verbs: Vec<String>,
 }
 
-/// A group-version that exists and whose resources are not known.
+/// A group-version that exists but whose resources are unknown.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct GroupVersionFailure {
-    /// Which one.
+    /// The affected group-version.
     pub group_version: GroupVersion,
-    /// Why.
+    /// The reason of the failure.
     pub reason: FailureReason,
 }
 
-/// Why the resources of a group-version are not known.
+/// The reason that the resources of a group-version are unknown.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum FailureReason {
-    /// The API server could not reach the server behind this group-version and has only an old answer.
-    #[error("the API server marks it stale: the server behind it does not answer")]
+    /// The server behind this group-version is unreachable, and the API server has only an outdated result.
+    #[error("the API server marks it stale: the server behind it does not respond")]
     Stale,
-    /// The request for its document failed.
+    /// The request for the document failed.
     #[error("{0}")]
     Request(#[source] Arc<Error>),
-    /// Its document could not be read.
-    #[error("its discovery document is not readable: {0}")]
+    /// The document could not be parsed.
+    #[error("its discovery document cannot be parsed: {0}")]
     Document(String),
 }
 
@@ -108,41 +109,41 @@ impl fmt::Display for GroupVersionFailure {
     }
 }
 
-/// One line of [`ServerResources::api_resources`].
+/// A row of [`ServerResources::api_resources`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ApiResourceRow<'a> {
     /// The group; empty for the core group.
     pub group: &'a str,
-    /// The version the server prefers for this resource.
+    /// The version that the server prefers for this resource.
     pub version: &'a str,
-    /// Everything else.
+    /// The resource itself.
     pub resource: &'a ResourceInfo,
 }
 
 impl ServerResources {
-    /// The group called `name`; the core group has the empty name.
+    /// Returns the group named `name`; the core group has the empty name.
     pub fn group(&self, name: &str) -> Option<&ApiGroup> {
         self.groups.iter().find(|group| group.name == name)
     }
 
-    /// The resources of one group-version, if the server has it.
+    /// Returns the resources of one group-version, if the server has it.
     pub fn resources(&self, group_version: &GroupVersion) -> Option<&[ResourceInfo]> {
         self.group(&group_version.group)?.version(&group_version.version).map(|version| &*version.resources)
     }
 
-    /// What the server tells about one resource.
+    /// Returns one resource, if the server has it.
     pub fn resource(&self, name: &GroupVersionResource) -> Option<&ResourceInfo> {
         self.resources(&name.group_version())?.iter().find(|resource| resource.name == name.resource)
     }
 
-    /// Why the resources of a group-version are not known.
+    /// Returns the reason that the resources of a group-version are unknown.
     pub fn failure(&self, group_version: &GroupVersion) -> Option<&FailureReason> {
         let failure = self.failures.iter().find(|failure| failure.group_version == *group_version)?;
         Some(&failure.reason)
     }
 
-    /// Every group-version, sorted: what `kubectl api-versions` prints.
+    /// Returns every group-version, sorted, as `kubectl api-versions` prints them.
     pub fn api_versions(&self) -> Vec<String> {
         let mut names: Vec<String> = self
             .groups
@@ -153,8 +154,8 @@ impl ServerResources {
         names
     }
 
-    /// Every resource once, in its preferred version, sorted by group and name: what `kubectl api-resources`
-    /// prints. A resource that only an older version has is there with that version.
+    /// Returns every resource once, in its preferred version, sorted by group and name, as `kubectl
+    /// api-resources` prints them. A resource that only an older version has is listed with that version.
     pub fn api_resources(&self) -> Vec<ApiResourceRow<'_>> {
         let mut rows = BTreeMap::new();
         for group in &self.groups {
@@ -173,48 +174,48 @@ impl ServerResources {
 }
 
 impl ApiGroup {
-    /// One version of the group.
+    /// Returns one version of the group.
     pub fn version(&self, version: &str) -> Option<&ApiVersion> {
         self.versions.iter().find(|candidate| candidate.version == version)
     }
 
-    /// The versions, the preferred one first, whatever its place in the server's list.
+    /// Returns the versions, the preferred one first regardless of its position in the server's list.
     pub fn versions_by_preference(&self) -> impl Iterator<Item = &ApiVersion> {
         let preferred = self.version(&self.preferred_version);
         let others = self.versions.iter().filter(|version| version.version != self.preferred_version);
         preferred.into_iter().chain(others)
     }
 
-    /// The `apiVersion` objects of `version` carry.
+    /// Returns the `apiVersion` of objects of `version`.
     fn api_version(&self, version: &str) -> String {
         GroupVersion::gv(&self.name, version).api_version()
     }
 }
 
 impl ResourceInfo {
-    /// Whether the resource can be asked for `verb`.
+    /// Returns whether the resource supports `verb`.
     pub fn supports(&self, verb: &str) -> bool {
         self.verbs.iter().any(|supported| supported == verb)
     }
 
-    /// One of its subresources.
+    /// Returns one subresource.
     pub fn subresource(&self, name: &str) -> Option<&SubresourceInfo> {
         self.subresources.iter().find(|subresource| subresource.name == name)
     }
 
-    /// Whether its objects live in namespaces.
+    /// Returns whether the objects are namespaced.
     pub fn is_namespaced(&self) -> bool {
         self.scope == Scope::Namespaced
     }
 
-    /// What kube's dynamic types want to know, for this resource in `group_version`.
+    /// Converts to kube's type for dynamic objects, for this resource in `group_version`.
     pub fn to_api_resource(&self, group_version: &GroupVersion) -> ApiResource {
         ApiResource::from_gvk_with_plural(&group_version.clone().with_kind(&self.kind), &self.name)
     }
 }
 
 impl ApiResourceRow<'_> {
-    /// The `apiVersion` its objects carry.
+    /// Returns the `apiVersion` of the objects.
     pub fn api_version(&self) -> String {
         GroupVersion::gv(self.group, self.version).api_version()
     }

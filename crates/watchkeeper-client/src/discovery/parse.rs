@@ -1,4 +1,4 @@
-//! From documents to what is served. No requests here: bytes in, values out.
+//! Parsing of discovery documents, without requests.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,16 +11,16 @@ use super::{
 };
 use crate::error::Unreadable;
 
-/// The media type of the aggregated form, with plain JSON (the legacy form) as what we take otherwise.
+/// The media type of the aggregated form, with plain JSON (the legacy form) as a fallback.
 pub(super) const ACCEPT_AGGREGATED: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
 
-/// The two places discovery starts from.
+/// The two endpoints of discovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Endpoint {
     /// `/api`: the core group.
     Core,
-    /// `/apis`: every other group.
+    /// `/apis`: all other groups.
     Groups,
 }
 
@@ -40,25 +40,24 @@ impl Endpoint {
     }
 }
 
-/// What `/api` or `/apis` answered.
+/// The response of `/api` or `/apis`.
 #[derive(Debug)]
 pub(super) enum Root {
-    /// Everything at once.
+    /// The aggregated form, with all resources.
     Aggregated { groups: Vec<ApiGroup>, failures: Vec<GroupVersionFailure> },
-    /// Groups and versions; their resources are one document each.
+    /// The legacy form, with groups and versions only; their resources are in separate documents.
     Legacy(Vec<ApiGroup>),
 }
 
-/// Reads the answer of `/api` or `/apis`. The content type says which form it is; where a proxy lost its
+/// Parses the response of `/api` or `/apis`. The content type determines the form; if a proxy removed its
 /// parameters, the kind of the document does.
 pub(super) fn root(endpoint: Endpoint, content_type: Option<&str>, body: &[u8]) -> Result<Root, String> {
     let document: wire::TypeOnly = json(body)?;
     let announced = content_type.is_some_and(is_aggregated);
     match document.kind.as_str() {
-        "APIGroupDiscoveryList" if document.api_version != "apidiscovery.k8s.io/v2" => Err(format!(
-            "aggregated discovery in the version {} is not known here",
-            printable(&document.api_version)
-        )),
+        "APIGroupDiscoveryList" if document.api_version != "apidiscovery.k8s.io/v2" => {
+            Err(format!("aggregated discovery version {} is not supported", printable(&document.api_version)))
+        }
         "APIGroupDiscoveryList" => json(body).map(aggregated),
         "" if announced => json(body).map(aggregated),
         kind if kind.is_empty() || kind == endpoint.legacy_kind() => match endpoint {
@@ -69,7 +68,7 @@ pub(super) fn root(endpoint: Endpoint, content_type: Option<&str>, body: &[u8]) 
     }
 }
 
-/// Reads the resources of one group-version, in the legacy form.
+/// Parses the resources of one group-version, in the legacy form.
 pub(super) fn resource_list(group_version: &GroupVersion, body: &[u8]) -> Result<Vec<ResourceInfo>, String> {
     let document: wire::TypeOnly = json(body)?;
     if !matches!(document.kind.as_str(), "" | "APIResourceList") {
@@ -91,7 +90,7 @@ pub(super) fn resource_list(group_version: &GroupVersion, body: &[u8]) -> Result
             verbs: child.verbs,
         };
         let at = *places.entry(parent.to_owned()).or_insert_with(|| {
-            // Some servers serve nothing but subresources of a resource.
+            // Some servers serve only subresources of a resource.
             resources.push(without_kind(parent, scope(child.namespaced)));
             resources.len() - 1
         });
@@ -100,7 +99,7 @@ pub(super) fn resource_list(group_version: &GroupVersion, body: &[u8]) -> Result
     Ok(resources)
 }
 
-/// Whether a content type announces the aggregated form we asked for.
+/// Returns whether a content type announces the requested aggregated form.
 fn is_aggregated(content_type: &str) -> bool {
     let parameters: Vec<&str> = content_type.split(';').skip(1).map(str::trim).collect();
     ["g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"]
@@ -192,12 +191,12 @@ fn named_groups(document: wire::LegacyGroups) -> Vec<ApiGroup> {
     first_of_each_name(groups)
 }
 
-/// A version whose resources are still to be fetched.
+/// Creates a version whose resources are not fetched yet.
 fn unknown_yet(version: String) -> ApiVersion {
     ApiVersion { version, resources: Vec::new() }
 }
 
-/// A group; `None` when it has no version, since then there is nothing to ask it for.
+/// Creates a group; `None` if it has no version and therefore no resources.
 fn group(
     name: String,
     preferred_version: String,
@@ -209,22 +208,22 @@ fn group(
     Some(ApiGroup { name, preferred_version, versions })
 }
 
-/// What can be addressed: it has a name, and is the first of that name.
+/// Keeps items that can be addressed: those with a name, and of each name the first.
 fn distinct<T>(items: impl IntoIterator<Item = T>, name: impl Fn(&T) -> &str) -> Vec<T> {
     let mut seen = HashSet::new();
     let mut is_new = |item: &T| !name(item).is_empty() && seen.insert(name(item).to_owned());
     items.into_iter().filter(|item| is_new(item)).collect()
 }
 
-/// As [`distinct`], for groups: there the empty name is a name, the core group's.
+/// Keeps the first group of each name. Here the empty name is valid: it is the core group.
 fn first_of_each_name(groups: impl IntoIterator<Item = ApiGroup>) -> Vec<ApiGroup> {
     let mut seen = HashSet::new();
     groups.into_iter().filter(|group| seen.insert(group.name.clone())).collect()
 }
 
 fn kind_in(around: &GroupVersion, group: &str, version: &str, kind: &str) -> GroupVersionKind {
-    // A version without a group is a kind of the core group (`v1 Pod` inside another group's document); both
-    // empty means the group-version of the document itself.
+    // A version without a group is a kind of the core group (`v1 Pod` inside another group's document); if
+    // both are empty, the group-version of the document applies.
     if group.is_empty() && version.is_empty() {
         around.clone().with_kind(kind)
     } else {
@@ -240,12 +239,12 @@ fn scope(namespaced: bool) -> Scope {
     if namespaced { Scope::Namespaced } else { Scope::Cluster }
 }
 
-/// Parses JSON; the error says where it broke, and quotes nothing.
+/// Parses JSON. The error contains the position and no part of the document.
 fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
     serde_json::from_slice(body).map_err(|error| Unreadable::from(&error).to_string())
 }
 
-/// A name from the wire, made safe to print.
+/// Makes a received name safe to print.
 fn printable(name: &str) -> String {
     let short: String = name.chars().take(64).collect();
     format!("{short:?}")

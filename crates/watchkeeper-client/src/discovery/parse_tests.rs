@@ -200,7 +200,7 @@ fn garbage_is_an_error_that_says_where_and_quotes_nothing() {
     assert_eq!(error, "expected APIResourceList, got \"PodList\"");
 }
 
-/// Servers of all kinds, as far as both forms can tell them.
+/// Generates servers, as far as both forms can describe them.
 fn servers() -> impl Strategy<Value = Vec<ApiGroup>> {
     let words = |count| vec("[a-z]{1,6}", 0..count);
     let subresource = ("[a-z]{1,6}", "[A-Z][a-z]{1,6}", option::of(("[a-z]{1,4}\\.io", "v[1-9]")), words(3))
@@ -233,7 +233,7 @@ fn servers() -> impl Strategy<Value = Vec<ApiGroup>> {
     let group = ("[a-z]{1,6}\\.io", vec(version, 1..3))
         .prop_filter_map("without a version", |(name, versions)| group(name, String::new(), versions));
     vec(group, 0..4).prop_map(first_of_each_name).prop_map(|mut groups| {
-        // A subresource that names no group-version is of the one it is in.
+        // A subresource without a group-version belongs to that of its resource.
         for group in &mut groups {
             for version in &mut group.versions {
                 let around = GroupVersion::gv(&group.name, &version.version);

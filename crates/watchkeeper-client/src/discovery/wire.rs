@@ -1,11 +1,11 @@
-//! Discovery documents as servers send them.
+//! Discovery documents in their wire format.
 //!
-//! Every field may be absent or `null`: aggregated API servers are written by many hands, and one that leaves
-//! a list out must not take the rest of the document with it.
+//! Every field may be absent or `null`: aggregated API servers have many implementations, and an omitted list
+//! must not invalidate the rest of the document.
 
 use serde::{Deserialize, Deserializer};
 
-/// What any document says of itself.
+/// The type fields of any document.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TypeOnly {
@@ -78,7 +78,7 @@ pub(super) struct AggregatedSubresource {
     pub(super) verbs: Vec<String>,
 }
 
-/// A kind; empty group and version mean those of the document around it.
+/// A kind; an empty group and version stand for those of the enclosing document.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct WireKind {
     #[serde(default, deserialize_with = "or_default")]
@@ -89,14 +89,14 @@ pub(super) struct WireKind {
     pub(super) kind: String,
 }
 
-/// `/api` in the legacy form.
+/// The document of `/api` in the legacy form.
 #[derive(Debug, Deserialize)]
 pub(super) struct LegacyVersions {
     #[serde(default, deserialize_with = "or_default")]
     pub(super) versions: Vec<String>,
 }
 
-/// `/apis` in the legacy form.
+/// The document of `/apis` in the legacy form.
 #[derive(Debug, Deserialize)]
 pub(super) struct LegacyGroups {
     #[serde(default, deserialize_with = "or_default")]
@@ -120,7 +120,7 @@ pub(super) struct LegacyVersion {
     pub(super) version: String,
 }
 
-/// `/api/v1` or `/apis/group/version`.
+/// The document of `/api/v1` or `/apis/group/version` in the legacy form.
 #[derive(Debug, Deserialize)]
 pub(super) struct LegacyResources {
     #[serde(default, deserialize_with = "or_default")]
@@ -130,7 +130,7 @@ pub(super) struct LegacyResources {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct LegacyResource {
-    /// `pods`, or `pods/status` for a subresource.
+    /// The name of the resource: `pods`, or `pods/status` for a subresource.
     #[serde(default, deserialize_with = "or_default")]
     pub(super) name: String,
     #[serde(default, deserialize_with = "or_default")]

@@ -1,4 +1,4 @@
-//! The events of a watch, as they arrive.
+//! The event stream of a watch.
 
 use std::{
     pin::Pin,
@@ -24,16 +24,16 @@ use crate::{
     rest::ByteStream,
 };
 
-/// The events of one watch, read from the connection only as fast as they are taken.
+/// The events of one watch, read from the connection only as fast as they are consumed.
 pub(super) struct EventStream<K> {
     bytes: ByteStream,
     chunk: Bytes,
-    /// `None` once it is over.
+    /// The splitter; `None` after the end.
     frames: Option<FrameSplitter>,
     max_depth: usize,
     kind: Arc<str>,
     decoder: Arc<dyn Decode<K>>,
-    /// When the server must have ended the watch.
+    /// The time by which the server must have ended the watch.
     deadline: (Pin<Box<Sleep>>, Duration),
 }
 
@@ -71,7 +71,7 @@ impl<K> EventStream<K> {
                     let last = self.frames.take().and_then(FrameSplitter::finish);
                     return Poll::Ready(last.map(|frame| self.event(&frame)).transpose());
                 }
-                // Only silence can be too long: a server that sends more than it was asked for is not dead.
+                // Only an idle connection can be overdue: a server that sends longer than requested is alive.
                 Poll::Pending => {
                     let (deadline, after) = &mut self.deadline;
                     if deadline.as_mut().poll(cx).is_pending() {
@@ -115,7 +115,7 @@ impl<K> Stream for EventStream<K> {
         let event = std::task::ready!(self.poll_event(cx));
         if event.is_err() {
             self.frames = None;
-            // What may still be buffered behind a fault is not to be read.
+            // Bytes that are buffered after an error must not be read.
             self.chunk = Bytes::new();
         }
         Poll::Ready(event.transpose())

@@ -27,14 +27,14 @@ use crate::{
     },
 };
 
-/// What objects are called whose metadata alone was asked for.
+/// The kind of objects in metadata-only responses.
 const METADATA_KIND: &str = "PartialObjectMetadata";
 
 /// A collection on an API server, as a source of lists and watches.
 ///
-/// Lists are asked for compressed and read as they arrive, one item at a time; watches are read frame by frame. All
-/// of the client's [`Limits`](crate::limits::Limits) and the [`Timeouts`] set here apply. Requests are not
-/// repeated: what to do about a failure is for the owner of the watch, who asks [`classify`](crate::classify).
+/// Lists are requested with compression and read item by item as they arrive; watches are read frame by
+/// frame. The client's [`Limits`](crate::limits::Limits) and the [`Timeouts`] set here apply. Requests are
+/// not retried: the owner of the watch decides about that with [`classify`](crate::classify).
 ///
 /// ```no_run
 /// # use watchkeeper_client::{Client, Error, list_watch::{ListRequest, ListPart, ListWatch, ListerWatcher}, rest::ResourceClient};
@@ -55,7 +55,7 @@ const METADATA_KIND: &str = "PartialObjectMetadata";
 pub struct ListWatch<K> {
     rest: RestClient,
     path: Result<ResourcePath, InvalidRequest>,
-    /// What each object must say it is, if it says so at all.
+    /// The required kind of objects that include one.
     kind: Arc<str>,
     metadata_only: bool,
     labels: Option<String>,
@@ -112,35 +112,35 @@ impl<K: DeserializeOwned> ListWatch<K> {
 }
 
 impl<K> ListWatch<K> {
-    /// Only objects with these labels.
+    /// Sets the label selector.
     #[must_use]
     pub fn labels(mut self, selector: impl Into<String>) -> Self {
         self.labels = Some(selector.into());
         self
     }
 
-    /// Only objects with these fields.
+    /// Sets the field selector.
     #[must_use]
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
         self.fields = Some(selector.into());
         self
     }
 
-    /// Decodes objects with something else than [`Json`] as it comes.
+    /// Sets the decoder. Defaults to [`Json`].
     #[must_use]
     pub fn decoder(mut self, decoder: impl Decode<K> + 'static) -> Self {
         self.decoder = Arc::new(decoder);
         self
     }
 
-    /// Sets how long the server may take.
+    /// Sets the time limits.
     #[must_use]
     pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
         self.timeouts = timeouts;
         self
     }
 
-    /// Chooses the times watches stay open from this seed, for runs that can be repeated.
+    /// Sets the seed of the randomized watch timeouts, for reproducible runs.
     #[must_use]
     pub fn seed(self, seed: u64) -> Self {
         Self { random: Mutex::new(fastrand::Rng::with_seed(seed)), ..self }
@@ -151,7 +151,8 @@ impl<K> ListWatch<K> {
         let mut path = self.path.clone()?;
         let mut fields = self.fields.clone();
         if let Some(ObjectName { namespace, name }) = object {
-            // In the object's own namespace: API servers then read a single key instead of filtering a collection.
+            // Uses the object's own namespace, so that the API server reads a single key instead of filtering
+            // a collection.
             if let Some(namespace) = namespace {
                 path = path.in_namespace(namespace)?;
             }
@@ -181,7 +182,7 @@ impl<K> ListWatch<K> {
         };
         let version = request.resource_version.as_deref().unwrap_or_default();
         let request = Request::watch(self.path.clone()?, &params, version)?;
-        // Compressed, an event would wait in the compressor's buffer for the next.
+        // With compression, an event would wait in the compressor's buffer for the next one.
         self.in_form(request).with_header("accept-encoding", "identity")
     }
 
@@ -232,7 +233,7 @@ impl<K: Send + Sync + 'static> ListerWatcher<K> for ListWatch<K> {
             Ok(request) => request,
             Err(reason) => return Box::pin(ready(Err(self.refused("watch", reason)))),
         };
-        // Silence has no bound of its own: it is the end of the watch that must come in time.
+        // There is no idle timeout: only the end of the watch must arrive in time.
         let sending = self.rest.request(request).deadline(self.timeouts.head).idle_deadline(None);
         let (kind, decoder) = (self.kind.clone(), self.decoder.clone());
         let limits = self.rest.client().limits().clone();
@@ -271,7 +272,7 @@ pub(super) fn unreadable(request: &RequestInfo, fault: DecodeError) -> Error {
     let request = Box::new(request.clone());
     match fault {
         DecodeError::Status { mut status, .. } => {
-            // Sent with success for a code, it has to bring its own.
+            // The HTTP status was a success, so the `Status` must have its own code.
             if status.code == 0 {
                 status.code = 500;
             }
@@ -288,7 +289,7 @@ pub(super) fn unreadable(request: &RequestInfo, fault: DecodeError) -> Error {
     }
 }
 
-/// Compressed in a way that was not asked for.
+/// Returns the error for a content encoding that was not requested.
 pub(super) fn wrong_encoding(request: &RequestInfo) -> Error {
     Error::Decode { request: Box::new(request.clone()), reason: Unreadable::Encoding }
 }

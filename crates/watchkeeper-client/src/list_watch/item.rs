@@ -1,4 +1,4 @@
-//! One object on its way in.
+//! A received object before decoding.
 
 use std::{fmt, sync::Arc};
 
@@ -6,11 +6,12 @@ use bytes::Bytes;
 
 use crate::decode::{Decode, DecodeError, Identity, probe_kind};
 
-/// An object that has been named and not yet decoded.
+/// A received object that is identified but not yet decoded.
 ///
-/// Its [`Identity`] is known, so a cache that has this very version can drop the item and save itself the decoding. Until
-/// it is decoded or dropped it holds the bytes it came in, which may be a slice of a larger chunk: decide soon.
-#[must_use = "an item that is dropped undecoded is an object passed over"]
+/// Its [`Identity`] is known, so a cache that already contains this version can drop the item without decoding it.
+/// Until it is decoded or dropped, the item holds the received bytes, which may be a slice of a larger chunk,
+/// so do not keep items for long.
+#[must_use = "dropping an undecoded item skips the object"]
 pub struct Item<K> {
     identity: Identity,
     body: Body<K>,
@@ -22,48 +23,48 @@ enum Body<K> {
     Broken(DecodeError),
 }
 
-/// Why one object could not be decoded, and which object it was.
+/// The error of decoding one object, with the object's identity.
 ///
-/// Its siblings are not concerned. Whoever keeps a cache keeps the object's last good state, if there is one, and
-/// reports this.
+/// Other objects are not affected. A cache keeps the object's last valid state, if any, and reports this
+/// error.
 #[derive(Debug, thiserror::Error)]
 #[error("object {:?} at resourceVersion {}: {source}", .identity.key(), .identity.resource_version().unwrap_or("unknown"))]
 #[non_exhaustive]
 pub struct ItemError {
-    /// Which object, in which version.
+    /// The identity and version of the object.
     pub identity: Identity,
-    /// What is wrong with it.
+    /// The decoding error.
     #[source]
     pub source: DecodeError,
 }
 
 impl<K> Item<K> {
-    /// The object in `bytes`, to be decoded by `decoder`.
+    /// Creates an item from `bytes`, to be decoded by `decoder`.
     ///
     /// # Errors
-    /// When the object says that it is of another kind, or does not say what it is called: then it can be neither
-    /// applied nor set aside.
+    /// Returns a [`DecodeError`] if the object has a different kind or no name. Such an object can be neither
+    /// applied nor quarantined.
     pub fn new(bytes: Bytes, kind: &str, decoder: Arc<dyn Decode<K>>) -> Result<Self, DecodeError> {
         let identity = probe_kind(&bytes, kind)?;
         Ok(Self { identity, body: Body::Bytes(bytes, decoder) })
     }
 
-    /// An object that is decoded already.
+    /// Creates an item from a decoded object.
     pub fn decoded(identity: Identity, object: Arc<K>) -> Self {
         Self { identity, body: Body::Decoded(object) }
     }
 
-    /// An object that will turn out not to be decodable.
+    /// Creates an item whose decoding fails with `source`.
     pub fn broken(identity: Identity, source: DecodeError) -> Self {
         Self { identity, body: Body::Broken(source) }
     }
 
-    /// Which object, in which version.
+    /// Returns the identity and version of the object.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// Returns the bytes the object is decoded from; `None` for an object that was never encoded.
+    /// Returns the bytes that the object is decoded from; `None` for an object that was never encoded.
     pub fn bytes(&self) -> Option<&Bytes> {
         match &self.body {
             Body::Bytes(bytes, _) => Some(bytes),
@@ -71,10 +72,10 @@ impl<K> Item<K> {
         }
     }
 
-    /// Decodes the object; its bytes are gone afterwards.
+    /// Decodes the object and frees its bytes.
     ///
     /// # Errors
-    /// When the bytes are not a `K`. The error names the object.
+    /// Returns an [`ItemError`] that names the object if the bytes are not a `K`.
     pub fn decode(self) -> Result<Arc<K>, ItemError> {
         let decoded = match self.body {
             Body::Bytes(bytes, decoder) => decoder.decode(&bytes).map(Arc::new),

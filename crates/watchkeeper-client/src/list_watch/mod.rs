@@ -1,16 +1,17 @@
 //! List and watch as streams of objects.
 //!
-//! | | |
+//! | item | role |
 //! |---|---|
-//! | [`ListerWatcher`] | the seam: where a reflector's objects come from |
+//! | [`ListerWatcher`] | the trait: a source of objects for a reflector |
 //! | [`ListWatch`] | the implementation over HTTP, for typed, dynamic, metadata-only and narrow types |
-//! | [`ScriptedSource`] | the implementation in memory, for tests of whatever is built on the seam |
+//! | [`ScriptedSource`] | the in-memory implementation, for tests |
 //! | [`Selection`] | the namespace and the selectors of a source |
-//! | [`Item`] | an object that is named, and not decoded yet |
+//! | [`Item`] | an object that is identified but not decoded yet |
 //!
-//! Two rules hold for every source. An object that cannot be decoded is a matter of that object: it comes with its
-//! name and version, and the stream goes on. Anything else that cannot be read ends the stream with an error: what
-//! was not understood is never passed over, because the next event would move the version past it.
+//! Two rules hold for every source. An object that cannot be decoded affects only that object: it is
+//! delivered with its identity and version, and the stream continues. Anything else that cannot be decoded
+//! ends the stream with an error and is never skipped, because the next event would advance the
+//! resourceVersion past it.
 
 mod events;
 mod http;
@@ -36,31 +37,31 @@ pub use self::{
 pub use crate::decode::Bookmark;
 use crate::{Error, decode::ListEnvelope};
 
-/// A list or watch being opened: resolves when the server has agreed to it, or with why it has not.
+/// A pending list or watch request, which resolves to a stream, or to the error of opening it.
 pub type Opening<S> = Pin<Box<dyn Future<Output = Result<S, Error>> + Send>>;
 
-/// The parts of one page: items, then its end. An error is the last thing of it.
+/// The parts of one page: items, then its end. An error is always last.
 pub type ListStream<K> = Pin<Box<dyn Stream<Item = Result<ListPart<K>, Error>> + Send>>;
 
-/// The events of one watch. Ends without an error when the server ends it in good order; an error is the last thing
-/// of it.
+/// The events of one watch. The stream ends without an error if the server closes the watch regularly; an
+/// error is always last.
 pub type WatchStream<K> = Pin<Box<dyn Stream<Item = Result<WatchEvent<K>, Error>> + Send>>;
 
-/// The seam between a reflector and where its objects come from.
+/// A source of objects for a reflector.
 ///
-/// Opening and streaming are apart because failing at one is not failing at the other: what to do next depends on
-/// which it was (see [`Phase`](crate::classify::Phase)). Dropping an opening or a stream abandons the request.
+/// Opening and streaming are separate because their failures have different consequences (see
+/// [`Phase`](crate::classify::Phase)). Dropping an opening or a stream cancels the request.
 pub trait ListerWatcher<K>: Send + Sync + 'static {
-    /// Asks for one page of the collection.
+    /// Requests one page of the collection.
     fn list(&self, request: ListRequest) -> Opening<ListStream<K>>;
 
-    /// Asks for the changes of the collection.
+    /// Requests the changes of the collection.
     fn watch(&self, request: WatchRequest) -> Opening<WatchStream<K>>;
 
-    /// Returns the namespace and the selectors that the source requests, or `None` if they are not known.
+    /// Returns the namespace and the selectors that the source requests, or `None` if they are unknown.
     ///
-    /// A controller that writes an object waits until its cache shows the write, unless the selection excludes the object. A
-    /// source that wraps another one returns the selection of that one.
+    /// A controller that writes an object waits until its cache shows the write, unless the selection
+    /// excludes the object. A source that wraps another one returns the selection of that one.
     fn selection(&self) -> Option<Selection> {
         None
     }
@@ -86,22 +87,22 @@ where
 /// A part of a page.
 #[derive(Debug)]
 pub enum ListPart<K> {
-    /// An object.
+    /// An object of the page.
     Item(Item<K>),
-    /// The end of the page: always there, always last. A page without it is not whole, and must not be used as if
-    /// what it lacks were gone.
+    /// The end of the page, which is always present and last. A page without it is incomplete: absent objects
+    /// must not be treated as deleted.
     End(PageEnd),
 }
 
-/// What a page says about itself and about what follows it.
+/// The end of a page, with the position of the next page.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct PageEnd {
-    /// The version the whole list is true for.
+    /// The resourceVersion of the list.
     pub resource_version: Option<String>,
-    /// Asks for the next page, when there is one.
+    /// The token that requests the next page, if there is one.
     pub continue_token: Option<String>,
-    /// How many objects are left behind this page, where the server says.
+    /// The number of objects after this page, if the server reports it.
     pub remaining_item_count: Option<i64>,
 }
 
@@ -117,16 +118,16 @@ impl From<ListEnvelope> for PageEnd {
 
 /// An event of a watch.
 ///
-/// The server's ERROR event is not among them: it is the [`Error::Api`] the stream ends with, so that a refusal means
-/// the same whether it came as an HTTP status or in the stream.
+/// The server's ERROR event is not included: the stream ends with [`Error::Api`] instead, so that a failure
+/// has the same meaning as an HTTP status and as an event.
 #[derive(Debug)]
 pub enum WatchEvent<K> {
-    /// The object came to be, or came to match the selectors.
+    /// The object was created, or started to match the selectors.
     Added(Item<K>),
-    /// The object changed.
+    /// The object was modified.
     Modified(Item<K>),
-    /// The object is gone, or matches the selectors no more. Carries its last state.
+    /// The object was deleted, or stopped matching the selectors. Contains its last state.
     Deleted(Item<K>),
-    /// Nothing of interest happened up to this version.
+    /// All changes up to this version have been sent.
     Bookmark(Bookmark),
 }

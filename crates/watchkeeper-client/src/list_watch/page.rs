@@ -1,4 +1,4 @@
-//! A page of a list, as it arrives.
+//! The stream of a list page.
 
 use std::{
     mem,
@@ -25,10 +25,10 @@ use crate::{
     rest::ByteStream,
 };
 
-/// The parts of one page, read from the connection only as fast as they are taken.
+/// The parts of one page, read from the connection only as fast as they are consumed.
 pub(super) struct PageStream<K> {
     bytes: ByteStream,
-    /// `None` once it is over.
+    /// The decoder; `None` after the end.
     page: Option<Page>,
     kind: Arc<str>,
     decoder: Arc<dyn Decode<K>>,
@@ -39,8 +39,8 @@ pub(super) struct PageStream<K> {
 struct Progress {
     deadline: Pin<Box<Sleep>>,
     within: Duration,
-    /// Whether an object was read since the deadline was set. The timer is set again only when there is nothing to
-    /// read, not for each of many thousand objects.
+    /// Whether an object was read since the deadline was set. The timer is reset only when no data is
+    /// available, not for each of many thousand objects.
     was_made: bool,
 }
 
@@ -49,7 +49,7 @@ impl Progress {
         Self { deadline: Box::pin(sleep(within)), within, was_made: false }
     }
 
-    /// Waits for the deadline, while there is nothing to read.
+    /// Polls the deadline, while no data is available.
     fn poll_overdue(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if mem::take(&mut self.was_made) {
             self.deadline.set(sleep(self.within));
@@ -101,7 +101,7 @@ impl<K> PageStream<K> {
             match Pin::new(&mut self.bytes).poll_next(cx) {
                 Poll::Ready(Some(chunk)) => page.received = chunk?,
                 Poll::Ready(None) => page.ended = true,
-                // Only when nothing is available: the time a slow reader takes is not the server's.
+                // Checked only when no data is available: the time of a slow consumer does not count.
                 Poll::Pending => {
                     ready!(self.progress.poll_overdue(cx));
                     let request = Box::new(self.bytes.request().clone());
@@ -125,15 +125,15 @@ impl<K> Stream for PageStream<K> {
     }
 }
 
-/// The page without the waiting: bytes in, items out.
+/// The sans-IO decoder of a page: bytes in, items out.
 struct Page {
-    /// As it came, not yet decompressed.
+    /// Received bytes, not yet decompressed.
     received: Bytes,
-    /// Decompressed, not yet split.
+    /// Decompressed bytes, not yet split.
     plain: Bytes,
     gunzip: Option<Gunzip>,
     splitter: ListSplitter,
-    /// Whether everything has been received.
+    /// Whether the body has been received completely.
     ended: bool,
 }
 
@@ -141,7 +141,7 @@ enum Step {
     Item(Bytes),
     /// The body has been read to its end.
     End,
-    /// Nothing without the next chunk, or the end, of the body.
+    /// The next chunk, or the end, of the body is needed.
     More,
 }
 

@@ -1,4 +1,4 @@
-//! What to ask of a source.
+//! Requests to a source.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use kube_core::params::VersionMatch;
 
 use crate::decode::Identity;
 
-/// One page to ask for. Which objects (namespace, selectors) is the source's business.
+/// A request for one page. The source determines the namespace and the selectors.
 ///
 /// ```
 /// use watchkeeper_client::list_watch::ListRequest;
@@ -17,14 +17,14 @@ use crate::decode::Identity;
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct ListRequest {
-    /// How new the list must be: none for the newest there is, `0` for any, else not older than this, unless
-    /// [`ListRequest::version_match`] says otherwise.
+    /// The minimum resourceVersion of the list: `None` for the latest state, `0` for any, otherwise not older
+    /// than this, unless [`ListRequest::version_match`] is set.
     pub resource_version: Option<String>,
-    /// How [`ListRequest::resource_version`] is meant.
+    /// The interpretation of [`ListRequest::resource_version`].
     pub version_match: Option<VersionMatch>,
-    /// How many objects a page may have; none for all.
+    /// The maximum number of objects per page; `None` for no limit.
     pub limit: Option<u32>,
-    /// Goes on behind an earlier page.
+    /// The token of the previous page.
     pub continue_token: Option<String>,
     /// Restricts the list to the object of this name. Selectors of the source still apply.
     pub object: Option<ObjectName>,
@@ -46,26 +46,26 @@ impl From<&Identity> for ObjectName {
 }
 
 impl ListRequest {
-    /// The newest state, in one page.
+    /// Creates a request for the latest state, in one page.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets how new the list must be.
+    /// Sets the minimum resourceVersion of the list.
     #[must_use]
     pub fn resource_version(mut self, version: impl Into<String>) -> Self {
         self.resource_version = Some(version.into());
         self
     }
 
-    /// Sets how the version is meant.
+    /// Sets the interpretation of the resourceVersion.
     #[must_use]
     pub fn version_match(mut self, version_match: VersionMatch) -> Self {
         self.version_match = Some(version_match);
         self
     }
 
-    /// Sets how many objects a page may have.
+    /// Sets the maximum number of objects per page.
     #[must_use]
     pub fn limit(mut self, limit: u32) -> Self {
         self.limit = Some(limit);
@@ -79,7 +79,7 @@ impl ListRequest {
         self
     }
 
-    /// Goes on behind the page that gave this token.
+    /// Continues after the page that returned this token.
     #[must_use]
     pub fn continue_token(mut self, token: impl Into<String>) -> Self {
         self.continue_token = Some(token.into());
@@ -87,18 +87,19 @@ impl ListRequest {
     }
 }
 
-/// A watch to ask for. Bookmarks are asked for unless told otherwise: they keep the version to resume from young.
+/// A request for a watch. Bookmarks are requested by default, because they keep the resourceVersion to resume
+/// from recent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WatchRequest {
-    /// Where to start: behind this version.
+    /// The resourceVersion to start after.
     pub resource_version: Option<String>,
-    /// How long the server shall keep the watch open; none for a random time of the source's choosing, so that many
-    /// watches do not end at once.
+    /// The time for which the server keeps the watch open. `None` lets the source choose a random time, so
+    /// that many watches do not end at once.
     pub timeout: Option<Duration>,
     /// Whether the server may send bookmarks.
     pub bookmarks: bool,
-    /// Whether to begin with an event for every object there is, ended by a bookmark that says so.
+    /// Whether the watch starts with an event for every existing object, ended by an annotated bookmark.
     pub send_initial_events: bool,
 }
 
@@ -109,33 +110,33 @@ impl Default for WatchRequest {
 }
 
 impl WatchRequest {
-    /// A watch from wherever the server likes.
+    /// Creates a request without a start position.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Starts behind this version.
+    /// Sets the resourceVersion to start after.
     #[must_use]
     pub fn resource_version(mut self, version: impl Into<String>) -> Self {
         self.resource_version = Some(version.into());
         self
     }
 
-    /// Sets how long the server shall keep the watch open.
+    /// Sets the time for which the server keeps the watch open.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Asks for no bookmarks.
+    /// Requests no bookmarks.
     #[must_use]
     pub fn without_bookmarks(mut self) -> Self {
         self.bookmarks = false;
         self
     }
 
-    /// Begins with an event for every object there is.
+    /// Requests an initial event for every existing object.
     #[must_use]
     pub fn send_initial_events(mut self) -> Self {
         self.send_initial_events = true;

@@ -1,4 +1,4 @@
-//! Which objects of a collection a source returns.
+//! The namespace and selectors of a source.
 
 use std::collections::BTreeMap;
 
@@ -31,11 +31,13 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Returns whether an object with this metadata is selected, or `None` if the metadata does not decide it.
+    /// Returns whether an object with this metadata is selected, or `None` if the metadata is not sufficient
+    /// to decide.
     ///
-    /// The selectors are evaluated as an API server does. Undecided are field selectors on anything but `metadata.name` and
-    /// `metadata.namespace`, label selectors with `<` or `>`, and label selectors on an object whose `labels` are not known. A
-    /// selector that excludes the object by one of its requirements excludes it whatever the others are.
+    /// The selectors are evaluated as by an API server. Not decidable are field selectors on anything but
+    /// `metadata.name` and `metadata.namespace`, label selectors with `<` or `>`, and label selectors on an
+    /// object whose `labels` are unknown. A selector that excludes the object by one of its requirements
+    /// excludes it regardless of the others.
     pub fn includes(
         &self,
         namespace: Option<&str>,
@@ -47,7 +49,7 @@ impl Selection {
             requirements(selector).map(|requirement| Some(expression(requirement)?.matches(labels?)))
         });
         let by_fields = self.field_selector.as_deref().into_iter().flat_map(|selector| {
-            // An escaped character is no part of any name, and hides where a requirement ends.
+            // An escaped character is not part of any name, and obscures where a requirement ends.
             let is_plain = !selector.contains('\\');
             let requirements = selector.split(',').filter(|requirement| !requirement.is_empty());
             requirements.map(move |requirement| {
@@ -106,7 +108,8 @@ fn expression(requirement: &str) -> Option<Expression> {
     is_key.then_some(if is_absent { Expression::DoesNotExist(key) } else { Expression::Exists(key) })
 }
 
-/// Whether an object of this name meets one requirement of a field selector, where its name decides that.
+/// Returns whether an object of this name meets one requirement of a field selector; `None` if the name does
+/// not decide it.
 fn field_requirement(requirement: &str, namespace: &str, name: &str) -> Option<bool> {
     let (field, value) = requirement.split_once('=')?;
     let (field, is_equality) = match field.strip_suffix('!') {

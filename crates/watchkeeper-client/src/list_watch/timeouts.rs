@@ -6,17 +6,18 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timeouts {
-    /// From sending a request to receiving the response head. Defaults to 65 s: API servers time out after 60 s and
-    /// then report why.
+    /// The time from sending a request to receiving the response head. Defaults to 65 s, because API servers
+    /// time out after 60 s and then report the reason.
     pub head: Duration,
-    /// The longest a list may go without progress, that is, without a complete object or its end. Defaults to 60 s. The
-    /// total time of a list is not limited, since a large list over a slow connection takes as long as it takes.
+    /// The maximum time of a list without progress, that is, without a complete object or the end of the
+    /// list. Defaults to 60 s. The total time is not limited, because a large list over a slow connection can
+    /// take long.
     pub list_progress: Duration,
-    /// The least a server is asked to keep a watch open; the time is chosen at random between once and twice this,
-    /// so that watches opened together do not end together. 5 minutes, as in client-go.
+    /// The minimum time for which a server is requested to keep a watch open. The actual time is chosen at
+    /// random between one and two times this, so that watches opened together do not end together. Defaults
+    /// to 5 minutes, as in client-go.
     pub watch: Duration,
-    /// How long after that time the server may still take to end the watch, before the connection counts as dead.
-    /// 5 seconds.
+    /// The additional time after which a watch that the server has not ended counts as dead. Defaults to 5 s.
     pub watch_grace: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! TCP connections: keepalive, proxies, a deadline.
+//! TCP connections: keepalive, proxies and a connect timeout.
 
 use std::{
     task::{Context, Poll},
@@ -13,13 +13,13 @@ use tower::{BoxError, Service};
 
 use super::error::ConnectTimeout;
 
-/// A silent peer is asked for a sign of life after this long, and again after [`KEEPALIVE_INTERVAL`].
+/// The idle time after which a keepalive probe is sent. Further probes follow after [`KEEPALIVE_INTERVAL`].
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
-/// Signs of life missed in a row before the connection is dead: 30 s + 3 x 15 s.
+/// The number of unanswered probes after which the connection is dead: 30 s + 3 x 15 s.
 const KEEPALIVE_RETRIES: u32 = 3;
-/// How long written bytes may stay unacknowledged. Keepalive does not run while there are any, and without
-/// this a request on a dead connection waits for a quarter of an hour of retransmissions.
+/// The maximum time that sent bytes may stay unacknowledged. Keepalive does not run meanwhile, and without
+/// this limit a request on a dead connection waits for a quarter of an hour of retransmissions.
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED: Duration = Duration::from_mins(1);
 
@@ -35,7 +35,7 @@ pub(crate) fn tcp() -> HttpConnector {
     connector
 }
 
-/// A connector whose whole work (resolving, connecting, proxy, TLS handshake) ends within a bound.
+/// A connector with a time limit for resolving, connecting, the proxy and the TLS handshake together.
 #[derive(Debug, Clone)]
 pub(crate) struct Deadline<C> {
     inner: C,

@@ -1,63 +1,66 @@
-//! Why a request got no response.
+//! Errors of requests that received no response.
 
 use std::{error::Error as StdError, sync::Arc, time::Duration};
 
 use super::CredentialError;
 
-/// Why a request got no response head. Inside [`kube_client::Error::Service`] when it comes through a kube
-/// client; [`TransportError::of`] finds it there.
+/// The reason that a request received no response head.
+///
+/// A kube client wraps this error in [`kube_client::Error::Service`]; [`TransportError::of`] extracts it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransportError {
-    /// There was nothing to authenticate the request with. It was not sent.
+    /// The credential was not available. The request was not sent.
     #[error("no credential for {server}: {source}")]
     Credential {
         /// The API server.
         server: String,
-        /// Why not.
+        /// The error of the credential source.
         #[source]
         source: Arc<CredentialError>,
     },
-    /// The certificates of the machine, or those configured, cannot be used at all. The request was not sent.
-    #[error("TLS cannot be set up: {reason}; configure a certificate authority or install the system's")]
+    /// The certificates of the system, or the configured ones, are not usable. The request was not sent.
+    #[error(
+        "TLS cannot be set up: {reason}; configure a certificate authority or install the system's certificates"
+    )]
     TlsSetup {
-        /// What the TLS library said.
+        /// The message of the TLS library.
         reason: String,
     },
-    /// No connection could be made, so the request was not sent: refused, unresolvable, timed out, or a
-    /// certificate that was not accepted.
+    /// The connection could not be established, so the request was not sent: the connection was refused or timed
+    /// out, the host name did not resolve, or the certificate was rejected.
     #[error("cannot connect to {server}: {reason}")]
     Connect {
         /// The API server.
         server: String,
         /// The causes, outermost first.
         reason: String,
-        /// The first of them.
+        /// The outermost cause.
         #[source]
         source: Box<dyn StdError + Send + Sync>,
     },
-    /// The connection ended before a response head; whether the server acted on the request is not known.
+    /// The connection ended before the response head. Whether the server processed the request is unknown.
     #[error("connection to {server} ended before a response: {reason}")]
     Interrupted {
         /// The API server.
         server: String,
         /// The causes, outermost first.
         reason: String,
-        /// The first of them.
+        /// The outermost cause.
         #[source]
         source: Box<dyn StdError + Send + Sync>,
     },
     /// The response head was malformed, had more than 100 headers, or was larger than
     /// [`Limits::header_bytes`](crate::limits::Limits::header_bytes).
     #[error(
-        "response head from {server} was not accepted: {reason} (its bound is {limit_bytes} bytes); the server or a proxy before it is broken, or Limits::header_bytes is too small"
+        "response head from {server} rejected: {reason} (the limit is {limit_bytes} bytes); the server or a proxy before it is broken, or Limits::header_bytes is too small"
     )]
     BadHead {
         /// The API server.
         server: String,
-        /// What is wrong with it.
+        /// The problem with the response head.
         reason: String,
-        /// The bound on its size.
+        /// The size limit in bytes.
         limit_bytes: usize,
     },
     /// Path and query do not fit behind the address of the server.
@@ -65,13 +68,13 @@ pub enum TransportError {
     BadTarget {
         /// The API server.
         server: String,
-        /// Bytes of path and query.
+        /// The length of path and query in bytes.
         length: usize,
     },
 }
 
 impl TransportError {
-    /// The transport's own error in what a kube client reports, if it is there.
+    /// Returns the transport error inside a kube client's error, if there is one.
     pub fn of(error: &kube_client::Error) -> Option<&Self> {
         match error {
             kube_client::Error::Service(inner) => inner.downcast_ref(),
@@ -79,7 +82,8 @@ impl TransportError {
         }
     }
 
-    /// Whether the request certainly never reached the server, so that sending it again cannot repeat anything.
+    /// Returns whether the request certainly never reached the server, so that sending it again cannot repeat
+    /// an action.
     pub fn is_unsent(&self) -> bool {
         match self {
             Self::Credential { .. }
@@ -95,7 +99,7 @@ impl TransportError {
         limit_bytes: usize,
         error: hyper_util::client::legacy::Error,
     ) -> Self {
-        // hyper tells clients only that a head could not be parsed; why is in its words.
+        // Hyper reports parse errors of a head only as text.
         if let Some(parse) = causes(&error).find(|cause| is_parse(*cause)) {
             return Self::BadHead { server, reason: parse.to_string(), limit_bytes };
         }
@@ -108,7 +112,7 @@ impl TransportError {
     }
 }
 
-/// A connection was not ready in time.
+/// The connection was not established in time.
 #[derive(Debug, thiserror::Error)]
 #[error("no connection after {}s", .0.as_secs_f32())]
 pub(crate) struct ConnectTimeout(pub(crate) Duration);

@@ -1,4 +1,4 @@
-//! Headers that go with every request: who asks, and on whose behalf.
+//! Default request headers: user agent and impersonation.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ const IMPERSONATE_USER: HeaderName = HeaderName::from_static("impersonate-user")
 const IMPERSONATE_UID: HeaderName = HeaderName::from_static("impersonate-uid");
 const IMPERSONATE_GROUP: HeaderName = HeaderName::from_static("impersonate-group");
 
-/// Everything that may not stand in a header name, and the percent sign itself: the set client-go escapes, so
-/// that the server reads the same key.
+/// The characters to escape in a header name, including the percent sign. This is the set that client-go
+/// escapes, so that the server decodes the same key.
 const EXTRA_KEY: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'!')
     .remove(b'#')
@@ -27,37 +27,38 @@ const EXTRA_KEY: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'|')
     .remove(b'~');
 
-/// On whose behalf requests are made; the API server asks whether this client may.
+/// The user that requests impersonate, if the API server permits it.
+#[doc(alias = "ImpersonationConfig")]
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Impersonation {
-    /// The user to act as. Without one, nothing else may be set.
+    /// The user name. Required if any other field is set.
     pub user: String,
-    /// The user's uid.
+    /// The uid of the user.
     pub uid: Option<String>,
-    /// The groups to act as a member of.
+    /// The groups of the user.
     pub groups: Vec<String>,
     /// Further attributes of the user. Keys are case-insensitive, and sent in lower case.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
-/// Why a header could not be made.
+/// The reason that a header is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HeaderError {
-    /// Groups, a uid or extra fields without a user.
+    /// Groups, a uid or extra fields are set without a user.
     #[error("impersonation without a user: as-uid, as-groups and as-user-extra need `as`")]
     NoUser,
-    /// A value that cannot stand in a header.
-    #[error("{field} holds a line break or another control character and cannot be sent as a header")]
+    /// A value contains characters that are not allowed in a header.
+    #[error("{field} contains a line break or another control character and cannot be sent as a header")]
     BadValue {
-        /// Which one.
+        /// The field with the invalid value.
         field: &'static str,
     },
 }
 
 impl Impersonation {
-    /// Acts as `user`.
+    /// Creates an impersonation of `user`.
     pub fn of(user: impl Into<String>) -> Self {
         Self { user: user.into(), ..Self::default() }
     }
@@ -77,7 +78,7 @@ impl Impersonation {
         for (key, values) in &self.extra {
             let key = key.to_lowercase();
             let name = format!("impersonate-extra-{}", utf8_percent_encode(&key, EXTRA_KEY));
-            // Escapes are upper case, header names lower case; servers unescape either.
+            // Escapes are upper case and header names are lower case; servers accept both.
             let name = HeaderName::try_from(name.to_lowercase())
                 .map_err(|_| HeaderError::BadValue { field: "the key of an impersonated extra field" })?;
             for text in values {
@@ -88,7 +89,7 @@ impl Impersonation {
     }
 }
 
-/// Headers for every request that does not bring its own.
+/// Headers that are added to every request that does not set them.
 #[derive(Debug, Clone)]
 pub(crate) struct DefaultHeaders {
     user_agent: HeaderValue,
@@ -104,7 +105,7 @@ impl DefaultHeaders {
         if !headers.contains_key(USER_AGENT) {
             headers.insert(USER_AGENT, self.user_agent.clone());
         }
-        // All or nothing: a request that acts as someone must not gain the groups of someone else.
+        // All or none: a request that impersonates a user must not obtain the groups of another.
         if !headers.contains_key(IMPERSONATE_USER) {
             for (name, value) in &self.impersonation {
                 headers.append(name.clone(), value.clone());
@@ -113,7 +114,7 @@ impl DefaultHeaders {
     }
 }
 
-/// `watchkeeper/<version> (<os>/<arch>) <program>`.
+/// Returns `watchkeeper/<version> (<os>/<arch>) <program>`.
 pub(crate) fn default_user_agent(program: Option<&str>) -> String {
     let (version, os, arch) = (env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
     let program: String = program.unwrap_or_default().chars().filter(char::is_ascii_graphic).collect();
@@ -121,7 +122,8 @@ pub(crate) fn default_user_agent(program: Option<&str>) -> String {
 }
 
 fn value(text: &str, field: &'static str) -> Result<HeaderValue, HeaderError> {
-    // Bytes, not `from_str`: names of users may be outside ASCII, and only control characters are dangerous.
+    // From bytes instead of `from_str`: user names may contain non-ASCII characters, and only control
+    // characters are dangerous.
     HeaderValue::from_bytes(text.as_bytes()).map_err(|_| HeaderError::BadValue { field })
 }
 

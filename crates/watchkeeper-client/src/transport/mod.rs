@@ -1,15 +1,17 @@
-//! The HTTP stack under a client: TLS, credentials that rotate, limits, warnings.
+//! The HTTP stack of a client: TLS, rotating credentials, limits and warnings.
 //!
-//! [`ClientConfig::into_client`](crate::config::ClientConfig::into_client) puts it together. From the socket up:
+//! [`ClientConfig::into_client`](crate::config::ClientConfig::into_client) assembles the stack. From the
+//! socket up:
 //!
-//! | layer | what it adds |
+//! | layer | function |
 //! |---|---|
-//! | TCP | keepalive, a bound on unacknowledged bytes, an optional proxy |
-//! | TLS | server verification on every path, client certificates, both replaced while running |
-//! | pool | HTTP/1.1 or, if asked for, HTTP/2; bounded response heads; a deadline for connecting |
-//! | exchange | server address, `User-Agent`, impersonation, credential, one more try after a 401, warnings |
+//! | TCP | keepalive, a limit on unacknowledged data, an optional proxy |
+//! | TLS | server verification on every path, client certificates, both replaceable at run time |
+//! | pool | HTTP/1.1 or, if enabled, HTTP/2; bounded response heads; a connect timeout |
+//! | exchange | server address, `User-Agent`, impersonation, credential, one retry after a 401, warnings |
 //!
-//! It follows no redirects and has no retries of its own: those belong to whoever knows what a request does.
+//! Redirects are not followed, and requests are not retried: that is left to callers that know the effect of
+//! a request.
 
 mod clock;
 mod connect;

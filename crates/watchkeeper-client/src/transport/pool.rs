@@ -1,4 +1,4 @@
-//! The connection pools, one for each set of certificates.
+//! Connection pools, one for each set of certificates.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -24,23 +24,23 @@ use super::{
     tls::{self, TlsMaterial, TlsSettings},
 };
 
-/// What sends one request over a pooled connection.
+/// A service that sends one request over a pooled connection.
 pub(crate) type HttpClient = BoxCloneSyncService<Request<Body>, Response<Incoming>, legacy::Error>;
 
-/// The smallest read buffer hyper works with.
+/// The minimum read buffer of hyper.
 const SMALLEST_HEAD_BYTES: usize = 8 << 10;
 
-/// Idle HTTP/1.1 connections kept; more than a burst of requests needs.
+/// The number of idle HTTP/1.1 connections that are kept.
 const IDLE_CONNECTIONS: usize = 32;
 
-/// How often a silent HTTP/2 connection is pinged, and how long the answer may take.
+/// The interval of HTTP/2 pings on an idle connection, and their timeout.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Http2KeepAlive {
     pub(crate) interval: Duration,
     pub(crate) timeout: Duration,
 }
 
-/// How connections are made.
+/// The settings of connections.
 #[derive(Debug, Clone)]
 pub(crate) struct PoolSettings {
     pub(crate) server: Uri,
@@ -48,21 +48,21 @@ pub(crate) struct PoolSettings {
     pub(crate) tls: TlsSettings,
     pub(crate) connect_timeout: Duration,
     pub(crate) header_bytes: usize,
-    /// `None` is HTTP/1.1 only.
+    /// The HTTP/2 settings; `None` for HTTP/1.1 only.
     pub(crate) http2: Option<Http2KeepAlive>,
 }
 
 impl PoolSettings {
-    /// The bound on a response head, as it is enforced.
+    /// Returns the enforced size limit of a response head.
     pub(crate) fn head_limit_bytes(&self) -> usize {
         self.header_bytes.max(SMALLEST_HEAD_BYTES)
     }
 }
 
-/// Connections to one API server.
+/// The connections to one API server.
 ///
-/// When the certificates change, requests go over new connections from then on; exchanges under way, watches
-/// above all, end on the connection they began on.
+/// After a change of certificates, new requests use new connections. Requests in progress, in particular
+/// watches, finish on the connection on which they started.
 #[derive(Debug)]
 pub(crate) struct Pool {
     settings: PoolSettings,
@@ -73,12 +73,13 @@ pub(crate) struct Pool {
 struct Connections {
     material: TlsMaterial,
     client: HttpClient,
-    /// HTTP/1.1 only, for requests that upgrade their connection: HTTP/2 cannot.
+    /// A pool of HTTP/1.1 connections for requests that upgrade their connection, which HTTP/2 does not
+    /// support.
     upgrades: HttpClient,
 }
 
 impl Pool {
-    /// A pool, with its first connector made to find out now whether that is possible.
+    /// Creates a pool, including the first connector, so that errors are reported now.
     pub(crate) fn new(settings: PoolSettings, material: TlsMaterial) -> Result<Self, TransportError> {
         let PoolSettings { server, proxy, tls, http2, .. } = &settings;
         tracing::debug!(
@@ -113,7 +114,7 @@ impl Pool {
             return Ok(connections.clone());
         }
         if current.is_some() {
-            tracing::info!(server = %self.settings.server, "certificates changed; connecting anew");
+            tracing::info!(server = %self.settings.server, "certificates changed; using new connections");
         }
         let client = self.connect(&material, self.settings.http2)?;
         let upgrades = match self.settings.http2 {
@@ -139,7 +140,7 @@ impl Pool {
                     self.secure(through::socks5(proxy, tcp()), material, http2)
                 }
             },
-            // No configuration has a proxy in such a build, and if one had, it must not be passed by.
+            // No configuration has a proxy in this build. If one did, it must not be bypassed.
             #[cfg(not(feature = "proxy"))]
             Some(_) => Err(TransportError::Connect {
                 server: self.settings.server.to_string(),
@@ -165,7 +166,7 @@ impl Pool {
             let tls = tls::wrap(tcp, &self.settings.tls, material, http2.is_some())?;
             Ok(self.pool(tls, http2))
         } else {
-            // HTTP/2 is agreed on in the TLS handshake; without one there is only HTTP/1.1.
+            // HTTP/2 is negotiated in the TLS handshake; without TLS, only HTTP/1.1 is used.
             Ok(self.pool(tcp, None))
         }
     }
@@ -200,7 +201,7 @@ impl Pool {
     }
 }
 
-/// Connectors that go through a proxy.
+/// Connectors that use a proxy.
 #[cfg(feature = "proxy")]
 mod through {
     use base64::{Engine as _, prelude::BASE64_STANDARD};
@@ -217,7 +218,7 @@ mod through {
             HeaderValue::try_from(format!("Basic {encoded}")).ok()
         });
         match login {
-            // Marks it sensitive.
+            // This call marks the header as sensitive.
             Some(header) => tunnel.with_auth(header),
             None => tunnel,
         }

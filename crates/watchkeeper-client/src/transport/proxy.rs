@@ -1,4 +1,4 @@
-//! A proxy between the client and the API server.
+//! Proxies between the client and the API server.
 
 use std::fmt;
 
@@ -6,45 +6,45 @@ use http::Uri;
 use percent_encoding::percent_decode_str;
 use secrecy::SecretString;
 
-/// What a proxy URL asks for.
+/// The protocol of a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProxyKind {
-    /// `CONNECT` over plain HTTP.
+    /// HTTP `CONNECT` over plain HTTP.
     Connect,
-    /// SOCKS 5, names resolved by the proxy.
+    /// SOCKS 5, with names resolved by the proxy.
     Socks5,
 }
 
-/// A proxy to reach the API server through. Its `Debug` form leaves out the password.
+/// A proxy for connections to the API server. Its `Debug` output omits the password.
 #[derive(Clone)]
 pub(crate) struct Proxy {
     pub(crate) kind: ProxyKind,
-    /// Scheme, host and port; never a user name or password.
+    /// The scheme, host and port, without user name and password.
     pub(crate) address: Uri,
     pub(crate) login: Option<(String, SecretString)>,
 }
 
-/// Why a proxy URL was not accepted.
+/// The reason that a proxy URL is invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProxyError {
-    /// It is not a URL with a host.
+    /// The text is not a URL with a host.
     #[error("not a URL; expected http://host:port or socks5://host:port")]
     NotAUrl,
-    /// The protocol is not one we speak.
+    /// The protocol is not supported.
     #[error("{scheme:?} proxies are not supported; use http:// (CONNECT) or socks5://")]
     UnsupportedScheme {
         /// The scheme of the URL.
         scheme: String,
     },
-    /// Proxies are not part of this build.
-    #[error("proxies are not compiled in; turn on the feature `proxy` of watchkeeper-client")]
+    /// This build does not include proxy support.
+    #[error("proxies are not compiled in; enable the feature `proxy` of watchkeeper-client")]
     NotCompiledIn,
 }
 
 impl Proxy {
-    /// Reads `http://`, `socks5://` and `socks5h://` URLs, with or without `user:password@`. Without a scheme,
-    /// `http://` is meant, as everywhere else such variables are read.
+    /// Parses `http://`, `socks5://` and `socks5h://` URLs, with or without `user:password@`. The scheme
+    /// defaults to `http://`, as in other programs that read these variables.
     pub(crate) fn parse(text: &str) -> Result<Self, ProxyError> {
         if cfg!(not(feature = "proxy")) {
             return Err(ProxyError::NotCompiledIn);

@@ -1,4 +1,4 @@
-//! One exchange: address, headers, credential, connection, and once more after a 401.
+//! The processing of one request: address, headers, credential, connection, and a retry after a 401.
 
 use std::{
     fmt,
@@ -24,13 +24,13 @@ use super::{
     warning::warnings,
 };
 
-/// Sends requests to one API server.
+/// A service that sends requests to one API server.
 ///
-/// What it does to a request: puts it under the server's address, whatever address it had, so that a credential
-/// cannot go elsewhere; adds default headers and the credential where the request has none of its own. What it
-/// does not do: follow redirects, retry, wait, decompress. Two exceptions, neither of which can repeat an
-/// action: a request that never left a pooled connection is sent on another one, and a request answered with
-/// 401 is sent again, once, if a source of credentials has a new one and the body is bytes.
+/// Each request is sent to the configured address, whatever address it contains, so that a credential cannot
+/// be sent elsewhere. Default headers and the credential are added unless the request sets them. The service
+/// does not follow redirects, retry, wait or decompress, with two exceptions that cannot repeat an action: a
+/// request that never left a pooled connection is sent on another, and a request that receives a 401 is sent
+/// again once if a credential source has a new credential and the body is in memory.
 #[derive(Clone)]
 pub(crate) struct ApiService {
     inner: Arc<Inner>,
@@ -83,7 +83,7 @@ impl Inner {
             && let Some(spare) = spare
             && self.credentials.replace(&session).await
         {
-            // Its connection is closed rather than drained: there is no telling how much is coming.
+            // The connection is closed instead of drained, because the remaining size is unknown.
             drop(response);
             let session = self.session().await?;
             response = self.send(spare, &session, false).await?;
@@ -114,19 +114,19 @@ impl Inner {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         match client.oneshot(request).await {
             Ok(response) => {
-                tracing::debug!(%method, path, status = response.status().as_u16(), "response");
+                tracing::debug!(%method, path, status = response.status().as_u16(), "response received");
                 Ok(response)
             }
             Err(error) => {
                 let limit_bytes = self.pool.settings().head_limit_bytes();
                 let error = TransportError::from_exchange(self.server(), limit_bytes, error);
-                tracing::debug!(%method, path, %error, "no response");
+                tracing::debug!(%method, path, %error, "request failed without a response");
                 Err(error)
             }
         }
     }
 
-    /// Path and query of `asked` under the address of the server.
+    /// Combines the path and query of `asked` with the address of the server.
     fn target(&self, asked: &Uri) -> Result<Uri, TransportError> {
         let base = &self.pool.settings().server;
         join(base, asked).ok_or_else(|| TransportError::BadTarget {
@@ -146,7 +146,7 @@ impl fmt::Debug for ApiService {
     }
 }
 
-/// The same request again, if its body can be read twice.
+/// Clones a request, if its body is in memory.
 fn copy(request: &Request<Body>) -> Option<Request<Body>> {
     let mut copy = Request::new(request.body().try_clone()?);
     copy.method_mut().clone_from(request.method());

@@ -1,4 +1,4 @@
-//! `Warning` headers: what an API server wants a person to know about a request that worked.
+//! `Warning` headers of successful responses.
 
 use std::{
     collections::{VecDeque, hash_map::RandomState},
@@ -9,29 +9,31 @@ use std::{
 
 use http::{HeaderMap, header::WARNING};
 
-/// Characters of one text that are kept; the server sends at most 4096 in total.
+/// The maximum number of characters of one text; a server sends at most 4096 in total.
 const TEXT_CHARACTERS: usize = 4096;
 
-/// Warnings of one response that are handed on.
+/// The maximum number of warnings that are delivered per response.
 const WARNINGS: usize = 64;
 
 /// A warning from the API server, such as the use of a deprecated version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Warning {
-    /// Who warns; `-` when the server does not say.
+    /// The agent that issued the warning; `-` if unspecified.
     pub agent: String,
-    /// What about, on one line.
+    /// The text of the warning, on one line.
     pub text: String,
 }
 
-/// Gets the warnings of every response. Called on the task that waits for the response, so it must not block.
+/// A handler that receives the warnings of every response. The handler is called on the task that waits for
+/// the response, so it must not block.
+#[doc(alias = "WarningHandlerWithContext")]
 pub trait WarningHandler: Send + Sync + 'static {
-    /// Takes one warning.
+    /// Handles one warning.
     fn handle(&self, warning: &Warning);
 }
 
-/// Logs each text once, as far as its memory of the last 256 texts reaches.
+/// A handler that logs each distinct text once. The last 256 texts are remembered.
 #[derive(Debug, Default)]
 pub struct LogWarnings {
     random: RandomState,
@@ -58,12 +60,12 @@ impl LogWarnings {
 impl WarningHandler for LogWarnings {
     fn handle(&self, warning: &Warning) {
         if self.is_new(&warning.text) {
-            tracing::warn!(agent = warning.agent, text = warning.text, "warning from the API server");
+            tracing::warn!(agent = warning.agent, text = warning.text, "API server returned a warning");
         }
     }
 }
 
-/// Drops every warning.
+/// A handler that ignores every warning.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct IgnoreWarnings;
 
@@ -71,8 +73,8 @@ impl WarningHandler for IgnoreWarnings {
     fn handle(&self, _warning: &Warning) {}
 }
 
-/// Keeps warnings until they are taken, for tests and for programs that print them at the end. Past 1024 of
-/// them the oldest are dropped.
+/// A handler that collects warnings, for tests and for programs that print them at the end. At most 1024
+/// warnings are kept; the oldest are dropped.
 #[derive(Debug, Default)]
 pub struct CollectWarnings {
     kept: Mutex<VecDeque<Warning>>,
@@ -81,7 +83,7 @@ pub struct CollectWarnings {
 impl CollectWarnings {
     const KEPT: usize = 1024;
 
-    /// What has come since the last call.
+    /// Returns the warnings since the last call.
     pub fn take(&self) -> Vec<Warning> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *kept).into()
@@ -110,13 +112,13 @@ impl fmt::Display for Warning {
     }
 }
 
-/// The warnings of a response: those of code 299, which is the only one Kubernetes gives a meaning.
+/// Parses the warnings of a response: those with code 299, the only one that Kubernetes uses.
 pub(crate) fn warnings(headers: &HeaderMap) -> Vec<Warning> {
     let mut found = Vec::new();
     for value in headers.get_all(WARNING) {
         let text = String::from_utf8_lossy(value.as_bytes());
         let mut rest = text.as_ref();
-        // A value that stops making sense is dropped from there on.
+        // The rest of a malformed value is ignored.
         while let Some((code, warning, after)) = parse_one(rest) {
             if code == "299" {
                 found.push(warning);
@@ -130,7 +132,7 @@ pub(crate) fn warnings(headers: &HeaderMap) -> Vec<Warning> {
     found
 }
 
-/// `code agent "text" ["date"]`, and what follows the comma after it.
+/// Parses `code agent "text" ["date"]`, and returns the text after the following comma.
 fn parse_one(value: &str) -> Option<(&str, Warning, &str)> {
     let (code, rest) = value.trim_start().split_once(' ')?;
     if code.len() != 3 || !code.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -148,7 +150,7 @@ fn parse_one(value: &str) -> Option<(&str, Warning, &str)> {
     Some((code, Warning { agent: agent.to_owned(), text }, rest))
 }
 
-/// A quoted string, unescaped, and what follows it.
+/// Parses and unescapes a quoted string, and returns the text after it.
 fn quoted(value: &str) -> Option<(String, &str)> {
     let body = value.strip_prefix('"')?;
     let mut text = String::new();
@@ -162,7 +164,7 @@ fn quoted(value: &str) -> Option<(String, &str)> {
         };
         if kept < TEXT_CHARACTERS {
             kept += 1;
-            // A log line is one line, whatever a server sends.
+            // A log entry must stay on one line, whatever the server sends.
             text.push(if character.is_control() { ' ' } else { character });
         }
     }

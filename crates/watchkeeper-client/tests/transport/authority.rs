@@ -1,4 +1,4 @@
-//! Certificates made for a test.
+//! Certificates for tests.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(crate) struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
-/// A certificate and its key, PEM.
+/// A certificate and its key in PEM.
 #[derive(Clone)]
 pub(crate) struct Leaf {
     pub(crate) certificate: String,
@@ -36,12 +36,12 @@ impl Authority {
         self.issuer.pem()
     }
 
-    /// A server certificate for `names`.
+    /// Issues a server certificate for `names`.
     pub(crate) fn server(&self, names: &[&str]) -> Leaf {
         self.sign(&params("server", names))
     }
 
-    /// A server certificate that ran out in 2001.
+    /// Issues a server certificate that expired in 2001.
     pub(crate) fn expired_server(&self, names: &[&str]) -> Leaf {
         let mut params = params("server", names);
         params.not_before = date_time_ymd(2000, 1, 1);
@@ -69,8 +69,8 @@ impl Leaf {
         Self { certificate: certificate.pem(), key: key.serialize_pem() }
     }
 
-    /// A server that shows this certificate and, if `clients` is given, talks only to those who show one of
-    /// that authority's.
+    /// Returns the configuration of a server with this certificate. With `clients`, only clients with a
+    /// certificate of that authority are accepted.
     pub(crate) fn serve(&self, clients: Option<&Authority>) -> Arc<ServerConfig> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ServerConfig::builder_with_provider(provider.clone())
@@ -92,7 +92,7 @@ impl Leaf {
         Arc::new(config)
     }
 
-    /// The certificate as a peer sees it.
+    /// Returns the certificate as a peer receives it.
     pub(crate) fn der(&self) -> Vec<u8> {
         CertificateDer::from_pem_slice(self.certificate.as_bytes()).unwrap().to_vec()
     }

@@ -19,7 +19,7 @@ use crate::{
 
 const MINUTE: Duration = Duration::from_secs(61);
 
-/// A token file.
+/// A temporary token file.
 struct TokenFile {
     _directory: TempDir,
     path: PathBuf,
@@ -126,7 +126,7 @@ async fn a_401_with_nothing_new_to_try_is_not_repeated() {
         assert_eq!(status(&client).await, 401);
     }
     assert_eq!(server.authorizations(), bearer(&["old"; 3]));
-    // One when the client was made, one for the first 401; the others came too soon after it.
+    // One load at the creation of the client, one for the first 401; the others came too soon after it.
     assert_eq!(client.credential_counts().loads, 2);
 }
 
@@ -143,7 +143,7 @@ async fn a_second_401_is_the_answer() {
 async fn a_body_that_can_be_read_only_once_is_not_sent_twice() {
     let (server, file) = (Server::start(None, only("new")).await, TokenFile::new("old"));
     let client = reader(&server, &file);
-    // The body of a response is a stream.
+    // The body of a response is a stream, which cannot be sent again.
     let stream = Server::start(None, |_| answer(200, "streamed")).await;
     let body = get(&stream.config().into_client().unwrap(), "/").await.unwrap().into_body();
     file.write("new");
@@ -181,7 +181,7 @@ async fn a_password_is_sent_as_basic_authentication() {
     assert_eq!(server.authorizations(), [Some("Basic amFuZTpzM2NyZXQ6eA==".to_owned())]);
 }
 
-/// Gives tokens from a list, then fails.
+/// A credential source that returns tokens from a list, then fails.
 struct Tokens(Mutex<Vec<&'static str>>);
 
 impl CredentialSource for Tokens {

@@ -22,10 +22,10 @@ use crate::{
 };
 
 const V1: &str = "client.authentication.k8s.io/v1";
-/// Stands in arguments, environment and output of every plugin here; must stand in no error.
+/// A marker in the arguments, environment and output of every plugin, which no error may contain.
 const CANARY: &str = "canary-9b3e";
 
-/// A plugin that is a shell script. `$DIR` is a directory of its own.
+/// A plugin that is a shell script. `$DIR` is its own directory.
 struct Plugin {
     directory: TempDir,
     section: serde_json::Value,
@@ -37,7 +37,7 @@ impl Plugin {
         let section = json!({
             "apiVersion": V1,
             "interactiveMode": "Never",
-            // The shell is the plugin, so that nothing is executed that was just written.
+            // The shell is the plugin, so that no freshly written file is executed.
             "command": "/bin/sh",
             "args": ["-c", script, "plugin", CANARY],
             "env": [
@@ -48,7 +48,7 @@ impl Plugin {
         Self { directory, section }
     }
 
-    /// A plugin that prints an `ExecCredential` with this status, and counts how often it ran.
+    /// Creates a plugin that prints an `ExecCredential` with this status, and counts its runs.
     fn printing(status: &serde_json::Value) -> Self {
         let plugin = Self::new(r#"echo >> "$DIR/runs"; cat "$DIR/output""#);
         plugin.print(status);
@@ -88,7 +88,7 @@ impl Plugin {
     }
 }
 
-/// A home directory with kubeconfigs and plugins that are programs of their own.
+/// A home directory with kubeconfigs and plugins that are separate programs.
 struct Home(TempDir);
 
 impl Home {
@@ -123,8 +123,8 @@ impl Home {
     fn install(&self, name: &str, token: &str) -> PathBuf {
         let path = self.path(name);
         let output = json!({ "apiVersion": V1, "kind": "ExecCredential", "status": { "token": token } });
-        // Written by another process: a program that this one has open for writing, in whichever thread forks at that
-        // moment, cannot be executed.
+        // Written by another process: a program that this process has open for writing, even in a thread that
+        // is forking at that moment, cannot be executed.
         let script =
             r#"mkdir -p "$(dirname "$0")"; printf '#!/bin/sh\necho %s\n' "'$1'" > "$0"; chmod 755 "$0""#;
         let mut shell = Command::new("/bin/sh");
@@ -171,7 +171,7 @@ async fn a_command_with_a_slash_is_relative_to_the_directory_of_its_kubeconfig()
         let config = home.loader().file(file).load().unwrap();
         assert_eq!(status(&config.clone().into_client().unwrap()).await, 200, "{command}");
         let allowed = config.exec_policy(ExecPolicy::Allowlist(vec![program.clone()])).into_client();
-        // A path is compared as it is written, so one that goes up and down again is another path.
+        // Paths are compared as written, so a path with `..` is a different path.
         assert_eq!(allowed.is_ok(), !command.contains(".."), "{command}");
     }
 }
@@ -309,12 +309,12 @@ async fn what_goes_wrong_is_said_without_repeating_arguments_environment_or_outp
         ),
         (
             object(r#","status":{"token":"canary-9b3e\nX: y"}"#),
-            "exec plugin /bin/sh: the token holds spaces or characters other than printable ASCII",
+            "exec plugin /bin/sh: the token contains spaces or characters other than printable ASCII",
         ),
         (
             r#"echo '{"apiVersion":"client.authentication.k8s.io/v1beta1","kind":"ExecCredential"}'"#
                 .to_owned(),
-            "its output is of another apiVersion",
+            "its output has a different apiVersion",
         ),
     ];
     for (script, expected) in cases {
@@ -384,7 +384,7 @@ async fn a_plugin_that_hangs_is_killed() {
 
     let pid = std::fs::read_to_string(plugin.file("pid")).unwrap();
     let state = format!("/proc/{}/stat", pid.trim());
-    // Gone, or a zombie that waits for the runtime to notice.
+    // The process is gone, or a zombie that the runtime has not reaped yet.
     let is_gone = || std::fs::read_to_string(&state).map_or(true, |stat| stat.contains(") Z "));
     let gone = async {
         while !is_gone() {

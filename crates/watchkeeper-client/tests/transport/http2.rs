@@ -1,4 +1,4 @@
-//! HTTP/2, where it is asked for.
+//! HTTP/2, if enabled.
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -96,15 +96,15 @@ async fn a_peer_that_falls_silent_is_noticed_by_an_unanswered_ping() {
     let mut watch = get(&client, "/api/v1/pods?watch=1").await.unwrap().into_body();
     assert_eq!(watch.frame().await.unwrap().unwrap().into_data().unwrap(), "{}\n");
     silence.notify_one();
-    // No byte, no close, no reset comes from here on.
+    // From here on, no byte, no close and no reset arrives.
     let end = tokio::time::timeout(Duration::from_secs(20), watch.frame()).await;
     assert!(end.expect("the watch hangs").unwrap().is_err());
-    // And the next request goes over a new connection.
+    // The next request uses a new connection.
     assert_eq!(status(&client).await, 200);
 }
 
-/// Passes bytes on to `server`, one connection at a time; told to be silent, it holds the connection open and
-/// turns to the next.
+/// Relays bytes to `server`, one connection at a time. When notified, it keeps the connection open without
+/// relaying, and accepts the next.
 async fn relay(server: SocketAddr) -> (SocketAddr, Arc<Notify>, JoinSet<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! Which configuration is found, how files are merged, what comes out of a context.
+//! Search for a configuration, merging of files, and selection of a context.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,14 +33,14 @@ impl Files {
         path
     }
 
-    /// Surroundings whose `KUBECONFIG` lists these files.
+    /// Returns an environment whose `KUBECONFIG` lists these files.
     fn listed(&self, names: &[&str]) -> Environment {
         let paths = names.iter().map(|name| self.path(name));
         Environment::empty().with_variable("KUBECONFIG", std::env::join_paths(paths).unwrap())
     }
 }
 
-/// A kubeconfig with one context, named like its cluster.
+/// Returns a kubeconfig with one context, named like its cluster.
 fn simple(name: &str, server: &str) -> String {
     format!(
         "current-context: {name}
@@ -104,7 +104,7 @@ fn the_first_file_to_set_something_wins_and_entries_are_never_mixed() {
             files.write(&number.to_string(), format!("kind: Config\n{part}\n"));
             names.push(number.to_string());
         }
-        // Last in the list, so that it only fills what the others leave open.
+        // Last in the list, so that it only adds what the others lack.
         files.write("last", "kind: Config\nclusters: [{name: a, cluster: {server: 'https://a'}}, {name: b, cluster: {server: 'https://b'}}]\ncontexts: [{name: a, context: {cluster: a, namespace: ns-a}}, {name: b, context: {cluster: b, namespace: ns-b}}]\n");
         names.push("last".to_owned());
         let names: Vec<_> = names.iter().map(String::as_str).collect();
@@ -269,7 +269,7 @@ fn files_with_a_byte_order_mark_or_in_utf16_are_read() {
     assert!(matches!(error, ConfigError::NotText { .. }), "{error}");
 }
 
-/// The files of a service account.
+/// Writes the files of a service account.
 fn service_account(directory: &Path, authority: &str, token: &str) {
     std::fs::write(directory.join("ca.crt"), authority).unwrap();
     std::fs::write(directory.join("token"), token).unwrap();
@@ -297,7 +297,7 @@ async fn a_pod_talks_to_its_api_server_with_its_service_account() {
     let client = config.into_client().unwrap();
     assert_eq!(client.default_namespace(), "team-a");
 
-    // The same rotation as for any token file.
+    // The rotation is the same as for any token file.
     service_account(directory.path(), &authority.pem(), "fresh\n");
     assert_eq!(status(&client).await, 200);
 }
@@ -323,7 +323,8 @@ fn outside_a_pod_the_missing_variable_is_named() {
     assert_eq!(error.to_string(), "not in a pod (KUBERNETES_SERVICE_PORT is not set)");
 }
 
-/// What one file says about the clusters `a` to `d`: its own server for each it has, and maybe a choice.
+/// Generates the content of one file about the clusters `a` to `d`: its own server for each, and possibly a
+/// current context.
 fn file() -> impl Strategy<Value = (BTreeSet<char>, Option<char>)> {
     let cluster = || prop::char::range('a', 'd');
     (prop::collection::btree_set(cluster(), 0..4), prop::option::of(cluster()))

@@ -1,11 +1,11 @@
-//! Kubeconfigs that cannot be used, and what is said about each.
+//! Kubeconfigs that cannot be used, and their error messages.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use watchkeeper_client::config::{ClientConfig, ConfigError, Environment, Kubeconfig, Loader};
 
 use crate::authority::Authority;
 
-/// Stands wherever a secret would; must stand in no error.
+/// A marker in place of every secret, which no error may contain.
 const CANARY: &str = "canary-5f1d";
 
 fn load(text: &str) -> Result<ClientConfig, ConfigError> {
@@ -13,7 +13,7 @@ fn load(text: &str) -> Result<ClientConfig, ConfigError> {
     Loader::new().environment(Environment::empty()).kubeconfig(kubeconfig).load()
 }
 
-/// A kubeconfig of one cluster and one user with these fields.
+/// Returns a kubeconfig of one cluster and one user with these fields.
 fn entries(cluster: &str, user: &str) -> String {
     format!(
         "current-context: x
@@ -71,11 +71,11 @@ fn each_broken_entry_is_refused_with_what_is_wrong_and_what_to_do() {
         (entries("server: 'https://h?q'", ""), "has a query"),
         (
             entries(&server(", certificate-authority-data: '!canary-5f1d'"), ""),
-            "certificate-authority-data of cluster \"c\": not base64; a -data field holds the base64 of a PEM file",
+            "certificate-authority-data of cluster \"c\": not base64; a -data field contains the base64 of a PEM file",
         ),
         (
             entries(&server(", insecure-skip-tls-verify: true, certificate-authority: /ca"), ""),
-            "cluster \"c\": insecure-skip-tls-verify and a certificate authority exclude each other",
+            "cluster \"c\": insecure-skip-tls-verify and a certificate authority are mutually exclusive",
         ),
         (
             entries(&server(", tls-server-name: 'not a name'"), ""),
@@ -159,7 +159,7 @@ async fn certificates_and_keys_that_cannot_be_used_are_named_when_the_client_is_
         ),
         (
             pair(&one.certificate, &two.key),
-            "client-certificate-data of user \"u\" and client-key-data of user \"u\": the certificate is not the one of this private key",
+            "client-certificate-data of user \"u\" and client-key-data of user \"u\": the certificate does not match the private key",
         ),
         (
             entries(&server(""), "tokenFile: /nowhere/token"),
@@ -220,7 +220,7 @@ fn yaml_that_explodes_is_refused() {
     ] {
         let error = load(&text).unwrap_err();
         assert!(matches!(error, ConfigError::YamlBomb { .. }), "{name}: {error}");
-        assert!(error.to_string().contains("refused as a likely attack"), "{error}");
+        assert!(error.to_string().contains("rejected as a likely attack"), "{error}");
     }
 }
 
@@ -249,7 +249,7 @@ fn an_untrusted_kubeconfig_may_use_data_fields_only() {
         let text = entries(&server(cluster), user);
         let error = untrusted(&text).unwrap_err().to_string();
         assert!(error.starts_with("untrusted kubeconfig: "), "{error}");
-        assert!(error.contains(&format!("uses {field}, which only a trusted one may")), "{error}");
+        assert!(error.contains(&format!("uses {field}, which requires a trusted kubeconfig")), "{error}");
     }
     let authority = BASE64_STANDARD.encode(Authority::new("a").pem());
     let text = entries(&server(&format!(", certificate-authority-data: {authority}")), "token: t");

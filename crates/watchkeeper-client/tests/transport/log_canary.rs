@@ -1,4 +1,4 @@
-//! A whole round of requests under a log of everything: no secret may be in it.
+//! A series of requests with complete logging: no secret may appear in the log.
 
 use std::{
     io,
@@ -49,7 +49,7 @@ impl<'a> MakeWriter<'a> for Log {
 }
 
 impl Log {
-    /// Takes everything from every thread and every crate, through `tracing` or `log`.
+    /// Captures everything from every thread and every crate, through `tracing` or `log`.
     fn install() -> Self {
         let log = Self::default();
         let format = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE);
@@ -126,19 +126,19 @@ async fn no_secret_is_logged_by_us_or_by_anything_below_us() {
     for config in configs {
         round(&config.into_client().unwrap()).await;
     }
-    // And a token that stops being one.
+    // Followed by a token that is no longer accepted.
     let client = plain.config().bearer_token_file(&token_file).into_client().unwrap();
     std::fs::write(&token_file, format!("{TOKEN}\u{7f}{TOKEN}")).unwrap();
     round(&client).await;
 
     let text = log.text();
-    // It did record: us, the pool, HTTP/2 and TLS.
+    // The log contains entries of this crate, the pool, HTTP/2 and TLS.
     for target in
         ["marker-of-tracing", "watchkeeper_client::transport", "hyper_util::client", "h2::", "rustls::"]
     {
         assert!(text.contains(target), "nothing from {target} in the log");
     }
-    // What the requests really carried.
+    // The credentials that the requests contained.
     let sent = plain.authorizations();
     assert!(sent.contains(&Some(format!("Bearer {EXEC_TOKEN}"))), "{sent:?}");
     let basic = BASE64_STANDARD.encode(format!("jane:{PASSWORD}"));

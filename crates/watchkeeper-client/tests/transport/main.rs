@@ -19,7 +19,7 @@ use http::{Method, Request, Response};
 use kube_client::client::Body;
 use watchkeeper_client::{Client, Error, error::TransportKind, transport::TransportError};
 
-/// Lets `time` pass at once: for the client, not for the sockets.
+/// Advances the client's clock by `time`, without waiting for sockets.
 async fn later(time: Duration) {
     tokio::time::pause();
     tokio::time::advance(time).await;
@@ -45,7 +45,7 @@ async fn status(client: &Client) -> u16 {
     get(client, "/version").await.unwrap().status().as_u16()
 }
 
-/// What the REST client makes of a connection that fails, which is what the classifier decides by.
+/// Returns the REST client's classification of a failed connection, on which the classifier decides.
 async fn kind(client: &Client) -> TransportKind {
     match client.rest().get().absolute_path("/version").text().await {
         Err(Error::Transport { kind, .. }) => kind,
@@ -53,7 +53,7 @@ async fn kind(client: &Client) -> TransportKind {
     }
 }
 
-/// What a request that must fail fails with.
+/// Returns the error of a request that must fail.
 async fn failure(client: &Client) -> String {
     let error = get(client, "/version").await.unwrap_err();
     TransportError::of(&error).unwrap_or_else(|| panic!("not a transport error: {error}")).to_string()

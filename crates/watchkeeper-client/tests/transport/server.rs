@@ -1,4 +1,4 @@
-//! A server that remembers what it was asked.
+//! A server that records its requests.
 
 use std::{
     convert::Infallible,
@@ -21,7 +21,7 @@ use watchkeeper_client::config::ClientConfig;
 
 pub(crate) type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
-/// One request, as it arrived.
+/// A request as received.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
     pub(crate) method: Method,
@@ -29,7 +29,7 @@ pub(crate) struct Seen {
     pub(crate) version: Version,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-    /// The client certificate of its connection, DER.
+    /// The client certificate of the connection, in DER.
     pub(crate) peer: Option<Vec<u8>>,
 }
 
@@ -39,7 +39,7 @@ impl Seen {
     }
 }
 
-/// A server on the loopback interface, for as long as it is not dropped.
+/// A server on the loopback interface, which stops when dropped.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     tls: Arc<Mutex<Option<Arc<ServerConfig>>>>,
@@ -48,12 +48,12 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Answers everything with 200 and no body, in clear.
+    /// Starts a server that responds to everything with 200 and no body, over plain HTTP.
     pub(crate) async fn plain() -> Self {
         Self::start(None, |_| answer(200, "")).await
     }
 
-    /// Answers everything with 200 and no body, over TLS.
+    /// Starts a server that responds to everything with 200 and no body, over TLS.
     pub(crate) async fn tls(config: Arc<ServerConfig>) -> Self {
         Self::start(Some(config), |_| answer(200, "")).await
     }
@@ -71,7 +71,7 @@ impl Server {
         Self { address, tls, seen, _tasks: tasks }
     }
 
-    /// Shows another certificate to new connections.
+    /// Replaces the certificate for new connections.
     pub(crate) fn set_tls(&self, config: Arc<ServerConfig>) {
         *self.tls.lock().unwrap() = Some(config);
     }
@@ -89,7 +89,7 @@ impl Server {
         self.seen.lock().unwrap().clone()
     }
 
-    /// The `Authorization` header of each request.
+    /// Returns the `Authorization` header of each request.
     pub(crate) fn authorizations(&self) -> Vec<Option<String>> {
         let header = |seen: &Seen| seen.header("authorization").map(ToOwned::to_owned);
         self.seen().iter().map(header).collect()
@@ -102,7 +102,7 @@ pub(crate) fn answer(status: u16, body: &'static str) -> Answer {
     response
 }
 
-/// 200 to who sends `token`, 401 to anyone else.
+/// Responds with 200 to requests with `token`, and with 401 to all others.
 pub(crate) fn only(token: &'static str) -> impl Fn(&Seen) -> Answer + Send + Sync + 'static {
     move |seen| {
         let is_known = seen.header("authorization") == Some(&format!("Bearer {token}"));
@@ -127,7 +127,7 @@ async fn accept(
             let Some(config) = config else {
                 return serve(tcp, None, seen, handler).await;
             };
-            // A client that does not like the certificate hangs up.
+            // A client that rejects the certificate closes the connection.
             if let Ok(stream) = TlsAcceptor::from(config).accept(tcp).await {
                 let peer = stream.get_ref().1.peer_certificates().map(|chain| chain[0].to_vec());
                 serve(stream, peer, seen, handler).await;
@@ -162,6 +162,6 @@ async fn serve<I>(
             Ok::<_, hyper::Error>(answer)
         }
     });
-    // How a connection ends is the client's side of the story.
+    // The client observes how a connection ends.
     drop(auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(io), service).await);
 }

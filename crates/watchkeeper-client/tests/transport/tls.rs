@@ -1,4 +1,4 @@
-//! Who a client believes, and who it shows itself as.
+//! Verification of servers, and client certificates.
 
 use std::time::Duration;
 
@@ -92,14 +92,14 @@ async fn a_client_certificate_is_shown_to_a_server_that_asks() {
     assert_eq!(server.seen().len(), 1);
 }
 
-/// Holds the directory of certificates in the process that plays the machine trusting them.
+/// The variable with the certificate directory, set in the child process whose system trusts it.
 const MACHINE: &str = "TEST_MACHINE_DIRECTORY";
 
 #[tokio::test]
 async fn a_configured_authority_takes_the_place_of_those_the_machine_trusts() {
     let Some(directory) = std::env::var_os(MACHINE).map(std::path::PathBuf::from) else {
-        // What a machine trusts is fixed when a process starts, so this test starts itself again on a machine
-        // that trusts an authority of ours.
+        // The system's trust store is fixed when a process starts, so this test restarts itself with a trust
+        // store that contains the test's authority.
         let authority = Authority::new("machine");
         let leaf = authority.server(&["127.0.0.1"]);
         let directory = tempfile::tempdir().unwrap();
@@ -202,7 +202,7 @@ async fn a_stalled_handshake_ends_with_the_connect_timeout() {
     let config = ClientConfig::new(&url).unwrap();
     let config = config.certificate_authority_pem(Authority::new("a").pem());
     let client = config.connect_timeout(Duration::from_millis(50)).into_client().unwrap();
-    // The kernel accepts the connection; nobody ever answers the handshake.
+    // The kernel accepts the connection, but no process answers the handshake.
     let error = failure(&client).await;
     assert!(error.contains("no connection after 0.05s"), "{error}");
 }

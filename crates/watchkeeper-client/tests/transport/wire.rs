@@ -1,4 +1,4 @@
-//! What goes over the wire besides credentials: headers, warnings, redirects, proxies, limits.
+//! Headers, warnings, redirects, proxies and limits on the wire.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ async fn impersonation_reaches_the_server() {
 
     let smuggled = Impersonation::of("jane\r\nImpersonate-Group: system:masters");
     let error = server.config().impersonate(smuggled).into_client().unwrap_err();
-    assert!(error.to_string().contains("the impersonated user holds a line break"), "{error}");
+    assert!(error.to_string().contains("the impersonated user contains a line break"), "{error}");
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn an_endless_response_head_ends_in_an_error_that_names_the_bound() {
     let client = ClientConfig::new(&url).unwrap().limits(limits).into_client().unwrap();
     assert_eq!(client.limits().header_bytes, 16 << 10);
     let error = failure(&client).await;
-    assert!(error.contains("message head is too large (its bound is 16384 bytes)"), "{error}");
+    assert!(error.contains("message head is too large (the limit is 16384 bytes)"), "{error}");
     assert_eq!(crate::kind(&client).await, TransportKind::Malformed);
 }
 
@@ -229,7 +229,7 @@ fn redirect(code: u16, location: &str) -> Answer {
     response
 }
 
-/// A proxy for one connection; its task ends with the head of the request that opened it.
+/// Starts a proxy for one connection; its task returns the head of the request that opened it.
 async fn connect_proxy() -> (std::net::SocketAddr, JoinSet<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -244,7 +244,7 @@ async fn connect_proxy() -> (std::net::SocketAddr, JoinSet<String>) {
         let target = head.split_whitespace().nth(1).unwrap();
         let mut server = TcpStream::connect(target).await.unwrap();
         client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
-        // Ends when the client is dropped; how does not matter.
+        // Ends when the client is dropped, in whatever way.
         drop(copy_bidirectional(&mut client, &mut server).await);
         head
     });

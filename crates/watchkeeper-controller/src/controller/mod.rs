@@ -1,4 +1,4 @@
-//! A controller, put together.
+//! The builder of a controller.
 
 mod options;
 mod reconcile_loop;
@@ -34,22 +34,23 @@ use crate::{
     triggers::Triggers,
 };
 
-/// Reconciles the objects of kind `K`: puts together where keys come from, who works on them, and how.
+/// A builder of a controller for objects of kind `K`: its event sources, its workers and their settings.
 ///
-/// # What it promises
+/// # Guarantees
 ///
-/// 1. **Every change is followed by a look.** After the last change of an object, or of one that maps to it, its key is
-///    reconciled with that change in the cache, unless a [predicate](crate::predicate) leaves it out. Changes in a row
-///    may share one look.
-/// 2. **One worker a key.** A key is never reconciled twice at the same time.
-/// 3. **Failures are kept to their key.** An error, a panic or a reconcile that takes too long is counted, told and tried
-///    again after a backoff of its own; other keys, and the worker, go on.
-/// 4. **Sources are on their own.** A watch that fails delays no event of another.
-/// 5. **What was written is seen.** A reconcile does not begin before the controller's caches show what earlier ones wrote
-///    for the same key, within a [time limit](Self::freshness_timeout).
-/// 6. **What is new goes first.** First lists and resyncs queue at low priority, and are never starved.
-/// 7. **It ends.** When asked to stop it begins nothing new, lets what runs finish within a [time](Self::stop_within), drops
-///    the rest at an `await`, and returns when nothing runs.
+/// 1. **Every change is followed by a reconcile.** After the last change of an object, or of an object that
+///    maps to it, its key is reconciled with that change in the cache, unless a [predicate](crate::predicate)
+///    rejects the change. Consecutive changes may share one reconcile.
+/// 2. **One worker per key.** A key is never reconciled concurrently.
+/// 3. **Failures are isolated by key.** An error, a panic or a timeout is counted, logged and retried with a
+///    backoff per key; other keys and the worker are not affected.
+/// 4. **Sources are independent.** A watch that fails delays no event of another.
+/// 5. **Read your writes.** A reconcile does not begin before the controller's caches show the writes of
+///    earlier reconciles of the same key, within a [time limit](Self::freshness_timeout).
+/// 6. **New events take precedence.** Initial lists and resyncs are enqueued at low priority, and are never
+///    starved.
+/// 7. **Bounded shutdown.** After a stop request no reconcile begins, running ones may finish within a [time
+///    limit](Self::stop_within), the others are dropped at an `await`, and `run` returns when none is left.
 ///
 /// ```no_run
 /// use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
@@ -74,10 +75,10 @@ use crate::{
 #[must_use = "a controller does nothing until it is run"]
 pub struct Controller<K: Object> {
     factory: SharedInformerFactory,
-    /// It made the factory itself, and ends it with itself.
+    /// Whether the controller created the factory, and shuts it down at the end.
     owns_factory: bool,
     primary: Watching<K>,
-    /// All but the primary one.
+    /// The sources other than the primary one.
     sources: Vec<Part>,
     uses: Vec<Use>,
     triggers: Vec<Triggers>,
@@ -85,13 +86,13 @@ pub struct Controller<K: Object> {
     options: Options,
 }
 
-/// A source, in its two capacities.
+/// A source of keys, and the same source as a cache for tracking writes.
 pub(crate) struct Part {
     pub(crate) source: Arc<dyn Source>,
     pub(crate) cache: Arc<dyn FollowedCache>,
 }
 
-/// A resource that is used, wherever the controller works.
+/// A declared use of a resource, in the namespaces of the controller.
 struct Use {
     group: String,
     resource: String,
@@ -105,24 +106,27 @@ where
     K::DynamicType: Default,
     K::Scope: CollectionScope<K>,
 {
-    /// Returns a controller of all objects of kind `K`, with informers of its own. They stop with the controller.
+    /// Creates a controller for all objects of kind `K`, with its own informers. The informers stop with the
+    /// controller.
     pub fn new(client: impl Into<Client>) -> Self {
         let mut controller = Self::on(&SharedInformerFactory::new(client));
         controller.owns_factory = true;
         controller
     }
 
-    /// Returns a controller of the objects of kind `K` in the factory's scope, with informers that the factory shares.
+    /// Creates a controller for the objects of kind `K` in the factory's scope, with the factory's shared
+    /// informers.
     ///
-    /// The controller starts them. The factory owns them, so they run on when the controller has ended, until the factory
-    /// is shut down or [releases](SharedInformerFactory::release) them.
+    /// The controller starts the informers. The factory owns them, so they continue after the controller has
+    /// ended, until the factory is shut down or [releases](SharedInformerFactory::release) them.
     pub fn on(factory: &SharedInformerFactory) -> Self {
         Self::watching(factory, Watching::new())
     }
 }
 
 impl<K: Object> Controller<K> {
-    /// A controller of objects that are watched in a special way: other namespaces, a selector, a kind known at run time.
+    /// Creates a controller whose primary objects are watched with special settings: other namespaces, a
+    /// selector, or a kind known at run time.
     pub fn watching(factory: &SharedInformerFactory, primary: Watching<K>) -> Self {
         let client = factory.client().map(|client| client.kube().clone());
         let name = primary.kind().to_lowercase();
@@ -147,42 +151,49 @@ impl<K: Object> Controller<K> {
         self
     }
 
-    /// Sets the client of reconcilers, instead of the factory's.
+    /// Sets the client of reconcilers. Defaults to the factory's client.
     pub fn client(mut self, client: impl Into<Client>) -> Self {
         self.options.client = Some(client.into().kube().clone());
         self
     }
 
-    /// Gives reconcilers a value: [`Context::get`](crate::Context::get). One of each type.
+    /// Adds a value that reconcilers read with [`Context::get`](crate::Context::get). One value is kept per
+    /// type.
     pub fn with<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.options.values.insert(TypeId::of::<T>(), Arc::new(value));
         self
     }
 }
 
-/// Where keys come from.
+/// Sources of keys.
 impl<K: Object> Controller<K> {
-    /// Has only changes of the objects themselves count that the predicate admits. Of several, all must.
+    /// Ignores changes of primary objects that `predicate` rejects. With several predicates, all must accept
+    /// a change.
+    #[doc(alias = "WithEventFilter")]
     pub fn filter(mut self, predicate: impl Predicate<K>) -> Self {
         self.primary = self.primary.filter(predicate);
         self
     }
 
-    /// Lets the controller start while its own kind is not there, or may not be watched: see [`Watching::optional`].
+    /// Allows the controller to start while its primary kind does not exist or may not be watched. See
+    /// [`Watching::optional`].
     pub fn optional(mut self) -> Self {
         self.primary = self.primary.optional();
         self
     }
 
-    /// Has every object of its own kind looked at again this often, at low priority and whatever a filter says. Never,
-    /// unless said otherwise; what the factory resyncs comes as well, and is filtered.
+    /// Enqueues every primary object in this interval, at low priority and without applying filters. Defaults
+    /// to never. Resyncs of the factory are separate, and are filtered.
+    #[doc(alias = "SyncPeriod")]
     pub fn resync_period(mut self, period: Duration) -> Self {
         self.options.resync_period = Some(period).filter(|period| !period.is_zero());
         self
     }
 
-    /// Watches objects of a kind that objects of kind `K` control, and has the controlling one looked at: the owner whose
-    /// reference says `controller: true`, of this group and kind. Both, when an object is handed over.
+    /// Watches objects of kind `W` that objects of kind `K` control, and enqueues the controlling object: the
+    /// owner of this group and kind whose reference has `controller: true`. If the controller of an object
+    /// changes, both owners are enqueued.
+    #[doc(alias = "EnqueueRequestForOwner")]
     pub fn owns<W>(self) -> Self
     where
         K::DynamicType: Default,
@@ -194,7 +205,7 @@ impl<K: Object> Controller<K> {
         self.owns_with(Watching::<W>::new())
     }
 
-    /// As [`owns`](Self::owns), with more to choose.
+    /// Watches owned objects as [`owns`](Self::owns) does, with settings for the watch.
     pub fn owns_with<W: Object>(self, watching: Watching<W>) -> Self
     where
         K::DynamicType: Default,
@@ -203,10 +214,12 @@ impl<K: Object> Controller<K> {
         self.watches_with(watching, mapping::to_controller::<K, W>())
     }
 
-    /// Watches objects of a kind, and has the keys looked at that a function finds for each change. It sees the old and
-    /// the new state; [`each_state`](crate::each_state) makes it from a function of one object.
+    /// Watches objects of kind `W`, and enqueues the keys that `map` returns for each change. The function
+    /// receives the old and the new state; [`each_state`](crate::each_state) converts a function of one
+    /// object.
     ///
-    /// The function is called for every change, and must not wait. One that panics has found nothing.
+    /// The function is called for every change and must not block. If it panics, no key is enqueued.
+    #[doc(alias = "EnqueueRequestsFromMapFunc")]
     pub fn watches<W, F>(self, map: F) -> Self
     where
         W: Object + DeserializeOwned,
@@ -217,7 +230,7 @@ impl<K: Object> Controller<K> {
         self.watches_with(Watching::new(), map)
     }
 
-    /// As [`watches`](Self::watches), for an informer that is there already.
+    /// Watches objects as [`watches`](Self::watches) does, using an existing informer.
     pub fn watches_informer<W: Object>(
         self,
         informer: &SharedIndexInformer<W>,
@@ -229,7 +242,7 @@ impl<K: Object> Controller<K> {
         self.watches_with(Watching::informer(informer), map)
     }
 
-    /// As [`watches`](Self::watches), with more to choose.
+    /// Watches objects as [`watches`](Self::watches) does, with settings for the watch.
     pub fn watches_with<W: Object>(
         mut self,
         watching: Watching<W>,
@@ -240,36 +253,39 @@ impl<K: Object> Controller<K> {
         self
     }
 
-    /// Has keys looked at that come from outside.
+    /// Enqueues keys that are sent from outside through `triggers`.
+    #[doc(alias = "WatchesRawSource")]
     pub fn channel(mut self, triggers: &Triggers) -> Self {
         self.triggers.push(triggers.clone());
         self
     }
 }
 
-/// How keys are worked on.
+/// Processing of keys.
 impl<K: Object> Controller<K> {
-    /// Sets how many keys are worked on at the same time. 1 unless said otherwise, and at least that.
+    /// Sets the number of keys that are reconciled concurrently. Defaults to 1; 0 counts as 1.
+    #[doc(alias = "MaxConcurrentReconciles")]
     pub fn workers(mut self, workers: usize) -> Self {
         self.options.workers = workers.max(1);
         self
     }
 
-    /// Sets how long a reconcile may take; it is then dropped at its next `await`, and counts as a failure. No limit unless
-    /// said otherwise.
+    /// Sets the timeout of a reconcile. On timeout the reconcile is dropped at its next `await`, and counts
+    /// as a failure. Defaults to no timeout.
+    #[doc(alias = "ReconciliationTimeout")]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.timeout = Some(timeout);
         self
     }
 
-    /// Sets how often a key that fails is tried again, before it is given up until something changes. With 5 it is tried
-    /// six times. No limit unless said otherwise.
+    /// Sets the number of retries of a failing key, after which the key is dropped until something changes.
+    /// With 5 retries, a key is attempted six times. Defaults to no limit.
     pub fn retry_limit(mut self, retries: u32) -> Self {
         self.options.retry_limit = Some(retries);
         self
     }
 
-    /// Has this told when a key is given up: because it failed too often, or said that trying again is of no use.
+    /// Calls `hook` when a key is given up, because its retries are exhausted or its error is terminal.
     pub fn on_give_up(mut self, hook: impl Fn(&GaveUp<'_>) + Send + Sync + 'static) -> Self {
         self.options.on_give_up = Some(Arc::new(hook));
         self
@@ -281,8 +297,8 @@ impl<K: Object> Controller<K> {
         self
     }
 
-    /// Sets how long reconciles have to finish when the controller is asked to stop; then they are dropped. 30 s unless said
-    /// otherwise.
+    /// Sets the time that running reconciles have to finish after a stop request; the others are dropped.
+    /// Defaults to 30 s.
     pub fn stop_within(mut self, time: Duration) -> Self {
         self.options.stop_within = time;
         self
@@ -309,63 +325,66 @@ impl<K: Object> Controller<K> {
         self
     }
 
-    /// Has reconciles begin whether or not the caches show what was written before.
+    /// Disables the wait for own writes: reconciles begin even if the caches do not show earlier writes.
     pub fn without_freshness(mut self) -> Self {
         self.options.freshness_timeout = None;
         self
     }
 
-    /// Sets when a key that keeps itself busy is reported.
+    /// Sets the limits above which a key that triggers itself is reported.
     pub fn hot_loops(mut self, limits: HotLoopLimits) -> Self {
         self.options.hot_loops = Some(limits);
         self
     }
 
-    /// Has nobody look for keys that keep themselves busy.
+    /// Disables the detection of keys that trigger themselves.
     pub fn without_hot_loops(mut self) -> Self {
         self.options.hot_loops = None;
         self
     }
 
-    /// Has this told of keys that keep themselves busy, beside the log and the metric.
+    /// Calls `hook` for each key that triggers itself, in addition to the log and the metric.
     pub fn on_hot_loop(mut self, hook: impl Fn(&HotLoop) + Send + Sync + 'static) -> Self {
         self.options.on_hot_loop = Some(Arc::new(hook));
         self
     }
 
-    /// Reports to `metrics`. A controller that is added to a manager needs this only to report to a registry other than the manager's:
-    /// [`Manager::add`](crate::manager::Manager::add) registers the metrics of every controller.
+    /// Sets the metrics that the controller reports to. A controller that is added to a manager needs this
+    /// only to report to a registry other than the manager's: [`Manager::add`](crate::manager::Manager::add)
+    /// registers the metrics of every controller.
     ///
-    /// The series are created by [`reconcile_with`](Self::reconcile_with) and removed when the controller is dropped. If another
-    /// controller of the registry has the same name, the controller does not start and reports
-    /// [`DuplicateName`](crate::metrics::DuplicateName).
+    /// The series are created by [`reconcile_with`](Self::reconcile_with) and removed when the controller is
+    /// dropped. If another controller of the registry has the same name, the controller does not start and
+    /// reports [`DuplicateName`](crate::metrics::DuplicateName).
     pub fn metrics(mut self, metrics: &ControllerMetrics) -> Self {
         self.options.metrics = Some(metrics.clone());
         self
     }
 
-    /// Takes the time from here. Tokio's unless said otherwise.
+    /// Sets the clock. Defaults to tokio's.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.options.clock = clock;
         self
     }
 
-    /// Runs workers through this instead of in the runtime it is run in.
+    /// Sets the spawner of worker tasks. Defaults to the current tokio runtime.
     pub fn spawn(mut self, spawn: impl Spawn) -> Self {
         self.options.spawn = Some(Arc::new(spawn));
         self
     }
 
-    /// Runs on every replica, not only on the one that leads.
+    /// Runs the controller on every replica instead of only on the leader.
+    #[doc(alias = "NeedLeaderElection")]
     pub fn on_every_replica(mut self) -> Self {
         self.options.needs_leadership = false;
         self
     }
 }
 
-/// What it does to the API.
+/// Declared API access.
 impl<K: Object> Controller<K> {
-    /// Declares what reconciles do to objects of a kind, beside watching them, wherever the controller works.
+    /// Declares the verbs that reconciles use on objects of kind `W`, in addition to watching them, in the
+    /// namespaces of the controller.
     pub fn uses<W: Object>(self, verbs: &[Verb]) -> Self
     where
         W::DynamicType: Default,
@@ -374,7 +393,7 @@ impl<K: Object> Controller<K> {
         self.uses_path::<W>("", verbs)
     }
 
-    /// As [`uses`](Self::uses), of the `status` subresource.
+    /// Declares verbs as [`uses`](Self::uses) does, for the `status` subresource.
     pub fn uses_status<W: Object>(self, verbs: &[Verb]) -> Self
     where
         W::DynamicType: Default,
@@ -383,7 +402,7 @@ impl<K: Object> Controller<K> {
         self.uses_path::<W>("/status", verbs)
     }
 
-    /// As [`uses`](Self::uses), of another subresource.
+    /// Declares verbs as [`uses`](Self::uses) does, for another subresource.
     pub fn uses_subresource<W: Object>(self, subresource: &str, verbs: &[Verb]) -> Self
     where
         W::DynamicType: Default,
@@ -408,9 +427,9 @@ impl<K: Object> Controller<K> {
     }
 }
 
-/// What becomes of it.
+/// Building and running.
 impl<K: Object> Controller<K> {
-    /// The controller with its reconciler, to be run by a manager, or by hand.
+    /// Returns the controller with its reconciler, to be run by a manager or by the caller.
     pub fn reconcile_with<R: Reconciler<K>>(self, reconciler: R) -> ReconcileLoop<K, R> {
         let primary = Arc::new(self.primary.into_source(&self.factory, Role::Primary));
         let access = access_of(&primary, &self.sources, self.uses);
@@ -418,12 +437,12 @@ impl<K: Object> Controller<K> {
         ReconcileLoop::new(reconciler, &primary, parts, self.triggers, access, self.limiter, self.options)
     }
 
-    /// Runs until the program is asked to end, by Ctrl-C or SIGTERM: for a program that is one controller. Asked a second
-    /// time, it drops what is still running.
+    /// Runs the controller until Ctrl-C or SIGTERM, for a program that consists of one controller. A second
+    /// signal drops the reconciles that are still running.
     ///
     /// # Errors
-    /// When a source that is not [optional](Watching::optional) will never be there, and why; when another controller of the same
-    /// metrics registry has its name; or when it was asked to end twice.
+    /// Returns a [`RunError`] if a source that is not [optional](Watching::optional) can never sync, if
+    /// another controller of the same metrics registry has the same name, or if a second signal arrived.
     pub async fn run<R: Reconciler<K>>(self, reconciler: R) -> Result<(), RunError> {
         let owned = self.owns_factory.then(|| self.factory.clone());
         let name = self.options.name.to_string();
@@ -452,9 +471,9 @@ impl<K: Object> Controller<K> {
     }
 }
 
-/// The program was asked to end again, before it had.
+/// A second signal arrived before the shutdown was complete.
 #[derive(Debug, thiserror::Error)]
-#[error("asked to end a second time, by {0}; what was running was dropped")]
+#[error("second {0} received; running reconciles were dropped")]
 struct AskedTwice(Signal);
 
 impl Part {
@@ -463,7 +482,8 @@ impl Part {
     }
 }
 
-/// Everything that is done to the API: sources are read, uses are used where the primary objects are.
+/// Returns the complete API access: read access to the sources, and the declared uses in the namespaces of
+/// the primary objects.
 fn access_of<K: Object>(primary: &InformerSource<K>, sources: &[Part], uses: Vec<Use>) -> Vec<Access> {
     let mut access = primary.access();
     access.extend(sources.iter().flat_map(|part| part.source.access()));

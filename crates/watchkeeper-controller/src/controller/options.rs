@@ -1,4 +1,4 @@
-//! What can be chosen about a controller.
+//! Options of a controller.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,29 +18,29 @@ const STOP_WITHIN: Duration = Duration::from_secs(30);
 pub(super) type OnGiveUp = Arc<dyn Fn(&GaveUp<'_>) + Send + Sync>;
 pub(super) type OnHotLoop = Arc<dyn Fn(&HotLoop) + Send + Sync>;
 
-/// A key that is not tried again until something changes.
+/// A key that is not retried until something changes.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct GaveUp<'a> {
-    /// The controller.
+    /// The name of the controller.
     pub controller: &'a str,
-    /// The key.
+    /// The key of the object.
     pub key: &'a ObjectKey,
-    /// How often it was tried since it last went well.
+    /// The number of attempts since the last success.
     pub tries: u32,
-    /// How the last try ended.
+    /// The outcome of the last attempt.
     pub reason: GiveUpReason<'a>,
 }
 
-/// How the last try of a key ended.
+/// The outcome of the last attempt on a key that was given up.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum GiveUpReason<'a> {
-    /// With an error; one that is [terminal](crate::ErrorClass::Terminal), or one too many.
+    /// An error that is [terminal](crate::ErrorClass::Terminal), or that exhausted the retries.
     Error(&'a ReconcileError),
-    /// With a panic, and this message.
+    /// A panic with this message.
     Panic(&'a str),
-    /// Not within this time.
+    /// A timeout after this time.
     Timeout(Duration),
 }
 

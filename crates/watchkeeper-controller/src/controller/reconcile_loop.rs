@@ -1,4 +1,4 @@
-//! A controller and its reconciler, to be run.
+//! A controller with its reconciler, ready to run.
 
 use std::{
     fmt,
@@ -37,11 +37,11 @@ use crate::{
     triggers::{Connected, Triggers},
 };
 
-/// A controller and its reconciler, ready to be run: by a manager, as a [`Runnable`], or by hand.
+/// A controller with its reconciler, to be run by a manager, as a [`Runnable`], or by the caller.
 ///
-/// [`prepare`](Runnable::prepare) starts the informers, waits for their first lists and queues their keys.
-/// [`run`](Runnable::run) works on keys until it is asked to stop; what is queued stays queued, so that it can be run
-/// again. Dropping it takes its handlers off the informers.
+/// [`prepare`](Runnable::prepare) starts the informers, waits for their initial lists and enqueues their
+/// keys. [`run`](Runnable::run) reconciles keys until a stop is requested. Queued keys stay queued, so that
+/// the loop can be run again. Dropping the loop removes its handlers from the informers.
 #[must_use = "it does nothing until it is run"]
 pub struct ReconcileLoop<K: Object, R> {
     shared: Arc<Shared<K, R>>,
@@ -55,7 +55,7 @@ pub struct ReconcileLoop<K: Object, R> {
     is_running: AtomicBool,
 }
 
-/// What workers share.
+/// State shared by the workers.
 pub(super) struct Shared<K: Object, R> {
     pub(super) reconciler: R,
     pub(super) queue: WorkQueue<ObjectKey>,
@@ -68,15 +68,15 @@ pub(super) struct Shared<K: Object, R> {
     pub(super) reconciles: AtomicU64,
 }
 
-/// What feeds the queue.
+/// The connections that feed the queue.
 struct Connections {
     sources: Vec<Box<dyn Connection>>,
     _triggers: Vec<Connected>,
 }
 
-/// A source will not be there.
+/// A source that can never sync.
 #[derive(Debug, thiserror::Error)]
-#[error("{name}: {error}; if the controller can do without it, watch it as optional")]
+#[error("{name}: {error}; if the controller can run without it, watch it as optional")]
 struct NotReady {
     name: String,
     #[source]
@@ -85,9 +85,9 @@ struct NotReady {
 
 #[derive(Debug, thiserror::Error)]
 enum Ended {
-    #[error("it is running already")]
+    #[error("the controller is already running")]
     RunsAlready,
-    #[error("its workers are gone; was the place they run in shut down?")]
+    #[error("the workers ended unexpectedly; was their runtime shut down?")]
     WorkersGone,
 }
 
@@ -146,7 +146,7 @@ impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
         }
     }
 
-    /// How its sources are doing, its own kind first.
+    /// Returns the status of the sources, the primary one first.
     pub fn sources(&self) -> Vec<SourceStatus> {
         let status = |source: &Arc<dyn Source>| SourceStatus {
             name: source.name().to_owned(),
@@ -156,12 +156,12 @@ impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
         self.sources.iter().map(status).collect()
     }
 
-    /// How many keys are due to be reconciled.
+    /// Returns the number of keys that are due to be reconciled.
     pub fn queued(&self) -> usize {
         self.shared.queue.len()
     }
 
-    /// Has the sources feed the queue, if they do not yet.
+    /// Connects the sources to the queue, if they are not connected.
     fn connect(&self) -> Result<Arc<Connections>, (String, Stopped)> {
         let mut connections = self.connections.lock();
         if let Some(connections) = &*connections {
@@ -201,16 +201,20 @@ impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
             _ => "",
         };
         let status = status.label();
-        warn!(controller = self.name(), source, status, message, "starts without an optional source");
+        warn!(
+            controller = self.name(),
+            source, status, message, "optional source not available; starting without it"
+        );
     }
 
-    /// Queues every key there is, again and again.
+    /// Enqueues every key of the cache periodically.
     async fn resync(&self) {
         let Shared { queue, cache, options, .. } = &*self.shared;
         let Some(period) = options.resync_period else { return pending().await };
         let mut next = options.clock.now();
         loop {
-            // By the clock and not by when the last one was done, so that it does not drift; and never twice at once.
+            // Scheduled by the clock instead of by the end of the last resync, so that the period does not
+            // drift and resyncs do not pile up.
             next = next.saturating_add(period).max(options.clock.now());
             options.clock.sleep_until(next).await;
             for key in cache.keys() {
@@ -223,7 +227,7 @@ impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
         let shared = &self.shared;
         let signals = Arc::new(Signals::new(stop.child_token()));
         let _watched = signals.watch_stop();
-        // Whoever drops this future ends the workers too.
+        // Dropping this future ends the workers too.
         let _ending = (signals.stop.clone().drop_guard(), signals.abort.clone().drop_guard());
         let (alive, mut all_ended) = mpsc::channel::<()>(1);
         let spawn: Arc<dyn Spawn> =
@@ -232,7 +236,7 @@ impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
             let (shared, signals, alive) = (Arc::clone(shared), Arc::clone(&signals), alive.clone());
             spawn.spawn(Box::pin(async move {
                 worker::work(&shared, &signals).await;
-                // Not before everything of it is gone.
+                // Dropped last, so that completion implies that the worker has released everything.
                 drop((shared, signals, alive));
             }));
         }
@@ -252,7 +256,7 @@ impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
                 warn!(
                     controller = self.name(),
                     unfinished = shared.queue.processing_len(),
-                    "the time to stop is over, reconciles are dropped"
+                    "stop timeout elapsed; dropping running reconciles"
                 );
                 signals.abort.cancel();
                 all_ended.recv().await;
@@ -342,15 +346,15 @@ impl<K: Object, R: Reconciler<K>> Runnable for ReconcileLoop<K, R> {
                 |source: Ended| RunError::Run { name: self.name().to_owned(), source: Box::new(source) };
             let _running = Running::claim(&self.is_running).ok_or(Ended::RunsAlready).map_err(failed)?;
             self.prepare(stop.clone()).await?;
-            debug!(controller = self.name(), workers = self.shared.options.workers, "runs");
+            debug!(controller = self.name(), workers = self.shared.options.workers, "controller running");
             let ended = self.work(stop).await.map_err(failed);
-            debug!(controller = self.name(), "has stopped");
+            debug!(controller = self.name(), "controller stopped");
             ended
         })
     }
 }
 
-/// Keeps a loop from being run twice at the same time.
+/// A guard against running a loop twice concurrently.
 struct Running<'a>(&'a AtomicBool);
 
 impl<'a> Running<'a> {

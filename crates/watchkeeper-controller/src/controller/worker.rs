@@ -1,4 +1,4 @@
-//! One worker: takes a key, has it reconciled, sees to what becomes of it.
+//! A worker: dequeues a key, reconciles it, and applies the outcome.
 
 use std::{
     any::Any,
@@ -25,7 +25,7 @@ use crate::{
     outcome::{Outcome, Verdict, decide},
 };
 
-/// Works until it is asked to stop.
+/// Processes keys until a stop is requested.
 pub(super) async fn work<K: Object, R: Reconciler<K>>(shared: &Shared<K, R>, signals: &Arc<Signals>) {
     let (mut worker, mut room) = (shared.queue.worker(), None);
     // Waiting for the end takes a lock, so that is done only where there is nothing else to do.
@@ -36,7 +36,7 @@ pub(super) async fn work<K: Object, R: Reconciler<K>>(shared: &Shared<K, R>, sig
             () = signals.stop.cancelled() => return,
         };
         let Some(item) = item else { return };
-        // What is caught here is not the reconcile's, which is caught closer by: a hook's, or of something dropped.
+        // Panics of the reconciler are caught further inside; these come from hooks and destructors.
         if let Err(panic) = AssertUnwindSafe(process(shared, signals, &mut room, item)).catch_unwind().await {
             error!(
                 controller = &*shared.options.name,
@@ -44,12 +44,12 @@ pub(super) async fn work<K: Object, R: Reconciler<K>>(shared: &Shared<K, R>, sig
                 "hook or destructor panicked"
             );
         }
-        // A reconciler that never waits would keep the thread from everybody else.
+        // A reconciler that never waits would starve other tasks of the thread.
         tokio::task::coop::consume_budget().await;
     }
 }
 
-/// How a reconcile ended, with what it said.
+/// The end of a reconcile, with its result.
 enum Said {
     Returned(Result<Action, ReconcileError>),
     Panicked(Box<dyn Any + Send>),
@@ -71,7 +71,7 @@ async fn process<K: Object, R: Reconciler<K>>(
                 debug!(
                     controller = &*shared.options.name,
                     key = item.key().as_str(),
-                    "waits for its writes to be seen"
+                    "waiting for own writes to be observed"
                 );
             }
             item.put_back(look_after);
@@ -116,10 +116,10 @@ fn log_missed(missed: &Missed, waited: Duration) {
     }
 }
 
-/// What everything that is logged about a reconcile has in common. Not put together where no subscriber wants it: the macro
-/// does that even then, for the crate `log`, where another crate has turned on that it is asked as well.
+/// Returns the span of a reconcile. If no subscriber is interested, the fields are not computed; the macro
+/// would compute them for the `log` crate if any crate in the program enables its `log` feature.
 fn span_of<K: Object, R>(shared: &Shared<K, R>, item: &Item<'_, ObjectKey>, id: u64) -> Span {
-    // Not `enabled!`, which knows nothing of filters that go by the name or the fields of a span.
+    // Not `enabled!`, which ignores filters by span name or field.
     if LevelFilter::current() < Level::INFO {
         return Span::none();
     }
@@ -135,7 +135,7 @@ fn span_of<K: Object, R>(shared: &Shared<K, R>, item: &Item<'_, ObjectKey>, id: 
     )
 }
 
-/// Runs the reconciler on a key, to its end or to where it is dropped.
+/// Runs the reconciler on a key until it returns or is dropped.
 async fn reconcile<K: Object, R: Reconciler<K>>(
     shared: &Shared<K, R>,
     signals: &Signals,
@@ -160,7 +160,7 @@ async fn reconcile<K: Object, R: Reconciler<K>>(
             None => pending().await,
         }
     };
-    // In a block of its own, so that a panic before there is a future is caught too.
+    // Called inside an async block, so that a panic before the future exists is caught too.
     let given = context.clone();
     let reconcile = async move { shared.reconciler.reconcile(request, given).await };
     let said = tokio::select! {
@@ -178,7 +178,7 @@ async fn reconcile<K: Object, R: Reconciler<K>>(
     said
 }
 
-/// Sees to what becomes of the key.
+/// Applies the outcome of a reconcile to the key.
 fn conclude<K: Object, R: Reconciler<K>>(
     shared: &Shared<K, R>,
     item: Item<'_, ObjectKey>,
@@ -193,12 +193,12 @@ fn conclude<K: Object, R: Reconciler<K>>(
         Outcome::Failed(ErrorClass::Conflict) => End::Conflict,
         _ => End::Other,
     };
-    // While the key is still this worker's.
+    // Done before the key is returned to the queue, while this worker still owns it.
     let (conflicts, evidence) = shared.memory.end(item.key(), item.causes(), end);
     let verdict = decide(outcome, item.failures(), conflicts, shared.options.retry_limit);
     let tries = item.failures().saturating_add(1);
     match verdict {
-        // Logged with its delay, which the rate limiter chooses when the key is handed back.
+        // Logged together with the delay, which the rate limiter chooses when the key is requeued.
         Verdict::Retry => {}
         Verdict::PutBack(delay) => said.log(Some(delay), tries),
         _ => said.log(None, tries),
@@ -248,7 +248,7 @@ impl<K: Object, R> Shared<K, R> {
             Said::Returned(Err(error)) => GiveUpReason::Error(error),
             Said::Panicked(panic) => GiveUpReason::Panic(panic_message(&**panic)),
             Said::TimedOut(timeout) => GiveUpReason::Timeout(*timeout),
-            // Those are no reasons.
+            // Success and cancellation are not reasons to give up.
             Said::Returned(Ok(_)) | Said::Cancelled => return,
         };
         hook(&GaveUp { controller: &self.options.name, key, tries, reason });
@@ -258,7 +258,7 @@ impl<K: Object, R> Shared<K, R> {
         let Evidence { reconciles, echoes, within, writes } = evidence;
         let found =
             HotLoop { controller: self.options.name.clone(), key, reconciles, echoes, within, writes };
-        warn!("hot loop: {found}");
+        warn!("hot loop detected: {found}");
         if let Some(metrics) = &self.metrics {
             metrics.hot_loop();
         }
@@ -279,8 +279,8 @@ impl Said {
         }
     }
 
-    /// Logs the outcome of a reconcile, in its span. `attempt` counts from the last success; no delay means that a
-    /// failed key is not retried.
+    /// Logs the outcome of a reconcile in its span. `attempt` counts from the last success; without a delay,
+    /// a failed key is not retried.
     fn log(&self, retry_in: Option<Duration>, attempt: u32) {
         let retry_in = retry_in.map(|delay| format!("{delay:.1?}"));
         match (self, retry_in) {

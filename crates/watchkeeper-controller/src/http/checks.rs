@@ -1,32 +1,33 @@
-//! Named checks, and the page that tells of them.
+//! Named health checks and the page that lists them.
 
 use std::{collections::BTreeMap, fmt, fmt::Write as _, sync::Arc};
 
 use http::StatusCode;
 use parking_lot::RwLock;
 
-/// Fine, or why not.
+/// The result of a check: success, or the reason for the failure.
 pub type CheckResult = Result<(), String>;
 
 type Check = Arc<dyn Fn() -> CheckResult + Send + Sync>;
 
-/// Named checks, all of which must pass.
+/// A set of named checks, all of which must pass.
 ///
-/// A check is asked whenever somebody asks: it should answer from what is known, at once. One that panics fails.
+/// Checks run on every request, so a check must return immediately, from state that is already known. A check
+/// that panics fails.
 #[derive(Default)]
 pub struct Checks {
     checks: RwLock<BTreeMap<String, Check>>,
 }
 
 impl Checks {
-    /// Adds a check, or replaces the one of that name.
+    /// Adds a check, or replaces the check of that name.
     pub fn add(&self, name: impl Into<String>, check: impl Fn() -> CheckResult + Send + Sync + 'static) {
         self.checks.write().insert(name.into(), Arc::new(check));
     }
 
-    /// Asks the checks that are wanted, in the order of their names.
+    /// Runs the selected checks, in the order of their names.
     fn asked(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<(String, CheckResult)> {
-        // Not under the lock: checks are the user's code.
+        // Not under the lock, because checks are user code.
         let checks: Vec<(String, Check)> = {
             let checks = self.checks.read();
             checks
@@ -44,7 +45,7 @@ impl Checks {
             .collect()
     }
 
-    /// The page `page`, or of one check on it.
+    /// Returns the page `page` with all checks, or with the one named `check`.
     pub(super) fn page(&self, page: &str, check: Option<&str>, query: &str) -> (StatusCode, String) {
         let options: Vec<(&str, &str)> =
             query.split('&').map(|option| option.split_once('=').unwrap_or((option, ""))).collect();
@@ -60,11 +61,11 @@ impl Checks {
             let line = match result {
                 Ok(()) => writeln!(lines, "[+]{name} ok"),
                 Err(why) => {
-                    tracing::debug!(page, check = name, why, "a check failed");
+                    tracing::debug!(page, check = name, why, "check failed");
                     writeln!(lines, "[-]{name} failed: reason withheld")
                 }
             };
-            // Writing to a string does not fail.
+            // Writing to a string is infallible.
             debug_assert!(line.is_ok());
         }
         if has_failed {

@@ -1,20 +1,22 @@
-//! The endpoints of a controller program: whether it lives, whether it is ready, what it counts.
+//! HTTP endpoints of a controller program: health, readiness and metrics.
 //!
-//! | path | answer |
+//! | path | response |
 //! |---|---|
-//! | `/healthz`, `/livez` | 200 while the process works; checks of your own can be added |
-//! | `/readyz` | 200 once caches are warm, on a replica that waits to lead too; 503 before, and while it stops |
+//! | `/healthz`, `/livez` | 200 while the process works; programs can add checks |
+//! | `/readyz` | 200 once caches are synced, on standby replicas too; 503 before that and during shutdown |
 //! | `/healthz/NAME`, `/readyz/NAME` | one check |
-//! | `/metrics` | every metric, as `OpenMetrics` text |
+//! | `/metrics` | all metrics, as `OpenMetrics` text |
 //!
-//! `?verbose` lists the checks, `?exclude=NAME` leaves one out. Why a check fails is in the log and not in the answer, which
-//! anybody who reaches the port can read.
+//! `?verbose` lists the checks, and `?exclude=NAME` omits one. The reason for a failure is logged but not
+//! returned, because every client that reaches the port can read the response.
 //!
-//! Programs that use [`ManagerArgs`](crate::options) serve health probes on `:8081`, because the kubelet probes the address of the pod, and
-//! metrics on `127.0.0.1:8080`, because `/metrics` has no authentication. `--metrics-bind-address=:8080` lets Prometheus scrape the pod;
-//! `0` turns either off. `:PORT` is every interface, IPv4 and IPv6.
+//! Programs that use [`ManagerArgs`](crate::options) serve health probes on `:8081`, because the kubelet
+//! probes the address of the pod, and metrics on `127.0.0.1:8080`, because `/metrics` has no authentication.
+//! `--metrics-bind-address=:8080` lets Prometheus scrape the pod; `0` disables either endpoint. `:PORT` is
+//! every interface, IPv4 and IPv6.
 //!
-//! The servers speak plain HTTP/1.1, answer GET and HEAD, and are bounded: so many connections at a time, so much header, so long.
+//! The servers use plain HTTP/1.1, accept GET and HEAD, and limit the number of connections, the size of
+//! headers and the duration of a connection.
 
 mod checks;
 mod server;
@@ -29,7 +31,7 @@ use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use prometheus_client::registry::Registry;
 
-/// What the endpoints of a program serve.
+/// The pages that the endpoints of a program serve.
 #[derive(Debug, Clone)]
 pub(crate) struct Pages {
     pub(crate) health: Arc<Checks>,
@@ -37,7 +39,7 @@ pub(crate) struct Pages {
     pub(crate) registry: Arc<Registry>,
 }
 
-/// Which of the pages one address has.
+/// The selection of pages that one address serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Served {
     pub(crate) has_health: bool,
@@ -48,7 +50,7 @@ const TEXT: &str = "text/plain; charset=utf-8";
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 impl Pages {
-    /// The handler of one address.
+    /// Returns the request handler of one address.
     pub(crate) fn handler(&self, served: Served) -> Handler {
         let pages = self.clone();
         Arc::new(move |request| pages.answer(served, request))

@@ -1,4 +1,4 @@
-//! One address, served.
+//! The HTTP server of one address.
 
 use std::{
     convert::Infallible,
@@ -21,53 +21,53 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Answers a request by its method, address and headers. Bodies are not read.
+/// A function that responds to a request by its method, URI and headers. Request bodies are not read.
 pub type Handler = Arc<dyn Fn(&Request<()>) -> Response<Full<Bytes>> + Send + Sync>;
 
-/// Connections at a time. One more waits until one ends.
+/// The maximum number of concurrent connections. Further ones wait until a connection ends.
 const MAX_CONNECTIONS: usize = 64;
-/// Connections that the system holds until they are accepted.
+/// The number of connections that the operating system queues until they are accepted.
 const BACKLOG: u32 = 1024;
-/// How long a connection may take to send a request, and be idle between two.
+/// The time that a connection may take to send a request, and may be idle between requests.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a connection lasts at most, however it behaves.
+/// The maximum lifetime of a connection.
 const CONNECTION_TIMEOUT: Duration = Duration::from_mins(10);
-/// How much header a request may have.
+/// The maximum size of request headers.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
-/// How long answers may take to be sent once the server is to stop.
+/// The time limit for sending responses after a stop request.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long to wait after a connection could not be accepted, so that running out of file descriptors is no busy loop.
+/// The pause after a failed accept, which avoids a busy loop when file descriptors run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// An address could not be served.
+/// The reason that an address cannot be served.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EndpointError {
-    /// Something else listens there.
+    /// The address is in use.
     #[error(
-        "the {name} endpoint cannot listen on {address}: another process does; choose another address, or 0 for none"
+        "the {name} endpoint cannot listen on {address}: address in use; choose another address, or 0 to disable the endpoint"
     )]
     Taken {
-        /// Which endpoint.
+        /// The name of the endpoint.
         name: &'static str,
-        /// Where.
+        /// The requested address.
         address: SocketAddr,
     },
-    /// The address cannot be listened on.
+    /// The address cannot be bound.
     #[error("the {name} endpoint cannot listen on {address}: {source}")]
     Bind {
-        /// Which endpoint.
+        /// The name of the endpoint.
         name: &'static str,
-        /// Where.
+        /// The requested address.
         address: SocketAddr,
-        /// Why.
+        /// The I/O error.
         #[source]
         source: io::Error,
     },
 }
 
-/// An address that is listened on, and will be served.
-#[must_use = "nobody answers until it is served"]
+/// A bound address, ready to be served.
+#[must_use = "no request is answered until the endpoint is served"]
 pub struct Endpoint {
     listener: TcpListener,
     address: SocketAddr,
@@ -75,12 +75,13 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Listens on `address`. Port 0 selects a free port.
+    /// Binds `address`. Port 0 selects a free port.
     ///
-    /// `[::]` means every interface: it accepts IPv4 connections too, and falls back to `0.0.0.0` on a host without IPv6.
+    /// `[::]` means every interface: it accepts IPv4 connections too, and falls back to `0.0.0.0` on a host
+    /// without IPv6.
     ///
     /// # Errors
-    /// Returns an error if the address is in use or cannot be listened on.
+    /// Returns an [`EndpointError`] if the address is in use or cannot be bound.
     ///
     /// # Panics
     /// Panics outside a tokio runtime, as every socket of tokio does.
@@ -94,12 +95,12 @@ impl Endpoint {
         Ok(Self { listener, address, handler })
     }
 
-    /// Where it listens.
+    /// Returns the bound address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Answers requests until `stop` is cancelled and what was being answered is.
+    /// Serves requests until `stop` is cancelled and pending responses are sent.
     pub async fn serve(self, stop: CancellationToken) {
         let mut connections = JoinSet::new();
         loop {
@@ -113,7 +114,7 @@ impl Endpoint {
                         connections.spawn(connection(stream, Arc::clone(&self.handler), stop.clone()));
                     }
                     Err(error) => {
-                        tracing::warn!(address = %self.address, %error, "a connection could not be accepted");
+                        tracing::warn!(address = %self.address, %error, "connection not accepted; retrying");
                         tokio::time::sleep(ACCEPT_PAUSE).await;
                     }
                 },
@@ -121,7 +122,7 @@ impl Endpoint {
         }
         drop(self.listener);
         let all = async { while connections.join_next().await.is_some() {} };
-        // Who does not take the answer in time does not get it; dropping the set ends the rest.
+        // Connections that have not received their response by then are closed when the set is dropped.
         let _ = tokio::time::timeout(STOP_TIMEOUT, all).await;
     }
 }
@@ -141,10 +142,10 @@ fn listen<L>(address: SocketAddr, bind: impl Fn(SocketAddr) -> io::Result<L>) ->
 
 fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv6() { TcpSocket::new_v6()? } else { TcpSocket::new_v4()? };
-    // A program that is started again must not wait for the connections of the one before.
+    // A restarted program must not wait for connections of its predecessor in TIME_WAIT.
     socket.set_reuseaddr(true)?;
     if address.ip() == Ipv6Addr::UNSPECIFIED {
-        // The default is a setting of the host.
+        // The default of this socket option depends on the host.
         set_ipv6_v6only(&socket, false)?;
     }
     socket.bind(address)?;
@@ -164,7 +165,7 @@ async fn connection(stream: impl AsyncRead + AsyncWrite + Unpin, handler: Handle
             _ = connection.as_mut() => return,
             () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
         }
-        // A client that goes away is no news.
+        // A disconnecting client is not an error.
         let _ = connection.as_mut().await;
     };
     let _ = tokio::time::timeout(CONNECTION_TIMEOUT, served).await;
@@ -189,7 +190,8 @@ mod tests {
 
     const ASK: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: here\r\n\r\n";
 
-    /// A client's end of a connection, and the server's, which ends with how long it lasted.
+    /// Returns the client side of a connection and the server task, which ends with the lifetime of the
+    /// connection.
     fn connected(stop: &CancellationToken) -> (DuplexStream, JoinSet<Duration>) {
         let (client, server) = duplex(64 * 1024);
         let handler: Handler = Arc::new(|_| Response::new(Full::new(Bytes::from_static(b"ok"))));
@@ -224,7 +226,7 @@ mod tests {
             assert_eq!(bound, "0.0.0.0:8081".parse().unwrap(), "{error}");
         }
         let taken = listen(every, host_without_ipv6(Errno::ADDRINUSE)).unwrap_err();
-        assert_eq!(taken.kind(), io::ErrorKind::AddrInUse, "a port that is in use is no lack of IPv6");
+        assert_eq!(taken.kind(), io::ErrorKind::AddrInUse, "a port in use is not mistaken for missing IPv6");
         let loopback = "[::1]:8081".parse().unwrap();
         listen(loopback, host_without_ipv6(Errno::AFNOSUPPORT)).unwrap_err();
     }
@@ -259,7 +261,7 @@ mod tests {
             sleep(Duration::from_secs(7)).await;
         }
         assert_eq!(end(served).await, CONNECTION_TIMEOUT);
-        assert_eq!(answers, 86, "it was answered until then");
+        assert_eq!(answers, 86, "requests were answered until then");
     }
 
     #[tokio::test(start_paused = true)]
@@ -267,7 +269,7 @@ mod tests {
         let (mut client, served) = connected(&CancellationToken::new());
         let much = [ASK[..ASK.len() - 2].to_vec(), vec![b'x'; 2 * MAX_HEADER_BYTES]].concat();
         client.write_all(&much).await.unwrap();
-        assert!(answer(&mut client).await.starts_with("HTTP/1.1 431"), "it is told");
+        assert!(answer(&mut client).await.starts_with("HTTP/1.1 431"), "the client receives the reason");
         drop(client);
         assert!(end(served).await < HEADER_TIMEOUT);
     }

@@ -1,4 +1,4 @@
-//! Runs the elector over a client.
+//! Runs the [`Elector`] state machine against the API server.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,41 +16,42 @@ use super::{
 };
 use crate::time::Time;
 
-/// Why leading ended before it was asked to.
+/// The reason that a leadership ended before a stop was requested.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LeadError {
-    /// Somebody else has the lease, or it could not be renewed in time.
+    /// Another replica holds the lease, or the lease could not be renewed in time.
     #[error(
-        "{identity} lost the lease {namespace}/{name} ({why}); whatever it did must stop, and it may apply again when started anew"
+        "{identity} lost the lease {namespace}/{name} ({why}); its work must stop; restart the process to compete for the lease again"
     )]
     Lost {
         /// The namespace of the lease.
         namespace: String,
         /// The name of the lease.
         name: String,
-        /// The name of this replica.
+        /// The identity of this replica.
         identity: String,
-        /// Who has it, or the last error.
+        /// The current holder of the lease, or the last error.
         why: String,
     },
 }
 
-/// One leadership, as its work sees it.
+/// A leadership as seen by the work that runs under it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Term {
-    /// Its number, greater than that of each one before.
+    /// The number of the term. It is greater than the number of every earlier term.
     pub number: u32,
-    /// Cancelled when the work is to end: it was asked to, or the lease was lost. Which of them,
-    /// [`Leadership::is_leader`] tells.
+    /// Cancelled when the work must end because a stop was requested or the lease was lost.
+    /// [`Leadership::is_leader`] distinguishes the two cases.
     pub stop: CancellationToken,
 }
 
-/// Tries to lead, and goes on leading, for one replica.
+/// A participant in leader election on behalf of one replica.
 ///
-/// It does nothing by itself: [`lead`](Self::lead) runs it with the work that is to be done while leading;
-/// [`run`](Self::run) and [`release`](Self::release) are its parts.
+/// An elector does nothing until it is run. [`lead`](Self::lead) runs the election together with the work to
+/// do while leading; [`run`](Self::run) and [`release`](Self::release) are the two halves for callers that
+/// run the work elsewhere.
 #[derive(Debug)]
 #[must_use = "an elector does nothing until it is run"]
 pub struct LeaderElector {
@@ -58,19 +59,19 @@ pub struct LeaderElector {
     election: LeaderElection,
     time: Time,
     elector: Elector,
-    /// The lease as last read or written, so that what others put there survives a renewal.
+    /// The lease as last read or written, so that a renewal preserves fields that others set.
     lease: Option<Lease>,
     state: watch::Sender<State>,
     metrics: OneLease,
 }
 
 impl LeaderElector {
-    /// An elector on the machine's clocks.
+    /// Creates an elector that uses the system clocks.
     pub fn new(client: impl Into<Client>, election: LeaderElection) -> Self {
         Self::with(client, election, Time::system(), &LeaderMetrics::default())
     }
 
-    /// An elector on other clocks, and counted.
+    /// Creates an elector that uses the given clocks and metrics.
     pub fn with(
         client: impl Into<Client>,
         election: LeaderElection,
@@ -88,22 +89,24 @@ impl LeaderElector {
         Self { leases, election, time, elector, lease: None, state: watch::Sender::default(), metrics }
     }
 
-    /// Who leads, as this elector sees it.
+    /// Returns a handle that reports who leads, as observed by this elector.
     pub fn leadership(&self) -> Leadership {
         let receiver = self.state.subscribe();
         Leadership::new(&self.election.name, &self.election.identity, receiver, self.time.clone())
     }
 
-    /// Waits to lead, then works until `stop` is cancelled, the lease is lost or the work ends by itself; then lets the lease
-    /// go.
+    /// Waits to acquire the lease, runs `work` until `stop` is cancelled, the lease is lost or the work
+    /// returns, then releases the lease.
     ///
-    /// The lease is renewed for as long as the work takes to end, and let go only then. When it was lost, the work has until the
-    /// lease may be another's: what has not ended by then is dropped at its next await.
+    /// The lease is renewed until the work has ended, and released only then. After the lease is lost, the
+    /// work may run until another replica can acquire the lease; work that has not ended by then is dropped
+    /// at its next await.
     ///
-    /// The work runs in the task that renews the lease. Work that blocks its thread belongs into a task of its own, or the lease is lost.
+    /// The work runs in the task that renews the lease. Run code that blocks its thread in another task, or
+    /// the lease is lost.
     ///
     /// # Errors
-    /// When the lease was lost.
+    /// Returns [`LeadError::Lost`] if the lease was lost.
     pub async fn lead<W, F>(mut self, stop: CancellationToken, work: W) -> Result<(), LeadError>
     where
         W: FnOnce(Term) -> F,
@@ -118,7 +121,7 @@ impl LeaderElector {
             tokio::select! {
                 _ = leadership.acquired() => {}
                 () = stop.cancelled() => return has_ended.cancel(),
-                // Gained and lost before anybody looked.
+                // The lease was acquired and lost before this task was polled.
                 () = lost.cancelled() => return,
             }
             let term = Term { number: leadership.term().unwrap_or_default(), stop: end_of_work.clone() };
@@ -129,7 +132,7 @@ impl LeaderElector {
             };
             tokio::select! {
                 () = work(term) => {}
-                () = too_late => tracing::error!(lease = %leadership.name(), "the work went on after the lease was lost, and was dropped"),
+                () = too_late => tracing::error!(lease = %leadership.name(), "work still running when the lost lease expired; dropped"),
             }
             has_ended.cancel();
         };
@@ -145,12 +148,12 @@ impl LeaderElector {
         result
     }
 
-    /// Tries to lead, and goes on leading, until `stop` is cancelled or the lease is lost.
+    /// Acquires the lease and renews it until `stop` is cancelled or the lease is lost.
     ///
-    /// Cancel `stop` when the work has ended, then call [`release`](Self::release). An elector is run once.
+    /// Cancel `stop` when the work has ended, then call [`release`](Self::release). Run an elector only once.
     ///
     /// # Errors
-    /// When this replica led and does not any more.
+    /// Returns [`LeadError::Lost`] if this replica led and lost the lease.
     pub async fn run(&mut self, stop: CancellationToken) -> Result<(), LeadError> {
         let mut has_led = false;
         while !stop.is_cancelled() {
@@ -177,8 +180,8 @@ impl LeaderElector {
         Ok(())
     }
 
-    /// Lets the lease go, if this replica holds it, so that another can take it at once. When the server cannot be reached it is
-    /// given up after a while, and the lease runs out by itself.
+    /// Releases the lease if this replica holds it, so that another replica can acquire it immediately. If
+    /// the API server cannot be reached, the attempt is abandoned after a while and the lease expires.
     pub async fn release(&mut self) {
         if !self.election.is_released {
             self.elector.release();
@@ -188,13 +191,14 @@ impl LeaderElector {
         self.elector.release();
         self.publish();
         let (time, patience) = (self.time.clone(), self.patience());
-        // Requests are large, and this is held by everything that ends an elector.
+        // Boxed because the requests make this future large, and every caller that ends an elector contains
+        // it.
         let steps = Box::pin(self.release_steps());
         let is_done = time.within(patience, steps).await.is_some();
         if !is_done {
             tracing::warn!(
                 lease = %self.election.name, identity = %self.election.identity, error = self.last_error(),
-                "the lease could not be let go, and will run out"
+                "lease not released; it will expire"
             );
         }
         self.publish();
@@ -207,25 +211,26 @@ impl LeaderElector {
                 Action::WaitUntil(at) => self.time.sleep_until(at).await,
                 request => {
                     let outcome = self.send(&request).await;
-                    // Nothing is to be sent at once while releasing.
+                    // While releasing, no request has to be sent immediately.
                     let _ = self.elector.outcome(self.time.moment(), outcome);
                 }
             }
         }
     }
 
-    /// Between when work is to stop and when another may start.
+    /// Returns the time between the end of this replica's leadership and the earliest start of another's.
     pub(crate) fn margin(&self) -> Duration {
         let timing = &self.election.timing;
         timing.lease_duration().saturating_sub(timing.renew_deadline())
     }
 
-    /// Half the time a holder has: so that one request that hangs leaves time for another.
+    /// Returns the timeout of a request: half the renew deadline, so that one request that hangs leaves time
+    /// for a second.
     fn patience(&self) -> Duration {
         (self.election.timing.renew_deadline() / 2).max(Duration::from_secs(1))
     }
 
-    /// Sends a request for no longer than it is worth waiting for: until it is late, leading ends anyway, or it is to stop.
+    /// Sends a request and waits for the response until it times out, leadership ends or `stop` is cancelled.
     async fn send_while_leading(&mut self, request: Action, stop: &CancellationToken) -> Option<Action> {
         let leads_until = self.elector.leads_until();
         if leads_until.is_some() && request == Action::Read {
@@ -242,10 +247,10 @@ impl LeaderElector {
             biased;
             outcome = self.send(&request) => outcome,
             () = end => {
-                self.note(Some("a request about the lease was not answered before leading ended"));
+                self.note(Some("lease request not answered before leadership ended"));
                 Outcome::Failed
             }
-            // Nobody waits for it: letting go looks first at what came of it.
+            // The response is not needed: a release reads the lease first.
             () = stop.cancelled() => return None,
         };
         self.elector.outcome(self.time.moment(), outcome)
@@ -282,13 +287,13 @@ impl LeaderElector {
                 outcome
             }
             Some(Err(error)) => {
-                tracing::warn!(lease = %self.election.name, %error, "a request about the lease failed");
+                tracing::warn!(lease = %self.election.name, %error, "lease request failed");
                 self.note(Some(&error.to_string()));
                 Outcome::Failed
             }
             None => {
-                tracing::warn!(lease = %self.election.name, ?patience, "a request about the lease was not answered");
-                self.note(Some("a request about the lease was not answered in time"));
+                tracing::warn!(lease = %self.election.name, ?patience, "lease request timed out");
+                self.note(Some("lease request timed out"));
                 Outcome::Failed
             }
         }
@@ -315,7 +320,7 @@ impl LeaderElector {
         outcome(Observed { record, uid, resource_version })
     }
 
-    /// The lease to write: what others put there stays, unless it is made anew.
+    /// Returns the lease to write. Fields that others set are preserved, except when the lease is created.
     fn lease_of(&self, record: &LeaseRecord, over: Option<&str>) -> Lease {
         let mut lease = self.lease.clone().filter(|_| over.is_some()).unwrap_or_default();
         lease.metadata.name = Some(self.election.name.clone());
@@ -329,7 +334,7 @@ impl LeaderElector {
         lease
     }
 
-    /// Makes known what the elector knows, and answers whether this replica leads.
+    /// Publishes the state of the elector and returns whether this replica leads.
     fn publish(&self) -> bool {
         let is_leading = self.elector.is_leader(self.time.now());
         self.metrics.master_status.set(i64::from(is_leading));
@@ -371,11 +376,11 @@ impl LeaderElector {
     fn lost(&self) -> LeadError {
         let holder = self.elector.holder();
         let why = if holder != self.election.identity && !holder.is_empty() {
-            format!("{holder} holds it")
+            format!("{holder} holds the lease")
         } else if let Some(error) = &self.state.borrow().last_error {
             error.to_string()
         } else {
-            "it was taken away".to_owned()
+            "the lease was taken from it".to_owned()
         };
         LeadError::Lost {
             namespace: self.election.namespace.clone(),

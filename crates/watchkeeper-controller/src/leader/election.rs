@@ -1,10 +1,10 @@
-//! Which lease, by whom, how fast.
+//! Configuration of leader election: the lease, the identity of the replica and the timing.
 
 use std::collections::BTreeMap;
 
 use super::Timing;
 
-/// Which lease replicas share, what this one is called, and how fast it goes.
+/// Leader election settings: the lease that replicas share, the identity of this replica, and the timing.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LeaderElection {
@@ -12,19 +12,20 @@ pub struct LeaderElection {
     pub namespace: String,
     /// The name of the lease, the same for all replicas; by convention `<project>.<domain>`.
     pub name: String,
-    /// The name of this replica, which no other may have. Unless given, the host's and a random part, so that a
-    /// container that was started again is not taken for the one before.
+    /// The identity of this replica, which must be unique. Defaults to the host name and a random suffix, so
+    /// that a restarted container is not mistaken for its predecessor.
     pub identity: String,
-    /// How long the lease lasts and how often it is renewed.
+    /// The duration of the lease and the renewal intervals.
     pub timing: Timing,
-    /// Lets the lease go when the work has ended, so that the next replica need not wait. On unless said otherwise.
+    /// Whether the lease is released when the work has ended, so that the next replica does not wait for it
+    /// to expire. Defaults to true.
     pub is_released: bool,
-    /// Labels of the lease, if this replica is the one that makes it.
+    /// Labels of the lease, set if this replica creates it.
     pub labels: BTreeMap<String, String>,
 }
 
 impl LeaderElection {
-    /// The lease `name` in `namespace`, with the usual timing.
+    /// Creates the settings for the lease `name` in `namespace`, with default timing.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             namespace: namespace.into(),
@@ -36,28 +37,29 @@ impl LeaderElection {
         }
     }
 
-    /// Another name for this replica.
+    /// Sets the identity of this replica.
     #[must_use]
     pub fn identity(mut self, identity: impl Into<String>) -> Self {
         self.identity = identity.into();
         self
     }
 
-    /// Other durations.
+    /// Sets the durations.
     #[must_use]
     pub fn timing(mut self, timing: Timing) -> Self {
         self.timing = timing;
         self
     }
 
-    /// Lets the lease go at the end, or leaves it to run out.
+    /// Sets whether the lease is released at the end (`true`) or left to expire.
+    #[doc(alias = "ReleaseOnCancel")]
     #[must_use]
     pub fn release(mut self, is_released: bool) -> Self {
         self.is_released = is_released;
         self
     }
 
-    /// A label of the lease, if this replica is the one that makes it.
+    /// Adds a label to the lease, set if this replica creates it.
     #[must_use]
     pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.labels.insert(key.into(), value.into());
@@ -65,7 +67,7 @@ impl LeaderElection {
     }
 }
 
-/// The name of the host, which in a pod is the pod's.
+/// Returns the host name, which in a pod is the pod's name.
 pub(crate) fn host_name() -> String {
     let name = hostname::get().ok().and_then(|name| name.into_string().ok());
     name.filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".to_owned())

@@ -1,53 +1,54 @@
-//! The elector: what to do next, given the time and what came of the last request.
+//! The leader election state machine: time and request outcomes in, requests and waits out.
 
 use std::time::Duration;
 
 use super::{record::LeaseRecord, timing::Timing};
 use crate::time::Moment;
 
-/// The lease as it was read or written: what it says, which one it is, and its resourceVersion.
+/// A lease as read or written: its content, uid and resourceVersion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observed {
-    /// What it says.
+    /// The content of the lease.
     pub record: LeaseRecord,
-    /// Which object it is: one that was deleted and made again is another.
+    /// The uid of the object. A lease that was deleted and created again has a different uid.
     pub uid: String,
-    /// The version a write must name.
+    /// The resourceVersion that a write must name.
     pub resource_version: String,
 }
 
-/// What to do next. Requests are one at a time: the next action comes when the outcome of this one went in.
+/// The next step of the driver. Only one request is in flight: pass its outcome to the elector before
+/// requesting the next action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Read the lease.
     Read,
-    /// Create the lease; it must not exist.
+    /// Create the lease, which must not exist.
     Create(LeaseRecord),
-    /// Write the lease over this version, and over no other.
+    /// Update the lease if its resourceVersion is still `over`.
     Update {
-        /// What to write.
+        /// The content to write.
         record: LeaseRecord,
-        /// The version to write over.
+        /// The resourceVersion to overwrite.
         over: String,
     },
-    /// Nothing before this time.
+    /// Wait until this time.
     WaitUntil(Duration),
-    /// Nothing any more: the lease was let go, or is not this replica's to let go.
+    /// Stop: the lease was released, or this replica does not hold it.
     Done,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// There is no lease.
+    /// The lease does not exist.
     Absent,
     /// The lease was read.
     Read(Observed),
-    /// The lease was written, and is this now.
+    /// The lease was written; this is its new state.
     Written(Observed),
-    /// Somebody else wrote first: the write did not happen.
+    /// Another writer was first, and the write was rejected.
     Conflict,
-    /// Nobody knows whether it happened: an error, a timeout.
+    /// The outcome is unknown, such as after an error or a timeout.
     Failed,
 }
 
@@ -58,15 +59,15 @@ enum Request {
     Update { sent_at: Duration },
 }
 
-/// What is known of the lease.
+/// The last observation of the lease.
 #[derive(Debug)]
 struct Seen {
     observed: Observed,
-    /// When it was first seen like that, or not seen any more.
+    /// The time since which the lease has been unchanged, or absent.
     since: Duration,
-    /// It was there when it was last looked for.
+    /// Whether the lease existed when it was last read.
     is_there: bool,
-    /// Nothing happened since that would make its version one not to write over.
+    /// Whether the observed resourceVersion may still be overwritten.
     is_current: bool,
 }
 
@@ -83,30 +84,30 @@ enum Phase {
     Done,
 }
 
-/// Decides when to read, write and wait, and whether this replica leads.
+/// A state machine that decides when to read, write and wait, and whether this replica leads.
 ///
-/// Times are this replica's own monotonic clock, counted from anywhere; they never go back.
+/// Times are readings of this replica's monotonic clock from an arbitrary origin; they never decrease.
 #[derive(Debug)]
 pub struct Elector {
     identity: String,
     timing: Timing,
     random: fastrand::Rng,
     seen: Option<Seen>,
-    /// When the last renewal that succeeded was sent, while this replica holds the lease.
+    /// The time at which the last successful renewal was sent, while this replica holds the lease.
     renewed_at: Option<Duration>,
     in_flight: Option<Request>,
     next_try: Duration,
-    /// A write was sent once, so the lease may be this replica's.
+    /// Whether a write was sent at some time, so that this replica may hold the lease.
     may_hold: bool,
-    /// A request was sent without waiting since the last wait. No second one is, so that a server at odds with itself is not
-    /// asked in a circle.
+    /// Whether a request has been sent without a wait since the last wait. At most one is, so that
+    /// inconsistent responses cannot cause a hot loop.
     has_rushed: bool,
     phase: Phase,
 }
 
 impl Elector {
-    /// An elector for a replica named `identity`, which no other replica may be named. The seed spreads those who wait to
-    /// lead, so that they do not all ask at once.
+    /// Creates an elector for the replica named `identity`, which must be unique. `seed` spreads the attempts
+    /// of waiting replicas over time.
     pub fn new(identity: impl Into<String>, timing: Timing, seed: u64) -> Self {
         Self {
             identity: identity.into(),
@@ -122,35 +123,37 @@ impl Elector {
         }
     }
 
-    /// This replica leads at `now`, and no other does.
+    /// Returns whether this replica, and no other, leads at `now`.
     pub fn is_leader(&self, now: Duration) -> bool {
         self.leads_until().is_some_and(|end| now < end)
     }
 
-    /// When leading ends unless a renewal succeeds before.
+    /// Returns the time at which leadership ends unless a renewal succeeds earlier.
     pub fn leads_until(&self) -> Option<Duration> {
         self.renewed_at.map(|sent| sent + self.timing.renew_deadline())
     }
 
-    /// The name of this replica.
+    /// Returns the identity of this replica.
     pub fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// Who holds the lease as far as this replica knows; empty when nobody does.
+    /// Returns the last observed holder of the lease; empty if the lease is free.
     pub fn holder(&self) -> &str {
         self.seen.as_ref().filter(|seen| seen.is_there).map_or("", |seen| &seen.observed.record.holder)
     }
 
-    /// The number of the present leadership: it grows with every change of holder. A fencing token for writes.
+    /// Returns the number of the current term, which increases with every change of holder. It can serve as a
+    /// fencing token for writes.
     ///
-    /// It is the lease's count of its holders, so it starts again when the lease was deleted and nobody who had seen it
-    /// is left.
+    /// The number is the lease's `leaseTransitions`. It restarts if the lease is deleted and no replica that
+    /// had observed it is left.
     pub fn term(&self) -> u32 {
         self.seen.as_ref().map_or(0, |seen| seen.observed.record.transitions)
     }
 
-    /// What to do at `now`. The outcome of a request goes to [`Elector::outcome`] before this is asked again.
+    /// Returns the next action at `now`. Pass the outcome of a request to [`Elector::outcome`] before calling
+    /// this again.
     pub fn next(&mut self, now: Moment) -> Action {
         debug_assert!(self.in_flight.is_none(), "the outcome of the last request goes in first");
         self.step_down_if_late(now.at);
@@ -159,7 +162,7 @@ impl Elector {
         }
         if now.at < self.next_try {
             self.has_rushed = false;
-            // Leading may end before the next try: whoever waits must wake up for it.
+            // Leadership may end before the next attempt, and waiters must be woken for that.
             return Action::WaitUntil(self.leads_until().map_or(self.next_try, |end| end.min(self.next_try)));
         }
         let Some(seen) = self.seen.as_ref().filter(|seen| seen.is_there && seen.is_current) else {
@@ -183,8 +186,8 @@ impl Elector {
         Action::Update { record, over }
     }
 
-    /// Takes in what came of the request [`Elector::next`] asked for. The answer is a request to send at once, if there is
-    /// one.
+    /// Processes the outcome of the request returned by [`Elector::next`]. Returns a request if one must be
+    /// sent immediately.
     pub fn outcome(&mut self, now: Moment, outcome: Outcome) -> Option<Action> {
         let request = self.in_flight.take()?;
         self.next_try = now.at + self.pause();
@@ -192,11 +195,11 @@ impl Elector {
         match (request, outcome) {
             (Request::Read, Outcome::Read(read)) => {
                 if read.record.holder != self.identity {
-                    // Somebody else wrote: whatever was renewed before is over.
+                    // Another replica wrote the lease, so earlier renewals no longer count.
                     self.renewed_at = None;
                 }
                 self.see(read, now.at);
-                // What may be written is written at once, without waiting for the next round.
+                // A write that is allowed is sent immediately, without waiting for the next period.
                 let may_write = self.seen.as_ref().is_some_and(|seen| self.may_write(seen, now.at));
                 if may_write || self.phase == Phase::Releasing {
                     self.next_try = now.at;
@@ -211,7 +214,7 @@ impl Elector {
                 }
                 self.see(written, now.at);
             }
-            // The write did not happen: look, and look at once.
+            // The write did not happen: read the lease immediately.
             (Request::Create { .. } | Request::Update { .. }, Outcome::Conflict)
             | (Request::Update { .. }, Outcome::Absent) => {
                 self.look_before_writing();
@@ -220,7 +223,7 @@ impl Elector {
                     self.next_try = now.at;
                 }
             }
-            // It may have happened: look, but not at once.
+            // The write may have happened: read the lease, but only after the usual wait.
             (Request::Create { .. } | Request::Update { .. }, _) => self.look_before_writing(),
             (Request::Read, Outcome::Failed | Outcome::Conflict | Outcome::Written(_)) => {}
         }
@@ -228,13 +231,14 @@ impl Elector {
         follow_up
     }
 
-    /// Gives the lease up, if this replica holds it: [`next`](Self::next) says how, until it says [`Action::Done`].
+    /// Starts the release of the lease if this replica holds it. [`next`](Self::next) returns the steps, up
+    /// to [`Action::Done`].
     ///
-    /// Call it when the work has ended, not before: others may start at once. From here on this replica does not lead, and does
-    /// not try to.
+    /// Call this only after the work has ended, because another replica may start immediately. From this call
+    /// on, this replica neither leads nor competes for the lease.
     pub fn release(&mut self) {
         if self.in_flight.take().is_some() {
-            // What came of it will not be told any more.
+            // The outcome of the request in flight will not be reported.
             self.look_before_writing();
         }
         self.renewed_at = None;
@@ -242,9 +246,9 @@ impl Elector {
         self.phase = if self.may_hold { Phase::Releasing } else { Phase::Done };
     }
 
-    /// The lease is not there. Whoever held it may have been told a moment ago that it does, so all who knew of the lease
-    /// wait for as long as if it stood still, except the one who leads. What it last said does not count: it may have changed hands
-    /// since.
+    /// Handles an absent lease. A replica may have acquired the lease just before its deletion, so every
+    /// replica that had observed the lease waits a full lease duration, except the leader. The last observed
+    /// content does not count: the holder may have changed since.
     fn see_nothing(&mut self, now: Moment) -> Option<Action> {
         if self.phase == Phase::Releasing {
             self.phase = Phase::Done;
@@ -272,7 +276,8 @@ impl Elector {
         Some(Action::Create(record))
     }
 
-    /// The lease is this replica's, nobody's, or has stood still for as long as whoever wrote it asked for.
+    /// Returns whether the lease may be written: this replica holds it, it is free, or it has been unchanged
+    /// for the duration that its writer requested.
     fn may_write(&self, seen: &Seen, now: Duration) -> bool {
         let record = &seen.observed.record;
         record.holder == self.identity || record.is_free() || self.has_stood_still(seen, now)
@@ -283,8 +288,8 @@ impl Elector {
         now.saturating_sub(seen.since) >= patience
     }
 
-    /// Sees the lease. The time it first said this is what standing still is counted from; that somebody changed something
-    /// else about it, and with that its version, is no sign of life.
+    /// Records an observation of the lease. Expiry is measured from the first observation of this content; a
+    /// change of other fields, which changes the resourceVersion, does not count as a renewal.
     fn see(&mut self, observed: Observed, now: Duration) {
         let since = match &self.seen {
             Some(seen) if seen.is_there && seen.says_the_same_as(&observed) => seen.since,
@@ -298,7 +303,7 @@ impl Elector {
         Action::Read
     }
 
-    /// The version is not to be written over any more; a read must come first.
+    /// Marks the observed resourceVersion as stale, so that a read precedes the next write.
     fn look_before_writing(&mut self) {
         if let Some(seen) = &mut self.seen {
             seen.is_current = false;
@@ -311,7 +316,8 @@ impl Elector {
         }
     }
 
-    /// How long until the next try: the period for who leads; a little less, each time another, for who waits to.
+    /// Returns the wait until the next attempt: the retry period for the leader; slightly less, with jitter,
+    /// for the other replicas.
     fn pause(&mut self) -> Duration {
         let period = self.timing.retry_period();
         if self.renewed_at.is_some() { period } else { period.mul_f64(0.75 + self.random.f64() / 4.0) }

@@ -1,4 +1,4 @@
-//! No write of one who does not lead.
+//! A client layer that rejects the writes of a replica that does not lead.
 
 use http::{Method, Request, Response};
 use kube_client::client::Body;
@@ -7,14 +7,14 @@ use watchkeeper_client::Client;
 
 use super::Leadership;
 
-/// A write was not sent, because this replica does not lead.
+/// A write was rejected before sending, because this replica does not lead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not sent: this replica ({identity}) does not hold the lease {lease}")]
 #[non_exhaustive]
 pub struct NotLeading {
     /// The name of the lease.
     pub lease: String,
-    /// The name of this replica.
+    /// The identity of this replica.
     pub identity: String,
 }
 

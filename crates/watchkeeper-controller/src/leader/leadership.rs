@@ -1,4 +1,4 @@
-//! Who leads, for everybody who wants to know.
+//! The observable state of leader election.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -8,7 +8,7 @@ use watchkeeper_client::Client;
 use super::fence;
 use crate::time::Time;
 
-/// What an elector makes known.
+/// The state that an elector publishes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) leads_until: Option<Duration>,
@@ -17,10 +17,12 @@ pub(super) struct State {
     pub(super) last_error: Option<Arc<str>>,
 }
 
-/// Who leads, as seen by this replica. Cheap to clone; knows as much after its elector has ended as it knew at the end.
+/// A handle that reports who leads, as observed by this replica.
 ///
-/// [`is_leader`](Self::is_leader) is decided by the clock when it is asked, not by what somebody said some time ago: it is
-/// false from the moment leading ends, though the elector may not have come round to noticing.
+/// The handle is cheap to clone. After the elector has ended it keeps reporting the final state.
+///
+/// [`is_leader`](Self::is_leader) compares the clock with the end of the leadership at the time of the call.
+/// It therefore returns false from the moment leadership ends, even if the elector has not been polled since.
 #[derive(Clone)]
 pub struct Leadership {
     name: Arc<str>,
@@ -34,43 +36,45 @@ impl Leadership {
         Self { name: name.into(), identity: identity.into(), state, time }
     }
 
-    /// This replica leads now, and no other does.
+    /// Returns whether this replica, and no other, leads now.
     pub fn is_leader(&self) -> bool {
         self.leads_until().is_some()
     }
 
-    /// When leading ends unless it is renewed, on the elector's clock; `None` when this replica does not lead now.
+    /// Returns the time, on the elector's clock, at which leadership ends unless renewed; `None` if this
+    /// replica does not lead.
     pub fn leads_until(&self) -> Option<Duration> {
         self.state.borrow().leads_until.filter(|end| self.time.now() < *end)
     }
 
-    /// The number of this leadership, while this replica leads: greater than that of each one before.
+    /// Returns the number of the current term while this replica leads. It is greater than the number of
+    /// every earlier term.
     pub fn term(&self) -> Option<u32> {
         let state = self.state.borrow();
         state.leads_until.filter(|end| self.time.now() < *end).map(|_| state.term)
     }
 
-    /// Who held the lease when this replica last looked; empty when nobody did.
+    /// Returns the last observed holder of the lease; empty if the lease was free.
     pub fn holder(&self) -> String {
         self.state.borrow().holder.clone()
     }
 
-    /// The name of this replica.
+    /// Returns the identity of this replica.
     pub fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// The name of the lease.
+    /// Returns the name of the lease.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Why the last request about the lease failed, until one succeeds.
+    /// Returns the error of the last lease request, or `None` if that request succeeded.
     pub fn last_error(&self) -> Option<Arc<str>> {
         self.state.borrow().last_error.clone()
     }
 
-    /// Waits until this replica leads. False if its elector ended before.
+    /// Waits until this replica leads. Returns false if the elector ended first.
     pub async fn acquired(&mut self) -> bool {
         loop {
             if self.is_leader() {
@@ -82,8 +86,8 @@ impl Leadership {
         }
     }
 
-    /// Waits until somebody else than `holder` holds the lease, and says who; empty when nobody does. `None` if the elector
-    /// ended before.
+    /// Waits until the holder of the lease differs from `holder`, and returns the new holder (empty if the
+    /// lease is free). Returns `None` if the elector ended first.
     pub async fn holder_other_than(&mut self, holder: &str) -> Option<String> {
         self.state.wait_for(|state| state.holder != holder).await.ok().map(|state| state.holder.clone())
     }
@@ -96,17 +100,17 @@ impl Leadership {
                 () = self.time.sleep_until(end) => true,
             };
             if !is_renewed {
-                // Nobody renews any more, so this end is the end.
+                // The elector has ended, so the current deadline is final.
                 self.time.sleep_until(end).await;
             }
         }
     }
 
-    /// The same client, except that it sends no write unless this replica leads at the moment of sending; the write fails
-    /// with [`NotLeading`](super::NotLeading) instead. Reads pass.
+    /// Returns a client that rejects writes unless this replica leads at the time of sending. A rejected
+    /// write fails with [`NotLeading`](super::NotLeading). Reads are not affected.
     ///
     /// # Panics
-    /// Outside a tokio runtime, as [`kube_client::Client::new`] does.
+    /// Panics outside a tokio runtime, as [`kube_client::Client::new`] does.
     pub fn fence(&self, client: &Client) -> Client {
         fence::fence(client, self.clone())
     }

@@ -1,4 +1,4 @@
-//! Metrics under the names Kubernetes' own components have.
+//! Leader election metrics, named as in Kubernetes components.
 
 use prometheus_client::{
     encoding::EncodeLabelSet,
@@ -11,8 +11,10 @@ struct LeaseLabel {
     name: String,
 }
 
-/// What electors count: `leader_election_master_status` is 1 where and while a replica leads, `leader_election_slowpath_total` how
-/// often a holder had to read the lease again to renew it. Both are labelled with the lease's name.
+/// The metrics of electors, labelled with the name of the lease.
+///
+/// `leader_election_master_status` is 1 while a replica leads. `leader_election_slowpath_total` counts
+/// renewals for which the holder had to read the lease again.
 #[derive(Debug, Clone, Default)]
 pub struct LeaderMetrics {
     master_status: Family<LeaseLabel, Gauge>,
@@ -27,17 +29,17 @@ pub(super) struct OneLease {
 }
 
 impl LeaderMetrics {
-    /// Registers the metrics. Once for each registry.
+    /// Registers the metrics. Call this once per registry.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         registry.register(
             "leader_election_master_status",
-            "Whether this replica leads: 1 if it does, 0 if it stands by",
+            "Whether this replica leads (1) or is on standby (0)",
             metrics.master_status.clone(),
         );
         registry.register(
             "leader_election_slowpath",
-            "Renewals that needed the lease to be read again",
+            "Renewals that had to read the lease again",
             metrics.slow_path.clone(),
         );
         metrics

@@ -1,27 +1,31 @@
-//! At most one of several replicas works at a time.
+//! Leader election: at most one of several replicas works at a time.
 //!
-//! Replicas share one `Lease` object. Whoever holds it renews it; who does not hold it watches it stand still before taking it.
-//! What is promised, with `lease_duration`, `renew_deadline` and `retry_period` as in [`Timing`]:
+//! Replicas share one `Lease` object. The holder renews it. Other replicas acquire it only after they have
+//! observed it unchanged for the lease duration. The guarantees, with `lease_duration`, `renew_deadline` and
+//! `retry_period` as in [`Timing`]:
 //!
-//! - **Never two at once** (E1), as long as no replica's clock runs faster than another's by more than
-//!   `lease_duration / renew_deadline` (1.5 by default). Clocks may show different times: only durations on one's own
-//!   monotonic clock count, never a time somebody wrote.
-//! - **A holder that cannot renew stops in time** (E2): it stops being the leader `renew_deadline` after it *sent* the last
-//!   renewal that succeeded, whatever happens to requests in flight.
-//! - **A crash is found out** within `lease_duration` and `retry_period` together.
-//! - **A clean end hands over** within `retry_period` (E5): releasing empties the lease, and only after the work has ended.
+//! - **At most one leader** (E1), as long as no replica's clock runs faster than another's by more than a
+//!   factor of `lease_duration / renew_deadline` (1.5 by default). Wall clocks may differ: only durations on
+//!   a replica's own monotonic clock count, never a timestamp written by another replica.
+//! - **A holder that cannot renew stops in time** (E2): leadership ends `renew_deadline` after the last
+//!   successful renewal was *sent*, regardless of requests in flight.
+//! - **A crash is detected** within `lease_duration + retry_period`.
+//! - **A clean shutdown hands over** within `retry_period` (E5): the release clears the holder, and happens
+//!   only after the work has ended.
 //!
-//! What nobody can promise: people who edit the lease. One that is emptied or given to another by hand has two leaders until the
-//! old one looks, which takes a `retry_period`. One that is deleted has not, except if a replica that never saw it starts at that very
-//! moment: those who saw it wait as if it stood still.
+//! These guarantees do not cover manual edits of the lease. If the lease is cleared or assigned to another
+//! holder by hand, two replicas lead until the previous leader reads the lease, at most one `retry_period`
+//! later. Deleting the lease is safe unless a replica that has never observed it starts at that moment:
+//! replicas that have observed it wait a full lease duration.
 //!
-//! A process that is frozen for longer than `lease_duration` and wakes up in the middle of its work still believes what it last
-//! knew. [`Leadership::fence`] closes that gap (E4): a client that sends no write unless this replica leads by the clock at the moment of
-//! sending. Only a write that was being sent when the process froze can arrive late. [`Leadership::term`] numbers leaderships, so that
-//! what an old one wrote can be told.
+//! A process that is suspended for longer than `lease_duration` and resumes in the middle of its work acts on
+//! outdated knowledge. [`Leadership::fence`] closes this gap (E4) with a client that checks leadership
+//! against the clock before sending each write. Only a write that was being sent at the time of the
+//! suspension can arrive late. [`Leadership::term`] numbers the terms, so that writes of an earlier term can
+//! be recognized.
 //!
-//! [`Elector`] is the state machine: the time and what came of requests go in, requests and waits come out.
-//! [`LeaderElector`] runs it over a client, and [`Leadership`] is what everybody else sees of it.
+//! [`Elector`] is the state machine: time and request outcomes in, requests and waits out. [`LeaderElector`]
+//! runs it against the API server, and [`Leadership`] publishes its state.
 //!
 //! ```
 //! use tokio_util::sync::CancellationToken;

@@ -1,4 +1,4 @@
-//! What a lease says.
+//! The content of a lease.
 
 use std::time::Duration;
 
@@ -7,34 +7,35 @@ use k8s_openapi::{api::coordination::v1::LeaseSpec, apimachinery::pkg::apis::met
 
 use super::Timing;
 
-/// What a lease says.
+/// The content of a lease.
 ///
-/// The dates are the writer's wall clock. They are compared for being the same, to see whether somebody wrote; what they say
-/// decides nothing.
+/// The timestamps come from the writer's wall clock. They are compared only for equality, to detect a write;
+/// no decision depends on their values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeaseRecord {
-    /// Who holds it; empty when it was released.
+    /// The holder; empty if the lease was released.
     pub holder: String,
-    /// How long others wait before they take it.
+    /// The time that other replicas wait before they acquire the lease.
     pub lease_duration: Duration,
-    /// How often it went from one holder to another. The number of a leadership.
+    /// The number of changes of holder, which is also the term number.
     pub transitions: u32,
-    /// When the holder took it.
+    /// The time at which the holder acquired the lease.
     pub acquired: Option<Timestamp>,
-    /// When the holder last wrote it. Each write has another date than the one before.
+    /// The time at which the holder last wrote the lease. Consecutive writes have different timestamps.
     pub renewed: Option<Timestamp>,
 }
 
 impl LeaseRecord {
-    /// Nobody holds it.
+    /// Returns whether the lease has no holder.
     pub fn is_free(&self) -> bool {
         self.holder.is_empty()
     }
 
-    /// What `identity` writes over this to take the lease, or to keep it.
+    /// Returns the record that `identity` writes to acquire or renew the lease.
     pub(super) fn held_by(&self, identity: &str, timing: &Timing, date: Timestamp) -> Self {
         let is_mine = self.holder == identity;
-        // Another's dates are by another's clock; the count of transitions tells its records from ours.
+        // Another holder's timestamps come from another clock; the transition count distinguishes its records
+        // from ours.
         let renewed = if is_mine { self.next_date(date) } else { Self::default().next_date(date) };
         Self {
             holder: identity.to_owned(),
@@ -45,12 +46,12 @@ impl LeaseRecord {
         }
     }
 
-    /// What its holder writes over this to let it go.
+    /// Returns the record that the holder writes to release the lease.
     pub(super) fn released(&self, date: Timestamp) -> Self {
         let renewed = self.next_date(date);
         Self {
             holder: String::new(),
-            // A second and not none: a lease that lasts no time is invalid, and old clients wait for it.
+            // One second instead of zero: a duration of zero is invalid, and older clients wait for it.
             lease_duration: Duration::from_secs(1),
             transitions: self.transitions,
             acquired: Some(renewed),
@@ -58,15 +59,16 @@ impl LeaseRecord {
         }
     }
 
-    /// The date in the microseconds a lease has, and later than the one that is there: a holder whose wall clock stands still or
-    /// goes back must not write what it wrote before, or it would seem to have written nothing.
+    /// Returns `date` in the microsecond precision of a lease, moved past the stored timestamp if needed. A
+    /// holder whose wall clock stops or goes backwards must not repeat a timestamp, because its renewal would
+    /// be invisible.
     fn next_date(&self, date: Timestamp) -> Timestamp {
         let date = Timestamp::from_microsecond(date.as_microsecond()).unwrap_or(date);
         let later = self.renewed.and_then(|last| last.checked_add(1.microsecond()).ok());
         later.map_or(date, |later| date.max(later))
     }
 
-    /// What the specification of a lease says. What makes no sense counts as absent.
+    /// Parses the spec of a lease. Invalid values count as absent.
     pub(super) fn of(spec: Option<&LeaseSpec>) -> Self {
         let Some(spec) = spec else { return Self::default() };
         let seconds = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
@@ -82,9 +84,9 @@ impl LeaseRecord {
         }
     }
 
-    /// Writes it into the specification of a lease; what else is there stays.
+    /// Writes the record to the spec of a lease and preserves the other fields.
     pub(super) fn write_to(&self, spec: &mut LeaseSpec) {
-        // Rounded up: nobody may wait for less than was meant.
+        // Rounded up, so that no replica waits for less than the configured duration.
         let seconds = self.lease_duration.as_millis().div_ceil(1000);
         spec.holder_identity = Some(self.holder.clone());
         spec.lease_duration_seconds = Some(i32::try_from(seconds).unwrap_or(i32::MAX));

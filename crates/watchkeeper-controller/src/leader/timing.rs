@@ -1,10 +1,10 @@
-//! How long a lease lasts, and how often it is renewed.
+//! Durations of leader election.
 
 use std::time::Duration;
 
 use thiserror::Error;
 
-/// How long a lease lasts, and how often it is renewed. The default is what Kubernetes' own components use.
+/// The durations of leader election. Defaults to those of Kubernetes components: 15 s, 10 s and 2 s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
     lease_duration: Duration,
@@ -12,40 +12,36 @@ pub struct Timing {
     retry_period: Duration,
 }
 
-/// Durations that cannot work together.
+/// The reason that a combination of durations is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TimingError {
-    /// A holder would still work when others may take over.
-    #[error(
-        "the lease lasts {lease_duration:?} and the holder works for {renew_deadline:?} without renewing it; the first must be longer"
-    )]
+    /// The holder would still work when other replicas may acquire the lease.
+    #[error("lease duration {lease_duration:?} must be longer than renew deadline {renew_deadline:?}")]
     LeaseNotLongerThanDeadline {
-        /// How long others wait.
+        /// The time that other replicas wait.
         lease_duration: Duration,
-        /// How long a holder goes on.
+        /// The time that a holder continues without a renewal.
         renew_deadline: Duration,
     },
-    /// A holder would have no second try.
-    #[error(
-        "the holder works for {renew_deadline:?} without renewing and tries every {retry_period:?}; the first must be more than 1.2 times the second"
-    )]
+    /// The holder would have no time for a second attempt.
+    #[error("renew deadline {renew_deadline:?} must be more than 1.2 times retry period {retry_period:?}")]
     DeadlineTooCloseToRetry {
-        /// How long a holder goes on.
+        /// The time that a holder continues without a renewal.
         renew_deadline: Duration,
-        /// How often it tries.
+        /// The interval between attempts.
         retry_period: Duration,
     },
-    /// A lease is written in whole seconds, and a retry takes some time.
-    #[error("a lease lasts at least a second, and a retry period is longer than zero")]
+    /// The lease duration is under one second, or the retry period is zero.
+    #[error("lease duration must be at least one second, and retry period must be longer than zero")]
     TooShort,
 }
 
 impl Timing {
-    /// Durations that work together.
+    /// Creates a timing from three durations.
     ///
     /// # Errors
-    /// When they do not; it says which two.
+    /// Returns a [`TimingError`] that names the durations that cannot be combined.
     pub fn new(
         lease_duration: Duration,
         renew_deadline: Duration,
@@ -63,24 +59,24 @@ impl Timing {
         Ok(Self { lease_duration, renew_deadline, retry_period })
     }
 
-    /// How long a lease must stand still before another takes it.
+    /// Returns the time for which a lease must be unchanged before another replica acquires it.
     pub fn lease_duration(&self) -> Duration {
         self.lease_duration
     }
 
-    /// How long a holder goes on working after the last renewal that succeeded was sent.
+    /// Returns the time for which a holder continues after sending its last successful renewal.
     pub fn renew_deadline(&self) -> Duration {
         self.renew_deadline
     }
 
-    /// How often a holder renews, and everybody else looks.
+    /// Returns the interval between renewals of the holder, and between reads of the other replicas.
     pub fn retry_period(&self) -> Duration {
         self.retry_period
     }
 }
 
 impl Default for Timing {
-    /// 15, 10 and 2 seconds.
+    /// Returns 15, 10 and 2 seconds.
     fn default() -> Self {
         let seconds = Duration::from_secs;
         Self { lease_duration: seconds(15), renew_deadline: seconds(10), retry_period: seconds(2) }

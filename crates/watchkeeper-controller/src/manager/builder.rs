@@ -1,4 +1,4 @@
-//! What a manager is made from.
+//! The builder of [`Manager`].
 
 use std::sync::{Arc, atomic::AtomicBool};
 
@@ -19,7 +19,7 @@ use crate::{
     time::Time,
 };
 
-/// A manager to be made.
+/// A builder of a [`Manager`].
 #[derive(Debug)]
 #[must_use = "there is no manager until it is built"]
 pub struct ManagerBuilder {
@@ -43,40 +43,41 @@ impl ManagerBuilder {
         }
     }
 
-    /// How it runs.
+    /// Sets the options.
     pub fn options(mut self, options: ManagerOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Works only while leading. Takes an `Option` too, as flags give it.
+    /// Enables leader election: controllers run only while this replica leads. Accepts an `Option`, as
+    /// produced by command-line flags.
     pub fn leader_election(mut self, election: impl Into<Option<LeaderElection>>) -> Self {
         self.election = election.into();
         self
     }
 
-    /// How events are recorded.
+    /// Sets how events are recorded.
     pub fn events(mut self, events: EventOptions) -> Self {
         self.events = events;
         self
     }
 
-    /// Other clocks.
+    /// Sets the clocks.
     pub fn time(mut self, time: Time) -> Self {
         self.time = time;
         self
     }
 
-    /// A registry with metrics of one's own.
+    /// Sets the metrics registry, such as one that already contains metrics of the program.
     pub fn registry(mut self, registry: Registry) -> Self {
         self.registry = registry;
         self
     }
 
-    /// Makes the manager. Nothing runs yet.
+    /// Builds the manager without starting anything.
     ///
     /// # Panics
-    /// Outside a tokio runtime, as [`kube_client::Client::new`] does.
+    /// Panics outside a tokio runtime, as [`kube_client::Client::new`] does.
     pub fn build(self) -> Manager {
         let Self { client, options, election, events, time, mut registry } = self;
         process_metrics::register(&mut registry);

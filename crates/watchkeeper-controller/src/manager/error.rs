@@ -1,4 +1,4 @@
-//! Why a manager ended.
+//! Errors and exit codes of a manager.
 
 use std::{io, time::Duration};
 
@@ -6,86 +6,86 @@ use crate::{
     http::EndpointError, leader::LeadError, metrics::DuplicateName, rbac::AccessError, runnable::RunError,
 };
 
-/// Why a manager ended before it was asked to, or not as it was asked to.
+/// The reason that a manager ended early, or did not shut down cleanly.
 ///
 /// # Exit codes
 ///
-/// For a program, [`exit_code`](Self::exit_code):
+/// [`exit_code`](Self::exit_code) maps each error to the exit code of the program:
 ///
 /// | code | meaning |
 /// |---|---|
-/// | 0 | it was asked to stop, and everything ended in time |
+/// | 0 | stopped on request, and everything ended in time |
 /// | 1 | a runnable failed or panicked |
-/// | 2 | not used here: the command line was not understood |
-/// | 3 | it could not start: a cache will not fill, or did not in time, or a name is used twice |
-/// | 4 | it could not start: an address is taken |
-/// | 5 | it could not start: the server does not allow what it declares |
-/// | 6 | the lease was lost: start it again, and it applies anew |
-/// | 7 | it was asked to stop, and something did not in time |
-/// | 130, 143 | a second SIGINT or SIGTERM ended it at once |
+/// | 2 | not used here: invalid command line |
+/// | 3 | startup failed: a cache cannot sync or did not sync in time, or a name is used twice |
+/// | 4 | startup failed: an address could not be bound |
+/// | 5 | startup failed: the API server denies declared access |
+/// | 6 | the lease was lost; restart the process to compete for it again |
+/// | 7 | stopped on request, but a runnable did not end in time |
+/// | 130, 143 | terminated immediately by a second SIGINT or SIGTERM |
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManagerError {
-    /// A runnable ended with an error.
+    /// A runnable returned an error.
     #[error(transparent)]
     Failed(RunError),
     /// A runnable panicked.
     #[error("{name} panicked: {message}")]
     Panicked {
-        /// Its name.
+        /// The name of the runnable.
         name: String,
-        /// What the panic said.
+        /// The panic message.
         message: String,
     },
-    /// A runnable will never be ready.
+    /// A runnable can never become ready.
     #[error(transparent)]
     Prepare(RunError),
-    /// Some runnables were not ready in time.
-    #[error("not ready within {within:?}: {}; the log says what their caches wait for", names.join(", "))]
+    /// Some runnables did not become ready in time.
+    #[error("not ready within {within:?}: {}; see the log for the caches that have not synced", names.join(", "))]
     PrepareTimeout {
-        /// Their names.
+        /// The names of the runnables.
         names: Vec<String>,
-        /// How long was waited.
+        /// The timeout that elapsed.
         within: Duration,
     },
     /// The name of a runnable is already in use.
     #[error(transparent)]
     DuplicateName(#[from] DuplicateName),
-    /// An address could not be listened on.
+    /// An address could not be bound.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
-    /// The server does not allow what runnables declare.
+    /// The API server denies access that runnables declare.
     #[error(transparent)]
     Access(#[from] AccessError),
     /// The lease was lost.
     #[error(transparent)]
     LeaseLost(#[from] LeadError),
     /// Some runnables did not end in time and were dropped.
-    #[error("still running {within:?} after they were asked to stop, and dropped: {}", names.join(", "))]
+    #[error("still running {within:?} after the stop request, dropped: {}", names.join(", "))]
     StopTimeout {
-        /// Their names.
+        /// The names of the runnables.
         names: Vec<String>,
-        /// How long was waited.
+        /// The timeout that elapsed.
         within: Duration,
     },
-    /// A second signal came while it was stopping.
-    #[error("ended at once by a second {signal}")]
+    /// A second signal arrived during shutdown.
+    #[error("terminated immediately by a second {signal}")]
     Interrupted {
-        /// Which.
+        /// The second signal.
         signal: Signal,
     },
-    /// Signals cannot be listened for.
-    #[error("signals cannot be listened for: {0}")]
+    /// The signal handlers could not be installed.
+    #[error("cannot install signal handlers: {0}")]
     Signals(#[source] io::Error),
 }
 
-/// A signal that asks a program to end.
+/// A signal that requests termination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Signal {
-    /// Ctrl-C.
+    /// SIGINT, sent by Ctrl-C.
     Interrupt,
-    /// What a container is sent before it is killed.
+    /// SIGTERM, sent to a container before it is killed.
     Terminate,
 }
 
@@ -99,7 +99,7 @@ impl std::fmt::Display for Signal {
 }
 
 impl ManagerError {
-    /// The code a program should exit with; the table is above.
+    /// Returns the exit code of the program, as listed in the table of this type.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Failed(_) | Self::Panicked { .. } | Self::Signals(_) => 1,

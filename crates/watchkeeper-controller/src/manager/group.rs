@@ -1,4 +1,4 @@
-//! Tasks that are started, watched and ended together.
+//! A group of tasks that are started, monitored and ended together.
 
 use std::{any::Any, collections::BTreeMap, time::Duration};
 
@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::ManagerError;
 use crate::{runnable::RunError, time::Time};
 
-/// Tasks with names, which one token asks to end. Dropping it ends them at their next await.
+/// Named tasks that share one cancellation token. Dropping the group aborts them at their next await.
 #[derive(Debug)]
 pub(super) struct Group {
     tasks: JoinSet<Result<(), ManagerError>>,
@@ -16,7 +16,7 @@ pub(super) struct Group {
     pub(super) stop: CancellationToken,
 }
 
-/// How long after they were told to go tasks may still be there.
+/// The time that aborted tasks have to end.
 const ABORT_WITHIN: Duration = Duration::from_secs(1);
 
 impl Group {
@@ -33,7 +33,8 @@ impl Group {
         self.names.insert(task.id(), name.to_owned());
     }
 
-    /// The first failure. Never if there is none: that all have ended is no reason to end.
+    /// Waits for the first failure. Never returns if no task fails: a group whose tasks have all ended
+    /// successfully is not a failure.
     pub(super) async fn failed(&mut self) -> ManagerError {
         while let Some(ended) = self.tasks.join_next_with_id().await {
             if let Err(error) = Self::named(&mut self.names, ended) {
@@ -43,8 +44,9 @@ impl Group {
         std::future::pending().await
     }
 
-    /// Asks all to end and waits until they have, for so long; what is left then is dropped. The second is whether all ended by themselves,
-    /// and so nothing of them runs any more: what is dropped ends at its next await, and what it has started when that notices.
+    /// Requests that all tasks end and waits up to `within`; tasks that are left then are dropped. The second
+    /// value is whether all tasks ended by themselves, so that none of their work is still running. A dropped
+    /// task ends at its next await, and tasks that it spawned end later still.
     pub(super) async fn end(&mut self, time: &Time, within: Duration) -> (Result<(), ManagerError>, bool) {
         self.stop.cancel();
         let mut first = Ok(());
@@ -60,7 +62,7 @@ impl Group {
             return (first, true);
         }
         let names: Vec<String> = self.names.values().cloned().collect();
-        tracing::error!(?names, ?within, "did not end in time, and are dropped");
+        tracing::error!(?names, ?within, "tasks did not end in time; dropped");
         self.tasks.abort_all();
         let aborting = async { while self.tasks.join_next().await.is_some() {} };
         time.within(ABORT_WITHIN, aborting).await;
@@ -82,7 +84,7 @@ impl Group {
         }
     }
 
-    /// What became of a task that did not return.
+    /// Converts the failure of a task that did not return to an error.
     pub(super) fn panicked(name: &str, error: JoinError) -> ManagerError {
         let name = name.to_owned();
         match error.try_into_panic() {
@@ -92,7 +94,7 @@ impl Group {
     }
 }
 
-/// What a panic said, if it said it in words.
+/// Returns the panic message if the payload is a string.
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())

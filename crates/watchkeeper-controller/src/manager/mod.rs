@@ -1,7 +1,7 @@
-//! Several controllers as one program.
+//! The manager: runs several controllers as one program.
 //!
-//! A [`Manager`] has what controllers share: the client, the caches, the lease, the events, the metrics and the endpoints; it starts them
-//! in one order and ends them in the other.
+//! A [`Manager`] owns everything that controllers share: client, caches, leader election, events, metrics and
+//! HTTP endpoints. It starts controllers in a fixed order and stops them in reverse.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::ConfigMap;
@@ -14,7 +14,7 @@
 //!
 //! async fn reconcile(request: Request<ConfigMap>, context: Context) -> Result<Action, ReconcileError> {
 //!     if let (Some(config), Some(recorder)) = (request.object, context.get::<Recorder>()) {
-//!         recorder.event(&*config, EventType::Normal, "Seen", "Look", "it was looked at");
+//!         recorder.event(&*config, EventType::Normal, "Seen", "Reconcile", "reconciled");
 //!     }
 //! #   context.get::<tokio_util::sync::CancellationToken>().expect("given").cancel();
 //!     Ok(Action::done())
@@ -69,25 +69,56 @@ use crate::{
     time::Time,
 };
 
-/// Starts, watches and ends the controllers of a program.
+/// A supervisor that starts, monitors and stops the controllers of a program.
 ///
-/// # What it promises
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use tokio_util::sync::CancellationToken;
+/// use watchkeeper_controller::{
+///     Action, Context, Controller, ReconcileError, Request,
+///     manager::{Manager, ManagerError},
+/// };
 ///
-/// 1. **Started in this order**: the endpoints answer; the informers of the factory start; what needs no leadership prepares and runs;
-///    everything else prepares (fills its caches), on every replica; the replica waits to lead; what needs leadership runs. So a replica
-///    that stands by is warm, and reports that it is ready.
-/// 2. **Ended in the reverse order**: what needs leadership ends; the lease is let go; everything else ends; events that wait are
-///    written; caches stop; the endpoints close.
-/// 3. **The lease is held until the work has ended**, and left to run out if some of it did not end by itself.
-/// 4. **A lost lease ends the work** at once, and the manager with [`ManagerError::LeaseLost`]. What has not ended when another
-///    replica may start is dropped.
-/// 5. **One failure ends everything**, in order, and is what [`run`](Self::run) returns: an error or a panic of a runnable. One that returns
-///    without an error has done its work, and nothing else happens.
-/// 6. **Nothing is left behind**: when `run` has returned, no task of the manager runs; except code that blocks a thread, which nobody can end.
-/// 7. **Every end has a code**: [`ManagerError::exit_code`].
+/// async fn reconcile(_: Request<ConfigMap>, _: Context) -> Result<Action, ReconcileError> {
+///     Ok(Action::done())
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), ManagerError> {
+/// # let client = watchkeeper_apiserver::ApiServer::in_process().client();
+/// let mut manager = Manager::builder(client).build();
+/// let controller = Controller::<ConfigMap>::on(manager.factory()).reconcile_with(reconcile);
+/// manager.add(controller)?;
+/// manager.add_health_check("queue", || Ok(()));
+///
+/// let stop = CancellationToken::new(); // cancelled elsewhere; `Manager::run` stops on SIGTERM instead
+/// # stop.cancel();
+/// manager.run_until(stop).await
+/// # }
+/// ```
+///
+/// The [module documentation](self) has an example with leader election and events.
+///
+/// # Guarantees
+///
+/// 1. **Start order**: the HTTP endpoints are served; the informers of the factory start; runnables that do
+///    not need leadership prepare and run; all other runnables prepare (sync their caches) on every replica;
+///    the replica waits for leadership; runnables that need leadership run. A standby replica therefore has
+///    warm caches and reports ready.
+/// 2. **Stop order is the reverse**: runnables that need leadership end; the lease is released; all other
+///    runnables end; pending events are written; caches stop; the endpoints close.
+/// 3. **The lease is held until the work has ended.** If some of the work did not end by itself, the lease is
+///    left to expire.
+/// 4. **A lost lease stops the work** immediately, and the manager returns [`ManagerError::LeaseLost`]. Work
+///    that has not ended when another replica may start is dropped.
+/// 5. **One failure stops everything**, in order: [`run`](Self::run) returns the first error or panic of a
+///    runnable. A runnable that returns `Ok` has finished, and the others continue.
+/// 6. **No task outlives the manager**: when `run` returns, none of its tasks is running. Code that blocks a
+///    thread is the exception, because it cannot be cancelled.
+/// 7. **Every error has an exit code**: [`ManagerError::exit_code`].
 pub struct Manager {
     client: Client,
-    /// The same client without a fence, for the manager's own requests.
+    /// The client without the leadership fence, for requests of the manager.
     own_client: Client,
     factory: SharedInformerFactory,
     options: ManagerOptions,
@@ -106,23 +137,23 @@ pub struct Manager {
     time: Time,
 }
 
-/// Where a manager listens.
+/// The addresses that a manager listens on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Endpoints {
-    /// Where `/metrics` is.
+    /// The address of `/metrics`.
     pub metrics: Option<SocketAddr>,
-    /// Where `/healthz`, `/livez` and `/readyz` are.
+    /// The address of `/healthz`, `/livez` and `/readyz`.
     pub health: Option<SocketAddr>,
 }
 
 impl Manager {
-    /// A manager of controllers of one cluster, to be made.
+    /// Returns a builder of a manager for one cluster.
     pub fn builder(client: impl Into<Client>) -> ManagerBuilder {
         ManagerBuilder::new(client.into())
     }
 
-    /// Adds a controller, or anything else that is [`Runnable`]. It is started by [`run`](Self::run).
+    /// Adds a controller or another [`Runnable`], which [`run`](Self::run) starts.
     ///
     /// Registers the metrics of a controller and of its work queue with the manager's registry, so that `/metrics` shows them from the
     /// start.
@@ -140,45 +171,49 @@ impl Manager {
         Ok(self)
     }
 
-    /// The client controllers should use: its requests are counted and, if the options say so, fenced.
+    /// Returns the client for controllers. Its requests are counted and, if configured, fenced by leadership.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
     /// Returns the factory of the informers that controllers share.
     ///
-    /// The manager starts the informers that were requested before it runs, also those that no controller uses, and shuts
-    /// the factory down when it ends. An informer that is requested later is started by
-    /// [`start`](SharedInformerFactory::start).
+    /// The manager starts all informers that were requested before it runs, including those that no
+    /// controller uses, and shuts the factory down when it ends. Start an informer that is requested later
+    /// with [`start`](SharedInformerFactory::start).
     pub fn factory(&self) -> &SharedInformerFactory {
         &self.factory
     }
 
-    /// Who leads; `None` without leader election.
+    /// Returns the leadership handle, or `None` without leader election.
     pub fn leadership(&self) -> Option<Leadership> {
         self.leadership.clone()
     }
 
-    /// Returns the registry behind `/metrics`, to add metrics of the program before it runs. The manager has registered those of
-    /// leader election, requests, events and the process; [`add`](Self::add) registers those of each controller and its queue.
+    /// Returns the registry behind `/metrics`, to register metrics of the program before it runs. The manager
+    /// has already registered the metrics of leader election, requests, events and the process;
+    /// [`add`](Self::add) registers those of each controller and its queue.
     pub fn registry(&mut self) -> &mut Registry {
         &mut self.registry
     }
 
-    /// Returns the controller and queue metrics of the manager's registry, for a controller that runs without being
-    /// [added](Self::add): see [`Controller::metrics`](crate::Controller::metrics).
+    /// Returns the controller and queue metrics of the manager's registry, for a controller that runs without
+    /// being [added](Self::add). See [`Controller::metrics`](crate::Controller::metrics).
     pub fn metrics(&self) -> &ControllerMetrics {
         &self.metrics
     }
 
-    /// A recorder of events for a controller of this name. Its events are written for as long as the manager runs, and those that
-    /// wait when it ends are written then.
+    /// Returns an event recorder for the controller of this name. Events are written while the manager runs;
+    /// pending events are written when it ends.
+    #[doc(alias = "GetEventRecorder")]
     pub fn recorder(&self, controller: &str) -> Recorder {
         self.has_recorders.store(true, std::sync::atomic::Ordering::Relaxed);
         self.recorder.named(controller)
     }
 
-    /// Adds a check to `/healthz` and `/livez`. It should not depend on the API server: a restart does not mend that.
+    /// Adds a check to `/healthz` and `/livez`. The check should not depend on the API server, because a
+    /// restart does not repair the server.
+    #[doc(alias = "AddHealthzCheck")]
     pub fn add_health_check(
         &self,
         name: impl Into<String>,
@@ -188,6 +223,7 @@ impl Manager {
     }
 
     /// Adds a check to `/readyz`.
+    #[doc(alias = "AddReadyzCheck")]
     pub fn add_readiness_check(
         &self,
         name: impl Into<String>,
@@ -196,13 +232,15 @@ impl Manager {
         self.readiness.add(name, check);
     }
 
-    /// Where it listens, known once it runs; a port that was left to the system too.
+    /// Returns the addresses that the manager listens on. They are set once it runs, including ports that the
+    /// system chose.
     pub fn endpoints(&self) -> watch::Receiver<Endpoints> {
         self.endpoints.subscribe()
     }
 
-    /// Returns the access to the API that the manager and its runnables need as they are configured: without leader election, none to
-    /// leases. For the roles of a program whose flags choose leader election, see `ManagerArgs::manifests`.
+    /// Returns the API access that the manager and its runnables need in this configuration; access to leases
+    /// is included only with leader election. For the roles of a program whose flags enable leader election,
+    /// see `ManagerArgs::manifests`.
     pub fn access(&self) -> Vec<Access> {
         let mut access: Vec<Access> = self.runnables.iter().flat_map(|runnable| runnable.access()).collect();
         access.extend(self.election_namespace.as_ref().map(Access::leader_election));
@@ -212,10 +250,11 @@ impl Manager {
         access
     }
 
-    /// Runs until SIGTERM or SIGINT, then ends everything. A second signal ends it at once.
+    /// Runs until SIGTERM or SIGINT, then shuts down. A second signal terminates immediately.
     ///
     /// # Errors
-    /// When it could not start, when something failed, when the lease was lost, when something did not end in time.
+    /// Returns a [`ManagerError`] if startup or a runnable fails, if the lease is lost, or if a runnable does
+    /// not end in time.
     pub async fn run(self) -> Result<(), ManagerError> {
         let mut signals = Signals::listen().map_err(ManagerError::Signals)?;
         let stop = CancellationToken::new();
@@ -224,7 +263,7 @@ impl Manager {
             result = running.as_mut() => return result,
             signal = signals.next() => signal,
         };
-        tracing::info!(%signal, "stopping");
+        tracing::info!(%signal, "signal received; stopping");
         stop.cancel();
         tokio::select! {
             result = running => result,

@@ -1,4 +1,4 @@
-//! From the first endpoint to the last.
+//! The run of a manager, from startup to shutdown.
 
 use std::{
     future::pending,
@@ -25,10 +25,10 @@ use crate::{
     time::Time,
 };
 
-/// How long events that wait may take to be written at the end.
+/// The time limit for writing pending events at shutdown.
 const EVENTS_WITHIN: Duration = Duration::from_secs(5);
 
-/// What is to be ended, in the order in which it is.
+/// The parts to stop, in stop order.
 struct Running {
     leading: Group,
     election: Election,
@@ -36,30 +36,30 @@ struct Running {
     time: Time,
 }
 
-/// The lease, being tried for or held.
+/// The participation in leader election.
 struct Election {
-    /// Not started yet.
+    /// The elector before it is started.
     waiting: Option<LeaderElector>,
     task: JoinSet<(LeaderElector, Result<(), LeadError>)>,
-    /// It ended, and may still hold the lease.
+    /// The elector after it has ended; it may still hold the lease.
     ended: Option<LeaderElector>,
-    /// Ends it; the work has ended.
+    /// Stops the election; cancelled after the work has ended.
     stop: CancellationToken,
-    /// Between when work is to stop and when another replica may start.
+    /// The time between the end of this replica's leadership and the earliest start of another's.
     margin: Duration,
 }
 
 impl Manager {
-    /// Runs until `stop` is cancelled, then ends everything.
+    /// Runs until `stop` is cancelled, then shuts down.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// Returns the same errors as [`run`](Self::run).
     pub async fn run_until(mut self, stop: CancellationToken) -> Result<(), ManagerError> {
         let access = self.access();
         let is_stopping = Arc::new(AtomicBool::new(false));
         let readiness = Arc::clone(&is_stopping);
         self.readiness.add("stopping", move || {
-            if readiness.load(Ordering::Relaxed) { Err("it is stopping".to_owned()) } else { Ok(()) }
+            if readiness.load(Ordering::Relaxed) { Err("the manager is stopping".to_owned()) } else { Ok(()) }
         });
         let prepared: Vec<Arc<AtomicBool>> =
             self.runnables.iter().map(|runnable| self.readiness_of(runnable.name())).collect();
@@ -88,11 +88,11 @@ impl Manager {
         let reason = tokio::select! {
             biased;
             () = stop.cancelled() => Ok(()),
-            // Large, and held by everything that runs a manager.
+            // Boxed because the future is large, and every caller that runs a manager contains it.
             reason = Box::pin(work.run(&mut running)) => Err(reason),
         };
         if let Err(error) = &reason {
-            tracing::error!(%error, "ending");
+            tracing::error!(%error, "manager failed; stopping");
         }
         is_stopping.store(true, Ordering::Relaxed);
         let ended = Box::pin(running.end(reason.as_ref().err(), self.options.stop_within)).await;
@@ -100,7 +100,7 @@ impl Manager {
         writer_stop.cancel();
         let all_written = async { while writing.join_next().await.is_some() {} };
         if self.time.within(EVENTS_WITHIN, all_written).await.is_none() {
-            tracing::warn!("events that waited were not written in time");
+            tracing::warn!(within = ?EVENTS_WITHIN, "pending events not written in time");
         }
         self.time.within(self.options.stop_within, self.factory.shutdown()).await;
         http_stop.cancel();
@@ -118,7 +118,7 @@ impl Manager {
         is_prepared
     }
 
-    /// Binds the addresses of the options and serves them. Serves none if one cannot be bound.
+    /// Binds the configured addresses and serves them. If one cannot be bound, none is served.
     fn listen(&mut self, http: &mut JoinSet<()>, stop: &CancellationToken) -> Result<(), ManagerError> {
         let pages = Pages {
             health: Arc::clone(&self.health),
@@ -156,7 +156,7 @@ impl Manager {
     }
 }
 
-/// What is to be done while nobody asks to stop.
+/// The startup sequence and the work until a stop is requested.
 struct Work {
     factory: SharedInformerFactory,
     runnables: Vec<Arc<dyn Runnable>>,
@@ -168,7 +168,7 @@ struct Work {
 }
 
 impl Work {
-    /// Starts everything in order, and returns the first reason to end.
+    /// Starts everything in order and waits for the first failure.
     async fn run(self, running: &mut Running) -> ManagerError {
         match self.start(running).await {
             Ok(()) => running.failed().await,
@@ -178,7 +178,8 @@ impl Work {
 
     async fn start(self, running: &mut Running) -> Result<(), ManagerError> {
         self.check_access().await?;
-        // Also those that no runnable starts: a handler or a lister of the program's own.
+        // Includes informers that no runnable starts, such as those for the program's own handlers and
+        // listers.
         self.factory.start();
         self.prepare(running).await?;
         running.acquire().await?;
@@ -204,11 +205,12 @@ impl Work {
         if self.access_check == AccessCheck::Fail {
             return Err(error.into());
         }
-        tracing::warn!(%error, "some of what is declared may fail");
+        tracing::warn!(%error, "declared access not granted; some requests may fail");
         Ok(())
     }
 
-    /// Prepares everything at once, and runs what needs no leadership as soon as it is prepared.
+    /// Prepares all runnables concurrently, and runs those that need no leadership as soon as they are
+    /// prepared.
     async fn prepare(&self, running: &mut Running) -> Result<(), ManagerError> {
         let mut preparing = Vec::with_capacity(self.runnables.len());
         for (runnable, prepared) in self.runnables.iter().zip(&self.prepared) {
@@ -221,13 +223,13 @@ impl Work {
             group.spawn(&name, async move {
                 runnable.prepare(stop.clone()).await.map_err(ManagerError::Prepare)?;
                 prepared.store(true, Ordering::Relaxed);
-                // Nobody waits any more when the manager is ending.
+                // The receiver is gone if the manager is stopping.
                 let _ = done.send(());
                 if needs_leadership { Ok(()) } else { runnable.run(stop).await.map_err(ManagerError::Failed) }
             });
             preparing.push(async move {
                 if is_done.await.is_err() {
-                    // It failed, which is told where it runs.
+                    // The group reports the failure.
                     pending::<()>().await;
                 }
             });
@@ -251,7 +253,7 @@ impl Work {
 }
 
 impl Running {
-    /// The first failure of anything that runs.
+    /// Waits for the first failure of the election or a task.
     async fn failed(&mut self) -> ManagerError {
         tokio::select! {
             biased;
@@ -261,7 +263,7 @@ impl Running {
         }
     }
 
-    /// Waits to lead. At once without an election.
+    /// Waits until this replica leads. Returns immediately without leader election.
     async fn acquire(&mut self) -> Result<(), ManagerError> {
         let Some(mut leadership) = self.election.start() else { return Ok(()) };
         tokio::select! {
@@ -273,7 +275,8 @@ impl Running {
 
     async fn end(&mut self, reason: Option<&ManagerError>, within: Duration) -> Result<(), ManagerError> {
         let has_lost = matches!(reason, Some(ManagerError::LeaseLost(_)));
-        // Another replica may start when the lease runs out, so there may be less time than is usual.
+        // Another replica may start when the lost lease expires, so the time may be shorter than the
+        // configured one.
         let for_work = if has_lost { within.min(self.election.margin) } else { within };
         let started = self.time.now();
         let (led, is_over) = self.leading.end(&self.time, for_work).await;
@@ -305,7 +308,7 @@ impl Election {
         Some(leadership)
     }
 
-    /// Why it ended before it was asked to. Never if it does not.
+    /// Waits until the election ends early and returns the reason. Never returns if it does not.
     async fn lost(&mut self) -> ManagerError {
         match self.task.join_next().await {
             Some(Ok((elector, Err(lost)))) => {
@@ -321,7 +324,7 @@ impl Election {
         }
     }
 
-    /// Ends it, and lets the lease go if all work has ended.
+    /// Stops the election, and releases the lease if all work has ended.
     async fn end(&mut self, is_work_over: bool) {
         self.stop.cancel();
         if let Some(Ok((elector, _))) = self.task.join_next().await {

@@ -1,4 +1,4 @@
-//! The memory on a clock of the test's, over a cache of the test's.
+//! Tests of the memory with a manual clock and a manual cache.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const OPTIONS: MemoryOptions = MemoryOptions {
 
 type Happens = fn(&Scene);
 
-/// A cache of config maps that shows what it is told to.
+/// A cache of config maps whose contents the test sets.
 struct Cache {
     label: Arc<str>,
     shown: Mutex<Shown>,
@@ -127,7 +127,7 @@ impl Scene {
         self.memory.triggered(key, trigger);
     }
 
-    /// Begins and ends a reconcile in which `during` happens; true when it was found to be one too many.
+    /// Begins and ends a reconcile in which `during` happens. Returns whether a hot loop was reported.
     fn reconcile(&self, key: &ObjectKey, causes: &Causes, during: impl FnOnce()) -> bool {
         assert!(matches!(self.memory.begin(key, causes), Begin::Now(_)));
         during();
@@ -143,7 +143,7 @@ fn object(name: &str) -> ObjectKey {
     ObjectKey::new(Some("default"), name).unwrap()
 }
 
-/// Causes can only be had from a queue.
+/// Returns causes by way of a queue, the only source of them.
 fn causes(all: &[Cause]) -> Causes {
     let queue = WorkQueue::new("causes");
     for cause in all {
@@ -180,7 +180,7 @@ fn own_events_are_known_whether_they_come_before_the_answer_or_after_it() {
             });
             told.push(is_hot);
         }
-        assert_eq!(told, [false, false, false, true], "the first was not its own doing");
+        assert_eq!(told, [false, false, false, true], "the first had an external cause");
     }
 }
 
@@ -239,19 +239,20 @@ fn a_write_that_changed_nothing_is_known_by_the_last_own_write_when_the_cache_la
     let scene = Scene::new();
     scene.show("a", 5);
     scene.write(&key(), "a", 10);
-    // The cache is complete without showing the object as written, as one whose transform dropped the change.
+    // The cache is complete but does not show the object as written, as with a transform that drops the
+    // change.
     scene.cache.shown.lock().complete_to = 10;
     let is_hot = |number| scene.reconcile(&key(), &requeue, || scene.write(&key(), "a", number));
     assert_eq!((0..4).filter(|_| is_hot(10)).count(), 1, "four writes that changed nothing");
 }
 
-/// Labels that the informer excludes.
+/// Returns labels that the informer excludes.
 fn outside() -> BTreeMap<String, String> {
     [("outside".to_owned(), String::new())].into()
 }
 
 impl Scene {
-    /// Writes `a` with labels that the informer excludes, or that are not known.
+    /// Writes `a` with the given labels; `None` stands for unknown labels.
     fn write_with(&self, number: u64, labels: Option<BTreeMap<String, String>>) {
         self.wrote_with(&key(), self.about_to_write("a"), number, labels);
     }
@@ -264,7 +265,7 @@ impl Scene {
         begin
     }
 
-    /// Begins after the timeout, and returns whether the informer selects the object that was missed.
+    /// Begins after the timeout, and returns whether the informer selects the missed object.
     fn miss(&self) -> bool {
         assert!(matches!(self.begin(), Begin::Wait { .. }));
         self.clock.advance(TIMEOUT);
@@ -390,7 +391,7 @@ fn what_is_remembered_is_bounded_by_what_is_written_within_a_window() {
             scene.clock.advance(Duration::from_millis(100));
             most = most.max(scene.notes());
         }
-        // 600 keys write in a window of a minute.
+        // 600 keys write within a window of one minute.
         assert!(most <= 1_200, "{most}");
     }
 }
@@ -407,7 +408,7 @@ fn a_write_that_no_cache_shows_is_remembered_however_long_that_takes() {
     assert!(matches!(scene.memory.begin(&key(), &event()), Begin::Wait { is_first: true, .. }));
 }
 
-/// What happens to one key and its two objects.
+/// A step in the history of one key and its two objects.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Write(bool),
@@ -417,7 +418,7 @@ enum Step {
 }
 
 proptest! {
-    /// Against the list of all writes and when each was shown.
+    /// Compares with a list of all writes and the times at which they were shown.
     #[test]
     fn a_look_begins_when_every_write_is_shown_or_the_time_is_over(
         steps in prop::collection::vec(prop_oneof![

@@ -1,4 +1,4 @@
-//! The flags of a controller program.
+//! Command-line flags of a controller program.
 
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -15,7 +15,8 @@ use crate::{
     rbac::Manifests,
 };
 
-/// The flags people expect of a controller, by the names kubebuilder's programs have; flatten it into your own.
+/// The usual command-line flags of a controller, named as in kubebuilder programs. Flatten this type into
+/// your own arguments.
 ///
 /// ```
 /// use clap::Parser;
@@ -33,12 +34,12 @@ use crate::{
 /// let args = Args::parse_from(["shop", "--leader-elect", "--leader-election-namespace=shop", "--metrics-bind-address=:8443"]);
 /// let options = args.manager.options();
 /// assert_eq!(options.metrics_address.map(|address| address.port()), Some(8443));
-/// let election = args.manager.leader_election("shop.example.com", "default")?.expect("it was asked for");
+/// let election = args.manager.leader_election("shop.example.com", "default")?.expect("leader election is enabled");
 /// assert_eq!((election.namespace.as_str(), election.name.as_str()), ("shop", "shop.example.com"));
 /// # Ok::<(), watchkeeper_controller::options::ArgsError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
-// Without this the page above would be what `--help` says of the program it is flattened into.
+// Without this, clap takes the documentation above for the description of the whole program.
 #[command(next_help_heading = "Controller options", about = None, long_about = None)]
 #[non_exhaustive]
 pub struct ManagerArgs {
@@ -46,45 +47,45 @@ pub struct ManagerArgs {
     #[command(flatten)]
     pub cluster: ClusterArgs,
 
-    /// Serve /metrics here; 0 for nowhere, :PORT for every interface. There is no authentication, so the default is not
-    /// reachable from outside the pod
+    /// Serve /metrics on this address; 0 disables it, :PORT is every interface. The default is unreachable
+    /// from outside the pod because there is no authentication
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = bind_address)]
     pub metrics_bind_address: BindAddress,
 
-    /// Serve /healthz, /livez and /readyz here; 0 for nowhere, :PORT for every interface. The kubelet probes the address of the
-    /// pod
+    /// Serve /healthz, /livez and /readyz on this address; 0 disables it, :PORT is every interface. The
+    /// kubelet probes the address of the pod
     #[arg(long, value_name = "ADDRESS", default_value = ":8081", value_parser = bind_address)]
     pub health_probe_bind_address: BindAddress,
 
-    /// Work only while leading, so that several replicas can run
+    /// Run controllers only while this replica leads, so that several replicas can run
     #[arg(long)]
     pub leader_elect: bool,
 
-    /// The name of the lease replicas share [default: the program's]
+    /// Name of the lease that replicas share [default: the program's]
     #[arg(long, value_name = "NAME")]
     pub leader_election_id: Option<String>,
 
-    /// The namespace of the lease [default: the one this runs in]
+    /// Namespace of the lease [default: the one this program runs in]
     #[arg(long, value_name = "NAMESPACE")]
     pub leader_election_namespace: Option<String>,
 
-    /// How long a lease must stand still before another replica takes it
+    /// Time for which a lease must be unchanged before another replica acquires it
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration)]
     pub leader_election_lease_duration: Duration,
 
-    /// How long the leader goes on without having renewed the lease
+    /// Time for which the leader continues without renewing the lease
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub leader_election_renew_deadline: Duration,
 
-    /// How often the lease is renewed and looked at
+    /// Interval between attempts to acquire or renew the lease
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
     pub leader_election_retry_period: Duration,
 
-    /// How long everything may take to end once it was asked to
+    /// Time limit of a graceful shutdown
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     pub graceful_shutdown_timeout: Duration,
 
-    /// Do not start when the server does not allow what the controllers declare
+    /// Fail to start if the API server denies access that the controllers declare
     #[arg(long)]
     pub require_access: bool,
 
@@ -97,37 +98,37 @@ pub struct ManagerArgs {
     pub log_filter: String,
 }
 
-/// An address to listen on, or none. `[::]` is every interface, IPv4 included.
+/// An address to listen on, or none. `[::]` means every interface, including IPv4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BindAddress(pub Option<SocketAddr>);
 
-/// How much is logged.
+/// The log level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[non_exhaustive]
 pub enum LogLevel {
-    /// Failures.
+    /// Log errors only.
     Error,
-    /// Failures, and what may become one.
+    /// Log errors and warnings.
     Warn,
-    /// What is done.
+    /// Log normal operation too.
     Info,
-    /// How it is done.
+    /// Log debugging details too.
     Debug,
-    /// Everything.
+    /// Log everything, including traces.
     Trace,
 }
 
-/// Flags that cannot be used together, or that lead to no cluster.
+/// A combination of flags that is invalid, or that selects no usable cluster.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArgsError {
-    /// The durations of leader election do not work together.
+    /// The durations of leader election cannot be combined.
     #[error("--leader-election-...: {0}")]
     Timing(#[from] TimingError),
-    /// There is no cluster, or it cannot be used.
+    /// The cluster is not configured, or its configuration cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The policy for credential plugins is Allowlist, and there is no allow-list.
+    /// The policy for credential plugins is Allowlist, but the allow-list is empty.
     #[error(
         "--credential-plugin-policy=Allowlist allows nothing without --credential-plugin-allowlist; name the programs, or use DenyAll"
     )]
@@ -166,22 +167,25 @@ impl ManagerArgs {
     /// Loads the configuration of the cluster, as [`ClusterArgs::client_config`] does.
     ///
     /// # Errors
-    /// If there is no configuration, if it cannot be used, or if the flags contradict each other.
+    /// Returns an [`ArgsError`] if no configuration exists, if it cannot be used, or if the flags contradict
+    /// each other.
     pub fn client_config(&self) -> Result<ClientConfig, ArgsError> {
         self.cluster.client_config()
     }
 
     /// Returns the directives for the log filter (`EnvFilter` of tracing-subscriber) that `--log-level` and
-    /// `--log-filter` or `RUST_LOG` ask for. See [`log_directives`].
+    /// `--log-filter` or `RUST_LOG` select. See [`log_directives`].
     pub fn log_directives(&self) -> String {
         log_directives(tracing::Level::from(self.log_level).into(), &self.log_filter)
     }
 
-    /// The election, if `--leader-elect` asks for it: of the lease `id` unless a flag names another, in the namespace a flag names or else
-    /// `namespace`, which is best the client's default.
+    /// Returns the leader election settings if `--leader-elect` is given.
+    ///
+    /// The lease is named `id` unless a flag names another. It is in the namespace that a flag names, or else
+    /// in `namespace`, which should be the client's default.
     ///
     /// # Errors
-    /// If the durations do not work together.
+    /// Returns [`ArgsError::Timing`] if the durations cannot be combined.
     pub fn leader_election(&self, id: &str, namespace: &str) -> Result<Option<LeaderElection>, ArgsError> {
         if !self.leader_elect {
             return Ok(None);
@@ -196,11 +200,12 @@ impl ManagerArgs {
         Ok(Some(LeaderElection::new(namespace, id).timing(timing)))
     }
 
-    /// Returns the service account `name` in `namespace`, where the program runs, and the roles for every way in which these flags can
-    /// run it: the `declared` access ([`Manager::access`](crate::manager::Manager::access)), and the lease of leader election.
+    /// Returns the manifests of the service account `name` in `namespace`, where the program runs, with roles
+    /// for every way in which these flags can run it: the `declared` access
+    /// ([`Manager::access`](crate::manager::Manager::access)), and the lease of leader election.
     ///
-    /// The lease is included whether or not `--leader-elect` is given, so that the flag can be turned on without new roles. Its role is in
-    /// the namespace of the lease: `--leader-election-namespace`, or else `namespace`.
+    /// The lease is included even without `--leader-elect`, so that the flag can be enabled without new
+    /// roles. Its role is in the namespace of the lease: `--leader-election-namespace`, or else `namespace`.
     ///
     /// ```
     /// use clap::Parser;
@@ -224,18 +229,18 @@ impl ManagerArgs {
         Manifests::new(name, namespace, &declared)
     }
 
-    /// The namespace of the lease, for a program that runs in `namespace`.
+    /// Returns the namespace of the lease, for a program that runs in `namespace`.
     fn lease_namespace<'a>(&'a self, namespace: &'a str) -> &'a str {
         self.leader_election_namespace.as_deref().unwrap_or(namespace)
     }
 }
 
-/// Parses `HOST:PORT`, `:PORT` for every interface, or `0` or the empty string for nowhere.
+/// Parses `HOST:PORT`, `:PORT` for every interface, or `0` or the empty string for no address.
 fn bind_address(text: &str) -> Result<BindAddress, String> {
     if matches!(text, "" | "0") {
         return Ok(BindAddress(None));
     }
-    let wrong = || format!("{text:?} is no address; say HOST:PORT with an IP address as host, :PORT, or 0");
+    let wrong = || format!("invalid address {text:?}; use HOST:PORT with an IP address as host, :PORT, or 0");
     if let Some(port) = text.strip_prefix(':') {
         let port: u16 = port.parse().map_err(|_| wrong())?;
         let every = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
@@ -248,9 +253,10 @@ fn bind_address(text: &str) -> Result<BindAddress, String> {
     text.parse().map(|address| BindAddress(Some(address))).map_err(|_| wrong())
 }
 
-/// A duration as Go programs take it: numbers with units, such as `1m30s` or `500ms`.
+/// Parses a duration in Go's syntax: numbers with units, such as `1m30s` or `500ms`.
 fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is no duration; say it as 15s, 1m30s or 500ms");
+    let wrong =
+        || format!("invalid duration {text:?}; use a number with a unit, such as 15s, 1m30s or 500ms");
     let mut rest = text;
     let mut sum = Duration::ZERO;
     if rest.is_empty() {

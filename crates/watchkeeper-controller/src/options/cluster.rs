@@ -1,4 +1,4 @@
-//! The flags that select a cluster.
+//! Command-line flags that select a cluster.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use watchkeeper_client::{
 
 use super::ArgsError;
 
-/// The flags that select a cluster and decide which credential plugins of its kubeconfig may run.
+/// Command-line flags that select a cluster and decide which credential plugins of its kubeconfig may run.
 ///
 /// Part of [`ManagerArgs`](super::ManagerArgs); programs without a manager flatten this type into their own arguments.
 ///
@@ -79,10 +79,12 @@ pub enum CredentialPluginPolicy {
 }
 
 impl ClusterArgs {
-    /// Loads the configuration of the cluster. The flags take precedence over the environment and the default files.
+    /// Loads the configuration of the cluster. The flags take precedence over the environment and the default
+    /// files.
     ///
     /// # Errors
-    /// If there is no configuration, if it cannot be used, or if the flags contradict each other.
+    /// Returns an [`ArgsError`] if no configuration exists, if it cannot be used, or if the flags contradict
+    /// each other.
     pub fn client_config(&self) -> Result<ClientConfig, ArgsError> {
         let policy = self.exec_policy()?;
         let mut loader = Loader::new();
@@ -98,8 +100,8 @@ impl ClusterArgs {
     /// Returns the policy for exec credential plugins.
     ///
     /// # Errors
-    /// If there is an allow-list without the policy Allowlist, or the policy without an allow-list. As in kubectl,
-    /// neither is ignored: one of the two is a mistake.
+    /// Returns an [`ArgsError`] for an allow-list without the policy Allowlist, and for the policy without an
+    /// allow-list. As in kubectl, neither is ignored, because one of the two is a mistake.
     pub fn exec_policy(&self) -> Result<ExecPolicy, ArgsError> {
         let allowlist = &self.credential_plugin_allowlist;
         match self.credential_plugin_policy {
@@ -112,7 +114,7 @@ impl ClusterArgs {
     }
 }
 
-/// A name without a slash, or an absolute path.
+/// Parses an allow-list entry: a name without a slash, or an absolute path.
 fn allowlist_entry(text: &str) -> Result<PathBuf, String> {
     let path = Path::new(text);
     let is_name = path.file_name() == Some(path.as_os_str());

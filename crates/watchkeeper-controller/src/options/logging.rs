@@ -1,9 +1,9 @@
-//! Filters for logs.
+//! Log filters with quiet defaults for the libraries below a client.
 
 use tracing::level_filters::LevelFilter;
 
-/// The libraries below a client. Their debug output is about single connections and frames, and outnumbers that of the
-/// program. A target covers all that begin with it: `hyper` also covers `hyper_util`.
+/// The libraries below a client. Their debug output concerns single connections and frames, and outnumbers
+/// that of the program. A target covers all targets that begin with it: `hyper` also covers `hyper_util`.
 const QUIET: [&str; 5] = ["h2", "hyper", "kube_client", "rustls", "tower"];
 
 /// Returns the directives for a log filter, in the syntax of `EnvFilter` in tracing-subscriber.

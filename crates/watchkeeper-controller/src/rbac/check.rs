@@ -1,4 +1,4 @@
-//! Whether the server allows what is declared.
+//! A check that the API server grants declared access.
 
 use std::fmt;
 
@@ -11,20 +11,20 @@ use watchkeeper_client::{Client, Error};
 use super::{Access, rules};
 use crate::access::Verb;
 
-/// Reviews asked for at a time.
+/// The maximum number of concurrent reviews.
 const REVIEWS_AT_A_TIME: usize = 8;
 
-/// One verb that is declared and not allowed.
+/// A verb that is declared but not granted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Missing {
     /// The API group; empty for the core group.
     pub group: String,
-    /// The plural name, with a subresource behind a slash.
+    /// The plural name of the resource, followed by a slash and the subresource if there is one.
     pub resource: String,
-    /// Where: one namespace, or all of them.
+    /// The namespace, or `None` for all namespaces.
     pub namespace: Option<String>,
-    /// What is not allowed.
+    /// The verb that is not granted.
     pub verb: Verb,
 }
 
@@ -41,20 +41,23 @@ impl fmt::Display for Missing {
     }
 }
 
-/// What is declared is not allowed, or nobody could say whether it is.
+/// The reason that a check of declared access failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AccessError {
-    /// Verbs that are declared and not allowed.
-    #[error("the account this runs as may not: {}; grant it by a role and its binding", List(missing))]
+    /// Some declared verbs are not granted.
+    #[error(
+        "the service account or user of this program may not: {}; grant access with a role and a binding",
+        List(missing)
+    )]
     Missing {
-        /// Which.
+        /// The verbs that are not granted.
         missing: Vec<Missing>,
     },
-    /// The server did not answer the question.
-    #[error("whether the declared access is allowed could not be asked: {source}")]
+    /// The API server could not be queried.
+    #[error("cannot check whether declared access is granted: {source}")]
     Review {
-        /// Why.
+        /// The client error.
         #[source]
         source: Box<Error>,
     },
@@ -71,10 +74,11 @@ impl fmt::Display for List<'_> {
     }
 }
 
-/// Asks the server, verb by verb, and answers which of the declared are not allowed; sorted, each once.
+/// Queries the API server for each declared verb and returns those that are not granted, sorted and without
+/// duplicates.
 ///
 /// # Errors
-/// When the server cannot be asked.
+/// Returns the client error if a review fails.
 pub async fn missing(client: &Client, declared: &[Access]) -> Result<Vec<Missing>, Error> {
     let questions = questions(declared);
     let answers = stream::iter(questions).map(|question| ask(client, question));
@@ -87,7 +91,7 @@ pub async fn missing(client: &Client, declared: &[Access]) -> Result<Vec<Missing
     Ok(missing)
 }
 
-/// Each verb once, by the rules that will be installed.
+/// Returns the verbs to review, each once, derived from the rules that are to be installed.
 fn questions(declared: &[Access]) -> Vec<Missing> {
     let rules = rules(declared);
     let all = std::iter::once((None, rules.cluster))

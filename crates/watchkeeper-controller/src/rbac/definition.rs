@@ -1,13 +1,14 @@
-//! Definitions of custom resources as YAML.
+//! Custom resource definitions as YAML.
 
 use kube_core::CustomResourceExt;
 
 use super::{YamlError, to_yaml};
 
-/// The definition of a custom resource made with `#[derive(CustomResource)]`, as YAML to be piped into `kubectl apply -f -`.
+/// Returns the definition of a custom resource made with `#[derive(CustomResource)]` as YAML, ready for
+/// `kubectl apply -f -`.
 ///
 /// # Errors
-/// If it cannot be written.
+/// Returns a [`YamlError`] if the definition cannot be serialized.
 pub fn definition_yaml<K: CustomResourceExt>() -> Result<String, YamlError> {
     to_yaml(&[K::crd()])
 }

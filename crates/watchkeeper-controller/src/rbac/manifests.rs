@@ -1,4 +1,4 @@
-//! Roles, their bindings and the account they are bound to.
+//! Manifests of a service account, its roles and their bindings.
 
 use super::{Access, Rules, YamlError, rules, yaml::document};
 use k8s_openapi::{
@@ -9,23 +9,23 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 
-/// What to install so that a controller may do what it declares: its service account, roles, and the bindings between them.
+/// The manifests that grant a controller its declared access: a service account, roles and bindings.
 ///
-/// There is a cluster role if something is declared for the whole cluster, and a role for each namespace something is declared for;
-/// nothing else.
+/// A cluster role is included only if access is declared for the whole cluster, and a role only for each
+/// namespace that access is declared for.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Manifests {
-    /// The account the controller runs as.
+    /// The service account that the controller runs as.
     pub service_account: ServiceAccount,
-    /// What it may do everywhere, if anything.
+    /// The cluster-wide permissions, if any.
     pub cluster: Option<(ClusterRole, ClusterRoleBinding)>,
-    /// What it may do in single namespaces.
+    /// The permissions in single namespaces.
     pub namespaces: Vec<(Role, RoleBinding)>,
 }
 
 impl Manifests {
-    /// For a controller `name` that runs in `namespace`.
+    /// Creates the manifests of the controller `name` that runs in `namespace`.
     pub fn new(name: &str, namespace: &str, declared: &[Access]) -> Self {
         let Rules { cluster, namespaces } = rules(declared);
         let subjects = Some(vec![Subject {
@@ -35,7 +35,7 @@ impl Manifests {
             ..Subject::default()
         }]);
         let role_ref = |kind: &str| RoleRef {
-            // A string in some versions of Kubernetes, an option in others.
+            // The type of this field is a string in some versions of Kubernetes and an option in others.
             api_group: "rbac.authorization.k8s.io".to_owned().into(),
             kind: kind.to_owned(),
             name: name.to_owned(),
@@ -60,10 +60,11 @@ impl Manifests {
         Self { service_account, cluster, namespaces }
     }
 
-    /// All of it as YAML, to be piped into `kubectl apply -f -`.
+    /// Returns all manifests as YAML, ready for `kubectl apply -f -`.
     ///
     /// # Errors
-    /// If an object cannot be written, which those made here always can.
+    /// Returns a [`YamlError`] if an object cannot be serialized, which does not happen for manifests made by
+    /// [`new`](Self::new).
     pub fn to_yaml(&self) -> Result<String, YamlError> {
         let mut stream = document(&self.service_account)?;
         if let Some((role, binding)) = &self.cluster {

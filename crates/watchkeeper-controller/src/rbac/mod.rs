@@ -1,8 +1,8 @@
-//! What a controller may do: as rules, as manifests, and asked at the start.
+//! RBAC rules and manifests derived from declared access, and a check that the access is granted.
 //!
-//! A controller declares what it does ([`Access`]), by the kinds it watches and the verbs it uses. From this one list come the
-//! rules of its role ([`rules`]), the manifests to install ([`Manifests`]) and the question to the server whether they are installed
-//! ([`missing`]). They cannot drift apart.
+//! A controller declares its API access ([`Access`]) by the kinds it watches and the verbs it uses. The rules
+//! of its role ([`rules`]), the manifests to install ([`Manifests`]) and the check at startup ([`missing`])
+//! are all derived from this list, so they cannot drift apart.
 //!
 //! ```
 //! use watchkeeper_controller::{access::{Access, Verb}, rbac::Manifests};

@@ -1,4 +1,4 @@
-//! From what is declared to the fewest rules that allow it.
+//! Derivation of the minimal RBAC rules for declared access.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,22 +6,24 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use crate::access::{Access, Verb};
 
-/// The rules for the whole cluster, and those for single namespaces.
+/// RBAC rules for the whole cluster and for single namespaces.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Rules {
-    /// What is allowed everywhere.
+    /// The cluster-wide rules.
     pub cluster: Vec<PolicyRule>,
-    /// What is allowed in one namespace besides.
+    /// The additional rules of each namespace.
     pub namespaces: BTreeMap<String, Vec<PolicyRule>>,
 }
 
-/// Which verbs, for each resource of each group.
+/// The verbs by API group and resource.
 type Verbs = BTreeMap<(String, String), BTreeSet<Verb>>;
 
-/// The fewest rules that allow what is declared, and nothing else: each resource is in one rule, resources of one group with the
-/// same verbs share one, what is allowed everywhere is not repeated for a namespace. Sorted, so that the same declarations in
-/// any order give the same rules.
+/// Returns the minimal rules that grant exactly the declared access.
+///
+/// Each resource is in one rule; resources of one group with the same verbs share a rule; cluster-wide access
+/// is not repeated per namespace. The result is sorted, so it does not depend on the order of the
+/// declarations.
 pub fn rules(declared: &[Access]) -> Rules {
     let everywhere = verbs_of(declared.iter().filter(|access| access.namespace.is_none()));
     let names: BTreeSet<&String> = declared.iter().filter_map(|access| access.namespace.as_ref()).collect();

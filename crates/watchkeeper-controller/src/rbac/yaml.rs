@@ -1,28 +1,29 @@
-//! Objects as YAML.
+//! Serialization of objects as YAML.
 
 use serde::Serialize;
 
-/// An object could not be written as YAML.
+/// An object could not be serialized as YAML.
 #[derive(Debug, thiserror::Error)]
 #[error("{object} cannot be written as YAML: {source}")]
 #[non_exhaustive]
 pub struct YamlError {
     /// The type of the object.
     pub object: &'static str,
-    /// Why.
+    /// The serialization error.
     #[source]
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 
-/// Objects as one stream of YAML documents, in the order given; members are in the order their types have them.
+/// Serializes objects as one stream of YAML documents, in the given order. Fields keep the order of their
+/// types.
 ///
 /// # Errors
-/// If one cannot be written.
+/// Returns a [`YamlError`] if an object cannot be serialized.
 pub fn to_yaml<K: Serialize>(objects: &[K]) -> Result<String, YamlError> {
     objects.iter().map(document).collect()
 }
 
-/// One document of a stream.
+/// Serializes one document of a stream.
 pub(super) fn document<K: Serialize>(object: &K) -> Result<String, YamlError> {
     let document = serde_saphyr::to_string(object)
         .map_err(|source| YamlError { object: std::any::type_name::<K>(), source: source.into() })?;

@@ -1,4 +1,4 @@
-//! From events to the queue.
+//! Delivery of informer events to the queue.
 
 use std::sync::Arc;
 
@@ -7,33 +7,33 @@ use watchkeeper_workqueue::{AddOptions, Cause, Priority, WorkQueue};
 
 use crate::{Change, ChangeKind, memory::Memory, predicate::Predicate, writes::Trigger};
 
-/// Where the events of one source go.
+/// The destination of the events of one source.
 pub(crate) struct Feed {
     pub(crate) queue: WorkQueue<ObjectKey>,
     pub(crate) memory: Arc<Memory>,
-    /// Which of the controller's caches they are of.
+    /// The index of the source's cache among the controller's caches.
     pub(crate) cache: usize,
 }
 
-/// Which keys a change concerns.
+/// The keys that a change enqueues.
 pub(crate) enum Role<W> {
-    /// That of the object itself.
+    /// The key of the object itself.
     Primary,
-    /// Those that a function finds.
+    /// The keys that a function returns.
     Mapped(Mapping<W>),
 }
 
 pub(crate) type Mapping<W> = Arc<dyn Fn(Change<'_, W>) -> Vec<ObjectKey> + Send + Sync>;
 
-/// What is done with the changes of one source.
+/// The handling of the changes of one source.
 pub(crate) struct Rule<W> {
     pub(crate) role: Role<W>,
     pub(crate) predicate: Option<Arc<dyn Predicate<W>>>,
-    /// The kind, in causes.
+    /// The kind, for causes.
     pub(crate) kind: Arc<str>,
 }
 
-/// Has the changes of one source feed a queue.
+/// An event handler that enqueues keys for the changes of one source.
 pub(crate) struct Delivery<W> {
     pub(crate) feed: Feed,
     pub(crate) rule: Arc<Rule<W>>,
@@ -46,7 +46,7 @@ impl<W: Object> Delivery<W> {
         }
         match &self.rule.role {
             Role::Primary => {
-                // What is in a cache has a key.
+                // Every cached object has a key.
                 if let Ok(key) = change.object().object_key() {
                     self.enqueue(key, change);
                 }
@@ -73,10 +73,10 @@ impl<W: Object> Delivery<W> {
         self.feed.queue.add_with(key, options);
     }
 
-    /// What changed, in words.
+    /// Returns a description of the changed object, for the cause.
     fn event(&self, change: Change<'_, W>) -> Arc<str> {
         match &self.rule.role {
-            // Its name is the key's.
+            // The name is already in the key.
             Role::Primary => Arc::clone(&self.rule.kind),
             Role::Mapped(_) => change.object().object_key().map_or_else(
                 |_| Arc::clone(&self.rule.kind),
@@ -85,8 +85,8 @@ impl<W: Object> Delivery<W> {
         }
     }
 
-    /// Whether the change is a reason to believe that what failed before will work now, so that the key need not wait
-    /// for its backoff: the object was created or deleted, or its desired state was edited.
+    /// Returns whether the change makes the success of a failed key likely, so that the key skips its
+    /// backoff: the object was created or deleted, or its desired state was edited.
     fn is_worth_a_try(&self, change: Change<'_, W>) -> bool {
         if let Role::Mapped(_) = self.rule.role {
             return false;

@@ -1,4 +1,4 @@
-//! Keys from the events of an informer.
+//! An informer as a source of keys.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -23,17 +23,17 @@ use crate::{
     writes::{CacheView, Coverage, Held, ResourceId, Target},
 };
 
-/// An informer whose events have keys looked at.
+/// An informer whose events enqueue keys.
 pub(crate) struct InformerSource<W: Object> {
     informer: SharedIndexInformer<W>,
     reader: CacheReader<W>,
     resource: ResourceId,
-    /// The resource, for people.
+    /// The name of the resource, for messages.
     label: Arc<str>,
     rule: Arc<Rule<W>>,
-    /// The namespaces it is of; none for all of them.
+    /// The namespaces of the informer; `None` for all.
     namespaces: Option<Vec<Arc<str>>>,
-    /// The selection of each of its sources, by namespace.
+    /// The selection of each source of the informer, by namespace.
     selections: Vec<(Option<Arc<str>>, Option<Selection>)>,
     is_optional: bool,
 }
@@ -70,7 +70,7 @@ impl<W: Object> InformerSource<W> {
         &self.rule.kind
     }
 
-    /// The namespaces it is of; one that is none for all of them.
+    /// Returns the namespaces of the informer; a single `None` stands for all.
     pub(crate) fn namespaces(&self) -> Vec<Option<String>> {
         match &self.namespaces {
             None => vec![None],

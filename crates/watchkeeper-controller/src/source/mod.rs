@@ -1,4 +1,4 @@
-//! Where keys come from.
+//! Sources of keys.
 
 mod feed;
 mod informer;
@@ -17,40 +17,40 @@ pub(crate) use self::{
 };
 use crate::{access::Access, context::Caches};
 
-/// How one of a controller's sources is doing.
+/// The status of one source of a controller.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SourceStatus {
-    /// What it is of: the informer's name.
+    /// The name of the informer.
     pub name: String,
-    /// Whether the controller goes without it when it must.
+    /// Whether the controller can run without this source.
     pub is_optional: bool,
-    /// What it is doing.
+    /// The status of the informer.
     pub status: Status,
 }
 
-/// A source of keys, whatever its objects are.
+/// A source of keys, independent of the type of its objects.
 pub(crate) trait Source: Send + Sync {
-    /// What it is of.
+    /// Returns the name of the informer.
     fn name(&self) -> &str;
-    /// Whether the controller goes without it when it must.
+    /// Returns whether the controller can run without this source.
     fn is_optional(&self) -> bool;
-    /// What it is doing.
+    /// Returns the status of the informer.
     fn status(&self) -> Status;
-    /// What it does to the API.
+    /// Returns the API access that the source needs.
     fn access(&self) -> Vec<Access>;
-    /// Adds its cache to those of the controller.
+    /// Adds the cache of this source to the controller's caches.
     fn add_cache(&self, caches: &mut Caches);
-    /// Has its events feed the queue from now on.
+    /// Connects the source to the queue: its events enqueue keys from now on.
     fn connect(&self, feed: Feed) -> Result<Box<dyn Connection>, Stopped>;
-    /// Starts it, if it was not.
+    /// Starts the informer, if it is not running.
     fn start(&self);
 }
 
-/// A source that feeds a queue, until it is dropped.
+/// A connection from a source to a queue, which ends when dropped.
 pub(crate) trait Connection: Send + Sync {
-    /// Waits until everything that was there at first is in the queue.
+    /// Waits until the initial list has been enqueued.
     fn ready(&self) -> BoxFuture<'_, Result<(), SyncError>>;
-    /// Waits until it is ready or has trouble, of whatever kind; then with what trouble.
+    /// Waits until the source is ready, or returns its status if it fails in any way.
     fn settled(&self) -> BoxFuture<'_, Result<(), Status>>;
 }

@@ -1,4 +1,4 @@
-//! How a kind is watched.
+//! Settings of a watch on one kind.
 
 use std::{fmt, sync::Arc};
 
@@ -15,8 +15,8 @@ use crate::{predicate::Predicate, writes::ResourceId};
 
 type MakeInformer<W> = Box<dyn FnOnce(&SharedInformerFactory) -> SharedIndexInformer<W> + Send>;
 
-/// How the objects of one kind are watched: which of them, which of their changes count, and whether the controller goes
-/// without them when it must.
+/// Settings of a watch on objects of one kind: which objects are watched, which changes count, and whether
+/// the controller can run without them.
 ///
 /// ```
 /// use k8s_openapi::api::apps::v1::Deployment;
@@ -28,7 +28,7 @@ type MakeInformer<W> = Box<dyn FnOnce(&SharedInformerFactory) -> SharedIndexInfo
 ///     .optional();
 /// # let _ = edited_in_shop;
 /// ```
-#[must_use = "it says how to watch; a controller does it"]
+#[must_use = "the settings have no effect until they are passed to a controller"]
 pub struct Watching<W: Object> {
     informer: MakeInformer<W>,
     resource: ResourceId,
@@ -43,12 +43,12 @@ where
     W::DynamicType: Default,
     W::Scope: CollectionScope<W>,
 {
-    /// Those of the factory's scope.
+    /// Watches the objects in the factory's scope.
     pub fn new() -> Self {
         Self::typed(Box::new(SharedInformerFactory::informer))
     }
 
-    /// Those of a scope: some namespaces, or what matches selectors.
+    /// Watches the objects in a scope: some namespaces, or objects that match selectors.
     pub fn within(scope: Scope) -> Self {
         Self::typed(Box::new(move |factory| factory.informer_in(scope)))
     }
@@ -66,7 +66,7 @@ where
 }
 
 impl Watching<DynamicObject> {
-    /// Those of a resource known at run time, in the factory's scope.
+    /// Watches the objects of a resource known at run time, in the factory's scope.
     pub fn resource(resource: &GroupVersionResource) -> Self {
         let named = resource.clone();
         Self::dynamic(resource, Box::new(move |factory| factory.for_resource(&named)))
@@ -74,7 +74,7 @@ impl Watching<DynamicObject> {
 }
 
 impl<W: Object> Watching<W> {
-    /// Those of an informer that is there already. It is kept alive, and started if it was not.
+    /// Uses an existing informer. The informer is kept alive, and started if it is not running.
     pub fn informer(informer: &SharedIndexInformer<W>) -> Self
     where
         W::DynamicType: Default,
@@ -83,13 +83,14 @@ impl<W: Object> Watching<W> {
         Self::typed(Box::new(move |_| informer))
     }
 
-    /// As [`informer`](Self::informer), for objects whose type does not say what they are.
+    /// Uses an existing informer, as [`informer`](Self::informer) does, for an object type that does not
+    /// determine its resource.
     pub fn informer_of(informer: &SharedIndexInformer<W>, resource: &GroupVersionResource) -> Self {
         let informer = informer.clone();
         Self::dynamic(resource, Box::new(move |_| informer))
     }
 
-    /// Has only changes count that the predicate admits. Of several, all must.
+    /// Ignores changes that `predicate` rejects. With several predicates, all must admit a change.
     pub fn filter(mut self, predicate: impl Predicate<W>) -> Self {
         self.predicate = Some(match self.predicate {
             None => Arc::new(predicate),
@@ -100,11 +101,12 @@ impl<W: Object> Watching<W> {
         self
     }
 
-    /// Has the controller go without it when it must: a watch that is forbidden, a kind that is not installed or a server
-    /// that fails do not keep the controller from starting. It joins when it comes, and until then its status says what
-    /// is wrong: [`ReconcileLoop::sources`](crate::ReconcileLoop::sources).
+    /// Allows the controller to start without this watch if the watch is forbidden, the kind is not installed
+    /// or the server fails. The watch joins when it becomes available. Until then its status reports the
+    /// reason: [`ReconcileLoop::sources`](crate::ReconcileLoop::sources).
     ///
-    /// Without this the controller waits for it, and does not start when waiting is of no use.
+    /// Without this setting, the controller waits for the watch, and fails to start if the watch can never
+    /// succeed.
     pub fn optional(mut self) -> Self {
         self.is_optional = true;
         self

@@ -1,4 +1,4 @@
-//! Events that are written to a server.
+//! Events written to an embedded server.
 
 use std::time::Duration;
 
@@ -126,7 +126,7 @@ async fn a_server_that_is_away_is_waited_for_and_nobody_else_waits() {
     tokio::time::sleep(SECOND * 10).await;
     faults.plan(|_, _| Fate::Pass);
     tokio::time::sleep(SECOND * 10).await;
-    assert_eq!(events(&server).await.len(), 1, "written once, though nobody heard of it the first time");
+    assert_eq!(events(&server).await.len(), 1, "written once, although the first response was lost");
     assert_eq!(writing.metrics.dropped(), 0);
 }
 
@@ -148,7 +148,7 @@ async fn what_does_not_fit_into_the_queue_is_dropped_and_counted_without_waiting
     let mut options = EventOptions::default();
     options.queue = 10;
     let mut writing = Writing::start(server.client(), options);
-    // Nothing else runs while this does: the writer cannot take any.
+    // No other task runs meanwhile, so the writer cannot dequeue any event.
     for number in 0..15 {
         writing.say(&config(&format!("c{number}")), "Synced");
     }
@@ -156,7 +156,7 @@ async fn what_does_not_fit_into_the_queue_is_dropped_and_counted_without_waiting
     writing.end().await;
     assert_eq!(events(&server).await.len(), 10, "the others are written, at the end at the latest");
     writing.say(&config("late"), "Synced");
-    assert_eq!(writing.metrics.dropped(), 6, "nobody writes any more");
+    assert_eq!(writing.metrics.dropped(), 6, "the writer has ended");
 }
 
 #[tokio::test(start_paused = true)]

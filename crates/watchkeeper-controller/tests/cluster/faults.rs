@@ -1,4 +1,4 @@
-//! A server that is slow, loses requests or answers, or says no; for one client of it.
+//! Fault injection for one client: slow, lost and rejected requests and responses.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,25 +9,25 @@ use tower::{BoxError, Service as _};
 use watchkeeper_apiserver::ApiServer;
 use watchkeeper_client::Client;
 
-/// What happens to one request.
+/// The fate of one request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Fate {
     Pass,
-    /// It does not arrive, and the client is told.
+    /// The request is not sent, and the client receives an error.
     Lost,
-    /// It is done, and the client is told it was not.
+    /// The request is executed, but the client receives an error.
     AnswerLost,
-    /// It does not arrive, and nobody says so.
+    /// The request is not sent, and the client receives no response.
     Hangs,
-    /// It is done, and nobody says so.
+    /// The request is executed, but the client receives no response.
     AnswerHangs,
-    /// It takes so long to arrive, and so long to be answered.
+    /// The request arrives, and its response is returned, after these delays.
     Slow(Duration, Duration),
 }
 
 type Plan = Box<dyn FnMut(&Method, &str) -> Fate + Send>;
 
-/// Decides about requests, and remembers them.
+/// A client layer that decides the fate of requests and records them.
 #[derive(Clone)]
 pub(crate) struct Faults {
     plan: Arc<Mutex<Plan>>,
@@ -43,12 +43,12 @@ impl Faults {
         Self { plan: Arc::new(Mutex::new(Box::new(plan))), requests: Arc::default() }
     }
 
-    /// Another plan from now on.
+    /// Replaces the plan.
     pub(crate) fn plan(&self, plan: impl FnMut(&Method, &str) -> Fate + Send + 'static) {
         *self.plan.lock() = Box::new(plan);
     }
 
-    /// `METHOD path` of each request so far.
+    /// Returns `METHOD path` of each request so far.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.requests.lock().clone()
     }

@@ -1,4 +1,4 @@
-//! Electors that run over a server.
+//! Electors against an embedded server.
 
 use std::{
     sync::{
@@ -41,7 +41,7 @@ fn leases(server: &ApiServer) -> Api<Lease> {
     Api::namespaced(server.client(), "default")
 }
 
-/// A replica that leads when it can, in a task.
+/// A replica that competes for the lease in a task.
 struct Replica {
     leadership: Leadership,
     stop: CancellationToken,
@@ -88,7 +88,7 @@ impl Replica {
         assert!(self.leadership.acquired().await, "the elector ended");
     }
 
-    /// As if the process were killed: nothing of it runs any more.
+    /// Aborts the replica, as if its process were killed.
     async fn crash(mut self) {
         self.tasks.shutdown().await;
     }
@@ -151,7 +151,7 @@ async fn a_renewal_is_one_request_and_two_when_somebody_touched_the_lease() {
     assert_eq!(renewals.len(), 5);
     assert!(renewals.iter().all(|request| request.starts_with("PUT ")), "{renewals:?}");
 
-    // What others put on it survives.
+    // Fields that others set survive.
     let label = Patch::Merge(json!({"metadata": {"labels": {"team": "shop"}}}));
     leases(&server).patch("lock.example.com", &PatchParams::default(), &label).await.unwrap();
     let before = faults.requests().len();
@@ -198,7 +198,7 @@ async fn a_clean_end_hands_over_within_the_retry_period_and_only_after_the_work_
     tokio::time::sleep(SECOND * 5).await;
     let asked = Instant::now();
     first.stop.cancel();
-    // Far longer than the lease lasts: it is renewed while the work winds down.
+    // Far longer than the lease duration: the lease is renewed while the work shuts down.
     while !second.is_leader() {
         assert!(!(second.is_working() && first.is_working()), "both work");
         tokio::time::sleep(SECOND / 10).await;
@@ -250,7 +250,7 @@ async fn a_holder_that_cannot_reach_the_server_stops_by_the_renew_deadline_howev
         first.leads().await;
         tokio::time::sleep(SECOND).await;
         let (fails, broken) = (fate.clone(), Instant::now());
-        // One more renewal may be on its way to succeed; with answers that hang none is heard of.
+        // One more renewal may be about to succeed; if responses are lost, its outcome is unknown.
         faults.plan(move |_, _| fails.clone());
         first.leadership.lost().await;
         tokio::time::sleep(SECOND / 1000).await;
@@ -259,7 +259,7 @@ async fn a_holder_that_cannot_reach_the_server_stops_by_the_renew_deadline_howev
         assert!(!first.is_leader() && !first.is_working(), "{fate:?}");
         let error = first.ended().await.unwrap_err();
         assert!(matches!(&error, LeadError::Lost { identity, .. } if identity == "first"), "{error}");
-        assert!(broken.elapsed() <= SECOND * 15, "{fate:?}: it does not try to let go for ever");
+        assert!(broken.elapsed() <= SECOND * 15, "{fate:?}: the release is abandoned eventually");
     }
 }
 
@@ -303,9 +303,9 @@ async fn a_lease_that_was_stolen_ends_the_work_at_the_next_look() {
     let stolen = Instant::now();
     let error = first.ended().await.unwrap_err();
     assert!(stolen.elapsed() <= SECOND * 2);
-    assert!(error.to_string().contains("thief holds it"), "{error}");
+    assert!(error.to_string().contains("thief holds the lease"), "{error}");
     let spec = leases(&server).get("lock.example.com").await.unwrap().spec.unwrap();
-    assert_eq!(spec.holder_identity.as_deref(), Some("thief"), "what is another's is not let go");
+    assert_eq!(spec.holder_identity.as_deref(), Some("thief"), "a lease of another replica is not released");
 }
 
 #[tokio::test(start_paused = true)]
@@ -376,7 +376,7 @@ async fn an_end_does_not_wait_for_a_request_that_hangs_and_what_came_of_it_is_lo
     assert_eq!(first.end().await, Ok(()));
     assert_eq!(asked.elapsed(), Duration::ZERO);
     let spec = leases(&server).get("lock.example.com").await.unwrap().spec.unwrap();
-    assert_eq!(spec.holder_identity.as_deref(), Some(""), "the renewal nobody heard of was read, and let go");
+    assert_eq!(spec.holder_identity.as_deref(), Some(""), "the unanswered renewal was released");
 }
 
 #[tokio::test(start_paused = true)]
@@ -391,7 +391,7 @@ async fn a_replica_that_was_frozen_for_longer_than_the_lease_sends_no_write_when
     let params = kube_core::params::PostParams::default();
     configs.create(&params, &config("while-leading")).await.unwrap();
 
-    // The clock goes on and nothing of the replica is run: as SIGSTOP does it.
+    // The clock advances while no task of the replica runs, as under SIGSTOP.
     tokio::time::advance(SECOND * 20).await;
     let error = configs.create(&params, &config("late")).await.unwrap_err();
     let kube_client::Error::Service(source) = &error else { panic!("{error}") };
@@ -414,14 +414,16 @@ impl Clock for Skewed {
     }
 
     fn sleep_until(&self, at: Duration) -> Sleep {
-        // A little later, because a quotient may be rounded down and whoever sleeps must find it is time.
+        // Slightly later, because the quotient may be rounded down and the sleeper must find that the time
+        // has come.
         let at = if at == Duration::MAX { at } else { at.div_f64(self.rate) + Duration::from_micros(1) };
         self.clock.sleep_until(at)
     }
 }
 
-/// One schedule: two replicas, clocks apart, requests that are slow, lost, or done and not heard of; the second starts late, and each is
-/// asked to end or crashes at some time. Answers how often somebody led.
+/// Runs one schedule: two replicas with different clocks, whose requests are slow, lost, or executed without
+/// a response. The second replica starts late, and each is stopped or crashes at some time. Returns the
+/// number of leaderships.
 async fn schedule(seed: u64) -> usize {
     let mut random = fastrand::Rng::with_seed(seed);
     let server = ApiServer::builder().seed(seed).controllers(false).build();
@@ -469,7 +471,7 @@ async fn schedule(seed: u64) -> usize {
                 working.lock().push(number);
                 let _working = Working(Arc::clone(&working), number);
                 term.stop.cancelled().await;
-                // Asked to end it may take its time, for as long as it leads.
+                // After a stop request, the work may continue for as long as the replica leads.
                 tokio::select! {
                     () = tokio::time::sleep(wind_down) => {}
                     () = leadership.lost() => {}
@@ -518,7 +520,7 @@ async fn two_replicas_on_a_faulty_server_never_lead_or_work_together_in_300_sche
         led += times;
         handed_over += usize::from(times > 1);
     }
-    // The schedules are worth something: somebody led in most, and in many one after the other.
+    // The schedules are useful: most have a leader, and many have consecutive leaders.
     assert!(led > 300, "{led}");
     assert!(handed_over > 90, "{handed_over}");
 }

@@ -1,4 +1,4 @@
-//! Everything that needs a cluster, against the embedded server; time is paused where it passes.
+//! Tests against the embedded API server, with paused time where time passes.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![expect(
     clippy::disallowed_methods,

@@ -1,4 +1,4 @@
-//! Managers on a server.
+//! Managers against an embedded server.
 
 use std::{
     sync::{
@@ -45,7 +45,7 @@ use crate::faults::{Fate, Faults};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What happened, in order.
+/// The events of a test, in order.
 #[derive(Clone, Default)]
 struct Story(Arc<Mutex<Vec<String>>>);
 
@@ -66,7 +66,7 @@ impl Story {
 
 type Step = Box<dyn Fn(CancellationToken) -> BoxFuture<'static, Result<(), RunError>> + Send + Sync>;
 
-/// Something to run that tells what happens to it.
+/// A runnable that logs its lifecycle.
 struct Told {
     name: &'static str,
     story: Story,
@@ -211,7 +211,7 @@ async fn everything_starts_in_order_and_ends_in_the_reverse() {
         let story = story.clone();
         move |method, path| {
             if path.contains("/leases") && *method == Method::POST {
-                story.tell("the lease is tried for");
+                story.tell("the lease is requested");
             }
             Fate::Pass
         }
@@ -254,15 +254,15 @@ async fn everything_starts_in_order_and_ends_in_the_reverse() {
     while story.told().last().is_some_and(|line| line != "everywhere has ended") {
         let holder = leases.get("lock.example.com").await.unwrap().spec.unwrap().holder_identity.unwrap();
         let is_working = !story.told().iter().any(|line| line == "the last work is done");
-        assert!(!is_working || holder == "first", "the lease was let go while there was work");
+        assert!(!is_working || holder == "first", "the lease was released during the work");
         tokio::time::sleep(SECOND / 20).await;
     }
     running.ended().await.unwrap();
     let spec = leases.get("lock.example.com").await.unwrap().spec.unwrap();
-    assert_eq!(spec.holder_identity.as_deref(), Some(""), "let go at the end");
+    assert_eq!(spec.holder_identity.as_deref(), Some(""), "released at the end");
     let order = [
         "controller is prepared",
-        "the lease is tried for",
+        "the lease is requested",
         "controller runs",
         "the last work is done",
         "controller has ended",
@@ -325,7 +325,7 @@ async fn the_error_of_one_runnable_ends_the_others_and_is_the_reason() {
     assert_eq!(error.exit_code(), 1);
     assert!(story.told().contains(&"good has ended".to_owned()));
     let lease = Api::<Lease>::namespaced(server.client(), "default").get("lock.example.com").await.unwrap();
-    assert_eq!(lease.spec.unwrap().holder_identity.as_deref(), Some(""), "let go after a failure too");
+    assert_eq!(lease.spec.unwrap().holder_identity.as_deref(), Some(""), "released after a failure too");
 }
 
 #[tokio::test(start_paused = true)]
@@ -401,7 +401,7 @@ async fn a_lost_lease_ends_the_work_and_has_a_code_of_its_own() {
     let (server, story) = (ApiServer::in_process(), Story::default());
     let mut manager = manager(server.client(), "first");
     manager.add(Told::new("controller", &story)).unwrap();
-    // It does not end: the others must not wait for it longer than the lease lasts.
+    // This runnable does not end: the others must not wait for it beyond the lease duration.
     manager.add(Told::new("stubborn", &story).running(|_| std::future::pending())).unwrap();
     let mut running = Running::start(manager);
     running.leads().await;
@@ -503,14 +503,14 @@ async fn a_fenced_manager_writes_only_while_it_leads() {
     running.leads().await;
     configs.create(&PostParams::default(), &config).await.unwrap();
     running.end().await.unwrap();
-    assert!(configs.delete("x", &kube_core::params::DeleteParams::default()).await.is_err(), "it has let go");
+    assert!(configs.delete("x", &kube_core::params::DeleteParams::default()).await.is_err(), "released");
 }
 
 fn pods(verbs: impl IntoIterator<Item = Verb>) -> Access {
     Access::new("", "pods", verbs)
 }
 
-/// A server that knows `keeper`, who may read pods and, in one namespace, handle leases.
+/// Returns a server with the user `keeper`, who may read pods and, in one namespace, write leases.
 async fn guarded() -> (ApiServer, Client) {
     let server = ApiServer::builder()
         .tokens("root,root,1,\"system:masters\"\nsecret,keeper,2,")
@@ -576,7 +576,7 @@ async fn a_verb_that_is_declared_and_not_allowed_is_named_before_anything_starts
     assert_eq!(error.exit_code(), 5);
     assert_eq!(story.told(), Vec::<String>::new());
 
-    // What is allowed is no reason to complain, and as a warning nothing is.
+    // No warning is logged for access that is granted.
     let mut manager = Manager::builder(keeper.clone()).time(time()).options(options).build();
     manager.add(Told::new("controller", &story).access([pods(Verb::READ)])).unwrap();
     let mut running = Running::start(manager);
@@ -590,7 +590,7 @@ async fn a_verb_that_is_declared_and_not_allowed_is_named_before_anything_starts
     assert!(story.told().contains(&"careless has ended".to_owned()));
 }
 
-/// What a GET of a page says: its status and body.
+/// Returns the status and body of a GET request.
 async fn get(address: std::net::SocketAddr, path: &str) -> (u16, String) {
     request(address, &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")).await
 }
@@ -612,7 +612,7 @@ fn listening() -> ManagerOptions {
     options
 }
 
-// Real sockets, so real time; nothing here waits for it to pass.
+// Real sockets need real time, but no assertion depends on elapsed time.
 #[tokio::test]
 async fn readiness_is_true_on_a_replica_that_stands_by_once_it_is_warm() {
     let (server, story) = (ApiServer::in_process(), Story::default());
@@ -717,7 +717,7 @@ async fn reconciles_and_keys_of_an_added_controller_are_counted() {
     let configs: Api<ConfigMap> = Api::default_namespaced(server.client());
     configs.create(&PostParams::default(), &config).await.unwrap();
     let mut manager = Manager::builder(server.client()).time(time()).options(quiet()).build();
-    // Read from outside: a manager that runs serves its own registry.
+    // Scraped over HTTP, because a running manager owns its registry.
     let registry = std::mem::take(manager.registry());
     let controller = idle_controller(&manager, "shop").reconcile_with(idle);
     manager.add(controller).unwrap();
@@ -742,7 +742,7 @@ async fn reconciles_and_keys_of_an_added_controller_are_counted() {
 async fn a_second_controller_of_one_name_is_rejected_with_the_remedy_and_leaves_the_first_alone() {
     let server = ApiServer::in_process();
     let mut manager = Manager::builder(server.client()).options(quiet()).build();
-    // Both have the default name, which is that of their kind.
+    // Both have the default name, which is the name of their kind.
     let first = Controller::<ConfigMap>::on(manager.factory()).workers(3).reconcile_with(idle);
     let second = Controller::<ConfigMap>::on(manager.factory()).workers(5).reconcile_with(idle);
     manager.add(first).unwrap();
@@ -785,7 +785,7 @@ async fn a_controller_name_is_unique_across_managers_that_share_a_registry() {
     let controller = idle_controller(&second, "shop").metrics(first.metrics()).reconcile_with(idle);
     let error = second.add(controller).err().unwrap();
     assert!(matches!(&error, ManagerError::DuplicateName(duplicate) if duplicate.name == "shop"), "{error}");
-    // Each manager has a registry of its own unless one is shared.
+    // Each manager has its own registry unless one is shared.
     let controller = idle_controller(&second, "shop").reconcile_with(idle);
     second.add(controller).unwrap();
 }
@@ -851,7 +851,7 @@ async fn metrics_have_the_names_dashboards_know() {
 #[tokio::test]
 async fn one_address_can_serve_both_and_one_that_is_taken_is_a_typed_error() {
     let server = ApiServer::in_process();
-    // Held for a moment to learn a port that is free.
+    // Bound for a moment to find a free port.
     let held = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = held.local_addr().unwrap();
     let mut options = quiet();
@@ -883,7 +883,7 @@ async fn connections_are_so_many_at_a_time_and_one_more_waits() {
     let mut idle = Vec::new();
     for _ in 0..64 {
         let mut stream = TcpStream::connect(address).await.unwrap();
-        // Answered, and kept open: so it was accepted.
+        // Answered and kept open, so the connection was accepted.
         stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
         let mut start = [0; 12];
         stream.read_exact(&mut start).await.unwrap();

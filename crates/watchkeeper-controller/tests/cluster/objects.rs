@@ -1,4 +1,4 @@
-//! What reconcilers do to objects, on a server.
+//! Object helpers of reconcilers, against an embedded server.
 
 use std::{
     convert::Infallible,
@@ -46,7 +46,7 @@ fn finalizers(object: &ConfigMap) -> Vec<&str> {
     object.metadata.finalizers.iter().flatten().map(String::as_str).collect()
 }
 
-/// What a reconciler was asked to do; it fails when told to.
+/// A record of the calls to a reconciler, which fails on demand.
 #[derive(Default)]
 struct Asked {
     events: Mutex<Vec<(&'static str, bool)>>,
@@ -118,7 +118,7 @@ async fn nothing_is_applied_if_the_finalizer_cannot_be_added() {
     let error = asked.reconcile(&broken, Arc::clone(&object), false).await.unwrap_err();
     assert!(matches!(error, FinalizeError::Add { .. }), "{error}");
 
-    // From a cache that is behind: somebody has added a finalizer meanwhile, which must not get lost.
+    // The cache is behind: a finalizer was added meanwhile and must not be lost.
     patch(&server, "a", json!({"metadata": {"finalizers": ["other.example.com/x"]}})).await;
     let error = asked.reconcile(&api(&server), object, false).await.unwrap_err();
     let FinalizeError::Add { source, .. } = &error else { panic!("{error}") };
@@ -139,12 +139,12 @@ async fn a_finalizer_is_taken_away_though_others_write_at_the_same_time_and_they
     let now = api.get("a").await.unwrap();
     assert_eq!(finalizers(&now), ["other.example.com/x"]);
     assert_eq!(now.data.unwrap()["k"], "v");
-    // Once more from the same old cache: it is gone already, and that is no error.
+    // Again with the stale cache: the finalizer is already removed, which is not an error.
     asked.reconcile(&api, Arc::clone(&stale), false).await.unwrap();
     patch(&server, "a", json!({"metadata": {"finalizers": null}})).await;
     assert!(api.get_opt("a").await.unwrap().is_none());
     asked.reconcile(&api, Arc::clone(&stale), false).await.unwrap();
-    // Another of the same name is another.
+    // An object that was created again under the same name is a different object.
     create(&server, json!({"metadata": {"name": "a", "finalizers": [OURS]}})).await;
     asked.reconcile(&api, stale, false).await.unwrap();
     assert_eq!(finalizers(&api.get("a").await.unwrap()), [OURS]);
@@ -163,7 +163,7 @@ async fn the_server_decides_which_finalizer_names_are_valid_and_a_rejected_name_
         assert!(error.to_string().contains("example.com/cleanup"), "{error}");
         assert_eq!(ReconcileError::from(error).class(), ErrorClass::Terminal, "{name}");
     }
-    // Another client has deleted the object since it was cached. That is no fault of the name.
+    // Another client has deleted the object since it was cached. The name is not at fault.
     patch(&server, "a", json!({"metadata": {"finalizers": ["other.example.com/x"]}})).await;
     api(&server).delete("a", &DeleteParams::default()).await.unwrap();
     let mut cached = api(&server).get("a").await.unwrap();
@@ -182,7 +182,7 @@ async fn the_server_decides_which_finalizer_names_are_valid_and_a_rejected_name_
     assert_eq!(ReconcileError::from(error).class(), ErrorClass::Terminal);
 }
 
-/// Converts into a box and is not an error itself, as `anyhow::Error` is.
+/// A type that converts into a boxed error without being an error, as `anyhow::Error` does.
 struct Opaque(Box<dyn Error + Send + Sync>);
 
 impl From<Opaque> for Box<dyn Error + Send + Sync> {
@@ -255,13 +255,13 @@ async fn an_apply_that_would_change_nothing_is_not_sent() {
     };
     assert_eq!(applier.apply(&counted, &first, Some(&made)).await.unwrap(), Applied::Skipped);
 
-    // Somebody changed something else: still nothing of ours.
+    // Another client changed a field that is not ours, so nothing is applied.
     let touched =
         patch(&server, "a", json!({"metadata": {"labels": {"team": "shop"}}, "data": {"z": "3"}})).await;
     assert_eq!(applier.apply(&counted, &first, Some(&touched)).await.unwrap(), Applied::Skipped);
     assert_eq!(faults.requests().len(), 1);
 
-    // Somebody changed a field of ours.
+    // Another client changed one of our fields.
     let drifted = patch(&server, "a", json!({"data": {"x": "changed"}})).await;
     let Applied::Changed(mended) = applier.apply(&counted, &first, Some(&drifted)).await.unwrap() else {
         panic!("mended")
@@ -269,7 +269,7 @@ async fn an_apply_that_would_change_nothing_is_not_sent() {
     let data = mended.data.clone().unwrap();
     assert_eq!((data["x"].as_str(), data["z"].as_str()), ("1", "3"), "and left what is another's");
 
-    // A field that is not wanted any more has to be taken away, though all that is wanted is there.
+    // A field that is no longer wanted must be removed, although all wanted fields are present.
     let fewer = wanted(&json!({"x": "1"}));
     let Applied::Changed(fewer_made) = applier.apply(&counted, &fewer, Some(&mended)).await.unwrap() else {
         panic!("y must go")
@@ -277,20 +277,20 @@ async fn an_apply_that_would_change_nothing_is_not_sent() {
     assert!(!fewer_made.data.as_ref().unwrap().contains_key("y"));
     assert_eq!(faults.requests().len(), 3);
 
-    // Another process does not know what was applied, asks once, and the server says it changed nothing.
+    // A new process does not know what was applied. It sends one request, which changes nothing.
     let other = Applier::new("shop");
     let result = other.apply(&counted, &fewer, Some(&fewer_made)).await.unwrap();
     assert!(matches!(result, Applied::Unchanged(_)), "{result:?}");
     assert_eq!(other.apply(&counted, &fewer, Some(&fewer_made)).await.unwrap(), Applied::Skipped);
 
-    // One that remembers nothing always asks.
+    // Without memory, every call sends a request.
     let forgetful = Applier::new("shop").remembering(0);
     for _ in 0..2 {
         let result = forgetful.apply(&counted, &fewer, Some(&fewer_made)).await.unwrap();
         assert!(matches!(result, Applied::Unchanged(_)), "{result:?}");
     }
 
-    // Deleted and made again by somebody, it is another object.
+    // Deleted and created again by another client, it is a different object.
     api(&server).delete("a", &DeleteParams::default()).await.unwrap();
     let remade = create(&server, json!({"metadata": {"name": "a"}, "data": {"x": "1"}})).await;
     assert!(matches!(other.apply(&counted, &fewer, Some(&remade)).await.unwrap(), Applied::Changed(_)));

@@ -1,4 +1,5 @@
-//! A whole program: two controllers on one factory, finalizers, owners and events, as replicas with a lease.
+//! A complete program: two controllers on one factory, with finalizers, owner references and events, in
+//! replicas with leader election.
 
 use std::{sync::Arc, time::Duration};
 
@@ -32,10 +33,10 @@ use crate::faults::Faults;
 const SECOND: Duration = Duration::from_secs(1);
 const FINALIZER: &str = "shop.example.com/cleanup";
 
-/// What a replica did, by its name.
+/// The actions of the replicas, by identity.
 type Log = Arc<Mutex<Vec<String>>>;
 
-/// For each config a secret, and a goodbye when it goes.
+/// Creates a secret for each config map, and an event when the config map is deleted.
 async fn keep_secret(
     request: Request<ConfigMap>,
     context: Context,
@@ -148,7 +149,7 @@ async fn a_program_of_two_replicas_does_everything_once_and_hands_over() {
         Api::<Event>::default_namespaced(server.client()).list(&ListParams::default()).await.unwrap();
     assert_eq!(events.items.iter().filter(|event| event.reason.as_deref() == Some("Made")).count(), 1);
 
-    // Two controllers, one watch of what both look at; and the replica that stands by has it too.
+    // Two controllers share one watch per kind, and the standby replica has the watches too.
     for replica in [&first, &second] {
         let requests = replica.faults.requests();
         let lists = requests.iter().filter(|request| request.ends_with(" /api/v1/configmaps")).count();
@@ -161,7 +162,7 @@ async fn a_program_of_two_replicas_does_everything_once_and_hands_over() {
     };
     assert_eq!(writes(&second), 0, "who stands by writes nothing: {:?}", second.faults.requests());
 
-    // What is as it should be costs nothing, whatever wakes the key up.
+    // A key in its desired state causes no request, whatever enqueues it.
     let before = writes(&first);
     let patch = kube_core::params::Patch::Merge(json!({"metadata": {"labels": {"touched": "yes"}}}));
     secrets.patch("a", &kube_core::params::PatchParams::default(), &patch).await.unwrap();
@@ -175,7 +176,8 @@ async fn a_program_of_two_replicas_does_everything_once_and_hands_over() {
     tokio::time::sleep(SECOND * 3).await;
     configs.delete("a", &DeleteParams::default()).await.unwrap();
     tokio::time::sleep(SECOND * 3).await;
-    // The second does not know what the first has applied and applies it once more, which changes nothing.
+    // The second replica does not know what the first has applied. It applies once more, which changes
+    // nothing.
     assert_eq!(*log.lock(), ["first made a", "second made b", "second cleaned up a"]);
     assert!(configs.get_opt("a").await.unwrap().is_none());
     assert!(secrets.get_opt("a").await.unwrap().is_none(), "collected with its owner");

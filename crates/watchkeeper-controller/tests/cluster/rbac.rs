@@ -66,7 +66,7 @@ fn client(server: &ApiServer, token: &str) -> Client {
     Client::from_service(service, "default")
 }
 
-/// Posts a YAML document where its kind belongs.
+/// Posts a YAML document to the path of its kind.
 async fn install(client: &Client, document: &str) -> Value {
     let kind = document.lines().find_map(|line| line.strip_prefix("kind: ")).expect("a kind").to_owned();
     let namespace = document.lines().find_map(|line| line.strip_prefix("  namespace: ")).map(str::to_owned);
@@ -128,7 +128,7 @@ struct Program {
     manager: ManagerArgs,
 }
 
-/// The roles come from a run without `--leader-elect`, as somebody installs them who turns it on later.
+/// Installs roles from a run without `--leader-elect`, and enables the flag afterwards.
 #[tokio::test(start_paused = true)]
 async fn the_roles_that_a_program_prints_are_enough_to_lead_and_to_nothing_more() {
     let server = ApiServer::builder()

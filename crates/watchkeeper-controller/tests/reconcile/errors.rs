@@ -1,4 +1,4 @@
-//! What becomes of keys whose reconcile fails.
+//! Handling of keys whose reconcile fails.
 
 use std::{
     sync::{
@@ -16,7 +16,7 @@ use watchkeeper_controller::{Action, Context, Controller, GiveUpReason, Reconcil
 
 use crate::support::*;
 
-/// Tries of one key, by when they began and how often it had failed.
+/// The attempts on one key: start time and number of earlier failures.
 fn tries(log: &Log, key: &str, began: Duration) -> Vec<(u128, u32)> {
     let of_key = log.all().into_iter().filter(|seen| seen.key == key);
     of_key.map(|seen| (millis_between(began, seen.at), seen.failures)).collect()
@@ -163,7 +163,7 @@ async fn a_panic_is_a_failure_of_its_key_and_the_worker_goes_on() {
     let reported = Arc::clone(&reports);
     let log = Log::new();
     let noted = log.clone();
-    // Once before there is a future, then within it, then for reasons without a text.
+    // First before the future exists, then within it, then with a payload that is not text.
     let reconcile = move |request: Request<ConfigMap>, _: Context| {
         noted.note(&request);
         let is_bad = request.name() == "bad";
@@ -231,8 +231,8 @@ async fn a_reconcile_that_takes_too_long_is_dropped_and_tried_again() {
     let seen = tries(&log, "default/slow", began);
     assert_eq!(seen.len(), 2, "{seen:?}");
     assert!((1_005..=1_007).contains(&seen[1].0) && seen[1].1 == 1, "{seen:?}");
-    assert_eq!(cancelled, [true, false], "told to what was dropped, and to nothing else");
-    assert!(tokens.lock()[1].1.is_cancelled(), "what outlives the controller is told too");
+    assert_eq!(cancelled, [true, false], "only the dropped reconcile is cancelled");
+    assert!(tokens.lock()[1].1.is_cancelled(), "tasks that outlive the controller are cancelled too");
 }
 
 #[tokio::test(start_paused = true)]
@@ -248,7 +248,7 @@ async fn an_edit_of_the_desired_state_does_not_wait_for_the_backoff_and_a_status
         async move { Err::<Action, _>(ReconcileError::new("broken")) }
     };
     let running = started(Controller::<Deployment>::new(client).reconcile_with(reconcile)).await;
-    tokio::time::sleep(ms(500_000)).await; // the backoff is now of minutes
+    tokio::time::sleep(ms(500_000)).await; // the backoff has grown to minutes
     log.take();
     let status = json!({"status": {"replicas": 1}});
     api.patch_status("web", &PatchParams::default(), &Patch::Merge(status)).await.unwrap();

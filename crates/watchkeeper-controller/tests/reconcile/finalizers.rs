@@ -15,7 +15,8 @@ fn foos(client: &Client) -> Api<Foo> {
     Api::namespaced(client.clone(), "default")
 }
 
-/// A controller of foos with a finalizer of this name, and the names of the events its reconciler was called with.
+/// Returns a controller of foos with a finalizer of this name, and the names of the events that its
+/// reconciler received.
 async fn start(
     client: &Client,
     finalizer: &'static str,

@@ -1,4 +1,4 @@
-//! A reconcile begins when the caches show what was written before it.
+//! A reconcile begins only after the caches show earlier writes of its key.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,7 +20,7 @@ use crate::support::*;
 
 type Configure = fn(Controller<ConfigMap>) -> Controller<ConfigMap>;
 
-/// What a reconcile of `default/a` writes first.
+/// The first write of a reconcile of `default/a`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Write {
     Change,
@@ -63,7 +63,8 @@ async fn write(what: Write, ctx: &Context) -> Result<(), ReconcileError> {
     Ok(())
 }
 
-/// One look at `default/a`: when, how fresh, and whether the caches had `a` with the new data, and `b`.
+/// A reconcile of `default/a`: its time, its freshness, and whether the caches had `a` with the new data,
+/// and `b`.
 #[derive(Debug, PartialEq)]
 struct Look {
     at: u128,
@@ -73,7 +74,7 @@ struct Look {
 }
 
 struct Scene {
-    /// Its watches end with it.
+    /// The server, whose watches end when it is dropped.
     server: ApiServer,
     triggers: Triggers,
     looks: Arc<Mutex<Vec<Look>>>,
@@ -83,7 +84,8 @@ struct Scene {
 }
 
 impl Scene {
-    /// A controller of config maps whose cache is late by `delay`, and whose first look at `default/a` writes.
+    /// Creates a controller of config maps whose cache lags by `delay`, and whose first reconcile of
+    /// `default/a` writes.
     async fn new(
         delay: Duration,
         what: Write,
@@ -132,7 +134,7 @@ impl Scene {
         Self { server, triggers, looks, log, began, running }
     }
 
-    /// Has `default/a` looked at now, and again 100 ms later; returns the looks of the time after.
+    /// Enqueues `default/a` now and again 100 ms later; returns the reconciles since then.
     async fn play(self, time: Duration) -> Vec<Look> {
         self.log.take();
         self.triggers.send(key("default/a"), because("first"));
@@ -151,7 +153,7 @@ impl Scene {
 }
 
 fn is_as_late(look: &Look, delay: u64) -> bool {
-    // The cache is asked at doubling intervals, and told by the event itself.
+    // The cache is polled at doubling intervals, and the event itself enqueues the key too.
     let Freshness::Waited(waited) = look.freshness else { return false };
     look.at >= u128::from(delay) && waited.as_millis() + 100 == look.at
 }
@@ -160,10 +162,10 @@ fn is_as_late(look: &Look, delay: u64) -> bool {
 async fn a_look_after_a_change_waits_until_the_cache_shows_it() {
     let looks = Scene::new(ms(2_000), Write::Change, |controller| controller).await.play(ms(10_000)).await;
     assert_eq!(looks[0], Look { at: 0, freshness: Freshness::Fresh, a: Some(false), has_b: false });
-    assert_eq!(looks.len(), 2, "the wait and its event are one: {looks:?}");
+    assert_eq!(looks.len(), 2, "the wait and its event share one reconcile: {looks:?}");
     assert!(is_as_late(&looks[1], 2_000), "{looks:?}");
     assert_eq!(looks[1].a, Some(true));
-    assert!(looks[1].at <= 2_010, "woken by the event, and not at the next look: {looks:?}");
+    assert!(looks[1].at <= 2_010, "enqueued by the event, not by the next check: {looks:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -197,7 +199,7 @@ async fn a_look_after_a_deletion_waits_until_the_cache_shows_it() {
 async fn what_was_created_and_deleted_again_is_not_taken_for_gone_before_it_came() {
     let looks = Scene::new(ms(1_000), Write::CreateAndDelete, |c| c).await.play(ms(10_000)).await;
     assert_eq!(looks.len(), 2, "{looks:?}");
-    // The creation is shown after one second, the deletion after two.
+    // The creation is observed after one second, the deletion after two.
     assert!(is_as_late(&looks[1], 2_000), "{looks:?}");
     assert!(!looks[1].has_b);
 }
@@ -229,8 +231,8 @@ async fn nothing_is_waited_for_that_no_cache_will_show_or_nobody_wants() {
     }
 }
 
-/// The milliseconds at which `default/x` was reconciled by a controller that watches these config maps, when it is enqueued every 10 ms
-/// and each reconcile creates a config map in `default`.
+/// Returns the milliseconds at which `default/x` was reconciled by a controller that watches these config
+/// maps, if the key is enqueued every 10 ms and each reconcile creates a config map in `default`.
 async fn creating(server: &ApiServer, primary: Watching<ConfigMap>) -> Vec<u128> {
     let factory = SharedInformerFactory::new(server.client());
     let (triggers, log) = (Triggers::new(), Log::new());
@@ -269,7 +271,7 @@ async fn a_write_that_the_informer_excludes_is_not_waited_for() {
         let server = server();
         assert_eq!(creating(&server, Watching::within(scope.clone())).await, [0, 10, 20], "{scope}");
     }
-    // An informer that the factory did not make.
+    // An informer that was not created by the factory.
     let server = server();
     let maps = ResourceClient::<ConfigMap>::namespaced(Client::from(server.client()), "kube-system");
     let informer = SharedIndexInformer::new(Config::new("maps", ListWatch::new(&maps)));

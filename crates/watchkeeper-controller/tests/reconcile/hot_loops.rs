@@ -1,4 +1,4 @@
-//! Keys that keep themselves busy are found, and no others.
+//! Keys that trigger themselves are detected, and no others.
 
 use std::{
     collections::BTreeMap,
@@ -22,7 +22,7 @@ use crate::support::*;
 type Configure = fn(Controller<ConfigMap>) -> Controller<ConfigMap>;
 type Found = Arc<Mutex<Vec<HotLoop>>>;
 
-/// A controller of config maps that tells what it finds.
+/// Runs a controller of config maps that reports hot loops.
 fn telling(client: kube_client::Client) -> (Controller<ConfigMap>, Found) {
     let found = Found::default();
     let tell = Arc::clone(&found);
@@ -44,7 +44,7 @@ async fn a_key_that_is_woken_by_its_own_writes_is_named_once_with_the_evidence()
     let is_on = Arc::new(Mutex::new(true));
     let switch = Arc::clone(&is_on);
     let (controller, found) = telling(client.clone());
-    // A heartbeat in the object itself: each write is a change, and each change a reason to write.
+    // A heartbeat in the object itself: each write is a change, and each change causes a write.
     let reconcile = move |request: Request<ConfigMap>, ctx: Context| {
         let now = clock.fetch_add(1, Ordering::Relaxed);
         let beats = request.name() == "hot" && *switch.lock();
@@ -69,8 +69,8 @@ async fn a_key_that_is_woken_by_its_own_writes_is_named_once_with_the_evidence()
     assert_eq!(writes, BTreeMap::from([("configmaps", (10, 0))]));
     assert_eq!(
         told[0].to_string(),
-        "maps reconciled default/hot 10 times in 4.5s for no reason but its own: 10 because of its own writes; 10 writes of \
-         configmaps, of which 0 changed nothing"
+        "maps reconciled default/hot 10 times in 4.5s without an external cause, 10 of them because of its own writes; 10 \
+         writes of configmaps, of which 0 changed nothing"
     );
 
     *is_on.lock() = false;
@@ -112,7 +112,7 @@ async fn a_key_whose_writes_settle_is_not_named_however_often_it_is_edited() {
     let (controller, found) = telling(client.clone());
     let log = Log::new();
     let noted = log.clone();
-    // Copies one field to another: the event of its write finds nothing more to do.
+    // Copies one field to another: the event of its write requires no further write.
     let reconcile = move |request: Request<ConfigMap>, ctx: Context| {
         noted.note(&request);
         async move {
@@ -131,7 +131,7 @@ async fn a_key_whose_writes_settle_is_not_named_however_often_it_is_edited() {
         tokio::time::sleep(ms(300)).await;
     }
     running.stop().await;
-    assert!(log.all().len() > 150, "each edit and each write was looked at");
+    assert!(log.all().len() > 150, "each edit and each write was reconciled");
     assert_eq!(taken(&found), []);
 }
 
@@ -154,7 +154,7 @@ async fn limits_are_the_users_and_nobody_looks_when_told_not_to() {
         (|controller| controller.hot_loops(HotLoopLimits::new(3, Duration::from_secs(10))), Some(3)),
         (|controller| controller.hot_loops(HotLoopLimits::new(30, Duration::from_secs(10))), None),
         (Controller::without_hot_loops, None),
-        // Without a generation every update of a config map is admitted; so the loop is there.
+        // Config maps have no generation, so every update is admitted and the loop persists.
         (|controller| controller.filter(generation_changed()).without_freshness(), Some(10)),
     ];
     for (configure, expected) in cases {

@@ -1,4 +1,4 @@
-//! Which changes have which keys looked at.
+//! Mappings from changes to keys.
 
 use std::sync::Arc;
 
@@ -231,7 +231,7 @@ async fn only_changes_that_a_filter_admits_are_looked_at() {
 
 type Admits = Box<dyn Fn(Change<'_, ConfigMap>) -> bool>;
 
-/// An object with this metadata.
+/// Returns an object with this metadata.
 fn with(metadata: serde_json::Value) -> Arc<ConfigMap> {
     let metadata: ObjectMeta = serde_json::from_value(metadata).unwrap();
     Arc::new(ConfigMap { metadata, ..ConfigMap::default() })

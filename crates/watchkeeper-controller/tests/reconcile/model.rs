@@ -1,4 +1,4 @@
-//! The whole loop against what it promises, on random histories.
+//! The guarantees of the whole loop, checked on random histories.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::support::*;
 
 const RETRIES: u32 = 3;
 
-/// What happens from outside.
+/// An external event.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Write(u8),
@@ -24,7 +24,7 @@ enum Step {
     Pause(u16),
 }
 
-/// How a reconcile goes, by its number: how long it takes, and how it ends.
+/// The course of a reconcile by its number: its duration and its outcome.
 #[derive(Debug, Clone, Copy)]
 struct Course {
     takes: u16,
@@ -63,7 +63,7 @@ fn courses() -> impl Strategy<Value = Vec<Course>> {
     prop::collection::vec((takes, ends).prop_map(|(takes, ends)| Course { takes, ends }), 1..40)
 }
 
-/// One reconcile, from its beginning to its end.
+/// A reconcile, from start to end.
 #[derive(Debug, Clone)]
 struct Ran {
     key: u8,
@@ -94,7 +94,7 @@ fn object(key: u8, version: u64, uid: u64) -> ConfigMap {
     ConfigMap { metadata, ..ConfigMap::default() }
 }
 
-/// What the server has, and the last time each key was to be looked at.
+/// The objects on the server, and the time at which each key last had to be enqueued.
 #[derive(Default)]
 struct Outside {
     version: u64,
@@ -156,7 +156,7 @@ async fn play(workers: usize, steps: Vec<Step>, courses: Vec<Course>) -> Result<
             ran_so_far.push(ran);
             ran_so_far.len() - 1
         };
-        // Later ones all go well, so that there is an end.
+        // Later reconciles all succeed, so that the run ends.
         let course = courses.get(index).copied().unwrap_or(Course { takes: 0, ends: Ends::Well });
         async move {
             tokio::time::sleep(ms(course.takes.into())).await;
@@ -164,7 +164,7 @@ async fn play(workers: usize, steps: Vec<Step>, courses: Vec<Course>) -> Result<
             match course.ends {
                 Ends::Well => Ok(Action::done()),
                 Ends::WithAnError => Err(ReconcileError::new("as scripted")),
-                // A panic without the noise of its hook.
+                // Panics without invoking the panic hook.
                 Ends::WithAPanic => std::panic::resume_unwind(Box::new("as scripted")),
                 Ends::WithAConflict => Err(ReconcileError::conflict("as scripted")),
                 Ends::ByAskingForMore => Ok(Action::requeue_after(ms(50))),
@@ -193,7 +193,7 @@ async fn play(workers: usize, steps: Vec<Step>, courses: Vec<Course>) -> Result<
 }
 
 fn check(world: &World, outside: &Outside, workers: usize) -> Result<(), TestCaseError> {
-    // Every key is looked at after the last thing that happened to it, and then sees that.
+    // Every key is reconciled after the last event that concerns it, and observes that event.
     for (key, (at, version)) in &outside.last_change {
         let looks = world.ran.iter().filter(|ran| ran.key == *key && ran.began >= *at);
         prop_assert!(looks.clone().any(|ran| ran.version == *version), "{key} after {at:?}: {:?}", world.ran);
@@ -204,7 +204,7 @@ fn check(world: &World, outside: &Outside, workers: usize) -> Result<(), TestCas
     let mut last: BTreeMap<u8, &Ran> = BTreeMap::new();
     for (index, ran) in world.ran.iter().enumerate() {
         prop_assert!(ran.ended.is_some(), "none is forgotten halfway");
-        // A key is in one place at a time, and what it sees never goes back.
+        // A key is processed by one worker at a time, and the states it observes never go back.
         if let Some(earlier) = last.insert(ran.key, ran) {
             prop_assert!(earlier.ended.is_some_and(|ended| ended <= ran.began), "{earlier:?} and {ran:?}");
             prop_assert!(ran.version.is_none() || ran.version >= earlier.version, "{earlier:?} and {ran:?}");

@@ -1,4 +1,4 @@
-//! Keys, workers, stopping.
+//! Keys, workers and shutdown.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -58,7 +58,7 @@ async fn a_key_is_looked_at_when_its_object_comes_changes_and_goes() {
     );
 }
 
-/// Notes how many run at once, of one key and of all.
+/// Counts concurrent reconciles, per key and in total.
 #[derive(Default)]
 struct Crowd {
     now: Mutex<BTreeMap<String, usize>>,
@@ -171,7 +171,7 @@ async fn a_stop_lets_what_runs_finish_and_begins_nothing_new() {
     };
     let controller = Controller::<ConfigMap>::new(server.client()).channel(&triggers);
     let running = started(controller.reconcile_with(reconcile)).await;
-    tokio::time::sleep(ms(60_000)).await; // what is there at first
+    tokio::time::sleep(ms(60_000)).await; // the initial objects
     begun.store(0, Ordering::Relaxed);
     finished.store(0, Ordering::Relaxed);
     triggers.send(key("default/a"), because("test"));
@@ -179,7 +179,7 @@ async fn a_stop_lets_what_runs_finish_and_begins_nothing_new() {
     settle().await;
     running.stop().await;
     assert_eq!((begun.load(Ordering::Relaxed), finished.load(Ordering::Relaxed)), (1, 1));
-    assert_eq!(*was_told.lock(), Some((true, false)), "asked to stop, and let finish");
+    assert_eq!(*was_told.lock(), Some((true, false)), "stop requested, and allowed to finish");
 }
 
 #[tokio::test(start_paused = true)]
@@ -214,7 +214,7 @@ async fn a_stop_drops_what_does_not_finish_in_time_and_a_later_run_takes_it_up_a
     let asked = log.now();
     running.stop().await;
     assert_eq!(log.since(asked), 3_000);
-    assert!(tokens.lock()[0].is_cancelled(), "what the reconcile started is told");
+    assert!(tokens.lock()[0].is_cancelled(), "tasks of the reconcile are cancelled");
     assert_eq!(log.all().len(), 1);
 
     let running = Running::start(&reconcile_loop);
@@ -227,7 +227,7 @@ async fn a_stop_drops_what_does_not_finish_in_time_and_a_later_run_takes_it_up_a
     assert_eq!(again, [("default/next".to_owned(), 0, test()), ("default/stuck".to_owned(), 0, test())]);
 }
 
-/// Tells when it is dropped.
+/// A value that reports when it is dropped.
 struct TellsDrop(Arc<Notify>);
 
 impl Drop for TellsDrop {
@@ -261,12 +261,12 @@ async fn a_loop_runs_once_at_a_time_and_ends_with_the_future_that_runs_it() {
 
     let error = reconcile_loop.run(CancellationToken::new()).await.unwrap_err();
     assert!(matches!(error, RunError::Run { .. }), "{error}");
-    assert_eq!(error.to_string(), "configmap ended: it is running already");
+    assert_eq!(error.to_string(), "configmap ended: the controller is already running");
 
     drop(running);
     dropped.notified().await;
     settle().await;
-    Running::start(&reconcile_loop).stop().await; // it can be run again
+    Running::start(&reconcile_loop).stop().await; // the loop can be run again
 }
 
 #[tokio::test(start_paused = true)]
@@ -300,7 +300,7 @@ async fn what_can_wait_is_not_starved_by_what_cannot() {
         noted.note(&request);
         async move {
             tokio::time::sleep(ms(10)).await;
-            // Busy keys are due again at once, and more urgent than the first list.
+            // Busy keys are due again immediately, with a higher priority than the initial list.
             let is_busy = request.name().starts_with("busy");
             let again = Action::requeue_after(ms(0)).with_priority(Priority::NORMAL);
             Ok::<_, ReconcileError>(if is_busy { again } else { Action::done() })
@@ -342,7 +342,7 @@ async fn a_reconciler_that_never_waits_leaves_room_for_others() {
     while done.load(Ordering::Relaxed) == 0 {
         tokio::task::yield_now().await;
     }
-    assert!(done.load(Ordering::Relaxed) < 10_000, "it has not run to its end before anybody else was asked");
+    assert!(done.load(Ordering::Relaxed) < 10_000, "the reconciler yields to other tasks before it ends");
     running.stop().await;
     assert!(done.load(Ordering::Relaxed) < 10_000, "and a stop does not wait for the whole line");
 }

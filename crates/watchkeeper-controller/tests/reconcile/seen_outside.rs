@@ -1,4 +1,4 @@
-//! Metrics.
+//! Metrics of a controller.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn value(text: &str, series: &str) -> Option<f64> {
     text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
 }
 
-/// Series that are there before anything happens.
+/// Series that exist before the first reconcile.
 const ZERO_AT_FIRST: [&str; 11] = [
     "controller_runtime_reconcile_total{controller=\"maps\",result=\"success\"}",
     "controller_runtime_reconcile_total{controller=\"maps\",result=\"error\"}",
@@ -34,7 +34,7 @@ const ZERO_AT_FIRST: [&str; 11] = [
     "workqueue_depth{name=\"maps\"}",
 ];
 
-/// What they are at the end.
+/// The values of the series at the end.
 const AT_LAST: [(&str, f64); 15] = [
     ("controller_runtime_reconcile_total{controller=\"maps\",result=\"error\"}", 7.0),
     ("controller_runtime_reconcile_total{controller=\"maps\",result=\"requeue\"}", 1.0),
@@ -85,7 +85,7 @@ async fn without_a_manager_a_second_controller_of_one_name_on_one_registry_does_
     assert_eq!(value(&text, "workqueue_depth{name=\"maps\"}"), Some(0.0), "{text}");
     running.stop().await;
 
-    // Dropping the controller frees its name, also while the informers still remove its handlers.
+    // Dropping the controller frees its name, even while the informers are still removing its handlers.
     drop(first);
     controller(1).prepare(stop).await.unwrap();
 }

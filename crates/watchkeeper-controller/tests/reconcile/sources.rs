@@ -1,4 +1,4 @@
-//! Sources that are there, that are not, and that come late.
+//! Sources that are available, unavailable, or become available late.
 
 use std::{sync::Arc, time::Duration};
 
@@ -28,7 +28,7 @@ async fn the_first_list_waits_behind_what_changes() {
     let log = Log::new();
     let reconcile_loop = Arc::new(Controller::<ConfigMap>::new(client.clone()).reconcile_with(log.noting()));
     reconcile_loop.prepare(CancellationToken::new()).await.unwrap();
-    assert_eq!(reconcile_loop.queued(), 20, "prepared means that everything is in line");
+    assert_eq!(reconcile_loop.queued(), 20, "prepared means that all keys are queued");
     assert_eq!(log.all().len(), 0, "and nothing is worked on");
     create(&maps(&client), &map("new")).await;
     patch(&maps(&client), "old-13", json!({"data": {"k": "v"}})).await;

@@ -1,4 +1,4 @@
-//! A server, objects on it, and a record of what was reconciled.
+//! An embedded server, objects on it, and a log of reconciles.
 
 use std::{sync::Arc, time::Duration};
 
@@ -30,7 +30,7 @@ use watchkeeper_informer::ObjectKey;
 use watchkeeper_workqueue::{Clock as _, TokioClock};
 
 pub(crate) fn server() -> ApiServer {
-    // Without controllers nobody writes but the test and what it tests.
+    // Without built-in controllers, only the test and the code under test write.
     ApiServer::builder().seed(7).controllers(false).build()
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
-/// Lets everything happen that happens by itself. The time is virtual.
+/// Runs all tasks until they are idle. Time is virtual.
 pub(crate) async fn settle() {
     tokio::time::sleep(ms(200)).await;
 }
@@ -120,7 +120,7 @@ where
     api.delete(name, &DeleteParams::default()).await.unwrap();
 }
 
-/// One reconcile, as it was asked for.
+/// A reconcile with its request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Seen {
     pub(crate) key: String,
@@ -131,7 +131,7 @@ pub(crate) struct Seen {
     pub(crate) priority: i8,
 }
 
-/// What was reconciled, in order.
+/// The reconciles, in order.
 #[derive(Clone)]
 pub(crate) struct Log {
     seen: Arc<Mutex<Vec<Seen>>>,
@@ -147,7 +147,7 @@ impl Log {
         self.clock.now()
     }
 
-    /// The milliseconds since then.
+    /// Returns the milliseconds since `then`.
     pub(crate) fn since(&self, then: Duration) -> u128 {
         millis_between(then, self.now())
     }
@@ -172,7 +172,7 @@ impl Log {
         self.lock().clone()
     }
 
-    /// What was reconciled since this was last asked.
+    /// Returns the reconciles since the last call.
     pub(crate) fn take(&self) -> Vec<Seen> {
         std::mem::take(&mut self.lock())
     }
@@ -181,7 +181,7 @@ impl Log {
         self.take().into_iter().map(|seen| seen.key).collect()
     }
 
-    /// A reconciler that does nothing but note what it was asked.
+    /// Returns a reconciler that only logs its requests.
     pub(crate) fn noting<K: Resource + Send + Sync + 'static>(
         &self,
     ) -> impl Fn(Request<K>, Context) -> std::future::Ready<Result<Action, ReconcileError>>
@@ -197,7 +197,7 @@ impl Log {
     }
 }
 
-/// Something that runs, until it is stopped.
+/// A runnable in a task, until it is stopped.
 pub(crate) struct Running {
     stop: CancellationToken,
     tasks: JoinSet<Result<(), RunError>>,
@@ -211,12 +211,12 @@ impl Running {
         Self { stop, tasks }
     }
 
-    /// Asks it to stop, without waiting.
+    /// Requests a stop without waiting.
     pub(crate) fn ask_to_stop(&self) {
         self.stop.cancel();
     }
 
-    /// Waits for its end.
+    /// Waits until the runnable has ended.
     pub(crate) async fn ended(&mut self) -> Result<(), RunError> {
         self.tasks.join_next().await.unwrap().unwrap()
     }
@@ -227,14 +227,14 @@ impl Running {
     }
 }
 
-/// Starts a controller and lets it reconcile what is there.
+/// Starts a controller and waits until it has reconciled the existing objects.
 pub(crate) async fn started(runnable: impl Runnable) -> Running {
     let running = Running::start(&Arc::new(runnable));
     settle().await;
     running
 }
 
-/// Shows what happens on a server so much later.
+/// A source that delivers watch events with a delay.
 pub(crate) struct Delayed<S> {
     pub(crate) source: S,
     pub(crate) delay: Arc<Mutex<Duration>>,
@@ -265,7 +265,7 @@ impl<K: Send + Sync + 'static, S: ListerWatcher<K>> ListerWatcher<K> for Delayed
     }
 }
 
-/// The config maps of a server, and how late they are shown.
+/// Returns a source of config maps with delayed watch events, and the delay.
 pub(crate) fn late_maps(
     client: &Client,
 ) -> (Delayed<watchkeeper_client::list_watch::ListWatch<ConfigMap>>, Arc<Mutex<Duration>>) {
@@ -275,7 +275,7 @@ pub(crate) fn late_maps(
     (Delayed { source, delay: Arc::clone(&delay) }, delay)
 }
 
-/// A client that is refused whatever path contains `forbidden`.
+/// Returns a client whose requests are forbidden if the path contains `forbidden`.
 pub(crate) fn refused(server: &ApiServer, forbidden: &'static str) -> Client {
     let client = server.client();
     let guard = tower::service_fn(move |request: http::Request<Body>| {
@@ -298,7 +298,7 @@ pub(crate) fn refused(server: &ApiServer, forbidden: &'static str) -> Client {
     Client::new(guard, "default")
 }
 
-/// A custom kind, to be installed when a test wants it.
+/// A custom kind, to be installed by tests that need it.
 pub(crate) async fn install_foos(client: &Client) {
     let kind = ApiResource::erase::<
         k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -322,7 +322,7 @@ pub(crate) async fn install_foos(client: &Client) {
     create(&definitions, &definition).await;
 }
 
-/// The custom kind.
+/// Returns the definition of the custom kind.
 #[derive(kube_derive::CustomResource, Clone, Debug, serde::Serialize, serde::Deserialize)]
 #[kube(
     group = "example.com",

@@ -1,4 +1,4 @@
-//! Bodies that are hard to read.
+//! Bodies that are expensive to decode.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Keys that are given twice, beside keys that no type has.
+/// Duplicate keys, together with unknown keys.
 pub(crate) fn duplicate_and_unknown_fields() -> Class {
     let review = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     let mut inputs = Vec::new();
@@ -42,14 +42,14 @@ pub(crate) fn duplicate_and_unknown_fields() -> Class {
     Class { inputs, ..Class::default() }
 }
 
-/// Bodies whose values take many times their size.
+/// Bodies whose values need many times their size.
 pub(crate) fn growing_bodies() -> Class {
     let mut inputs = Vec::new();
     for count in [50_000, 300_000, 900_000] {
         let empty = "{},".repeat(count);
         inputs.push(request("POST", PODS, JSON, format!("{{\"spec\":{{\"containers\":[{empty}{{}}]}}}}")));
         inputs.push(request("POST", MAPS, JSON, format!("{{\"x\":[{empty}{{}}]}}")));
-        // Empty messages, in the list of containers of a pod: two bytes each.
+        // Empty messages in the list of containers of a pod, two bytes each.
         let spec = [vec![0x12, 0x00]; 1].concat().repeat(count);
         let mut message = b"k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12".to_vec();
         let mut raw = vec![0x12];
@@ -82,7 +82,7 @@ fn varint(out: &mut Vec<u8>, mut value: usize) {
     out.push(u8::try_from(value).unwrap());
 }
 
-/// Bodies that are deep, cut, or hold numbers and texts of great length.
+/// Bodies that are deep, truncated, or contain numbers and texts of great length.
 pub(crate) fn malformed_bodies() -> Class {
     let mut inputs: Vec<Input> = Vec::new();
     for depth in [100, 1_000, 100_000] {

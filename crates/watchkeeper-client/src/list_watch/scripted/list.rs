@@ -1,4 +1,4 @@
-//! What a scripted list answers.
+//! Scripted responses to list requests.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,9 +11,9 @@ use crate::{
     list_watch::{Item, ListPart, PageEnd},
 };
 
-/// The answer to one list request, step by step.
+/// The response to one list request, step by step.
 #[derive(Debug)]
-#[must_use = "a script does nothing until a source has it"]
+#[must_use = "a script has no effect until it is passed to a source"]
 pub struct ListScript<K> {
     pub(super) refusal: Option<Fault>,
     pub(super) steps: Vec<Step<K>>,
@@ -29,29 +29,29 @@ pub(super) enum Step<K> {
 }
 
 impl<K> ListScript<K> {
-    /// A page that is true for `resource_version`, with no items yet.
+    /// Creates an empty page with this resourceVersion.
     pub fn at(resource_version: impl Into<String>) -> Self {
         let resource_version = Some(resource_version.into());
         Self { refusal: None, steps: Vec::new(), end: PageEnd { resource_version, ..PageEnd::default() } }
     }
 
-    /// The server says no, as an HTTP status.
+    /// Creates a response with an HTTP error status.
     pub fn refused(status: Status) -> Self {
         Self { refusal: Some(Fault::Status(Box::new(status))), steps: Vec::new(), end: PageEnd::default() }
     }
 
-    /// No answer comes: the connection fails.
+    /// Creates a connection failure without a response.
     pub fn unreachable(kind: TransportKind) -> Self {
         Self { refusal: Some(Fault::Transport(kind)), steps: Vec::new(), end: PageEnd::default() }
     }
 
-    /// The response exceeds a limit of the client.
+    /// Creates a response that exceeds a limit of the client.
     pub fn exceeding(limit: &'static str, allowed: u64) -> Self {
         let refusal = Some(Fault::Limit { limit, allowed });
         Self { refusal, steps: Vec::new(), end: PageEnd::default() }
     }
 
-    /// An object.
+    /// Adds an object.
     pub fn item(self, object: impl Into<Arc<K>>) -> Self
     where
         K: Resource,
@@ -60,28 +60,28 @@ impl<K> ListScript<K> {
         self.step(Step::Part(ListPart::Item(Item::decoded(identity_of(&*object), object))))
     }
 
-    /// An object that cannot be decoded.
+    /// Adds an object that cannot be decoded.
     pub fn undecodable(self, identity: Identity) -> Self {
         let fault = DecodeError::Mismatch { reason: "scripted to be undecodable".to_owned(), offset: 0 };
         self.step(Step::Part(ListPart::Item(Item::broken(identity, fault))))
     }
 
-    /// Nothing for a while.
+    /// Adds a pause.
     pub fn wait(self, duration: Duration) -> Self {
         self.step(Step::Wait(duration))
     }
 
-    /// Nothing ever again.
+    /// Stalls the response: no further data and no end.
     pub fn stall(self) -> Self {
         self.step(Step::Stall)
     }
 
-    /// The connection breaks before the end of the page.
+    /// Breaks the connection before the end of the page.
     pub fn broken(self, kind: TransportKind) -> Self {
         self.step(Step::Fail(Fault::Transport(kind)))
     }
 
-    /// There is more behind this page.
+    /// Sets the token of a following page.
     pub fn continued(mut self, token: impl Into<String>, remaining_item_count: Option<i64>) -> Self {
         self.end.continue_token = Some(token.into());
         self.end.remaining_item_count = remaining_item_count;

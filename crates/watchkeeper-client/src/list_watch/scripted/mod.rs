@@ -1,4 +1,4 @@
-//! A source in memory that does what a test tells it to.
+//! An in-memory source with scripted responses, for tests.
 
 mod list;
 mod source;
@@ -17,7 +17,7 @@ use crate::{
     rest::{AbsolutePath, RequestInfo, Target, Verb, retry_after_of_status},
 };
 
-/// How a scripted request fails.
+/// The failure of a scripted request.
 #[derive(Debug)]
 enum Fault {
     Status(Box<kube_core::Status>),

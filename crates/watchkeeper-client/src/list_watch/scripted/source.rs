@@ -1,4 +1,4 @@
-//! The source.
+//! The scripted source.
 
 use std::{
     collections::VecDeque,
@@ -21,11 +21,11 @@ use crate::{
     rest::Verb,
 };
 
-/// A [`ListerWatcher`] in memory that does what it was told, for tests of whatever is built on the seam.
+/// An in-memory [`ListerWatcher`] with scripted responses, for tests.
 ///
-/// Each list request takes the next [`ListScript`], each watch request the next [`WatchScript`]; one that comes before
-/// its script waits for it. Every request is recorded. Time is tokio's, so a test on paused time is exact and takes
-/// none. Clones share their scripts and records.
+/// Each list request consumes the next [`ListScript`], each watch request the next [`WatchScript`]; a request
+/// without a script waits for one. Every request is recorded. The source uses tokio's clock, so tests with
+/// paused time are exact. Clones share their scripts and records.
 ///
 /// ```
 /// use futures_util::StreamExt;
@@ -75,7 +75,7 @@ pub struct ScriptedSource<K> {
 #[derive(Debug)]
 struct Shared<K> {
     state: Mutex<State<K>>,
-    /// Told of every script that arrives.
+    /// Notified of every script that is added.
     arrived: Notify,
 }
 
@@ -86,12 +86,12 @@ struct State<K> {
     requests: Vec<RecordedRequest>,
 }
 
-/// A request a [`ScriptedSource`] got.
+/// A request that a [`ScriptedSource`] received.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RecordedRequest {
-    /// A page was asked for.
+    /// A request for a list page.
     List(ListRequest),
-    /// A watch was asked for.
+    /// A request for a watch.
     Watch(WatchRequest),
 }
 
@@ -109,24 +109,24 @@ impl<K> Clone for ScriptedSource<K> {
 }
 
 impl<K> ScriptedSource<K> {
-    /// A source without scripts.
+    /// Creates a source without scripts.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Answers the next list request that has no script yet.
+    /// Adds the response to the next list request that has no script.
     pub fn on_list(&self, script: ListScript<K>) {
         self.shared.lock().lists.push_back(script);
         self.shared.arrived.notify_waiters();
     }
 
-    /// Answers the next watch request that has no script yet.
+    /// Adds the response to the next watch request that has no script.
     pub fn on_watch(&self, script: WatchScript<K>) {
         drop(self.open_watch(script));
     }
 
-    /// As [`ScriptedSource::on_watch`], and keeps the watch open behind the script, for what the test will send by the
-    /// handle.
+    /// Adds a response as [`ScriptedSource::on_watch`] does, and keeps the watch open after the script, for
+    /// events that the test sends through the handle.
     pub fn open_watch(&self, script: WatchScript<K>) -> WatchHandle<K> {
         let (handle, live) = script.into_live();
         self.shared.lock().watches.push_back(live);
@@ -134,7 +134,7 @@ impl<K> ScriptedSource<K> {
         handle
     }
 
-    /// Every request so far, in order.
+    /// Returns all requests so far, in order.
     pub fn requests(&self) -> Vec<RecordedRequest> {
         self.shared.lock().requests.clone()
     }
@@ -145,10 +145,10 @@ impl<K> Shared<K> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What `take` finds, as soon as it finds something.
+    /// Waits until `take` returns a value.
     async fn next<T>(&self, take: impl Fn(&mut State<K>) -> Option<T>) -> T {
         loop {
-            // Listening before looking, so that nothing can arrive in between.
+            // Registered before the check, so that no notification is missed in between.
             let arrived = self.arrived.notified();
             if let Some(found) = take(&mut self.lock()) {
                 return found;
@@ -206,7 +206,7 @@ async fn next_event<K>(mut live: Live<K>) -> Option<(Result<WatchEvent<K>, Error
             WatchStep::Wait(duration) => tokio::time::sleep(duration).await,
             WatchStep::Stall => pending().await,
             WatchStep::Fail(fault) => {
-                // What was scripted behind it is never seen.
+                // Steps after a failure are never delivered.
                 live.steps.close();
                 while live.steps.try_recv().is_ok() {}
                 return Some((Err(fault.into_error(Verb::Watch)), live));

@@ -1,4 +1,4 @@
-//! What a scripted watch brings.
+//! Scripted responses to watch requests.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,9 +12,9 @@ use crate::{
     list_watch::{Bookmark, Item, WatchEvent},
 };
 
-/// What one watch brings, step by step; then the server ends it in good order.
+/// The events of one watch, step by step, after which the server closes the watch regularly.
 #[derive(Debug)]
-#[must_use = "a script does nothing until a source has it"]
+#[must_use = "a script has no effect until it is passed to a source"]
 pub struct WatchScript<K> {
     pub(super) refusal: Option<Fault>,
     steps: Vec<Step<K>>,
@@ -35,22 +35,22 @@ impl<K> Default for WatchScript<K> {
 }
 
 impl<K> WatchScript<K> {
-    /// A watch that ends at once.
+    /// Creates a watch that ends immediately.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The server says no, as an HTTP status.
+    /// Creates a response with an HTTP error status.
     pub fn refused(status: Status) -> Self {
         Self { refusal: Some(Fault::Status(Box::new(status))), steps: Vec::new() }
     }
 
-    /// No answer comes: the connection fails.
+    /// Creates a connection failure without a response.
     pub fn unreachable(kind: TransportKind) -> Self {
         Self { refusal: Some(Fault::Transport(kind)), steps: Vec::new() }
     }
 
-    /// An object came to be.
+    /// Adds an ADDED event.
     pub fn added(self, object: impl Into<Arc<K>>) -> Self
     where
         K: Resource,
@@ -58,7 +58,7 @@ impl<K> WatchScript<K> {
         self.step(Step::Event(WatchEvent::Added(item(object))))
     }
 
-    /// An object changed.
+    /// Adds a MODIFIED event.
     pub fn modified(self, object: impl Into<Arc<K>>) -> Self
     where
         K: Resource,
@@ -66,7 +66,7 @@ impl<K> WatchScript<K> {
         self.step(Step::Event(WatchEvent::Modified(item(object))))
     }
 
-    /// An object is gone.
+    /// Adds a DELETED event.
     pub fn deleted(self, object: impl Into<Arc<K>>) -> Self
     where
         K: Resource,
@@ -74,38 +74,38 @@ impl<K> WatchScript<K> {
         self.step(Step::Event(WatchEvent::Deleted(item(object))))
     }
 
-    /// An object changed into something that cannot be decoded.
+    /// Adds a MODIFIED event whose object cannot be decoded.
     pub fn undecodable(self, identity: Identity) -> Self {
         let fault = DecodeError::Mismatch { reason: "scripted to be undecodable".to_owned(), offset: 0 };
         self.step(Step::Event(WatchEvent::Modified(Item::broken(identity, fault))))
     }
 
-    /// A bookmark.
+    /// Adds a BOOKMARK event.
     pub fn bookmark(self, resource_version: impl Into<String>) -> Self {
         self.step(Step::Event(WatchEvent::Bookmark(Bookmark::new(resource_version.into(), false))))
     }
 
-    /// The bookmark that ends the initial events.
+    /// Adds the bookmark that ends the initial events.
     pub fn initial_events_end(self, resource_version: impl Into<String>) -> Self {
         self.step(Step::Event(WatchEvent::Bookmark(Bookmark::new(resource_version.into(), true))))
     }
 
-    /// The server's ERROR event, which ends the watch.
+    /// Adds an ERROR event, which ends the watch.
     pub fn error(self, status: Status) -> Self {
         self.step(Step::Fail(Fault::Status(Box::new(status))))
     }
 
-    /// The connection breaks.
+    /// Breaks the connection.
     pub fn broken(self, kind: TransportKind) -> Self {
         self.step(Step::Fail(Fault::Transport(kind)))
     }
 
-    /// Nothing for a while.
+    /// Adds a pause.
     pub fn wait(self, duration: Duration) -> Self {
         self.step(Step::Wait(duration))
     }
 
-    /// Nothing ever again: neither events nor the end.
+    /// Stalls the watch: no further events and no end.
     pub fn stall(self) -> Self {
         self.step(Step::Stall)
     }
@@ -115,7 +115,7 @@ impl<K> WatchScript<K> {
         self
     }
 
-    /// The script as something to read from, and the other end of it.
+    /// Converts the script to a receiver of steps and its sender.
     pub(super) fn into_live(self) -> (WatchHandle<K>, Live<K>) {
         let (sender, steps) = mpsc::unbounded_channel();
         let handle = WatchHandle { sender };
@@ -125,14 +125,15 @@ impl<K> WatchScript<K> {
     }
 }
 
-/// A watch whose steps come as the test goes.
+/// A watch whose steps are sent while the test runs.
 #[derive(Debug)]
 pub(super) struct Live<K> {
     pub(super) refusal: Option<Fault>,
     pub(super) steps: mpsc::UnboundedReceiver<Step<K>>,
 }
 
-/// The server's end of a watch that is open: sends events when the test says so. Dropped, it ends the watch.
+/// The server side of an open watch, which sends events on behalf of the test. Dropping the handle ends the
+/// watch.
 #[derive(Debug)]
 #[must_use = "the watch ends when its handle is dropped"]
 pub struct WatchHandle<K> {
@@ -140,24 +141,24 @@ pub struct WatchHandle<K> {
 }
 
 impl<K> WatchHandle<K> {
-    /// Sends what the script says. A watch that was given up by its reader takes no notice.
+    /// Sends the steps of a script. Has no effect if the reader has dropped the watch.
     pub fn send(&self, script: WatchScript<K>) {
         self.send_all(script.steps);
     }
 
-    /// Whether somebody reads, or may yet read, the watch.
+    /// Returns whether the reader still holds, or may still open, the watch.
     pub fn is_open(&self) -> bool {
         !self.sender.is_closed()
     }
 
-    /// Returns when the reader has given the watch up.
+    /// Waits until the reader has dropped the watch.
     pub async fn closed(&self) {
         self.sender.closed().await;
     }
 
     fn send_all(&self, steps: Vec<Step<K>>) {
         for step in steps {
-            // Nobody left to hear it is the reader's choice, and not an error.
+            // A reader that has dropped the watch is not an error.
             let _ = self.sender.send(step);
         }
     }

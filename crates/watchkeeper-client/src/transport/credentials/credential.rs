@@ -1,4 +1,4 @@
-//! What a request is authenticated with.
+//! The credential of a request.
 
 use std::fmt;
 
@@ -10,10 +10,10 @@ use jiff::Timestamp;
 use super::CredentialError;
 use crate::transport::tls::{Identity, Roots};
 
-/// What one source contributes to a connection: an `Authorization` header, a client certificate, the
-/// authorities a server is checked against, or several of them.
+/// A credential from one source: an `Authorization` header, a client certificate, the certificate authorities
+/// for server verification, or several of these.
 ///
-/// Its `Debug` form says which, and nothing more.
+/// Its `Debug` output states which of these are present, and nothing else.
 #[derive(Clone, Default)]
 #[must_use]
 pub struct Credential {
@@ -25,10 +25,12 @@ pub struct Credential {
 }
 
 impl Credential {
-    /// A bearer token. Whitespace around it is dropped, since token files end in a newline as often as not.
+    /// Creates a bearer token credential. Surrounding whitespace is removed, because token files often end
+    /// with a newline.
     ///
     /// # Errors
-    /// If nothing is left, or if it holds anything but printable ASCII without spaces. `origin` is what the error names.
+    /// Returns a [`CredentialError`] if the token is empty or contains anything but printable ASCII without
+    /// spaces. The error names `origin`.
     pub fn bearer(token: &str, origin: &str) -> Result<Self, CredentialError> {
         let token = token.trim();
         if token.is_empty() {
@@ -43,7 +45,7 @@ impl Credential {
         Ok(Self { authorization: Some(header), ..Self::default() })
     }
 
-    /// A user name and a password.
+    /// Creates a credential from a user name and a password.
     pub(crate) fn basic(user: &str, password: &str, origin: &str) -> Result<Self, CredentialError> {
         let encoded = BASE64_STANDARD.encode(format!("{user}:{password}"));
         let mut header = HeaderValue::try_from(format!("Basic {encoded}"))
@@ -52,10 +54,11 @@ impl Credential {
         Ok(Self { authorization: Some(header), ..Self::default() })
     }
 
-    /// Adds a client certificate, with its chain, and its private key, both PEM.
+    /// Adds a client certificate with its chain, and its private key, both in PEM.
     ///
     /// # Errors
-    /// If either cannot be parsed or if they are not a pair. `origin` is what the error names.
+    /// Returns a [`CredentialError`] if either cannot be parsed, or if they do not belong together. The error
+    /// names `origin`.
     pub fn with_client_certificate(
         mut self,
         certificate_pem: &[u8],
@@ -66,27 +69,27 @@ impl Credential {
         Ok(self)
     }
 
-    /// Says when it becomes useless, so that it is replaced before.
+    /// Sets the expiry time. The credential is replaced before that.
     pub fn with_expiry(mut self, at: Timestamp) -> Self {
         self.expires_at = Some(at);
         self
     }
 
-    /// Says that it may be replaced at its source at any time, so that it is loaded again once a minute.
-    /// Otherwise it is kept until it expires or until a server rejects it.
+    /// Marks the credential as one that may change at its source at any time. It is then reloaded once a
+    /// minute; otherwise it is kept until it expires or a server rejects it.
     pub fn volatile(mut self) -> Self {
         self.is_volatile = true;
         self
     }
 
-    /// Whether a connection made with one could go on with the other.
+    /// Returns whether both credentials have the same content, so that connections can be kept.
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         self.authorization == other.authorization
             && self.identity == other.identity
             && self.roots == other.roots
     }
 
-    /// What `newer` has, over what `self` has.
+    /// Returns `self` with the parts that `newer` has replaced.
     pub(crate) fn overlaid_by(mut self, newer: &Self) -> Self {
         self.authorization = newer.authorization.clone().or(self.authorization);
         self.identity = newer.identity.clone().or(self.identity);
@@ -106,17 +109,17 @@ impl fmt::Debug for Credential {
     }
 }
 
-/// Where credentials come from, asked again whenever the last answer has run out or was rejected.
+/// A source of credentials, which is queried again when a credential has expired or was rejected.
 ///
-/// A source is asked on use: at most once a minute for what may change without notice
-/// ([`Credential::volatile`]), before the expiry date of what has one, and at once after a 401, but not again
-/// within five seconds. When it fails, the last good credential is used until it expires.
+/// Sources are queried on use: at most once a minute for a [volatile](Credential::volatile) credential,
+/// before the expiry time of a credential that has one, and immediately after a 401, but not again within
+/// five seconds. If a source fails, the last valid credential is used until it expires.
 ///
-/// Implement it to get tokens from a cloud provider's library instead of an exec plugin.
+/// Implement this trait to obtain tokens from a cloud provider's library instead of an exec plugin.
 pub trait CredentialSource: Send + Sync + 'static {
-    /// What errors and logs call the source. Nothing secret.
+    /// Returns the name of the source for errors and logs. It must not contain secrets.
     fn describe(&self) -> String;
 
-    /// Gets a credential. Dropping the future abandons the attempt.
+    /// Loads a credential. Dropping the future cancels the attempt.
     fn load(&self) -> BoxFuture<'_, Result<Credential, CredentialError>>;
 }

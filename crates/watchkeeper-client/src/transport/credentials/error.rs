@@ -1,93 +1,93 @@
-//! Why a credential could not be had.
+//! Errors of loading a credential.
 
 use std::{io::ErrorKind, path::PathBuf};
 
 use super::ExecError;
 
-/// Why a token, certificate, key or bundle of certificates could not be used.
+/// The reason that a token, certificate, key or certificate bundle cannot be used.
 ///
-/// Says which file, field or program, never what was in it.
+/// The message names the file, field or program, and never contains its content.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CredentialError {
     /// A file could not be read.
     #[error("file {}: cannot be read ({kind}); check that it exists and that this process may read it", path.display())]
     Unreadable {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The kind of the operating system's error.
         kind: ErrorKind,
     },
-    /// A file is larger than a credential can be.
+    /// A file exceeds the size limit of credentials.
     #[error("file {}: larger than {limit_bytes} bytes, which no credential is; check the path", path.display())]
     TooLarge {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The bound.
+        /// The size limit in bytes.
         limit_bytes: u64,
     },
-    /// A token is empty, as a token file is for a moment when it is replaced without a rename.
+    /// The token is empty, as a token file is for a moment when it is replaced without a rename.
     #[error("{origin}: the token is empty")]
     EmptyToken {
-        /// The file, field or program it came from.
+        /// The file, field or program that the token came from.
         origin: String,
     },
-    /// A token holds something that cannot be part of one.
+    /// The token contains characters that are not allowed.
     #[error(
-        "{origin}: the token holds spaces or characters other than printable ASCII; check that it is a token and not, for example, a certificate"
+        "{origin}: the token contains spaces or characters other than printable ASCII; check that it is a token and not, for example, a certificate"
     )]
     BadToken {
-        /// The file, field or program it came from.
+        /// The file, field or program that the token came from.
         origin: String,
     },
     /// Certificates could not be parsed.
     #[error("{origin}: {problem}; expected PEM with at least one CERTIFICATE block")]
     BadCertificate {
-        /// The file, field or program they came from.
+        /// The file, field or program that the certificates came from.
         origin: String,
-        /// What is wrong with them.
+        /// The problem with the certificates.
         problem: &'static str,
     },
     /// A private key could not be parsed.
     #[error("{origin}: {problem}; expected PEM with one unencrypted PKCS#8, PKCS#1 or SEC1 private key")]
     BadKey {
-        /// The file, field or program it came from.
+        /// The file, field or program that the key came from.
         origin: String,
-        /// What is wrong with it.
+        /// The problem with the key.
         problem: &'static str,
     },
-    /// A client certificate and a private key are not a pair.
+    /// The client certificate and the private key do not belong together.
     #[error(
-        "{certificate} and {key}: the certificate is not the one of this private key; check that both come from the same request"
+        "{certificate} and {key}: the certificate does not match the private key; check that both come from the same request"
     )]
     KeyMismatch {
-        /// Where the certificate came from.
+        /// The origin of the certificate.
         certificate: String,
-        /// Where the key came from.
+        /// The origin of the key.
         key: String,
     },
-    /// Certificates are configured, and this build has no TLS.
-    #[error("{origin}: TLS is not compiled in; turn on the feature `rustls-tls` of watchkeeper-client")]
+    /// Certificates are configured, but this build does not include TLS.
+    #[error("{origin}: TLS is not compiled in; enable the feature `rustls-tls` of watchkeeper-client")]
     TlsNotCompiledIn {
-        /// What asked for it.
+        /// The configuration that requires TLS.
         origin: String,
     },
-    /// An exec plugin gave no credential.
+    /// An exec plugin failed to provide a credential.
     #[error(transparent)]
     Exec(#[from] ExecError),
-    /// A source outside this crate gave no credential.
+    /// A source outside this crate failed to provide a credential.
     #[error("credential source {origin}: {source}")]
     Source {
-        /// What the source calls itself.
+        /// The description of the source.
         origin: String,
-        /// What it said. It is printed: a source keeps secrets out of its errors.
+        /// The error of the source. Its text is printed, so a source must keep secrets out of its errors.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The runtime went away while a credential was being read.
+    /// The runtime shut down while a credential was being read.
     #[error("{origin}: reading was abandoned because the runtime is shutting down")]
     Abandoned {
-        /// What was being read.
+        /// The source that was being read.
         origin: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Tokens, client certificates and authorities in files.
+//! Tokens, client certificates and certificate authorities in files.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use secrecy::ExposeSecret;
 use super::{Credential, CredentialError, CredentialSource, Input};
 use crate::transport::tls::{Identity, Roots};
 
-/// What is read from files, each time it is asked.
+/// A credential source that reads files on each load.
 #[derive(Debug, Clone)]
 pub(crate) enum FileSource {
     Token(PathBuf),
@@ -17,7 +17,7 @@ pub(crate) enum FileSource {
 }
 
 impl FileSource {
-    /// Reads now, on this thread.
+    /// Reads the files on the current thread.
     pub(crate) fn read(&self) -> Result<Credential, CredentialError> {
         let credential = match self {
             Self::Token(path) => {
@@ -59,7 +59,7 @@ impl CredentialSource for FileSource {
         let source = self.clone();
         Box::pin(async move {
             let origin = source.describe();
-            // A file on a stalled network mount must not stall the runtime.
+            // A file on a stalled network mount must not block the runtime.
             match tokio::task::spawn_blocking(move || source.read()).await {
                 Ok(result) => result,
                 Err(_) => Err(CredentialError::Abandoned { origin }),

@@ -1,4 +1,4 @@
-//! Bytes that a configuration gives inline or by path.
+//! Configuration values that are given inline or by path.
 
 use std::{
     fmt,
@@ -12,15 +12,15 @@ use secrecy::{ExposeSecret, SecretSlice};
 
 use super::CredentialError;
 
-/// More than any certificate bundle, key or token needs; a path that leads to something larger is a mistake.
+/// The maximum size of a file, more than any certificate bundle, key or token needs.
 const FILE_BYTES: u64 = 1 << 20;
 
-/// Where a certificate, key or token comes from.
+/// The origin of a certificate, key or token.
 #[derive(Clone)]
 pub(crate) enum Input {
-    /// Given in the configuration itself; the label says where in it.
+    /// Bytes from the configuration itself, with a label that names their place in it.
     Inline { label: String, bytes: Arc<SecretSlice<u8>> },
-    /// Read from a file, again and again.
+    /// A file that is read on each load.
     File(PathBuf),
 }
 
@@ -37,7 +37,7 @@ impl Input {
         matches!(self, Self::File(_))
     }
 
-    /// The bytes as they are now.
+    /// Returns the current bytes.
     pub(crate) fn read(&self) -> Result<SecretSlice<u8>, CredentialError> {
         match self {
             Self::Inline { bytes, .. } => Ok(SecretSlice::from(bytes.expose_secret().to_vec())),

@@ -1,7 +1,7 @@
-//! Credentials that rotate, by one mechanism.
+//! Credential rotation.
 //!
-//! A [`CredentialSource`] says what to use, a rotation says when to ask it again, and [`Credentials`] lays the
-//! answers of all sources over what is fixed in the configuration.
+//! A [`CredentialSource`] provides a credential, a rotation decides when to load it again, and
+//! [`Credentials`] combines the credentials of all sources with the fixed part of the configuration.
 
 mod credential;
 mod error;
@@ -23,14 +23,14 @@ pub(crate) use file::FileSource;
 pub(crate) use input::Input;
 pub(crate) use rotating::Rotating;
 
-/// What a request is sent with, and what to say if it is rejected.
+/// The credential of one request, with the versions to report if it is rejected.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) credential: Credential,
     versions: Vec<u64>,
 }
 
-/// Everything a client authenticates itself and its server with.
+/// All credentials of a client, including the authorities that verify its server.
 #[derive(Debug)]
 pub(crate) struct Credentials {
     fixed: Credential,
@@ -42,12 +42,12 @@ impl Credentials {
         Self { fixed, rotating }
     }
 
-    /// Whether a rejected request may be worth another try.
+    /// Returns whether a rejected request may succeed with a new credential.
     pub(crate) fn can_change(&self) -> bool {
         !self.rotating.is_empty()
     }
 
-    /// What to send the next request with.
+    /// Returns the credential for the next request.
     pub(crate) async fn session(&self) -> Result<Session, Arc<CredentialError>> {
         let mut credential = self.fixed.clone();
         let mut versions = Vec::with_capacity(self.rotating.len());
@@ -57,7 +57,7 @@ impl Credentials {
                     credential = credential.overlaid_by(&current.credential);
                     versions.push(current.version);
                 }
-                // A token in the configuration stands in for a token file that has never been readable.
+                // A token in the configuration is used while the token file has never been readable.
                 Err(_) if self.fixed.authorization.is_some() => versions.push(0),
                 Err(error) => return Err(error),
             }
@@ -65,15 +65,15 @@ impl Credentials {
         Ok(Session { credential, versions })
     }
 
-    /// After a 401 to `session`: asks every source again, at most once each, and says whether any has something
-    /// new.
+    /// Reloads every source after `session` received a 401, at most once each. Returns whether any has a new
+    /// credential.
     pub(crate) async fn replace(&self, session: &Session) -> bool {
         let replaced =
             self.rotating.iter().zip(&session.versions).map(|(rotating, version)| rotating.replace(*version));
         join_all(replaced).await.contains(&true)
     }
 
-    /// How often sources have answered, and how often they have failed, since the client was made.
+    /// Returns how often sources have succeeded and failed since the client was created.
     pub(crate) fn counts(&self) -> (u64, u64) {
         self.rotating
             .iter()

@@ -1,4 +1,4 @@
-//! One source, and the value it last gave.
+//! A credential source with its current value.
 
 use std::{
     fmt,
@@ -15,16 +15,16 @@ use crate::transport::clock;
 
 type State = Rotation<Credential, CredentialError>;
 
-/// Drives a [`Rotation`]: asks the source when the rotation says so, one request at a time, while the others go
-/// on with the value there is.
+/// A driver of a [`Rotation`]: loads from the source when the rotation requires it, one load at a time, while
+/// other requests use the current value.
 pub(crate) struct Rotating {
     source: Arc<dyn CredentialSource>,
     state: Mutex<State>,
-    /// Held by whoever is asking the source.
+    /// Held during a load.
     loading: tokio::sync::Mutex<()>,
 }
 
-/// A value, and the number to give when a server rejects it.
+/// A value, with the version to report if a server rejects it.
 pub(crate) struct Versioned {
     pub(crate) credential: Arc<Credential>,
     pub(crate) version: u64,
@@ -35,7 +35,7 @@ impl Rotating {
         Self { source, state: Mutex::new(Rotation::new()), loading: tokio::sync::Mutex::default() }
     }
 
-    /// Takes the outcome of a load done elsewhere, as the first one is, when a client is built.
+    /// Records the outcome of a load done elsewhere, such as the first one during the creation of a client.
     pub(crate) fn record(
         &self,
         result: Result<Credential, CredentialError>,
@@ -57,18 +57,18 @@ impl Rotating {
         }
     }
 
-    /// The value to use now.
+    /// Returns the value to use now, loading it if needed.
     pub(crate) async fn current(&self) -> Result<Versioned, Arc<CredentialError>> {
         if let Some(outcome) = self.without_loading() {
             return outcome;
         }
         let loading = match (self.loading.try_lock(), self.usable()) {
             (Ok(loading), _) => loading,
-            // Another request is at it; this one need not wait for the answer.
+            // Another request is loading; this one can use the current value.
             (Err(_), Some(usable)) => return Ok(usable),
             (Err(_), None) => self.loading.lock().await,
         };
-        // Whoever held the lock may have loaded it.
+        // The previous holder of the lock may have loaded it.
         if let Some(outcome) = self.without_loading() {
             return outcome;
         }
@@ -77,9 +77,9 @@ impl Rotating {
         outcome.or_else(|error| self.usable().ok_or(error))
     }
 
-    /// After a server rejected `version`: whether there is now another value to try.
+    /// Reloads after a server rejected `version`. Returns whether another value is available.
     pub(crate) async fn replace(&self, version: u64) -> bool {
-        // Of many requests rejected at once the first one loads; the others wait here for what it finds.
+        // Of many requests rejected at once, the first one loads; the others wait here for its result.
         let _loading = self.loading.lock().await;
         let verdict = self.state().rejected(clock::now(), version);
         match verdict {
@@ -100,7 +100,7 @@ impl Rotating {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while holding it, and a state is whole after every call.
+        // No code panics while holding the lock, and the state is consistent after every call.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -126,14 +126,14 @@ impl Rotating {
         let remaining = expires_at.duration_since(clock::wall_now());
         match std::time::Duration::try_from(remaining) {
             Ok(remaining) if !remaining.is_zero() => {
-                // An expiry too far away to be an instant is as good as none.
+                // An expiry that is too distant for an `Instant` counts as none.
                 now.checked_add(remaining).map_or(Lifetime::UntilRejected, Lifetime::Until)
             }
             _ => {
                 tracing::warn!(
                     source = self.source.describe(),
                     %expires_at,
-                    "credential is past its expiry date already; check the clocks",
+                    "credential already expired when loaded; check the clocks",
                 );
                 Lifetime::ExpiredOnArrival
             }

@@ -1,35 +1,35 @@
-//! When a credential is read again: a state machine without a clock and without input or output.
+//! The schedule of credential reloads: a state machine without clock and IO.
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
-/// How long what a file said is taken for granted.
+/// The time after which a volatile value is reloaded.
 pub(crate) const RELOAD_INTERVAL: Duration = Duration::from_mins(1);
 
-/// How soon a failed load, or one forced by a rejected request, may be repeated. Without it a server that
-/// rejects everything would have an exec plugin run once for each request.
+/// The minimum time between failed loads, and between loads forced by rejected requests. Without it, a server
+/// that rejects every request would cause one run of an exec plugin per request.
 pub(crate) const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// A credential with an expiry date is replaced this long before it, or a fifth of its remaining life before
-/// if that is shorter.
+/// The time before its expiry at which a credential is replaced, or a fifth of its remaining lifetime if that
+/// is shorter.
 const EXPIRY_MARGIN: Duration = Duration::from_mins(1);
 
-/// How long a loaded value holds.
+/// The lifetime of a loaded value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lifetime {
-    /// Until a server rejects it.
+    /// Valid until a server rejects it.
     UntilRejected,
-    /// It may change at any time without notice: look again after [`RELOAD_INTERVAL`].
+    /// Subject to change at any time: reload after [`RELOAD_INTERVAL`].
     Recheck,
-    /// Useless from then on.
+    /// Valid until this time.
     Until(Instant),
-    /// Its expiry date was past when it was loaded. Either clock may be wrong, so it is used, and replaced as
-    /// soon as [`RELOAD_INTERVAL`] allows.
+    /// Already expired when loaded. Either clock may be wrong, so the value is used, and replaced as soon as
+    /// [`RELOAD_INTERVAL`] allows.
     ExpiredOnArrival,
 }
 
-/// What to do about a request that needs the value.
+/// The action for a request that needs the value.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step<T, E> {
     Use(Arc<T>),
@@ -37,23 +37,23 @@ pub(crate) enum Step<T, E> {
     Fail(Arc<E>),
 }
 
-/// What to do about a server that rejected the value.
+/// The action after a server rejected the value.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Rejected {
-    /// It has been replaced since; try the new one.
+    /// Retry with the current value, which has been replaced since.
     AlreadyReplaced,
-    /// Load now.
+    /// Load a new value now.
     Load,
-    /// It was loaded for the same reason a moment ago.
+    /// Give up, because the value was reloaded for the same reason a moment ago.
     TooSoon,
 }
 
-/// The value now in use, and the rules for replacing it: at most one read per [`RELOAD_INTERVAL`], before an
-/// expiry date, at once after a rejection, and the last good value for as long as a reload fails.
+/// The current value and the rules for replacing it: at most one load per [`RELOAD_INTERVAL`], before an
+/// expiry time, immediately after a rejection, and keeping the last valid value while reloads fail.
 #[derive(Debug)]
 pub(crate) struct Rotation<T, E> {
     current: Option<Arc<T>>,
-    /// Counts the values, so that a rejected request can tell whether its value is still the current one.
+    /// The number of the value, so that a rejected request can determine whether its value is still current.
     version: u64,
     due: Option<Instant>,
     expires: Option<Instant>,
@@ -95,7 +95,7 @@ impl<T, E> Rotation<T, E> {
         self.failures
     }
 
-    /// The value in use, unless it has expired.
+    /// Returns the current value, unless it has expired.
     pub(crate) fn usable(&self, now: Instant) -> Option<Arc<T>> {
         self.current.clone().filter(|_| self.expires.is_none_or(|at| now < at))
     }
@@ -111,8 +111,8 @@ impl<T, E> Rotation<T, E> {
         }
     }
 
-    /// A load gave `value`; `is_same` says whether that is the value already in use. Returns the one in use from
-    /// now on.
+    /// Records a successful load of `value`; `is_same` is whether it equals the current value. Returns the
+    /// value to use from now on.
     pub(crate) fn loaded(
         &mut self,
         now: Instant,
@@ -146,7 +146,7 @@ impl<T, E> Rotation<T, E> {
         self.failure = Some(Failure { error, retry_at: now + RETRY_INTERVAL });
     }
 
-    /// A server rejected the value numbered `version`.
+    /// Returns the action after a server rejected the value numbered `version`.
     pub(crate) fn rejected(&mut self, now: Instant, version: u64) -> Rejected {
         if version != self.version {
             return Rejected::AlreadyReplaced;

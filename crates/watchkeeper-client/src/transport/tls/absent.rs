@@ -1,17 +1,17 @@
-//! The same seams in a build without TLS: whatever needs it is refused, never silently skipped.
+//! The TLS interface in a build without TLS: everything that needs TLS is rejected, never silently skipped.
 
 use super::{TlsMaterial, TlsSettings};
 use crate::transport::{CredentialError, TransportError};
 
-/// No client certificate exists in this build.
+/// A client certificate, which cannot exist in this build.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Identity {}
 
-/// No certificate authority exists in this build.
+/// Certificate authorities, which cannot exist in this build.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Roots {}
 
-/// No server name can be checked in this build.
+/// A server name, which cannot exist in this build.
 #[derive(Debug, Clone)]
 pub(crate) enum ServerName {}
 

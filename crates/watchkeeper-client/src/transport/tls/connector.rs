@@ -15,19 +15,19 @@ use rustls_platform_verifier::Verifier;
 use super::{TlsMaterial, TlsSettings};
 use crate::transport::TransportError;
 
-/// The cryptography the process has chosen, or ring. Never rustls's implicit default, which panics in a build
-/// where two providers are compiled in.
+/// Returns the installed cryptography provider, or ring. Rustls's implicit default is not used, because it
+/// panics if two providers are compiled in.
 pub(super) fn provider() -> Arc<CryptoProvider> {
     let installed = CryptoProvider::get_default().cloned();
     installed.unwrap_or_else(|| Arc::new(rustls::crypto::ring::default_provider()))
 }
 
-/// A name to look for in a server's certificate.
+/// Parses a name to verify in a server's certificate.
 pub(crate) fn server_name(name: &str) -> Option<ServerName<'static>> {
     ServerName::try_from(name.to_owned()).ok()
 }
 
-/// `tcp` with TLS over it for https URLs, and bare for http URLs.
+/// Wraps `tcp` with TLS for https URLs; http URLs use plain TCP.
 pub(crate) fn wrap<C>(
     tcp: C,
     settings: &TlsSettings,
@@ -67,7 +67,7 @@ fn client_config(settings: &TlsSettings, material: &TlsMaterial) -> Result<Clien
     })
 }
 
-/// Takes any server certificate, as long as the server holds its key.
+/// A verifier that accepts any server certificate, provided that the server holds its key.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

@@ -11,13 +11,13 @@ use secrecy::{ExposeSecret, SecretSlice};
 use super::connector::provider;
 use crate::transport::credentials::CredentialError;
 
-/// A client certificate with its chain and its private key, known to be a pair.
+/// A client certificate with its chain and its private key, verified to belong together.
 #[derive(Clone)]
 pub(crate) struct Identity(Arc<Pair>);
 
 struct Pair {
     certified: Arc<CertifiedKey>,
-    /// Kept to notice that the key changed; the certificates are in `certified`.
+    /// Kept to detect a change of the key; the certificates are in `certified`.
     key_pem: SecretSlice<u8>,
 }
 
@@ -29,7 +29,7 @@ impl Identity {
         key_origin: &str,
     ) -> Result<Self, CredentialError> {
         let chain = certificates(certificate_pem, certificate_origin)?;
-        // What the parser says quotes what it read, so it goes no further.
+        // The parser's message quotes its input, so it is dropped.
         let key = PrivateKeyDer::from_pem_slice(key_pem).map_err(|_| CredentialError::BadKey {
             origin: key_origin.to_owned(),
             problem: "no private key found",
@@ -71,7 +71,7 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// The certificates of a PEM text, at least one.
+/// Parses the certificates of a PEM text, at least one.
 pub(super) fn certificates(
     pem: &[u8],
     origin: &str,

@@ -1,4 +1,4 @@
-//! TLS: certificates and keys, and the connector that uses them.
+//! TLS certificates, keys and the connector that uses them.
 
 #[cfg(not(feature = "rustls-tls"))]
 mod absent;
@@ -20,16 +20,16 @@ pub(crate) use roots::Roots;
 #[cfg(feature = "rustls-tls")]
 pub(crate) type ServerName = rustls::pki_types::ServerName<'static>;
 
-/// How a server is checked, besides the certificates.
+/// Settings of server verification, other than the certificates.
 #[derive(Debug, Clone)]
 pub(crate) struct TlsSettings {
-    /// The name to find in the server's certificate, if not the host of the URL.
+    /// The name to verify in the server's certificate, if it is not the host of the URL.
     pub(crate) server_name: Option<ServerName>,
-    /// Take any certificate.
+    /// Whether any certificate is accepted.
     pub(crate) accept_invalid_certs: bool,
 }
 
-/// The certificates of one connector. A change of either makes a new connector.
+/// The certificates of one connector. A change of either requires a new connector.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TlsMaterial {
     pub(crate) identity: Option<Identity>,

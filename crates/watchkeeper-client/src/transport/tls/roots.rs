@@ -1,4 +1,4 @@
-//! The authorities a server is checked against.
+//! The certificate authorities that verify a server.
 
 use std::{fmt, sync::Arc};
 
@@ -7,7 +7,7 @@ use rustls::RootCertStore;
 use super::identity::certificates;
 use crate::transport::credentials::CredentialError;
 
-/// Certificate authorities that take the place of the machine's own.
+/// Certificate authorities that replace those of the system.
 #[derive(Clone)]
 pub(crate) struct Roots {
     pem: Arc<[u8]>,

@@ -1,12 +1,12 @@
-//! Holding a reply until the test is ready for the rest of it.
+//! Gates that hold a reply until the test opens them.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// A point in a reply where the server stops until the test says go on.
+/// A point in a reply at which the server waits for the test.
 ///
-/// Clones are the same gate. Once open it stays open.
+/// Clones share the same gate. Once open, a gate stays open.
 #[derive(Debug, Clone)]
 pub struct Gate {
     open: Arc<watch::Sender<bool>>,
@@ -20,20 +20,20 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// A closed gate.
+    /// Creates a closed gate.
     pub fn new() -> Self {
         Self { open: Arc::new(watch::Sender::new(false)), reached: Arc::new(watch::Sender::new(false)) }
     }
 
-    /// Lets the server go on.
+    /// Opens the gate, so that the server continues.
     pub fn open(&self) {
         self.open.send_replace(true);
     }
 
-    /// Returns when the server has written everything before the gate.
+    /// Waits until the server has written everything before the gate.
     pub async fn reached(&self) {
         let mut reached = self.reached.subscribe();
-        // The sender is in self, so it cannot be gone.
+        // The sender is in `self`, so it cannot be dropped.
         let _ = reached.wait_for(|reached| *reached).await;
     }
 

@@ -1,17 +1,17 @@
-//! A scripted HTTP/1.1 server that can misbehave.
+//! A scripted HTTP/1.1 server for fault injection.
 //!
-//! Servers made for production cannot be made to reset a connection in the middle of a header or to stop after 17
-//! bytes. This one writes what the script says, byte for byte, over a plain socket on the loopback interface, and
-//! keeps what it received as it was on the wire.
+//! Production servers cannot be made to reset a connection in the middle of a header or to stop after 17
+//! bytes. This server writes exactly the scripted bytes over a plain socket on the loopback interface, and
+//! records the requests as received.
 //!
-//! | | |
+//! | item | role |
 //! |---|---|
-//! | [`Reply`] | what to write: whole answers, or steps (bytes, chunks, drips, repetitions, waits, cuts) |
-//! | [`Gate`] | holds a reply until the test opens it, and tells the test when it was reached |
+//! | [`Reply`] | the bytes to write: whole responses, or steps (bytes, chunks, drips, repetitions, waits, resets) |
+//! | [`Gate`] | holds a reply until the test opens it, and notifies the test when it is reached |
 //! | [`ScriptedServer`] | replies in the order of a script, or from a function of the request |
 //! | [`Received`] | one request, verbatim |
 //!
-//! Nothing in it sleeps: what has to happen in an order is ordered by gates.
+//! The server never sleeps: gates determine the order of events.
 //!
 //! ```
 //! # use watchkeeper_test_support::{Reply, ScriptedServer};

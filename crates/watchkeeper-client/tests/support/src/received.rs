@@ -1,22 +1,22 @@
-//! What arrived.
+//! Received requests.
 
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-/// One request as it was on the wire.
+/// A request as received on the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received {
     /// The request line, without its line end: `GET /api/v1/pods?limit=2 HTTP/1.1`.
     pub line: String,
-    /// Names in lower case and values, in the order they came.
+    /// The headers in the order received, with names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The body.
+    /// The body of the request.
     pub body: Vec<u8>,
 }
 
 impl Received {
-    /// The first value of a header.
+    /// Returns the first value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
@@ -24,20 +24,20 @@ impl Received {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The method.
+    /// Returns the method.
     pub fn method(&self) -> &str {
         self.line.split(' ').next().unwrap_or_default()
     }
 
-    /// The path and query, as sent.
+    /// Returns the path and query, as sent.
     pub fn target(&self) -> &str {
         self.line.split(' ').nth(1).unwrap_or_default()
     }
 
-    /// Reads one request; `None` when the peer closed the connection before the first byte of another.
+    /// Reads one request. Returns `None` if the peer closed the connection before the first byte of another.
     pub(crate) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Self>> {
         let mut head = Vec::new();
-        // One byte at a time, because what follows the head must stay in the socket. Tests send little.
+        // One byte at a time, because the bytes after the head must stay in the socket. Tests send little.
         while !head.ends_with(b"\r\n\r\n") {
             match stream.read_u8().await {
                 Ok(byte) => head.push(byte),

@@ -1,4 +1,4 @@
-//! What to write.
+//! Scripted replies.
 
 use std::{fmt, fmt::Write as _, io, io::Write as _, sync::Arc};
 
@@ -7,9 +7,10 @@ use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 
 use crate::Gate;
 
-/// An answer as the list of things the server does.
+/// A reply, as a list of steps that the server performs.
 ///
-/// The constructors make well-behaved answers; the steps after them are carried out in order and may be anything.
+/// The constructors create correct responses; the steps added to them are performed in order and may be
+/// arbitrary.
 #[derive(Debug, Clone, Default)]
 #[must_use = "a reply is sent by a ScriptedServer"]
 pub struct Reply {
@@ -43,7 +44,7 @@ impl fmt::Debug for Step {
     }
 }
 
-/// What becomes of the connection after a reply.
+/// The state of the connection after a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Connection {
     KeptAlive,
@@ -51,23 +52,23 @@ pub(crate) enum Connection {
 }
 
 impl Reply {
-    /// No bytes at all yet.
+    /// Creates an empty reply.
     pub fn nothing() -> Self {
         Self::default()
     }
 
-    /// A status line and these headers, and no more.
+    /// Creates a reply with a status line and these headers only.
     pub fn head(status: u16, headers: &[(&str, &str)]) -> Self {
         let mut head = format!("HTTP/1.1 {status} Scripted\r\n");
         for (name, value) in headers {
-            // Writing to a string does not fail.
+            // Writing to a string is infallible.
             let _ = write!(head, "{name}: {value}\r\n");
         }
         head.push_str("\r\n");
         Self::nothing().send(head)
     }
 
-    /// A whole answer with these headers, its length announced.
+    /// Creates a complete response with these headers and a content length.
     pub fn whole(status: u16, headers: &[(&str, &str)], body: impl Into<Vec<u8>>) -> Self {
         let body = body.into();
         let length = body.len().to_string();
@@ -75,20 +76,20 @@ impl Reply {
         Self::head(status, &headers).send(body)
     }
 
-    /// A whole answer of JSON.
+    /// Creates a complete JSON response.
     pub fn json(status: u16, body: impl Into<Vec<u8>>) -> Self {
         Self::whole(status, &[("content-type", "application/json")], body)
     }
 
-    /// A whole answer of plain text.
+    /// Creates a complete plain text response.
     pub fn text(status: u16, body: impl Into<Vec<u8>>) -> Self {
         Self::whole(status, &[("content-type", "text/plain; charset=utf-8")], body)
     }
 
-    /// A whole answer of JSON, compressed whether or not that was asked for.
+    /// Creates a complete JSON response with gzip compression, even if the client did not request it.
     ///
     /// # Panics
-    /// Never: compressing into memory does not fail.
+    /// Never panics, because compression into memory is infallible.
     pub fn gzip_json(status: u16, body: &[u8]) -> Self {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
         let compressed = encoder.write_all(body).and_then(|()| encoder.finish()).expect("memory takes all");
@@ -96,13 +97,13 @@ impl Reply {
         Self::whole(status, &headers, compressed)
     }
 
-    /// The head of an answer whose body follows in chunks; see [`chunk`](Self::chunk).
+    /// Creates the head of a chunked response. Add its body with [`chunk`](Self::chunk).
     pub fn chunked(status: u16, headers: &[(&str, &str)]) -> Self {
         let headers: Vec<_> = headers.iter().copied().chain([("transfer-encoding", "chunked")]).collect();
         Self::head(status, &headers)
     }
 
-    /// Writes bytes as they are.
+    /// Writes bytes unmodified.
     pub fn send(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.steps.push(Step::Send(bytes.into()));
         self
@@ -119,37 +120,38 @@ impl Reply {
         self.send("0\r\n\r\n")
     }
 
-    /// Writes bytes a few at a time, each few a packet of its own.
+    /// Writes bytes a few at a time, each time as a separate packet.
     pub fn drip(mut self, bytes: impl Into<Vec<u8>>, at_a_time: usize) -> Self {
         self.steps.push(Step::Drip { bytes: bytes.into(), at_a_time: at_a_time.max(1) });
         self
     }
 
-    /// Writes the same bytes again and again, without ever holding more than one of them.
+    /// Writes the same bytes repeatedly, with only one copy in memory.
     pub fn repeat(mut self, unit: impl Into<Vec<u8>>, times: usize) -> Self {
         self.steps.push(Step::Repeat { unit: unit.into(), times });
         self
     }
 
-    /// Writes the results of `make(0)` to `make(times - 1)`, each as a chunk of a chunked body, and holds only one at a time.
+    /// Writes the results of `make(0)` to `make(times - 1)`, each as a chunk of a chunked body, with only one
+    /// in memory at a time.
     pub fn generate(mut self, times: usize, make: impl Fn(usize) -> Vec<u8> + Send + Sync + 'static) -> Self {
         self.steps.push(Step::Generate { make: Arc::new(make), times });
         self
     }
 
-    /// Stops here until the gate is open.
+    /// Waits until the gate is open.
     pub fn wait_for(mut self, gate: &Gate) -> Self {
         self.steps.push(Step::Pass(gate.clone()));
         self
     }
 
-    /// Closes the connection in good order.
+    /// Closes the connection regularly.
     pub fn close(mut self) -> Self {
         self.steps.push(Step::Close);
         self
     }
 
-    /// Cuts the connection: the peer gets a reset and not an end.
+    /// Resets the connection.
     pub fn reset(mut self) -> Self {
         self.steps.push(Step::Reset);
         self
@@ -162,7 +164,7 @@ impl Reply {
                 Step::Drip { bytes, at_a_time } => {
                     for piece in bytes.chunks(at_a_time) {
                         stream.write_all(piece).await?;
-                        // Lets the reader have it before the next.
+                        // Lets the reader receive it before the next.
                         tokio::task::yield_now().await;
                     }
                 }

@@ -1,4 +1,4 @@
-//! Who writes it.
+//! The scripted server.
 
 use std::{collections::VecDeque, net::SocketAddr, sync::Arc};
 
@@ -11,10 +11,10 @@ use tokio::{
 
 use crate::{Received, Reply, reply::Connection};
 
-/// A server on the loopback interface that replies as it was told.
+/// A server on the loopback interface with scripted replies.
 ///
-/// Connections are kept alive between replies, as a real server's are, unless a reply ends them. Dropping the server
-/// closes its listener and every connection.
+/// Connections are kept alive between replies, as by a real server, unless a reply ends them. Dropping the
+/// server closes its listener and every connection.
 #[derive(Debug)]
 #[must_use = "the server is gone when this is dropped"]
 pub struct ScriptedServer {
@@ -38,8 +38,8 @@ impl std::fmt::Debug for State {
 }
 
 impl ScriptedServer {
-    /// Replies in this order to whatever comes, over all connections. What comes after the last reply is answered
-    /// with 418, a status no API server uses, and is in the record like the others.
+    /// Starts a server that sends these replies in order, over all connections. Further requests receive
+    /// status 418, which no API server uses, and are recorded too.
     pub async fn script(replies: impl IntoIterator<Item = Reply>) -> Self {
         let replies: Mutex<VecDeque<Reply>> = Mutex::new(replies.into_iter().collect());
         Self::handler(move |_| {
@@ -48,10 +48,10 @@ impl ScriptedServer {
         .await
     }
 
-    /// Replies with what `handler` makes of each request.
+    /// Starts a server that replies with the result of `handler` for each request.
     ///
     /// # Panics
-    /// When the loopback interface has no port left.
+    /// Panics if the loopback interface has no free port.
     pub async fn handler(handler: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> Self {
         let listener =
             TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port on the loopback interface");
@@ -66,39 +66,39 @@ impl ScriptedServer {
         Self { address, state, _tasks: tasks }
     }
 
-    /// Where it listens.
+    /// Returns the address of the server.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where it listens, as the URL of a cluster.
+    /// Returns the URL of the server.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// A client for it that does not retry by itself.
+    /// Returns a client for the server that does not retry.
     ///
     /// # Panics
-    /// When called outside a tokio runtime, which the client needs.
+    /// Panics outside a tokio runtime, which the client needs.
     pub fn client(&self) -> kube_client::Client {
         let mut config = kube_client::Config::new(self.url().parse().expect("an address makes a URL"));
         config.default_retry = false;
         kube_client::Client::try_from(config).expect("a plain client needs nothing that could be missing")
     }
 
-    /// Everything received so far, in the order it came.
+    /// Returns all requests so far, in the order received.
     pub fn received(&self) -> Vec<Received> {
         self.state.received.lock().clone()
     }
 
-    /// Returns when no connection is open.
+    /// Waits until no connection is open.
     pub async fn no_connections(&self) {
         let mut open = self.state.open_connections.subscribe();
-        // The sender is in self, so it cannot be gone.
+        // The sender is in `self`, so it cannot be dropped.
         let _ = open.wait_for(|open| *open == 0).await;
     }
 
-    /// The request lines received so far.
+    /// Returns the request lines received so far.
     pub fn lines(&self) -> Vec<String> {
         self.state.received.lock().iter().map(|request| request.line.clone()).collect()
     }
@@ -111,8 +111,7 @@ async fn accept(listener: TcpListener, state: Arc<State>) {
     }
 }
 
-/// Serves a connection until it is over. An error of the socket is the other side's doing, and for the test to see
-/// there.
+/// Serves a connection until its end. A socket error is caused by the client, where the test observes it.
 async fn serve(stream: TcpStream, state: Arc<State>) {
     state.open_connections.send_modify(|open| *open += 1);
     serve_requests(stream, &state).await;

@@ -1,4 +1,4 @@
-//! How much room decoded lists take; in [`same`], that room is all that differs.
+//! The capacity of decoded lists. The tests in [`same`] check that nothing else differs.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::decode::{Decode, Json};
 mod same;
 mod types;
 
-/// A value, or what is said of a document that is none and where.
+/// A value, or the message and position of the error.
 type Outcome<T> = Result<T, (String, usize, usize)>;
 
 fn outcome<T>(result: serde_json::Result<T>) -> Outcome<T> {
@@ -44,7 +44,7 @@ fn pod(count: usize) -> String {
     .to_string()
 }
 
-/// The room of each list in a pod of [`pod`]'s.
+/// Returns the capacity of each list in a pod made by [`pod`].
 fn room(pod: &Pod) -> [usize; 5] {
     let (spec, status) = (pod.spec.as_ref().unwrap(), pod.status.as_ref().unwrap());
     [
@@ -128,7 +128,7 @@ fn an_empty_list_takes_one_place_and_an_absent_one_none() {
 
 #[test]
 fn only_a_list_not_yet_begun_has_a_hint() {
-    /// The hints before each element and at the end.
+    /// The size hints before each element and at the end.
     #[derive(Debug, PartialEq)]
     struct Hints(Vec<Option<usize>>);
 
@@ -157,7 +157,7 @@ fn only_a_list_not_yet_begun_has_a_hint() {
     }
 
     assert_eq!(frugal("[1,2]"), Ok(Hints(vec![Some(1), None, None])));
-    // A parser that knows is believed: a `Value` has its elements counted.
+    // A hint of the parser takes precedence: a `Value` knows its number of elements.
     let counted = Hints::deserialize(Frugal(json!([1, 2]))).unwrap();
     assert_eq!(counted, Hints(vec![Some(2), Some(1), Some(0)]));
 }

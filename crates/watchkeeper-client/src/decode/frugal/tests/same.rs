@@ -1,4 +1,4 @@
-//! Whatever is parsed, through the wrapper or without, the value or the error is the same.
+//! Parsing with and without the wrapper produces the same value or error.
 
 use std::{collections::BTreeMap, fmt::Debug};
 
@@ -103,7 +103,8 @@ fn value() -> BoxedStrategy<Value> {
         .boxed()
 }
 
-/// Documents of [`Everything`], of which about half fit: any field may be of any value, or absent.
+/// Generates documents of [`Everything`], of which about half are valid: any field may have any value, or be
+/// absent.
 fn everything() -> BoxedStrategy<String> {
     let field = |texts: &'static [&'static str]| {
         prop_oneof![
@@ -116,7 +117,7 @@ fn everything() -> BoxedStrategy<String> {
     fields.prop_map(|texts| document(texts.iter().map(Option::as_deref))).boxed()
 }
 
-/// Puts `with` in the place of a character, or cuts the text off there.
+/// Replaces a character with `with`, or truncates the text there.
 fn damaged(text: &str, at: Index, with: Option<&str>) -> String {
     let (start, character) = text.char_indices().nth(at.index(text.chars().count())).unwrap();
     match with {

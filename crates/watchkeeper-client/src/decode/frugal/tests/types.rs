@@ -1,11 +1,11 @@
-//! Types that ask for their values in every way there is, and texts that fit them.
+//! Types that use every method of deserialization, and texts that match them.
 
 use std::{collections::BTreeMap, ffi::CString};
 
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Number, Value};
 
-/// One field for each way a type can ask for its value.
+/// A type with one field for each way of requesting a value.
 #[derive(Debug, Deserialize, PartialEq)]
 pub(super) struct Everything {
     option: Option<Vec<u8>>,
@@ -90,7 +90,7 @@ pub(super) struct Named {
     name: Vec<String>,
 }
 
-/// Texts that fit each field of [`Everything`].
+/// Texts that match each field of [`Everything`].
 pub(super) const FITTING: [(&str, &[&str]); 21] = [
     ("option", &["null", "[]", "[1]", "[1,2]"]),
     ("optional", &["null", r#""Unit""#, r#"{"Newtype":[7]}"#]),
@@ -144,7 +144,7 @@ pub(super) const FITTING: [(&str, &[&str]); 21] = [
     ("default", &["[]", "[-2147483648]"]),
 ];
 
-/// A document with these texts for the fields of [`Everything`]; those with none are left out.
+/// Returns a document with these texts for the fields of [`Everything`]; fields without a text are omitted.
 pub(super) fn document<'a>(texts: impl IntoIterator<Item = Option<&'a str>>) -> String {
     let members =
         FITTING.iter().zip(texts).filter_map(|((name, _), text)| Some(format!("\"{name}\": {}", text?)));

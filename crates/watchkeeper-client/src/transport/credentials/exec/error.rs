@@ -13,7 +13,7 @@ pub enum ExecError {
         "exec plugin {command}: not allowed to run, the policy for credential plugins is DenyAll; if the kubeconfig is trusted, allow it with --credential-plugin-policy or ClientConfig::exec_policy"
     )]
     Denied {
-        /// The program.
+        /// The command of the plugin.
         command: String,
     },
     /// The allow-list does not contain the program.
@@ -37,7 +37,7 @@ pub enum ExecError {
         "exec plugin {command}: apiVersion {api_version:?} is not supported; use client.authentication.k8s.io/v1 or v1beta1"
     )]
     UnsupportedVersion {
-        /// The program.
+        /// The command of the plugin.
         command: String,
         /// The `apiVersion` in the kubeconfig.
         api_version: String,
@@ -47,13 +47,13 @@ pub enum ExecError {
         "exec plugin {command}: interactiveMode is Always, and plugins run without a terminal here; use a non-interactive login"
     )]
     NeedsTerminal {
-        /// The program.
+        /// The command of the plugin.
         command: String,
     },
     /// The program does not exist, or `PATH` does not lead to it.
     #[error("exec plugin {command}: not found; install it or correct the command{}", hint(install_hint.as_deref()))]
     NotFound {
-        /// The program.
+        /// The command of the plugin.
         command: String,
         /// The `installHint` of the kubeconfig, in printable form.
         install_hint: Option<String>,
@@ -61,7 +61,7 @@ pub enum ExecError {
     /// The program could not be started or waited for.
     #[error("exec plugin {command}: cannot be run ({kind})")]
     NotStarted {
-        /// The program.
+        /// The command of the plugin.
         command: String,
         /// The kind of the operating system's error.
         kind: ErrorKind,
@@ -69,25 +69,25 @@ pub enum ExecError {
     /// The program did not finish in time and was killed.
     #[error("exec plugin {command}: still running after {}s and was killed; run it by hand to see what it waits for", after.as_secs_f32())]
     TimedOut {
-        /// The program.
+        /// The command of the plugin.
         command: String,
         /// The time limit.
         after: Duration,
     },
     /// The program exited with a failure.
     #[error(
-        "exec plugin {command}: failed ({status}); run it by hand to see its message, which is not repeated here because it may hold secrets"
+        "exec plugin {command}: failed ({status}); run it by hand to see its message, which is not repeated here because it may contain secrets"
     )]
     Failed {
-        /// The program.
+        /// The command of the plugin.
         command: String,
-        /// Its exit status.
+        /// The exit status of the plugin.
         status: String,
     },
     /// The output of the program is larger than any credential.
     #[error("exec plugin {command}: printed more than {limit_bytes} bytes, which no credential is")]
     TooMuchOutput {
-        /// The program.
+        /// The command of the plugin.
         command: String,
         /// The size limit of the output, in bytes.
         limit_bytes: usize,
@@ -97,7 +97,7 @@ pub enum ExecError {
         "exec plugin {command}: {problem}; it must print an ExecCredential object of the apiVersion the kubeconfig names"
     )]
     BadOutput {
-        /// The program.
+        /// The command of the plugin.
         command: String,
         /// The problem with the output.
         problem: &'static str,

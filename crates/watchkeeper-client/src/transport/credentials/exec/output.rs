@@ -1,4 +1,4 @@
-//! What an exec plugin prints.
+//! The output of an exec plugin.
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -26,14 +26,14 @@ struct Status {
     client_key_data: Option<String>,
 }
 
-/// Reads the output of `plugin`: JSON, or YAML as client-go's decoder accepts too.
+/// Parses the output of `plugin`: JSON, or YAML, which client-go's decoder accepts too.
 pub(super) fn parse(plugin: &ExecPlugin, stdout: &[u8]) -> Result<Credential, CredentialError> {
     let bad = |problem| ExecError::BadOutput { command: plugin.name.clone(), problem };
     let text = std::str::from_utf8(stdout).map_err(|_| bad("its output is not text"))?;
     if text.trim().is_empty() {
         return Err(bad("it printed nothing").into());
     }
-    // What parsers say quotes what they read, so it goes no further.
+    // The parsers' messages quote their input, so they are dropped.
     let printed: ExecCredential = match serde_json::from_str(text) {
         Ok(printed) => printed,
         Err(_) => yaml::parse_one(text).ok_or_else(|| bad("its output is not an object in JSON or YAML"))?,
@@ -42,7 +42,7 @@ pub(super) fn parse(plugin: &ExecPlugin, stdout: &[u8]) -> Result<Credential, Cr
         return Err(bad("its output is not of kind ExecCredential").into());
     }
     if printed.api_version.as_ref() != Some(&plugin.api_version) {
-        return Err(bad("its output is of another apiVersion").into());
+        return Err(bad("its output has a different apiVersion").into());
     }
     let status = printed.status.ok_or_else(|| bad("its output has no status"))?;
 

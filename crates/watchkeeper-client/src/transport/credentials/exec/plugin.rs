@@ -16,12 +16,12 @@ use crate::error::Printable;
 pub(super) const V1: &str = "client.authentication.k8s.io/v1";
 const V1BETA1: &str = "client.authentication.k8s.io/v1beta1";
 
-/// The most characters of an `installHint` that an error contains.
+/// The maximum number of characters of an `installHint` in an error.
 const HINT_CHARACTERS: usize = 512;
-/// The most characters of a command that an error or log line contains.
+/// The maximum number of characters of a command in an error or log line.
 const NAME_CHARACTERS: usize = 256;
 
-/// An exec plugin, checked as far as is possible without running it.
+/// An exec plugin, validated as far as possible without running it.
 #[derive(Clone)]
 pub(crate) struct ExecPlugin {
     command: String,
@@ -94,7 +94,7 @@ impl ExecPlugin {
         ExecError::NotFound { command: self.name.clone(), install_hint: self.install_hint.clone() }
     }
 
-    /// The value of `KUBERNETES_EXEC_INFO`.
+    /// Returns the value of `KUBERNETES_EXEC_INFO`.
     pub(super) fn exec_info(&self) -> String {
         let mut spec = json!({ "interactive": false });
         if let Some(cluster) = &self.cluster {
@@ -103,7 +103,7 @@ impl ExecPlugin {
         json!({ "apiVersion": self.api_version, "kind": "ExecCredential", "spec": spec }).to_string()
     }
 
-    /// Resolves an entry of the allow-list. A relative path matches nothing: which program it names would depend on the
+    /// Resolves an entry of the allow-list. A relative path matches nothing, because it would depend on the
     /// current directory.
     fn resolve_entry(&self, entry: &Path) -> Option<PathBuf> {
         if is_bare(entry) || entry.is_absolute() { self.resolve(entry) } else { None }
@@ -113,7 +113,8 @@ impl ExecPlugin {
     fn resolve(&self, program: &Path) -> Option<PathBuf> {
         if is_bare(program) {
             std::env::split_paths(self.search_path.as_ref()?)
-                // An empty or relative entry means the current directory, which may be one that was downloaded.
+                // An empty or relative entry refers to the current directory, whose content may have been
+                // downloaded.
                 .filter(|directory| directory.is_absolute())
                 .map(|directory| directory.join(program))
                 .find(|candidate| is_executable(candidate))
@@ -123,7 +124,7 @@ impl ExecPlugin {
     }
 }
 
-/// Whether `program` is looked up in `PATH`, as it is by a shell: a name without a directory.
+/// Returns whether `program` is looked up in `PATH`, as in a shell: a name without a directory.
 fn is_bare(program: &Path) -> bool {
     program.file_name() == Some(program.as_os_str())
 }

@@ -1,8 +1,8 @@
-//! Which exec credential plugins may run.
+//! The policy for exec credential plugins.
 
 use std::{fmt, path::PathBuf};
 
-/// The policy for exec credential plugins: which programs a kubeconfig may have run.
+/// The policy for exec credential plugins: which programs a kubeconfig may run.
 ///
 /// The model is the `credentialPluginPolicy` of kubectl 1.35. Set with
 /// [`ClientConfig::exec_policy`](crate::config::ClientConfig::exec_policy). A kubeconfig read with

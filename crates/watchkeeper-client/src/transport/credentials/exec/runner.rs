@@ -1,4 +1,4 @@
-//! Running an exec plugin.
+//! Execution of an exec plugin.
 
 use std::{ffi::OsStr, io::ErrorKind, path::PathBuf, process::Stdio, time::Duration};
 
@@ -13,11 +13,11 @@ use tokio::{
 use super::{ExecError, ExecPlugin, output};
 use crate::transport::credentials::{Credential, CredentialError, CredentialSource};
 
-/// The most bytes of output that are read.
+/// The maximum number of output bytes that are read.
 const STDOUT_BYTES: usize = 1 << 20;
 
-/// Runs one plugin for each credential that is requested: without a shell or terminal, with limits on time and output.
-/// The process is killed when the attempt is dropped.
+/// A credential source that runs a plugin for each load: without a shell or terminal, and with limits on time
+/// and output. The process is killed when the load is dropped.
 #[derive(Debug)]
 pub(crate) struct ExecRunner {
     plugin: ExecPlugin,
@@ -73,7 +73,7 @@ impl ExecRunner {
             .env("KUBERNETES_EXEC_INFO", self.plugin.exec_info())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            // A controller's standard error is its log, and a plugin may print secrets to it.
+            // The standard error of a controller is its log, and a plugin may print secrets to it.
             .stderr(Stdio::null())
             .kill_on_drop(true);
         command
