@@ -4,6 +4,8 @@
 
 use serde_json::{Map, Value};
 
+use super::path::{Step, Target};
+
 /// The members of a JSON object.
 pub(crate) type Members = Map<String, Value>;
 
@@ -70,34 +72,25 @@ pub(crate) fn fill(members: &mut Members, member: &str, literal: Lit) {
 
 /// Calls `change` with each object at `path`.
 pub(crate) fn each(value: &mut Value, path: &str, change: &mut dyn FnMut(&mut Members)) {
-    if path.is_empty() {
+    let Some((step, rest)) = Step::first(path) else {
         if let Value::Object(members) = value {
             change(members);
         }
         return;
-    }
-    let (step, rest) = path.split_once('.').unwrap_or((path, ""));
-    let (names, is_list) = match step.strip_suffix("[]") {
-        Some(names) => (names, true),
-        None => (step, false),
     };
-    let (names, is_map) = match names.strip_suffix("{}") {
-        Some(names) => (names, true),
-        None => (names, false),
-    };
-    for name in names.split('|') {
-        match value.get_mut(name) {
-            Some(Value::Array(items)) if is_list => {
+    for name in step.names() {
+        match (value.get_mut(name), step.target) {
+            (Some(Value::Array(items)), Target::Items) => {
                 for item in items {
                     each(item, rest, change);
                 }
             }
-            Some(Value::Object(members)) if is_map => {
+            (Some(Value::Object(members)), Target::Values) => {
                 for member in members.values_mut() {
                     each(member, rest, change);
                 }
             }
-            Some(member) if !is_list && !is_map => each(member, rest, change),
+            (Some(member), Target::Member) => each(member, rest, change),
             _ => {}
         }
     }

@@ -8,9 +8,9 @@
 
 use serde_json::Value;
 
-use super::{at::At, edit, table};
+use super::{edit, path};
 
-/// A gated field: its path (as in [`table`]), and the name of the gate.
+/// A gated field: its path (as in [`path`](super::path)), and the name of the gate.
 pub(crate) type Gated = (&'static str, &'static str);
 
 /// The gated fields of the types of a kind: the path of the type in the object, and its fields.
@@ -50,13 +50,10 @@ fn remove_empty(object: &mut Value, path: &str) {
     });
 }
 
-/// Returns whether the object has a value at `field` of any `place`. Runs for every write, so it allocates nothing.
+/// Returns whether the object has a value at `field` of any `place`. Every write asks this about every gated field, so the
+/// paths are not joined.
 fn is_used(object: &Value, place: &str, field: &str) -> bool {
-    let mut is_used = false;
-    table::visit(&At::root(object), None, place, &mut |owner, _| {
-        table::visit(owner, None, field, &mut |at, _| is_used |= at.is_set());
-    });
-    is_used
+    path::any(object, place, &|owner| path::any(owner, field, &|value| !value.is_null()))
 }
 
 #[cfg(test)]

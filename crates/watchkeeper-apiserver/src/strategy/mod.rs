@@ -11,6 +11,7 @@ mod formats;
 mod gates;
 pub(crate) mod metadata;
 pub(crate) mod names;
+mod path;
 pub(crate) mod quantity;
 mod table;
 

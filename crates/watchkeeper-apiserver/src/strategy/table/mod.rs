@@ -4,9 +4,7 @@
 //! walks the table over an object and produces the field errors with path, reason and order. A rule that no variant
 //! expresses is a function at its place in the table ([`Rule::Check`]), so that errors have the order of the rows.
 //!
-//! Paths of rows are relative to the value the table describes: `a.b` is a member of a member, `a[]` each item of the list `a`,
-//! `a{}` each value of the map `a`, `a|b` both members, and the empty path the value itself. `a?` is the same as `a`: the mark
-//! has a meaning in [`gates`](super::gates) only.
+//! Paths of rows are relative to the value that the table describes; [`path`](super::path) describes their form.
 
 #[cfg(test)]
 mod tests;
@@ -19,6 +17,7 @@ use super::{
     at::{At, Errors},
     metadata,
     names::{self, Format},
+    path::{Step, Target},
     quantity::Quantity,
 };
 use crate::field::{FieldError, FieldErrorKind};
@@ -174,27 +173,24 @@ pub(crate) fn visit(
     path: &str,
     at_place: &mut dyn FnMut(&At<'_>, Option<&At<'_>>),
 ) {
-    if path.is_empty() {
-        at_place(at, old);
-        return;
-    }
-    let (step, rest) = path.split_once('.').unwrap_or((path, ""));
-    let step = step.strip_suffix('?').unwrap_or(step);
-    let list = step.strip_suffix("[]");
-    let map = step.strip_suffix("{}");
-    for name in list.or(map).unwrap_or(step).split('|') {
+    let Some((step, rest)) = Step::first(path) else { return at_place(at, old) };
+    for name in step.names() {
         let member = at.at(name);
-        if list.is_some() {
-            for item in member.items() {
-                visit(&item, None, rest, at_place);
+        match step.target {
+            Target::Items => {
+                for item in member.items() {
+                    visit(&item, None, rest, at_place);
+                }
             }
-        } else if map.is_some() {
-            for (_, value) in member.entries() {
-                visit(&value, None, rest, at_place);
+            Target::Values => {
+                for (_, value) in member.entries() {
+                    visit(&value, None, rest, at_place);
+                }
             }
-        } else {
-            let before = old.map(|old| old.at(name));
-            visit(&member, before.as_ref(), rest, at_place);
+            Target::Member => {
+                let before = old.map(|old| old.at(name));
+                visit(&member, before.as_ref(), rest, at_place);
+            }
         }
     }
 }
