@@ -1,14 +1,14 @@
-//! How a drain ended.
+//! The result of a drain.
 
-/// What [`WorkQueue::drain`](crate::WorkQueue::drain) came to.
+/// How [`WorkQueue::drain`](crate::WorkQueue::drain) ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use = "a drain that reached its deadline left work behind"]
+#[must_use = "a drain that reached its deadline left keys unprocessed"]
 pub enum Drained {
-    /// Nothing is queued, dirty or being processed any more.
+    /// No key is queued or being processed.
     Complete,
-    /// Time was up first.
+    /// The deadline passed first.
     DeadlineReached {
-        /// Keys still in line.
+        /// Keys still queued.
         queued: usize,
         /// Keys still being processed.
         processing: usize,
