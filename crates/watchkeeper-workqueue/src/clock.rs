@@ -66,18 +66,6 @@ impl Clock for TokioClock {
 /// A clock that only moves when [`advance`](ManualClock::advance) is called, for tests without a runtime.
 ///
 /// Clones share the time.
-///
-/// ```
-/// use std::time::Duration;
-/// use watchkeeper_workqueue::{ManualClock, WorkQueue};
-///
-/// let clock = ManualClock::new();
-/// let queue = WorkQueue::builder("pods").clock(clock.clone()).build();
-/// queue.add_after("default/web", Duration::from_secs(60));
-/// assert!(queue.try_get().is_none());
-/// clock.advance(Duration::from_secs(60));
-/// assert!(queue.try_get().is_some());
-/// ```
 #[derive(Debug, Clone, Default)]
 pub struct ManualClock {
     shared: Arc<Mutex<ManualTime>>,

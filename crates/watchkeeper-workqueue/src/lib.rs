@@ -85,7 +85,6 @@ mod builder;
 mod cause;
 mod clock;
 mod core;
-mod drain;
 mod item;
 pub mod limiter;
 mod options;
@@ -103,13 +102,12 @@ pub use self::{
     builder::WorkQueueBuilder,
     cause::{Cause, Causes},
     clock::{Clock, ManualClock, Sleep, TokioClock},
-    drain::Drained,
     item::Item,
     limiter::RateLimiter,
     options::{AddOptions, Admission},
     parallelize::parallelize_until,
     priority::Priority,
-    queue::{Get, Key, WorkQueue},
+    queue::{Drained, Get, Key, WorkQueue},
     stats::{DurationHistogram, QueueStats},
 };
 

@@ -10,7 +10,7 @@ pub(crate) struct Add<'c> {
     pub(crate) cause: Option<&'c Cause>,
 }
 
-/// When a key is to be processed next.
+/// The time of the next run of a key.
 ///
 /// A key has at most one pending run. Two of them merge into the lesser: the upper variant wins, and of two times of one
 /// variant the earlier.

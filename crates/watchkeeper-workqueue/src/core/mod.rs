@@ -393,7 +393,6 @@ mod tests {
         let large = fill_and_empty(10_000);
         assert!(large >= 10_000, "the same burst may come again");
         assert_eq!(fill_and_empty(5_000), large);
-        // Popped and finished one by one: the largest number of keys counts, not that of runs.
         assert_eq!(fill_and_empty(100), 0);
         assert!((100..=1024).contains(&fill_and_empty(100)), "a small slab is kept");
     }

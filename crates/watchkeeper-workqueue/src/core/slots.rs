@@ -34,7 +34,7 @@ pub(super) struct Entry<K> {
     pub(super) causes: CauseSet,
     /// The number of adds with a cause that were merged into the next run.
     pub(super) adds: u32,
-    /// When the key became ready (`Queued`), is due (`Scheduled`, `BackingOff`) or was dequeued (`Processing`).
+    /// The time at which the key became ready (`Queued`), is due (`Scheduled`, `BackingOff`) or was dequeued (`Processing`).
     pub(super) at_nanos: u64,
     /// The neighbours in the list of a queued key.
     pub(super) previous: Slot,

@@ -14,7 +14,7 @@ use std::{
 use foldhash::fast::RandomState;
 
 use crate::{
-    Drained, QueueStats, WorkQueueBuilder,
+    QueueStats, WorkQueueBuilder,
     clock::{Clock, Sleep},
     core::Core,
     limiter::RateLimiter,
@@ -38,23 +38,15 @@ impl<K: Hash + Eq + Clone + Send + 'static> Key for K {}
 /// [owned](crate::Item::into_owned) [`Item`](crate::Item).
 ///
 /// ```
-/// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
-/// use std::time::Duration;
 /// use watchkeeper_workqueue::{Admission, WorkQueue};
 ///
 /// let queue = WorkQueue::new("pods");
 /// assert_eq!(queue.add("default/web"), Admission::Queued);
 /// assert_eq!(queue.add("default/web"), Admission::Merged);
-/// assert_eq!(queue.add_after("default/db", Duration::from_secs(30)), Admission::Scheduled);
-///
-/// let mut processed = Vec::new();
-/// while processed.len() < 2 {
-///     let item = queue.get().await.expect("the queue is not shut down");
-///     processed.push(*item.key());
-///     item.forget();
-/// }
-/// assert_eq!(processed, ["default/web", "default/db"]);
-/// # });
+/// let item = queue.try_get().expect("the key is queued");
+/// assert_eq!(queue.add("default/web"), Admission::Deferred); // being processed: queued again when the item is finished
+/// item.forget();
+/// assert_eq!(queue.len(), 1);
 /// ```
 #[doc(alias("TypedInterface", "TypedDelayingInterface", "TypedRateLimitingInterface", "PriorityQueue"))]
 pub struct WorkQueue<K: Key> {
@@ -68,6 +60,21 @@ struct Shared<K: Key> {
     limiter: Mutex<Box<dyn RateLimiter<K>>>,
     hasher: RandomState,
     clock: Arc<dyn Clock>,
+}
+
+/// How [`WorkQueue::drain`] ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "a drain that reached its deadline left keys unprocessed"]
+pub enum Drained {
+    /// All keys were processed: none is queued or being processed.
+    Complete,
+    /// The deadline passed first.
+    DeadlineReached {
+        /// Keys still queued.
+        queued: usize,
+        /// Keys still being processed.
+        processing: usize,
+    },
 }
 
 /// Everything under the lock of the queue.

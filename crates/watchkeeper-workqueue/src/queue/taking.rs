@@ -20,16 +20,6 @@ impl<K: Key> WorkQueue<K> {
     ///
     /// The future can be dropped at any time without losing a key. While it waits it must be polled when woken, or dropped:
     /// it may have been woken for a key.
-    ///
-    /// ```
-    /// # use watchkeeper_workqueue::WorkQueue;
-    /// # async fn work(queue: WorkQueue<String>) {
-    /// while let Some(item) = queue.get().await {
-    ///     println!("reconciling {}, because of: {}", item.key(), item.causes());
-    ///     item.forget();
-    /// }
-    /// # }
-    /// ```
     #[doc(alias = "Get")]
     pub fn get(&self) -> Get<'_, K> {
         Get { queue: self, ticket: None, sleep: None }

@@ -7,7 +7,7 @@ use watchkeeper_workqueue::{Admission, Cause};
 pub(crate) type Key = u8;
 pub(crate) const STARVATION_LIMIT: u32 = 3;
 
-/// When a key is to be processed next, in milliseconds. Of two requests the lesser counts.
+/// The time of the next run of a key, in milliseconds. Of two requests the lesser counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Wanted {
     Immediately,
