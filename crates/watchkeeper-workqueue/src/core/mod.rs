@@ -160,11 +160,11 @@ impl<K: Eq + Clone> Core<K> {
     /// Makes due keys ready, up to [`PROMOTED_AT_ONCE`].
     pub(crate) fn promote(&mut self, now_nanos: u64) {
         for _ in 0..PROMOTED_AT_ONCE {
-            if self.next_at_nanos().is_none_or(|at_nanos| at_nanos > now_nanos) {
+            if !self.has_due(now_nanos) {
                 return;
             }
-            if let Some((_, _, slot)) = self.delays.pop_first() {
-                self.enqueue(slot, now_nanos);
+            if let Some((due_nanos, _, slot)) = self.delays.pop_first() {
+                self.enqueue(slot, due_nanos);
             }
         }
     }
@@ -312,6 +312,10 @@ impl<K: Eq + Clone> Core<K> {
 
     pub(crate) fn processing(&self) -> usize {
         self.work.len()
+    }
+
+    pub(crate) fn has_due(&self, now_nanos: u64) -> bool {
+        self.next_at_nanos().is_some_and(|at_nanos| at_nanos <= now_nanos)
     }
 
     pub(crate) fn next_at_nanos(&self) -> Option<u64> {

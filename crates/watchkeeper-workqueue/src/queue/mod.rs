@@ -150,7 +150,7 @@ impl<K: Key> WorkQueue<K> {
     /// Returns the number of queued keys.
     #[doc(alias = "Len")]
     pub fn len(&self) -> usize {
-        self.operate(|core, _| core.queued())
+        self.shared.observe(|core, _| core.queued())
     }
 
     /// Returns true when no key is queued.
@@ -160,18 +160,18 @@ impl<K: Key> WorkQueue<K> {
 
     /// Returns the number of keys that wait for a delay or backoff.
     pub fn waiting_len(&self) -> usize {
-        self.operate(|core, _| core.waiting())
+        self.shared.observe(|core, _| core.waiting())
     }
 
     /// Returns the number of keys being processed.
     pub fn processing_len(&self) -> usize {
-        self.operate(|core, _| core.processing())
+        self.lock().core.processing()
     }
 
     /// Returns the figures of the queue, for metrics.
     #[doc(alias = "MetricsProvider")]
     pub fn stats(&self) -> QueueStats {
-        self.operate(|core, now_nanos| core.stats(now_nanos))
+        self.shared.stats()
     }
 
     /// Refuses adds from now on, and ends every `get` after the last queued key was dequeued.
@@ -233,21 +233,8 @@ impl<K: Key> WorkQueue<K> {
         (delay, now_nanos.saturating_add(nanos(delay)))
     }
 
-    /// Runs one step of the state machine under the lock, then wakes the futures that can proceed.
     fn operate<R>(&self, step: impl FnOnce(&mut Core<K>, u64) -> R) -> R {
-        let now_nanos = self.now_nanos();
-        let mut inner = self.lock();
-        inner.core.promote(now_nanos);
-        let result = step(&mut inner.core, now_nanos);
-        Self::unlock(inner);
-        result
-    }
-
-    /// Unlocks the queue, then wakes the futures that can proceed. Every change of the core ends here.
-    fn unlock(mut inner: MutexGuard<'_, Inner<K>>) {
-        let wakers = inner.wakers();
-        drop(inner);
-        wakers.into_iter().for_each(Waker::wake);
+        self.shared.operate(step)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner<K>> {
@@ -260,7 +247,7 @@ impl<K: Key> WorkQueue<K> {
     }
 
     fn now_nanos(&self) -> u64 {
-        nanos(self.shared.clock.now())
+        self.shared.now_nanos()
     }
 
     /// Returns a reference for the metrics, which does not keep the queue alive.
@@ -270,7 +257,36 @@ impl<K: Key> WorkQueue<K> {
     }
 }
 
+impl<K: Key> Shared<K> {
+    /// Runs one step of the state machine under the lock, then wakes the futures that can proceed.
+    fn operate<R>(&self, step: impl FnOnce(&mut Core<K>, u64) -> R) -> R {
+        let now_nanos = self.now_nanos();
+        let mut inner = self.inner.lock();
+        inner.core.promote(now_nanos);
+        let result = step(&mut inner.core, now_nanos);
+        Inner::unlock(inner);
+        result
+    }
+
+    /// Makes all due keys ready, also if no worker is free to take them, and reads the state.
+    fn observe<R>(&self, read: impl FnOnce(&Core<K>, u64) -> R) -> R {
+        while self.operate(|core, now_nanos| core.has_due(now_nanos)) {}
+        self.operate(|core, now_nanos| read(core, now_nanos))
+    }
+
+    fn now_nanos(&self) -> u64 {
+        nanos(self.clock.now())
+    }
+}
+
 impl<K: Key> Inner<K> {
+    /// Unlocks the queue, then wakes the futures that can proceed. Every change of the core ends here.
+    fn unlock(mut inner: MutexGuard<'_, Self>) {
+        let wakers = inner.wakers();
+        drop(inner);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
     fn wakers(&mut self) -> Vec<Waker> {
         let Self { core, waiters, drains } = self;
         let mut wakers = Vec::new();
@@ -294,8 +310,7 @@ pub(crate) trait Sample: Send + Sync {
 
 impl<K: Key> Sample for Shared<K> {
     fn stats(&self) -> QueueStats {
-        let now_nanos = nanos(self.clock.now());
-        self.inner.lock().core.stats(now_nanos)
+        self.observe(Core::stats)
     }
 }
 

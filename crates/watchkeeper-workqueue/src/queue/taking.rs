@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use super::{Key, WorkQueue};
+use super::{Inner, Key, WorkQueue};
 use crate::{
     Admission, Causes, Item,
     clock::Sleep,
@@ -77,14 +77,14 @@ impl<'q, K: Key> Future for Get<'q, K> {
             inner.core.promote(now_nanos);
             let dequeued = inner.core.pop(now_nanos);
             if dequeued.is_some() || inner.core.is_finished() {
-                WorkQueue::unlock(inner);
+                Inner::unlock(inner);
                 budget.made_progress();
                 return Poll::Ready(dequeued.map(|dequeued| Item::new(queue, dequeued)));
             }
             let next_at_nanos = inner.core.next_at_nanos();
             let (ticket, sleep_until_nanos) = inner.waiters.wait(context.waker(), next_at_nanos);
             self.ticket = Some(ticket);
-            WorkQueue::unlock(inner);
+            Inner::unlock(inner);
             let sleep = sleep_until_nanos.map(|at_nanos| match self.sleep.take() {
                 Some(sleep) if sleep.0 == at_nanos => sleep,
                 _ => (at_nanos, queue.sleep_until(at_nanos)),
@@ -104,7 +104,7 @@ impl<K: Key> Drop for Get<'_, K> {
         if let Some(ticket) = self.ticket {
             let mut inner = self.queue.lock();
             inner.waiters.leave(ticket);
-            WorkQueue::unlock(inner);
+            Inner::unlock(inner);
         }
     }
 }

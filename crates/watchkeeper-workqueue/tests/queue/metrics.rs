@@ -241,3 +241,25 @@ fn a_duration_is_counted_in_the_first_bucket_whose_bound_it_does_not_exceed() {
         assert_eq!((histogram.count(), histogram.sum()), (1, Duration::from_nanos(nanos)));
     }
 }
+
+#[test]
+fn due_keys_are_ready_in_a_scrape_even_if_no_worker_takes_them() {
+    let scrape = Scrape::new();
+    let keys: Vec<&'static str> = vec!["a", "b", "c"];
+    keys.iter().for_each(|key| _ = scrape.queue.add_after(key, Duration::from_secs(1)));
+    scrape.clock.advance(Duration::from_secs(3));
+    scrape.shows_depth(0, 3);
+    scrape.shows("adds_total", "3");
+    let _item = scrape.queue.try_get().unwrap();
+    scrape.shows("queue_duration_seconds_sum", "2.0"); // ready since the end of its delay
+}
+
+#[test]
+fn all_due_keys_are_counted_however_many_they_are() {
+    let clock = ManualClock::new();
+    let queue: WorkQueue<u32> = WorkQueue::builder("test").clock(clock.clone()).build();
+    (0..1000).for_each(|key| _ = queue.add_after(key, Duration::from_secs(1)));
+    clock.advance(Duration::from_secs(1));
+    assert_eq!((queue.len(), queue.waiting_len()), (1000, 0));
+    assert_eq!(queue.stats().depth, [(Priority::NORMAL, 1000)]);
+}

@@ -195,10 +195,10 @@ impl Reference {
         };
         let mut due: Vec<_> = self.entries.iter().filter_map(due).collect();
         due.sort_unstable();
-        for (.., key) in due {
-            let (arrival, now) = (self.next_arrival(), self.now);
+        for (at, _, key) in due {
+            let arrival = self.next_arrival();
             self.entries.entry(key).and_modify(|entry| {
-                (entry.waiting, entry.queued, entry.ready_since) = (None, Some(arrival), now);
+                (entry.waiting, entry.queued, entry.ready_since) = (None, Some(arrival), at);
             });
             self.counted.adds += 1;
         }
