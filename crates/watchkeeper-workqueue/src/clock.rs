@@ -91,7 +91,9 @@ impl ManualClock {
             let now = time.now;
             time.sleepers.extract_if(.., |(at, _)| *at <= now).collect()
         };
-        due.into_iter().for_each(|(_, waker)| waker.wake());
+        for (_, waker) in due {
+            waker.wake();
+        }
     }
 }
 

@@ -76,8 +76,8 @@ impl DurationHistogram {
     /// Returns the buckets, shortest first: the inclusive upper bound, `None` for the last, and the number of durations in
     /// this bucket alone.
     pub fn buckets(&self) -> impl Iterator<Item = (Option<Duration>, u64)> {
-        let bounds = (1..=BOUNDED_BUCKETS as u32).map(|power| Some(Duration::from_nanos(10_u64.pow(power))));
-        bounds.chain([None]).zip(self.counts)
+        let bounds = std::iter::successors(Some(10_u64), |nanos| nanos.checked_mul(10)).take(BOUNDED_BUCKETS);
+        bounds.map(|nanos| Some(Duration::from_nanos(nanos))).chain([None]).zip(self.counts)
     }
 
     pub(crate) fn observe(&mut self, nanos: u64) {

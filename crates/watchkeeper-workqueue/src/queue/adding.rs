@@ -27,6 +27,7 @@ impl<K: Key> WorkQueue<K> {
 
     /// Adds a key with a priority, a cause or a delay.
     #[doc(alias = "AddWithOpts")]
+    #[expect(clippy::needless_pass_by_value, reason = "options are mostly built in the call")]
     pub fn add_with(&self, key: K, options: AddOptions) -> Admission {
         self.insert(Cow::Owned(key), &options)
     }

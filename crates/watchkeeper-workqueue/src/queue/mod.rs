@@ -182,7 +182,9 @@ impl<K: Key> WorkQueue<K> {
     pub fn shutdown(&self) -> Vec<K> {
         let dropped = self.operate(|core, _| core.shut_down());
         let mut limiter = self.shared.limiter.lock();
-        dropped.iter().for_each(|key| limiter.forget(key));
+        for key in &dropped {
+            limiter.forget(key);
+        }
         dropped
     }
 

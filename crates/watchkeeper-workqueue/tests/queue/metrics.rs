@@ -245,8 +245,9 @@ fn a_duration_is_counted_in_the_first_bucket_whose_bound_it_does_not_exceed() {
 #[test]
 fn due_keys_are_ready_in_a_scrape_even_if_no_worker_takes_them() {
     let scrape = Scrape::new();
-    let keys: Vec<&'static str> = vec!["a", "b", "c"];
-    keys.iter().for_each(|key| _ = scrape.queue.add_after(key, Duration::from_secs(1)));
+    for key in ["a", "b", "c"] {
+        scrape.queue.add_after(key, Duration::from_secs(1));
+    }
     scrape.clock.advance(Duration::from_secs(3));
     scrape.shows_depth(0, 3);
     scrape.shows("adds_total", "3");
