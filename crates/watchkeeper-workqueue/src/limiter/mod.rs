@@ -17,7 +17,7 @@
 //! use watchkeeper_workqueue::limiter::*;
 //!
 //! let [ms, s] = [Duration::from_millis, Duration::from_secs];
-//! let delays = |limiter: &mut dyn RateLimiter<&str>| {
+//! let delays = |limiter: &mut dyn RateLimiter<&'static str>| {
 //!     [0, 1, 2, 9].map(|failures| limiter.delay(&"default/web", failures, Duration::ZERO))
 //! };
 //! let mut backoff = ItemExponential::new(ms(5), s(1));
@@ -25,7 +25,8 @@
 //! assert_eq!(delays(&mut ItemFastSlow::new(ms(5), s(3), 2)), [ms(5), ms(5), s(3), s(3)]);
 //! let bucket = TokenBucket::new(10.0, 1); // 10 per second, after a burst of 1
 //! assert_eq!(delays(&mut WithMaxWait::new(bucket.clone(), ms(250))), [ms(0), ms(100), ms(200), ms(250)]);
-//! assert_eq!(delays(&mut MaxOf::new([Box::new(backoff.clone()) as _, Box::new(bucket)])), [ms(5), ms(100), ms(200), s(1)]);
+//! let both: [Box<dyn RateLimiter<&str>>; 2] = [Box::new(backoff.clone()), Box::new(bucket)];
+//! assert_eq!(delays(&mut MaxOf::new(both)), [ms(5), ms(100), ms(200), s(1)]);
 //! assert!(delays(&mut Jittered::new(backoff, 0.5))[0] < ms(8)); // 5 to 7.5 ms
 //! ```
 
