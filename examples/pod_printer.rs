@@ -62,8 +62,8 @@ async fn work(
     pods: CacheReader<Pod>,
     give_up: oneshot::Sender<()>,
 ) -> io::Result<()> {
-    let (mut give_up, mut worker) = (Some(give_up), queue.worker());
-    while let Some(item) = worker.next().await {
+    let mut give_up = Some(give_up);
+    while let Some(item) = queue.get().await {
         let result = print(item.key(), &pods);
         if handle_error(item, result)?
             && let Some(give_up) = give_up.take()

@@ -10,9 +10,10 @@ import (
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
+	_ "k8s.io/component-base/metrics/prometheus/workqueue" // the provider of Prometheus metrics that Kubernetes' own controllers use
 )
 
-// The queues are unnamed, so client-go keeps no metrics for them: the cheapest it can be.
+// Every queue has a name, so client-go reports its metrics to the provider, as in a controller.
 var queueRows = map[string]func(operations int) (result, error){
 	"lockstep":       queueLockstep,
 	"distinct-1p1c":  func(n int) (result, error) { return queueDistinct(n, 1, 1) },
@@ -36,6 +37,14 @@ const (
 	limiterMaxDelay  = time.Second
 )
 
+func namedQueue(name string) workqueue.TypedInterface[string] {
+	return workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Name: name})
+}
+
+func namedDelayingQueue(name string) workqueue.TypedDelayingInterface[string] {
+	return workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Name: name})
+}
+
 func queueKeys(n int) []string {
 	keys := make([]string, n)
 	for i := range keys {
@@ -54,7 +63,7 @@ func spread(index int, window time.Duration) time.Duration {
 
 func queueLockstep(n int) (result, error) {
 	keys := queueKeys(n)
-	queue := workqueue.NewTyped[string]()
+	queue := namedQueue("lockstep")
 	meter := startMeter()
 	for _, key := range keys {
 		queue.Add(key)
@@ -66,7 +75,7 @@ func queueLockstep(n int) (result, error) {
 
 func queueDistinct(n, producers, consumers int) (result, error) {
 	keys := queueKeys(n)
-	queue := workqueue.NewTyped[string]()
+	queue := namedQueue("distinct")
 	meter := startMeter()
 	handled := produceAndConsume(keys, producers, consumers, queue, queue.Add, queue.Done)
 	measured := meter.stop(n)
@@ -76,7 +85,8 @@ func queueDistinct(n, producers, consumers int) (result, error) {
 func queueRateLimited(n int) (result, error) {
 	keys := queueKeys(n)
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](limiterBaseDelay, limiterMaxDelay)
-	queue := workqueue.NewTypedRateLimitingQueue(limiter)
+	queue := workqueue.NewTypedRateLimitingQueueWithConfig(
+		limiter, workqueue.TypedRateLimitingQueueConfig[string]{Name: "rate-limited"})
 	meter := startMeter()
 	handled := produceAndConsume(keys, 1, 1, queue, queue.AddRateLimited, func(key string) {
 		queue.Forget(key)
@@ -149,7 +159,7 @@ func queueDuplicateHot(n int) (result, error) {
 }
 
 func filledQueue(keys []string) workqueue.TypedInterface[string] {
-	queue := workqueue.NewTyped[string]()
+	queue := namedQueue("duplicate")
 	for _, key := range keys {
 		queue.Add(key)
 	}
@@ -165,7 +175,7 @@ func expectQueued(queue workqueue.TypedInterface[string], want int) error {
 
 func queueDelayInsert(n int) (result, error) {
 	keys := queueKeys(n)
-	queue := workqueue.NewTypedDelayingQueue[string]()
+	queue := namedDelayingQueue("delay-insert")
 	meter := startMeter()
 	delayAll(queue, keys)
 	return meter.stop(n), nil
@@ -188,7 +198,7 @@ func queueMemoryQueued(n int) (result, error) {
 	keys := queueKeys(n)
 	before := liveHeapBytes()
 	meter := startMeter()
-	queue := workqueue.NewTyped[string]()
+	queue := namedQueue("memory")
 	for _, key := range keys {
 		queue.Add(key)
 	}
@@ -203,7 +213,7 @@ func queueMemoryDelayed(n int) (result, error) {
 	keys := queueKeys(n)
 	before := liveHeapBytes()
 	meter := startMeter()
-	queue := workqueue.NewTypedDelayingQueue[string]()
+	queue := namedDelayingQueue("memory")
 	delayAll(queue, keys)
 	measured := meter.stop(n)
 	live := liveHeapBytes() - before
@@ -216,7 +226,7 @@ func queueMemoryDelayed(n int) (result, error) {
 func queueLateness(n int) (result, error) {
 	keys := queueKeys(n)
 	due := make([]time.Duration, n)
-	queue := workqueue.NewTypedDelayingQueue[string]()
+	queue := namedDelayingQueue("lateness")
 	late := make([][]time.Duration, latenessWorkers)
 	for worker := range late {
 		late[worker] = make([]time.Duration, 0, n)

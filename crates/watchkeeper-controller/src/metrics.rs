@@ -20,8 +20,8 @@
 //! | `watchkeeper_freshness_wait_seconds` | histogram | | duration of these waits |
 //! | `watchkeeper_hot_loops_total` | counter | | keys found to trigger themselves |
 //!
-//! The metrics of the work queue are registered with them: see [`watchkeeper_workqueue::prometheus`]. The name of the queue is the
-//! name of the controller.
+//! The metrics of the work queue are registered with them: see [`watchkeeper_workqueue::prometheus`]. Their labels `name` and
+//! `controller` both contain the name of the controller.
 //!
 //! Controller names are unique within a registry. A second controller of the same name is rejected with [`DuplicateName`], because both
 //! would report to the same series.
@@ -33,7 +33,8 @@ use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::Registry,
 };
-use watchkeeper_workqueue::{Metrics, prometheus::QueueMetrics};
+use watchkeeper_informer::ObjectKey;
+use watchkeeper_workqueue::{WorkQueue, prometheus::QueueMetrics};
 
 use crate::{Freshness, outcome::Outcome};
 
@@ -164,9 +165,10 @@ impl ControllerMetrics {
     ///
     /// # Errors
     /// Returns [`DuplicateName`] if another controller of this registry has the name.
-    pub(crate) fn controller(&self, controller: &str) -> Result<OneController, DuplicateName> {
+    pub(crate) fn controller(&self, queue: &WorkQueue<ObjectKey>) -> Result<OneController, DuplicateName> {
         // The queue has the name of the controller, so its registration guards both.
-        let queue = self.queues.queue(controller).map_err(|_| DuplicateName::new(controller))?;
+        let controller = queue.name();
+        self.queues.add_queue(queue).map_err(|_| DuplicateName::new(controller))?;
         let label = Label { controller: controller.to_owned() };
         let families = &self.families;
         let reconciles = |result| families.reconciles.get_or_create_owned(&label.with(result));
@@ -189,7 +191,12 @@ impl ControllerMetrics {
             timed_out: waits(TIMEOUT),
             freshness_time: families.freshness_time.get_or_create_owned(&label),
             hot_loops: families.hot_loops.get_or_create_owned(&label),
-            registration: Registration { families: Arc::clone(families), label, queue },
+            _registration: Registration {
+                families: Arc::clone(families),
+                label,
+                queues: self.queues.clone(),
+                queue: queue.clone(),
+            },
         })
     }
 }
@@ -241,7 +248,7 @@ fn reconcile_buckets() -> Histogram {
 
 /// The metrics of one controller. Dropping the value removes the series and frees the name of the controller.
 pub(crate) struct OneController {
-    registration: Registration,
+    _registration: Registration,
     success: Counter,
     error: Counter,
     requeue: Counter,
@@ -265,7 +272,8 @@ pub(crate) struct OneController {
 struct Registration {
     families: Arc<Families>,
     label: Label,
-    queue: Arc<dyn Metrics>,
+    queues: QueueMetrics,
+    queue: WorkQueue<ObjectKey>,
 }
 
 impl Drop for Registration {
@@ -273,7 +281,7 @@ impl Drop for Registration {
         self.families.remove(&self.label);
         // Frees the name, so it comes last: the next controller of this name creates its series afterwards. Called here because
         // handlers that are still being removed may keep the queue alive for a moment longer.
-        self.queue.detached();
+        self.queues.remove_queue(&self.queue);
     }
 }
 
@@ -287,11 +295,6 @@ impl Drop for AtWork<'_> {
 }
 
 impl OneController {
-    /// Returns the metrics of the controller's work queue.
-    pub(crate) fn queue(&self) -> Arc<dyn Metrics> {
-        Arc::clone(&self.registration.queue)
-    }
-
     pub(crate) fn workers(&self, workers: usize) {
         self.max_concurrent.set(i64::try_from(workers).unwrap_or(i64::MAX));
     }

@@ -1,67 +1,59 @@
-//! A queue with something other than the defaults.
+//! The builder of a queue.
 
-use std::{fmt, marker::PhantomData, sync::Arc};
+use std::sync::Arc;
 
-use crate::{Clock, Key, Metrics, RateLimiter, TokioClock, WorkQueue, limiter::default_controller_limiter};
+use crate::{Clock, Key, RateLimiter, TokioClock, WorkQueue, limiter::default_controller_limiter};
 
-/// Builds a [`WorkQueue`]: [`WorkQueue::builder`].
+/// Configures a [`WorkQueue`]: [`WorkQueue::builder`].
+///
+/// ```
+/// use std::time::Duration;
+/// use watchkeeper_workqueue::{WorkQueue, limiter::ItemExponential};
+///
+/// let backoff = ItemExponential::new(Duration::from_millis(5), Duration::from_secs(300));
+/// let queue = WorkQueue::builder("pods").rate_limiter(backoff).starvation_limit(8).build();
+/// queue.add("default/web");
+/// ```
+#[derive(Debug)]
 #[must_use = "a builder does nothing until `build`"]
+#[doc(alias = "TypedRateLimitingQueueConfig")]
 pub struct WorkQueueBuilder<K: Key> {
     name: Arc<str>,
     clock: Option<Arc<dyn Clock>>,
-    limiter: Option<Box<dyn RateLimiter>>,
-    metrics: Option<Arc<dyn Metrics>>,
-    patience: u32,
-    key: PhantomData<fn() -> K>,
+    limiter: Option<Box<dyn RateLimiter<K>>>,
+    starvation_limit: u32,
 }
 
-/// How often a lane may be left aside before it goes first. At 16, work of low priority gets at least one hand-out
-/// in 17 while there is more urgent work all the time.
-const DEFAULT_PATIENCE: u32 = 16;
+/// With 16, work of low priority gets at least one dequeue in 17 while more urgent work is always present.
+const DEFAULT_STARVATION_LIMIT: u32 = 16;
 
 impl<K: Key> WorkQueueBuilder<K> {
     pub(crate) fn new(name: Arc<str>) -> Self {
-        Self { name, clock: None, limiter: None, metrics: None, patience: DEFAULT_PATIENCE, key: PhantomData }
+        Self { name, clock: None, limiter: None, starvation_limit: DEFAULT_STARVATION_LIMIT }
     }
 
-    /// Another rate limiter than [`default_controller_limiter`].
-    pub fn rate_limiter(mut self, limiter: impl RateLimiter) -> Self {
+    /// Sets the rate limiter. Defaults to [`default_controller_limiter`].
+    pub fn rate_limiter(mut self, limiter: impl RateLimiter<K>) -> Self {
         self.limiter = Some(Box::new(limiter));
         self
     }
 
-    /// Another clock than [`TokioClock`].
+    /// Sets the clock. Defaults to [`TokioClock`].
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(Arc::new(clock));
         self
     }
 
-    /// Where the queue reports what happens in it.
-    pub fn metrics(mut self, metrics: Arc<dyn Metrics>) -> Self {
-        self.metrics = Some(metrics);
+    /// Sets how many dequeues may pass over a waiting priority before one of its keys is dequeued. At least 1. Defaults to 16.
+    pub fn starvation_limit(mut self, dequeues: u32) -> Self {
+        self.starvation_limit = dequeues;
         self
     }
 
-    /// How many hand-outs may pass over a waiting priority before it is served regardless; at least 1, 16 unless set.
-    pub fn patience(mut self, hand_outs: u32) -> Self {
-        self.patience = hand_outs;
-        self
-    }
-
-    /// The queue.
+    /// Creates the queue.
     pub fn build(self) -> WorkQueue<K> {
         let clock = self.clock.unwrap_or_else(|| Arc::new(TokioClock::new()));
         let limiter = self.limiter.unwrap_or_else(|| Box::new(default_controller_limiter()));
-        WorkQueue::from_parts(self.name, clock, limiter, self.metrics, self.patience)
-    }
-}
-
-impl<K: Key> fmt::Debug for WorkQueueBuilder<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WorkQueueBuilder")
-            .field("name", &self.name)
-            .field("clock", &self.clock)
-            .field("patience", &self.patience)
-            .finish_non_exhaustive()
+        WorkQueue::from_parts(self.name, clock, limiter, self.starvation_limit)
     }
 }

@@ -2,24 +2,24 @@
 
 use std::{fmt, mem, slice, sync::Arc};
 
-/// Why a key was added.
+/// The reason for an add.
 ///
-/// A cause rides beside the key and is never part of it: two adds of one key for two reasons are one piece of
-/// work that knows both.
+/// A cause is stored beside the key and is not part of it: two adds of one key for two reasons are one run that reports
+/// both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
-    /// The key was found by the first list of its kind.
+    /// The object was part of the initial list.
     InitialList,
-    /// A periodic resync; nothing is known to have changed.
+    /// A periodic resync. No change is known.
     Resync,
-    /// Something changed. Says what, in words for a log line: the kind, or the object that changed.
+    /// An object changed. The text names its kind or the object, for log lines.
     Event(Arc<str>),
-    /// The work failed and is tried again; this is the number of failures so far.
+    /// The last run failed. The number counts the failures since the last success.
     Retry(u32),
-    /// The work asked to be run again after a while.
+    /// The last run asked for another one after a delay.
     Requeue,
-    /// Anything else.
+    /// Any other reason.
     Other(Arc<str>),
 }
 
@@ -28,110 +28,121 @@ impl fmt::Display for Cause {
         match self {
             Self::InitialList => f.write_str("initial list"),
             Self::Resync => f.write_str("resync"),
-            Self::Event(what) => write!(f, "event of {what}"),
+            Self::Event(object) => write!(f, "event of {object}"),
             Self::Retry(failures) => write!(f, "retry {failures}"),
             Self::Requeue => f.write_str("requeue"),
-            Self::Other(what) => f.write_str(what),
+            Self::Other(reason) => f.write_str(reason),
         }
     }
 }
 
-/// The causes of all adds that were merged into one piece of work, oldest first.
+/// The causes of all adds that were merged into one run, oldest first. Cheap to clone.
 ///
-/// At most [`Causes::CAP`] different ones are kept; [`Causes::adds`] goes on counting, so that a key hit by ten
-/// thousand events costs no more than one hit by ten, and still says so.
+/// At most [`Causes::CAP`] different causes are kept; of several retries, the last. [`Causes::adds`] counts every add, so a
+/// key with ten thousand events needs no more memory than one with ten.
 ///
-/// Cheap to clone.
+/// ```
+/// use watchkeeper_workqueue::{AddOptions, Cause, WorkQueue};
+///
+/// let queue = WorkQueue::new("pods");
+/// for kind in ["Pod", "Service", "Pod"] {
+///     queue.add_with("default/web", AddOptions::new().cause(Cause::Event(kind.into())));
+/// }
+/// let item = queue.try_get().expect("the key is queued");
+/// assert_eq!(item.causes().to_string(), "event of Pod, event of Service (3 adds)");
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Causes(Kept);
-
-/// Most keys have one cause, which then needs no room of its own.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-enum Kept {
-    #[default]
-    None,
-    One(Cause),
-    /// Of more than one add.
-    Merged(Arc<Merged>),
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Merged {
-    causes: Vec<Cause>,
+pub struct Causes {
+    set: CauseSet,
     adds: u32,
 }
 
+/// Different causes, oldest first.
+///
+/// Most keys have one cause, which needs no allocation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum CauseSet {
+    #[default]
+    Empty,
+    One(Cause),
+    Many(Arc<Vec<Cause>>),
+}
+
 impl Causes {
-    /// How many different causes are kept.
+    /// The largest number of different causes that are kept.
     pub const CAP: usize = 8;
 
-    /// The different causes, oldest first.
+    /// Returns the different causes, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &Cause> {
-        match &self.0 {
-            Kept::None => &[],
-            Kept::One(cause) => slice::from_ref(cause),
-            Kept::Merged(merged) => &merged.causes,
-        }
-        .iter()
+        self.set.as_slice().iter()
     }
 
-    /// How many adds with a cause were merged, those whose cause was not kept included.
+    /// Returns the number of merged adds that had a cause, including those whose cause was not kept.
     pub fn adds(&self) -> u32 {
-        match &self.0 {
-            Kept::None => 0,
-            Kept::One(_) => 1,
-            Kept::Merged(merged) => merged.adds,
-        }
+        self.adds
     }
 
-    /// True when nobody gave a cause.
+    /// Returns true when no add had a cause.
     pub fn is_empty(&self) -> bool {
-        matches!(self.0, Kept::None)
+        self.adds == 0
     }
 
-    pub(crate) fn push(&mut self, cause: Cause) {
-        match &mut self.0 {
-            Kept::None => self.0 = Kept::One(cause),
-            _ => self.merge(1, [cause]),
-        }
+    pub(crate) fn new(set: CauseSet, adds: u32) -> Self {
+        Self { set, adds }
     }
 
-    /// Takes in the causes that arrived after these.
+    pub(crate) fn into_parts(self) -> (CauseSet, u32) {
+        (self.set, self.adds)
+    }
+
+    pub(crate) fn with(mut self, cause: &Cause) -> Self {
+        self.set.insert(cause);
+        self.adds = self.adds.saturating_add(1);
+        self
+    }
+
+    /// Adds the causes of later adds.
     pub(crate) fn append(&mut self, later: Self) {
-        match later.0 {
-            _ if self.is_empty() => *self = later,
-            Kept::None => {}
-            Kept::One(cause) => self.merge(1, [cause]),
-            Kept::Merged(later) => {
-                let Merged { causes, adds } = Arc::unwrap_or_clone(later);
-                self.merge(adds, causes);
-            }
+        self.adds = self.adds.saturating_add(later.adds);
+        if self.set == CauseSet::Empty {
+            self.set = later.set;
+        } else {
+            later.iter().for_each(|cause| self.set.insert(cause));
         }
-    }
-
-    /// Takes in the causes of so many later adds.
-    fn merge(&mut self, adds: u32, causes: impl IntoIterator<Item = Cause>) {
-        let mut merged = match mem::take(&mut self.0) {
-            Kept::None => Arc::new(Merged { causes: Vec::new(), adds: 0 }),
-            Kept::One(first) => Arc::new(Merged { causes: vec![first], adds: 1 }),
-            Kept::Merged(merged) => merged,
-        };
-        let all = Arc::make_mut(&mut merged);
-        all.adds = all.adds.saturating_add(adds);
-        causes.into_iter().for_each(|cause| all.keep(cause));
-        self.0 = Kept::Merged(merged);
     }
 }
 
-impl Merged {
-    fn keep(&mut self, cause: Cause) {
-        // The third retry says all that the first two said.
-        if let Cause::Retry(_) = cause
-            && let Some(earlier) = self.causes.iter_mut().find(|kept| matches!(kept, Cause::Retry(_)))
-        {
-            *earlier = cause;
-        } else if self.causes.len() < Causes::CAP && !self.causes.contains(&cause) {
-            self.causes.push(cause);
+impl CauseSet {
+    /// Adds a cause, unless it is present or the set is full. A retry replaces an earlier retry.
+    pub(crate) fn insert(&mut self, cause: &Cause) {
+        let present = self.as_slice();
+        if present.contains(cause) {
+            return;
+        }
+        let is_retry = |cause: &Cause| matches!(cause, Cause::Retry(_));
+        let replaced = present.iter().position(|present| is_retry(present) && is_retry(cause));
+        if replaced.is_none() && present.len() == Causes::CAP {
+            return;
+        }
+        *self = match mem::take(self) {
+            Self::One(first) if replaced.is_none() => Self::Many(Arc::new(vec![first, cause.clone()])),
+            Self::Empty | Self::One(_) => Self::One(cause.clone()),
+            Self::Many(mut causes) => {
+                let list = Arc::make_mut(&mut causes);
+                match replaced {
+                    Some(position) => list[position] = cause.clone(),
+                    None => list.push(cause.clone()),
+                }
+                Self::Many(causes)
+            }
+        };
+    }
+
+    fn as_slice(&self) -> &[Cause] {
+        match self {
+            Self::Empty => &[],
+            Self::One(cause) => slice::from_ref(cause),
+            Self::Many(causes) => causes,
         }
     }
 }
@@ -142,7 +153,7 @@ impl fmt::Display for Causes {
             let separator = if position == 0 { "" } else { ", " };
             write!(f, "{separator}{cause}")?;
         }
-        match self.adds() as usize {
+        match self.adds as usize {
             adds if adds > self.iter().count() => write!(f, " ({adds} adds)"),
             _ => Ok(()),
         }

@@ -1,239 +1,146 @@
-//! A key that has been handed out.
+//! A dequeued key.
 
-use std::{fmt, time::Duration};
+use std::{borrow::Cow, time::Duration};
 
 use crate::{
-    Admission, Causes, Key, Priority, WorkQueue, Worker,
-    core::{Popped, Token, Verdict},
+    Admission, Causes, Key, Priority, WorkQueue,
+    core::{Dequeued, Outcome, Token},
 };
 
-/// A key that is yours to work on: nobody else gets it until this is finished or dropped.
+/// A dequeued key, which no other worker receives until this value is finished or dropped.
 ///
-/// Say how it went, or drop it:
-///
-/// | | the key | its failures |
+/// | | the key | its failure count |
 /// |---|---|---|
-/// | [`forget`](Item::forget) | leaves, unless it was added meanwhile | forgotten |
-/// | [`retry`](Item::retry) | comes back after its backoff | one more |
-/// | [`requeue_after`](Item::requeue_after) | comes back after a while | forgotten |
-/// | [`put_back`](Item::put_back) | comes back after a while, or when it is added | kept |
-/// | [`done`](Item::done), or dropping it | leaves, unless it was added meanwhile | kept while the key is in the queue |
-/// | dropping it in a panic | comes back after its backoff, as with `retry` | one more |
+/// | [`forget`](Item::forget) | leaves the queue, unless it was added meanwhile | reset |
+/// | [`retry`](Item::retry) | is queued again after its backoff | incremented |
+/// | [`requeue_after`](Item::requeue_after) | is queued again after the delay | reset |
+/// | [`put_back`](Item::put_back) | is queued again after the delay, or when it is added | kept |
+/// | [`done`](Item::done), or dropping the item | leaves the queue, unless it was added meanwhile | kept while the key is in the queue |
+/// | dropping the item in a panic | is queued again after its backoff, as with `retry` | incremented |
 ///
-/// A future that holds an item and is cancelled drops it: that is `done`. If half-finished work must be
-/// repeated, call `retry` on that path.
+/// A cancelled future drops its item, which is `done`. If half-finished work must be repeated, call `retry` on that path.
 ///
-/// An item borrows the queue's handle or the [`Worker`] it was taken from. Work that outlives those, such as a spawned
-/// task, takes it [`into_owned`](Item::into_owned).
-#[must_use = "dropping an item finishes it"]
-pub struct Item<'q, K: Key>(Held<'q, K>);
-
-/// Where an item is: two words, so that handing it on moves nothing else.
-enum Held<'q, K: Key> {
-    /// With its worker, which finishes it with its next step.
-    Worker(&'q mut Worker<K>),
-    /// In a place of its own.
-    Apart(Box<Apart<'q, K>>),
-}
-
-struct Apart<'q, K: Key> {
-    queue: Handle<'q, K>,
-    /// There until it is finished.
-    popped: Option<Popped<K>>,
-}
-
-/// The queue of an item: borrowed, because counting another handle for every key is dear when many workers do it.
-enum Handle<'q, K: Key> {
-    Borrowed(&'q WorkQueue<K>),
-    Owned(WorkQueue<K>),
+/// ```
+/// use watchkeeper_workqueue::{Admission, WorkQueue};
+///
+/// let queue = WorkQueue::new("pods");
+/// queue.add("default/web");
+/// let item = queue.try_get().expect("the key is queued");
+/// assert_eq!(item.retry(), Admission::BackingOff);
+/// assert_eq!(queue.num_requeues(&"default/web"), 1);
+/// ```
+///
+/// An item borrows its queue. A spawned task takes an item [`into_owned`](Item::into_owned).
+#[derive(Debug)]
+#[must_use = "dropping an item finishes its key"]
+pub struct Item<'q, K: Key> {
+    queue: Cow<'q, WorkQueue<K>>,
+    /// `None` after the item was finished.
+    dequeued: Option<Dequeued<K>>,
 }
 
 impl<'q, K: Key> Item<'q, K> {
-    pub(crate) fn new(queue: &'q WorkQueue<K>, popped: Popped<K>) -> Self {
-        Self(Held::Apart(Box::new(Apart { queue: Handle::Borrowed(queue), popped: Some(popped) })))
+    pub(crate) fn new(queue: &'q WorkQueue<K>, dequeued: Dequeued<K>) -> Self {
+        Self { queue: Cow::Borrowed(queue), dequeued: Some(dequeued) }
     }
 
-    /// The item a worker has taken.
-    #[inline]
-    pub(crate) fn of_worker(worker: &'q mut Worker<K>) -> Self {
-        Self(Held::Worker(worker))
-    }
-
-    /// The same item with a handle of its own, free to go to another task.
+    /// Converts the item into one that owns a handle of the queue and can be sent to another task.
     pub fn into_owned(mut self) -> Item<'static, K> {
-        let queue = Handle::Owned(self.queue().clone());
-        Item(Held::Apart(Box::new(Apart { queue, popped: self.place().take() })))
+        Item { queue: Cow::Owned(self.queue.as_ref().clone()), dequeued: self.dequeued.take() }
     }
 
-    /// The key.
+    /// Returns the key.
     pub fn key(&self) -> &K {
-        &self.popped().key
+        &self.dequeued().key
     }
 
-    /// Why it was added: every cause that was merged into this hand-out.
+    /// Returns the causes of all adds that were merged into this run.
     pub fn causes(&self) -> &Causes {
-        &self.popped().causes
+        &self.dequeued().causes
     }
 
-    /// How urgent it was.
+    /// Returns the priority with which the key was dequeued.
     pub fn priority(&self) -> Priority {
-        self.popped().standing.priority()
+        self.dequeued().priority
     }
 
-    /// How often its work has failed since it last succeeded.
+    /// Returns the failures of the key since its last success, as of the dequeue.
+    #[doc(alias = "NumRequeues")]
     pub fn failures(&self) -> u32 {
-        self.popped().standing.failures()
+        self.dequeued().failures
     }
 
-    /// Success: the key's failures are forgotten.
+    /// Finishes the key after a success and resets its failure count.
+    #[doc(alias = "Forget")]
     pub fn forget(mut self) {
-        self.leave(true);
+        self.finish(|_, _, _| Outcome::Forget);
     }
 
-    /// Failure: the key comes back after the delay its rate limiter gives, with its priority and its causes.
+    /// Finishes the key after a failure and queues it again after its backoff, with its priority and causes.
     ///
-    /// `Refused` when the queue is shut down.
-    pub fn retry(mut self) -> Admission {
-        self.retry_inner()
+    /// Returns [`Admission::Refused`] if the queue is shut down.
+    #[doc(alias = "AddRateLimited")]
+    pub fn retry(self) -> Admission {
+        self.retry_with_delay().0
     }
 
-    /// Reports a failure, as [`retry`](Self::retry) does, and also returns the delay that the rate limiter gives, for
-    /// logs. An add with [`AddOptions::immediately`](crate::AddOptions::immediately) ends the delay.
+    /// Finishes the key as [`retry`](Self::retry) does, and also returns the backoff, for logs.
     pub fn retry_with_delay(mut self) -> (Admission, Duration) {
-        let failures = self.failures();
-        let mut delay = Duration::ZERO;
-        let admission = self.finish(|queue, token| {
-            let (verdict, now) = queue.retry_verdict(token);
-            delay = queue.retry_delay(verdict, now, failures);
-            (verdict, now)
-        });
-        (admission, delay)
+        self.finish_failed()
     }
 
-    /// Success, and the key comes back after `delay`, with its priority.
+    /// Finishes the key after a success and queues it again after `delay`, with its priority.
     ///
-    /// `Refused` when the queue is shut down.
+    /// Returns [`Admission::Refused`] if the queue is shut down.
+    #[doc(alias("AddAfter", "RequeueAfter"))]
     pub fn requeue_after(mut self, delay: Duration) -> Admission {
-        self.finish(|queue, _| {
-            let (at, now) = queue.time_after(delay);
-            (Verdict::RequeueAt(at), Some(now))
-        })
+        self.finish(|queue, _, _| Outcome::RequeueAt(queue.nanos_after(delay)))
     }
 
-    /// Not worked on, because its time has not come: the key comes back after `delay`, or as soon as it is added, as if
-    /// it had not been handed out: with its priority, its causes and its failures.
+    /// Returns the key to the queue unprocessed. The key is dequeued again after `delay`, or when it is added, with its
+    /// priority, causes and failure count.
     ///
-    /// `Refused` when the queue is shut down.
+    /// Returns [`Admission::Refused`] if the queue is shut down.
     pub fn put_back(mut self, delay: Duration) -> Admission {
-        self.finish(|queue, _| {
-            let (at, now) = queue.time_after(delay);
-            (Verdict::PutBack(at), Some(now))
-        })
+        self.finish(|queue, _, _| Outcome::PutBackUntil(queue.nanos_after(delay)))
     }
 
-    /// Finished, nothing more to say. The same as dropping it.
+    /// Finishes the key, as dropping the item does.
+    #[doc(alias = "Done")]
     pub fn done(self) {
         drop(self);
     }
 
-    /// Takes the guard off: the key stays handed out until [`WorkQueue::done`] is called with the token.
-    ///
-    /// For work that is finished somewhere a guard cannot go. The token is plain data: using it twice, or after
-    /// the key was handed out again, does nothing.
-    #[must_use = "without its token the key is never finished"]
-    pub fn into_token(mut self) -> ItemToken {
-        let token = self.popped().token;
-        // Nothing is left to be finished.
-        *self.place() = None;
-        ItemToken { token }
+    fn finish_failed(&mut self) -> (Admission, Duration) {
+        let mut backoff = Duration::ZERO;
+        let admission = self.finish(|queue, key, token| {
+            let (delay, until_nanos) = queue.backoff(key, queue.failures_of(token));
+            backoff = delay;
+            Outcome::RetryAt(until_nanos)
+        });
+        (admission, backoff)
     }
 
-    fn retry_inner(&mut self) -> Admission {
-        self.finish(WorkQueue::retry_verdict)
-    }
-
-    /// Ends an item of which nothing more is asked: at once, or with its worker's next step. Metrics are told how long the
-    /// work took, so for them it is at once.
-    #[inline]
-    fn leave(&mut self, is_success: bool) {
-        match &mut self.0 {
-            Held::Worker(worker) if !worker.queue().has_metrics() => worker.finish_later(is_success),
-            _ => {
-                let verdict = if is_success { Verdict::Forget } else { Verdict::Done };
-                self.finish(|_, _| (verdict, None));
-            }
-        }
-    }
-
-    /// Finishes it at once, by a verdict and the time if that had to be asked.
-    #[inline]
-    fn finish(&mut self, verdict: impl FnOnce(&WorkQueue<K>, Token) -> (Verdict, Option<u64>)) -> Admission {
-        // The key goes last: its `Drop` is somebody else's code.
-        let Some(Popped { token, causes, key: _key, .. }) = self.place().take() else {
+    fn finish(&mut self, outcome: impl FnOnce(&WorkQueue<K>, &K, Token) -> Outcome) -> Admission {
+        let Some(Dequeued { key, token, causes, .. }) = self.dequeued.take() else {
             return Admission::Refused;
         };
-        let queue = self.queue();
-        let (verdict, now) = verdict(queue, token);
-        queue.finish(token, verdict, causes, now).admission.unwrap_or(Admission::Refused)
+        let outcome = outcome(&self.queue, &key, token);
+        self.queue.finish(&key, token, outcome, causes).unwrap_or(Admission::Refused)
     }
 
-    #[inline]
-    fn queue(&self) -> &WorkQueue<K> {
-        match &self.0 {
-            Held::Worker(worker) => worker.queue(),
-            Held::Apart(apart) => match &apart.queue {
-                Handle::Borrowed(queue) => queue,
-                Handle::Owned(queue) => queue,
-            },
-        }
-    }
-
-    #[inline]
-    fn place(&mut self) -> &mut Option<Popped<K>> {
-        match &mut self.0 {
-            Held::Worker(worker) => worker.place(),
-            Held::Apart(apart) => &mut apart.popped,
-        }
-    }
-
-    /// What was handed out. Only calls that take the item finish it, so as long as there is somebody to ask there is this.
-    #[inline]
-    fn popped(&self) -> &Popped<K> {
-        match &self.0 {
-            Held::Worker(worker) => worker.current(),
-            Held::Apart(apart) => apart.popped.as_ref(),
-        }
-        .expect("an item is there until it is finished")
+    /// Returns the dequeued key. Only methods that consume the item remove it.
+    fn dequeued(&self) -> &Dequeued<K> {
+        self.dequeued.as_ref().expect("an item contains its key until it is finished")
     }
 }
 
 impl<K: Key> Drop for Item<'_, K> {
-    #[inline]
     fn drop(&mut self) {
-        if self.place().is_none() {
-            return;
-        }
         if std::thread::panicking() {
-            self.retry_inner();
+            self.finish_failed();
         } else {
-            self.leave(false);
+            self.finish(|_, _, _| Outcome::Done);
         }
     }
-}
-
-impl<K: fmt::Debug + Key> fmt::Debug for Item<'_, K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Item")
-            .field("key", self.key())
-            .field("causes", self.causes())
-            .field("priority", &self.priority())
-            .field("failures", &self.failures())
-            .finish_non_exhaustive()
-    }
-}
-
-/// Permission to finish a key once, without a guard: [`Item::into_token`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ItemToken {
-    pub(crate) token: Token,
 }

@@ -1,9 +1,8 @@
-//! A queue of keys for level-triggered work: each key is handed to one worker at a time, and never forgotten.
+//! A queue of keys for level-triggered work: de-duplicating, delaying, rate limiting, with priorities and causes.
 //!
-//! What is queued is a **key** ("default/web": look at this again), not an event. Adding a key that is already
-//! in line changes nothing; adding one that is being worked on has it worked on once more. So any number of
-//! events cost no more than one look at the current state, and a slow worker never falls behind by more than the
-//! number of keys there are.
+//! The queue contains **keys** such as `default/web`, not events. Adding a queued key has no effect; adding a key that is being
+//! processed queues it once more. Any number of events of an object therefore leads to one run on its current state, and a slow
+//! worker is never behind by more than the number of keys.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
@@ -15,98 +14,86 @@
 //! queue.add_with("default/web".into(), AddOptions::new().cause(Cause::Event("Pod".into())));
 //! queue.add_after("default/db".into(), Duration::from_secs(30));
 //!
-//! // A worker. A queue can have many of them, each in a task of its own.
-//! let mut worker = queue.worker();
-//! let mut tries = 0;
-//! while let Some(item) = worker.next().await {
-//!     tries += 1;
+//! // A worker. A queue can have many, each in a task of its own.
+//! let mut runs = 0;
+//! while let Some(item) = queue.get().await {
+//!     runs += 1;
 //!     match (item.key().as_ref(), item.failures()) {
-//!         ("default/web", 0) => _ = item.retry(), // failed: comes back after its backoff
-//!         ("default/web", _) => item.forget(),    // worked: its failures are forgotten
+//!         ("default/web", 0) => _ = item.retry(), // failed: queued again after its backoff
+//!         ("default/web", _) => item.forget(),    // succeeded: the failure count is reset
 //!         _ => {
 //!             item.forget();
-//!             queue.shutdown();                   // ends every worker once nothing is left
+//!             queue.shutdown();                   // ends every worker after the last key
 //!         }
 //!     }
 //! }
-//! assert_eq!(tries, 3);
+//! assert_eq!(runs, 3);
 //! # });
 //! ```
 //!
-//! # What it promises
+//! # Guarantees
 //!
-//! 1. **One worker a key.** A key is never handed out twice at the same time.
-//! 2. **Nothing is lost.** Each accepted add leads to a hand-out that begins after it, unless the queue is shut
-//!    down or the add is cancelled.
-//! 3. **Adds merge.** A key that is in line is in line once, at the place of its first add.
-//! 4. **Added while processed: once more.** Any number of adds during the work on a key lead to one more
-//!    hand-out, after that work ends.
-//! 5. **Finishing is exact.** An [`Item`] finishes its key once, when it says how it went or is dropped; one of a
-//!    [`Worker`] at the latest with that worker's next step. A stale or repeated [`ItemToken`] does nothing.
-//! 6. **Delays are never early.** A delayed key is handed out at its time or after it, as soon as a worker is free
-//!    and the clock's wait has ended (with [`TokioClock`], in about half a millisecond). Of several delays of one key the earliest
-//!    counts, and an add that is due now takes a scheduled copy with it: a key has one pending hand-out, not two.
-//! 7. **Backoff is bounded and fair.** Failures are counted beside the key and forgotten with it, so they cannot
-//!    outgrow the live keys. An event-driven add of a key that backs off neither shortens its backoff nor counts
-//!    as a failure.
-//! 8. **Shutdown ends.** After [`WorkQueue::shutdown`] adds are refused, and say so; what is due is still handed
-//!    out; then every waiting `get` returns `None`. [`WorkQueue::drain`] returns when nothing is queued, dirty or
-//!    being processed, or at its deadline, and says which. Keys whose delay has not run out are dropped at
-//!    shutdown and returned to the caller.
-//! 9. **Priority does not starve.** Higher first, in order of arrival within one priority. A priority that was
-//!    left aside [`patience`](WorkQueueBuilder::patience) times goes first: with `L` priorities waiting, each is
-//!    served at least once in `patience + L` hand-outs.
-//! 10. **A panic is a failure.** An [`Item`] dropped by a panic is retried after its backoff, not lost.
+//! 1. **One worker per key.** A key is never processed by two workers at the same time.
+//! 2. **No lost keys.** Each accepted add is followed by a run that begins after the add, unless the queue is shut down or the add is
+//!    cancelled.
+//! 3. **Adds merge.** A queued key is queued once, at the place of its first add.
+//! 4. **Adds during a run lead to one more run,** however many they are, after the present run ends.
+//! 5. **A run is finished exactly once,** when its [`Item`] is consumed or dropped.
+//! 6. **Delays never end early.** A delayed key is dequeued at its time or later, as soon as a worker is free and the timer of the clock
+//!    has ended (with [`TokioClock`], after one or two milliseconds). Of several delays of one key the earliest counts, and an add without
+//!    a delay ends the delay: a key has one pending run, not two.
+//! 7. **Backoff is bounded and fair.** Failures are counted beside the key and discarded with it, so the counts need no more memory than
+//!    the live keys. An event during a backoff neither shortens the backoff nor counts as a failure.
+//! 8. **Shutdown terminates.** After [`WorkQueue::shutdown`] adds return [`Admission::Refused`]. Queued keys are still dequeued, then
+//!    every waiting `get` returns `None`. [`WorkQueue::drain`] returns when no key is queued or being processed, or at its deadline. Keys
+//!    that wait for a delay or backoff are removed and returned to the caller.
+//! 9. **No priority starves.** Higher priorities are dequeued first, equal ones in order of arrival. A priority that was passed over
+//!    [`starvation_limit`](WorkQueueBuilder::starvation_limit) times is served next: with `n` priorities waiting, each is served at least
+//!    once in `starvation_limit + n` dequeues.
+//! 10. **A panic is a failure.** A key whose [`Item`] is dropped by a panic is retried after its backoff.
+//! 11. **No hidden threads.** The queue starts no thread or task, and its futures never block.
 //!
-//! What it does not promise: an order between keys that became due at the same time from different threads; that
-//! every add is seen as a hand-out of its own; that an add which was [posted](Admission::Posted) while the key was
-//! in line merges with it: if the key is handed out just then, it may be handed out once more; anything after the
-//! process ends. It is in memory: after a restart a controller's first list fills it again.
+//! Not guaranteed: an order between keys that become ready at the same time on different threads; a run for every add; anything after
+//! the process ends. The queue is in memory: after a restart, the initial list of a controller fills it again.
 //!
-//! # Coming from client-go
+//! # Differences from client-go
 //!
-//! One type does what `Typed`, `TypedDelayingQueue` and `TypedRateLimitingQueue` do; [`DelayingQueue`] and
-//! [`RateLimitingQueue`] are other names for it. It differs on purpose:
+//! [`WorkQueue`] does the work of client-go's `Typed`, `TypedDelayingQueue` and `TypedRateLimitingQueue`; [`DelayingQueue`] and
+//! [`RateLimitingQueue`] are aliases.
 //!
-//! | | client-go | here |
+//! | | client-go | this crate |
 //! |---|---|---|
-//! | `Done` | called by hand; a stray one can queue a key twice | a guard; stray tokens do nothing |
-//! | delayed and then added directly | processed twice | once |
+//! | `Done` | called by hand; a stray call can queue a key twice | a guard, finished once |
+//! | delayed and then added without a delay | processed twice | processed once |
 //! | cancel or postpone a delay | no | [`WorkQueue::cancel`], [`WorkQueue::postpone`] |
-//! | an event during backoff | jumps the backoff, and the next failure doubles it | waits with it ([`AddOptions::immediately`] jumps) |
-//! | failures of a key never forgotten by hand | stay in memory | go with the key |
-//! | drain | returns while keys are still queued | returns when there are none, or at a deadline |
-//! | `ShutDown` during a drain | releases the drain | does not; drop the drain's future instead |
-//! | priority, causes | no | yes |
-//! | a key the caller keeps | copied | [`WorkQueue::add_ref`] clones it only if it is new |
-//! | `Touch` on a merged add | called on a pluggable queue | the merged add's priority and cause count |
+//! | an event during a backoff | ends the backoff, and the next failure doubles it | waits for the end of the backoff ([`AddOptions::immediately`] ends it) |
+//! | failures of a key that is never forgotten | stay in memory | are discarded with the key |
+//! | drain | returns while keys are still queued | returns when none are, or at a deadline |
+//! | `ShutDown` during a drain | ends the drain | does not; drop the future of the drain instead |
+//! | priorities, causes | no | yes |
+//! | metrics | of named queues, if a provider is set | always counted: [`WorkQueue::stats`] |
+//! | a key that the caller keeps | copied | [`WorkQueue::add_ref`] clones it only if it is new |
+//! | `Touch` on a merged add | called on a pluggable queue | the priority and cause of the merged add count |
 //!
-//! # Inside
+//! # Implementation
 //!
-//! `core` is a state machine without locks, clocks or tasks: a slab with a slot a key, a hash table of slot numbers, an
-//! intrusive list for each priority, delays in order of time. This crate's types are a thin shell around it: one mutex, an inbox
-//! for adds that find it taken, and a list of waiting `get`s of which one watches the clock, so that there is no
-//! background task to start, stop or leak.
+//! `core` is a state machine without locks, clocks or tasks: a slab of entries, a hash table of slots, a list per priority, an ordered
+//! set of delays. The other modules are a thin shell around it: one mutex, and the list of waiting `get` futures. One of them runs the
+//! timer for the earliest delay.
 
-mod alarm;
 mod builder;
 mod cause;
 mod clock;
 mod core;
-mod drain;
-mod fill;
-mod get;
-mod inbox;
 mod item;
 pub mod limiter;
-mod metrics;
 mod options;
 mod parallelize;
 mod priority;
 mod queue;
+mod stats;
 mod sync;
 mod waiters;
-mod worker;
 
 #[cfg(feature = "prometheus")]
 pub mod prometheus;
@@ -115,20 +102,17 @@ pub use self::{
     builder::WorkQueueBuilder,
     cause::{Cause, Causes},
     clock::{Clock, ManualClock, Sleep, TokioClock},
-    drain::Drained,
-    get::Get,
-    item::{Item, ItemToken},
+    item::Item,
     limiter::RateLimiter,
-    metrics::{Metrics, Running, RunningWork},
     options::{AddOptions, Admission},
     parallelize::parallelize_until,
     priority::Priority,
-    queue::{Key, WorkQueue},
-    worker::{Next, Worker},
+    queue::{Drained, Get, Key, WorkQueue},
+    stats::{DurationHistogram, QueueStats},
 };
 
-/// [`WorkQueue`], by the name client-go gives its queue with delays.
+/// An alias of [`WorkQueue`], by the name of client-go's queue with delays.
 pub type DelayingQueue<K> = WorkQueue<K>;
 
-/// [`WorkQueue`], by the name client-go gives its queue with rate limits.
+/// An alias of [`WorkQueue`], by the name of client-go's queue with rate limits.
 pub type RateLimitingQueue<K> = WorkQueue<K>;

@@ -1,10 +1,10 @@
-//! What an add may say, and what it is told.
+//! The options and the result of an add.
 
 use std::time::Duration;
 
 use crate::{Cause, Priority};
 
-/// How a key is to be added: [`WorkQueue::add_with`](crate::WorkQueue::add_with).
+/// The options of [`WorkQueue::add_with`](crate::WorkQueue::add_with): priority, cause and time.
 ///
 /// ```
 /// use std::time::Duration;
@@ -17,6 +17,7 @@ use crate::{Cause, Priority};
 /// ```
 #[derive(Debug, Clone, Default)]
 #[must_use]
+#[doc(alias = "AddOpts")]
 pub struct AddOptions {
     pub(crate) priority: Priority,
     pub(crate) cause: Option<Cause>,
@@ -33,63 +34,59 @@ pub(crate) enum When {
 }
 
 impl AddOptions {
-    /// Now, at normal priority, with no cause.
+    /// Creates options for an add that is ready now, with normal priority and no cause.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How urgent it is. Of several adds of one key the highest counts.
+    /// Sets the priority. Of several adds of one key the highest priority counts.
     pub fn priority(mut self, priority: Priority) -> Self {
         self.priority = priority;
         self
     }
 
-    /// Why it is added.
+    /// Sets the cause.
     pub fn cause(mut self, cause: Cause) -> Self {
         self.cause = Some(cause);
         self
     }
 
-    /// Not now but after a while, as [`WorkQueue::add_after`](crate::WorkQueue::add_after).
+    /// Delays the key, as [`WorkQueue::add_after`](crate::WorkQueue::add_after) does.
     pub fn after(mut self, delay: Duration) -> Self {
         self.when = When::After(delay);
         self
     }
 
-    /// After the delay the rate limiter gives, as [`WorkQueue::add_rate_limited`](crate::WorkQueue::add_rate_limited).
+    /// Delays the key by its backoff, as [`WorkQueue::add_rate_limited`](crate::WorkQueue::add_rate_limited) does.
     pub fn rate_limited(mut self) -> Self {
         self.when = When::RateLimited;
         self
     }
 
-    /// Now, even if the key backs off after a failure.
+    /// Makes the key ready now, even if it backs off after a failure. The failure count is kept.
     ///
-    /// An ordinary add waits with a key that backs off, so that a busy object cannot hammer what is failing.
-    /// Use this when the add itself is a reason to believe that the next try will do better: the desired state
-    /// was edited. The failures stay counted.
+    /// By default an add does not end a backoff, so that a busy object cannot overload a failing dependency. Use this option
+    /// when the add itself suggests that the next run succeeds: the desired state was edited.
     pub fn immediately(mut self) -> Self {
         self.when = When::Immediately;
         self
     }
 }
 
-/// What became of an add.
+/// The result of an add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Admission {
-    /// In line now.
+    /// The key is queued now.
     Queued,
-    /// Was in line already; this add is part of the same hand-out.
+    /// The key was queued before. This add is part of the same run.
     Merged,
-    /// Waits for its time.
+    /// The key waits for its delay.
     Scheduled,
-    /// Waits because its last work failed.
+    /// The key waits for its backoff.
     BackingOff,
-    /// Is being processed; handed out again, once, when that ends.
+    /// The key is being processed. It is queued once more when that run ends.
     Deferred,
-    /// Taken, and which of the above it comes to is decided when the queue is next looked at: it was busy, or so many
-    /// keys are in line that more of them are taken in together. Only adds of normal priority are answered so.
-    Posted,
-    /// Not taken: the queue is shut down.
+    /// The add was rejected: the queue is shut down.
     Refused,
 }

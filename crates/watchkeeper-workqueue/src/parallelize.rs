@@ -1,20 +1,23 @@
-//! A fixed amount of work, done by several tasks.
+//! A fixed number of pieces of work, processed by several tasks.
 
 use std::{
-    future::Future,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::Arc,
+    sync::atomic::{AtomicUsize, Ordering},
+    task::Context,
 };
 
 use tokio::task::JoinSet;
 
-/// Runs `work(0)`, `work(1)`, … up to `pieces`, each exactly once, on up to `workers` tasks, until all are done or
-/// `until` ends. Returns how many pieces were completed.
+/// Runs `work` for each piece from 0 up to `pieces` on up to `workers` tasks, until all pieces are completed or `until` ends.
+/// Returns the number of completed pieces.
 ///
-/// When `until` ends first, no further piece is begun; those under way are finished. Dropping the future
-/// aborts them. A panic in `work` is passed on once the other tasks have stopped.
+/// When `until` ends first, no further piece is started; running pieces are completed. Dropping the future aborts them.
+///
+/// # Panics
+///
+/// Panics with the payload of a panic in `work`, after the other tasks have stopped.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -24,6 +27,7 @@ use tokio::task::JoinSet;
 /// assert_eq!(done, 100);
 /// # });
 /// ```
+#[doc(alias = "ParallelizeUntil")]
 pub async fn parallelize_until<F, W>(
     until: impl Future<Output = ()>,
     workers: usize,
@@ -34,8 +38,7 @@ where
     W: Fn(usize) -> F + Send + Sync + 'static,
     F: Future<Output = ()> + Send + 'static,
 {
-    let work = Arc::new(work);
-    let next = Arc::new(AtomicUsize::new(0));
+    let (work, next) = (Arc::new(work), Arc::new(AtomicUsize::new(0)));
     let mut tasks = JoinSet::new();
     for _ in 0..workers.clamp(1, pieces.max(1)) {
         let (work, next) = (Arc::clone(&work), Arc::clone(&next));
@@ -51,31 +54,23 @@ where
             }
         });
     }
-
     let stop = || next.fetch_add(pieces, Ordering::Relaxed);
-    let mut until = std::pin::pin!(until);
-    let mut has_stopped = false;
-    let (mut completed, mut panic) = (0, None);
-    loop {
-        let joined = std::future::poll_fn(|context| {
-            if !has_stopped && until.as_mut().poll(context).is_ready() {
-                has_stopped = true;
-                stop();
-            }
-            tasks.poll_join_next(context)
-        })
-        .await;
+    let (mut completed, mut panic, mut until) = (0, None, pin!(Some(until)));
+    let mut next_task = |context: &mut Context<'_>| {
+        if until.as_mut().as_pin_mut().is_some_and(|until| until.poll(context).is_ready()) {
+            until.set(None);
+            stop();
+        }
+        tasks.poll_join_next(context)
+    };
+    while let Some(joined) = poll_fn(&mut next_task).await {
         match joined {
-            None => break,
-            Some(Ok(count)) => completed += count,
-            Some(Err(failed)) => {
+            Ok(count) => completed += count,
+            Err(error) => {
                 stop();
-                panic = failed.try_into_panic().ok();
+                panic = error.try_into_panic().ok();
             }
         }
     }
-    match panic {
-        Some(panic) => std::panic::resume_unwind(panic),
-        None => completed,
-    }
+    panic.map_or(completed, |panic| std::panic::resume_unwind(panic))
 }

@@ -1,20 +1,21 @@
-//! How urgent a key is.
+//! The priority of a key.
 
 use std::fmt;
 
-/// How urgent a key is: higher goes first, equals go in order of arrival.
+/// The priority of a key: higher priorities are dequeued first, equal ones in order of arrival.
 ///
-/// Any value from -128 to 127 is a level of its own; three have names. Work that repeats what is already known
-/// (an initial list, a resync) belongs at [`Priority::LOW`], so that it never holds up what has just changed.
+/// Each value from -128 to 127 is a priority of its own; three have names. Adds that report no change (an initial list, a
+/// resync) should use [`Priority::LOW`], so that they do not delay changes. Defaults to [`Priority::NORMAL`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Priority(pub i8);
 
 impl Priority {
-    /// Work that can wait: initial lists, resyncs.
+    /// Work that can wait: initial lists and resyncs. The value of controller-runtime's `LowPriority`.
+    #[doc(alias = "LowPriority")]
     pub const LOW: Self = Self(-100);
-    /// What everything is unless it says otherwise.
+    /// The default priority.
     pub const NORMAL: Self = Self(0);
-    /// Work that must overtake the rest.
+    /// Work that is dequeued before everything else.
     pub const HIGH: Self = Self(100);
 }
 

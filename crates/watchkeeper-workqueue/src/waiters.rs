@@ -1,129 +1,89 @@
-//! Who waits for a key, and which of them watches the clock.
+//! The calls that wait for a key, and the one among them that runs the timer.
 
 use std::{collections::VecDeque, task::Waker};
 
-/// Identifies one waiting `get`.
+/// Identifies a waiting future.
 pub(crate) type Ticket = u64;
 
-/// The `get`s that found nothing to do, in order of arrival.
+/// The `get` futures that found no key, in order of arrival.
 ///
-/// There is no background task that moves delayed keys into line: one of the waiting `get`s, the **keeper**,
-/// sleeps until the earliest delay. If nobody waits, nobody needs a timer.
+/// Delayed keys need no background task: one of the waiting futures, the **timekeeper**, sleeps until the earliest delay
+/// ends. Without a waiting future no timer is needed.
 ///
-/// Invariants: a waiter that was taken out to be woken either takes a key, comes back, or passes the wake-up on
-/// when it is dropped; while anyone waits and any key is delayed, there is a keeper that sleeps no longer than
-/// until the earliest delay, or somebody has been woken to become it.
+/// Invariants, after each call of `WorkQueue`:
+/// - As many futures are woken and not yet polled as keys are queued, unless no more futures wait.
+/// - While a future waits and a key is delayed, a timekeeper exists. It sleeps no longer than the earliest delay, or was
+///   woken to set its timer.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
-    queue: VecDeque<(Ticket, Waker)>,
-    tickets: Ticket,
-    keeper: Option<Keeper>,
+    listed: VecDeque<(Ticket, Waker)>,
+    /// Futures that were removed from the list to be woken and were neither polled nor dropped since.
+    woken: usize,
+    last_ticket: Ticket,
+    timekeeper: Option<Timekeeper>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Keeper {
+struct Timekeeper {
     ticket: Ticket,
-    /// When its timer ends.
-    at: u64,
+    at_nanos: u64,
 }
 
 impl Waiters {
-    pub(crate) fn new_ticket(&mut self) -> Ticket {
-        self.tickets += 1;
-        self.tickets
-    }
-
-    /// Notes that the holder of `ticket` waits, or waits with another waker than before.
-    pub(crate) fn wait(&mut self, ticket: Ticket, waker: &Waker) {
-        match self.queue.iter_mut().find(|(waiting, _)| *waiting == ticket) {
-            Some((_, known)) => known.clone_from(waker),
-            None => self.queue.push_back((ticket, waker.clone())),
+    /// Removes a future, because it was polled or dropped.
+    pub(crate) fn leave(&mut self, ticket: Ticket) {
+        self.timekeeper = self.timekeeper.filter(|timekeeper| timekeeper.ticket != ticket);
+        match self.position(ticket) {
+            Some(position) => _ = self.listed.remove(position),
+            None => self.woken = self.woken.saturating_sub(1),
         }
     }
 
-    /// Makes the holder of `ticket` the keeper if there is none, and says whether it is the keeper now.
-    pub(crate) fn keep_time(&mut self, ticket: Ticket, at: u64) -> bool {
-        let is_keeper = self.keeper.is_none_or(|keeper| keeper.ticket == ticket);
-        if is_keeper {
-            self.keeper = Some(Keeper { ticket, at });
+    /// Adds a future that found no key. Returns its ticket, and the time until which it has to sleep if it becomes the
+    /// timekeeper.
+    pub(crate) fn wait(&mut self, waker: &Waker, next_at_nanos: Option<u64>) -> (Ticket, Option<u64>) {
+        self.last_ticket += 1;
+        let ticket = self.last_ticket;
+        self.listed.push_back((ticket, waker.clone()));
+        let sleep_until_nanos = next_at_nanos.filter(|_| self.timekeeper.is_none());
+        if let Some(at_nanos) = sleep_until_nanos {
+            self.timekeeper = Some(Timekeeper { ticket, at_nanos });
         }
-        is_keeper
+        (ticket, sleep_until_nanos)
     }
 
-    /// Notes that the holder of `ticket` watches no clock: nothing is delayed. Whoever waits when something is again will be
-    /// woken for it.
-    pub(crate) fn stop_keeping_time(&mut self, ticket: Ticket) {
-        self.keeper = self.keeper.filter(|keeper| keeper.ticket != ticket);
-    }
-
-    /// Takes a waiter off the list for good. True if it had been woken for a key it did not take.
-    pub(crate) fn leave(&mut self, ticket: Ticket) -> bool {
-        self.stop_keeping_time(ticket);
-        match self.queue.iter().position(|(waiting, _)| *waiting == ticket) {
-            Some(place) => {
-                self.queue.remove(place);
-                false
-            }
-            None => true,
+    /// Collects the wakers of the futures that can take one of `queued` keys.
+    pub(crate) fn wake_for_keys(&mut self, queued: usize, wakers: &mut Vec<Waker>) {
+        while self.woken < queued
+            && let Some((_, waker)) = self.listed.pop_front()
+        {
+            self.woken += 1;
+            wakers.push(waker);
         }
     }
 
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.queue.is_empty()
-    }
-
-    /// Takes out whoever is to be woken for `keys` newly queued keys.
-    pub(crate) fn take(&mut self, keys: usize, to_wake: &mut Wakes) {
-        for _ in 0..keys.min(self.queue.len()) {
-            to_wake.extend(self.queue.pop_front().map(|(_, waker)| waker));
-        }
-    }
-
-    /// Makes sure somebody sleeps until `next_at` at the latest.
-    pub(crate) fn ensure_keeper(&mut self, next_at: Option<u64>, to_wake: &mut Wakes) {
-        let Some(next_at) = next_at else { return };
-        let waiter = match self.keeper {
-            None => self.queue.front(),
-            Some(keeper) if next_at < keeper.at => {
-                // Not listed means woken already: it will look at the time by itself.
-                self.queue.iter().find(|(ticket, _)| *ticket == keeper.ticket)
-            }
-            Some(_) => None,
+    /// Collects the waker of the timekeeper if it would sleep past `next_at_nanos`, or of a new timekeeper.
+    pub(crate) fn wake_timekeeper(&mut self, next_at_nanos: u64, wakers: &mut Vec<Waker>) {
+        let ticket = match self.timekeeper {
+            Some(timekeeper) if timekeeper.at_nanos <= next_at_nanos => return,
+            Some(timekeeper) => Some(timekeeper.ticket),
+            None => self.listed.front().map(|(ticket, _)| *ticket),
         };
-        to_wake.extend(waiter.map(|(_, waker)| waker.clone()));
-    }
-
-    /// Takes everybody out.
-    pub(crate) fn take_all(&mut self, to_wake: &mut Wakes) {
-        self.take(self.queue.len(), to_wake);
-    }
-}
-
-/// Wakers to call once the lock is released. Almost always none or one.
-#[derive(Debug, Default)]
-pub(crate) struct Wakes {
-    first: Option<Waker>,
-    rest: Vec<Waker>,
-}
-
-impl Extend<Waker> for Wakes {
-    fn extend<I: IntoIterator<Item = Waker>>(&mut self, wakers: I) {
-        for waker in wakers {
-            match &self.first {
-                None => self.first = Some(waker),
-                Some(_) => self.rest.push(waker),
-            }
+        let Some(ticket) = ticket else { return };
+        self.timekeeper = Some(Timekeeper { ticket, at_nanos: next_at_nanos });
+        // A timekeeper that is not listed was woken before and sets its timer when it is polled.
+        if let Some(position) = self.position(ticket) {
+            wakers.push(self.listed[position].1.clone());
         }
     }
-}
 
-impl Wakes {
-    #[inline]
-    pub(crate) fn wake(self) {
-        if let Some(first) = self.first {
-            first.wake();
-            self.rest.into_iter().for_each(Waker::wake);
-        }
+    /// Collects the wakers of all futures.
+    pub(crate) fn wake_all(&mut self, wakers: &mut Vec<Waker>) {
+        self.woken += self.listed.len();
+        wakers.extend(self.listed.drain(..).map(|(_, waker)| waker));
+    }
+
+    fn position(&self, ticket: Ticket) -> Option<usize> {
+        self.listed.iter().position(|(listed, _)| *listed == ticket)
     }
 }

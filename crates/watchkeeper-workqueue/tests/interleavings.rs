@@ -1,5 +1,5 @@
-//! The async shell under Shuttle: thousands of schedules of a few tasks, each checked for what must never happen.
-//! A lost wake-up shows as a deadlock, which Shuttle reports with the schedule that replays it.
+//! The async shell under Shuttle: thousands of schedules of a few tasks, each checked against the guarantees.
+//! A lost wake-up is a deadlock, which Shuttle reports with the schedule that replays it.
 //!
 //! `RUSTFLAGS="--cfg shuttle" cargo test -p watchkeeper-workqueue --test interleavings --release`
 #![cfg(shuttle)]
@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use prometheus_client::{encoding::text::encode, registry::Registry};
 use shuttle::{
     future::{self, JoinHandle},
     sync::Mutex,
@@ -19,12 +20,13 @@ use shuttle::{
 };
 use watchkeeper_workqueue::{
     AddOptions, Admission, Cause, Drained, ManualClock, WorkQueue, limiter::ItemFastSlow,
+    prometheus::QueueMetrics,
 };
 
 const SCHEDULES: usize = 10_000;
 const STEP: Duration = Duration::from_millis(10);
 
-/// Both of Shuttle's searches: uniformly random, and few preemptions at the worst places.
+/// Runs both searches of Shuttle: uniformly random, and few preemptions at random places.
 fn explore(body: impl Fn() + Send + Sync + 'static) {
     let body = Arc::new(body);
     let again = Arc::clone(&body);
@@ -37,13 +39,13 @@ fn queue(clock: &ManualClock) -> WorkQueue<usize> {
     WorkQueue::builder("interleavings").clock(clock.clone()).rate_limiter(limiter).build()
 }
 
-/// What was asked for and what was done, key by key.
+/// The adds and runs of each key.
 #[derive(Default)]
 struct Ledger {
     wanted: [u32; 2],
     seen: [u32; 2],
-    hand_outs: [u32; 2],
-    in_hand: [bool; 2],
+    runs: [u32; 2],
+    is_processed: [bool; 2],
 }
 
 fn worker(queue: &WorkQueue<usize>, ledger: &Arc<Mutex<Ledger>>) -> JoinHandle<()> {
@@ -53,32 +55,13 @@ fn worker(queue: &WorkQueue<usize>, ledger: &Arc<Mutex<Ledger>>) -> JoinHandle<(
             let key = *item.key();
             {
                 let mut ledger = ledger.lock().unwrap();
-                assert!(!std::mem::replace(&mut ledger.in_hand[key], true), "one key in two hands");
+                assert!(!std::mem::replace(&mut ledger.is_processed[key], true), "one key in two workers");
                 ledger.seen[key] = ledger.wanted[key];
-                ledger.hand_outs[key] += 1;
+                ledger.runs[key] += 1;
             }
             thread::yield_now();
-            ledger.lock().unwrap().in_hand[key] = false;
+            ledger.lock().unwrap().is_processed[key] = false;
             item.forget();
-        }
-    })
-}
-
-/// As [`worker`], but what it finishes it finishes with its next step.
-fn steady_worker(queue: &WorkQueue<usize>, ledger: &Arc<Mutex<Ledger>>) -> JoinHandle<()> {
-    let (mut worker, ledger) = (queue.worker(), Arc::clone(ledger));
-    future::spawn(async move {
-        while let Some(item) = worker.next().await {
-            let key = *item.key();
-            {
-                let mut ledger = ledger.lock().unwrap();
-                assert!(!std::mem::replace(&mut ledger.in_hand[key], true), "one key in two hands");
-                ledger.seen[key] = ledger.wanted[key];
-                ledger.hand_outs[key] += 1;
-            }
-            thread::yield_now();
-            ledger.lock().unwrap().in_hand[key] = false;
-            if key == 0 { item.forget() } else { item.done() }
         }
     })
 }
@@ -98,7 +81,7 @@ fn producer(
 }
 
 #[test]
-fn no_key_is_in_two_hands_and_no_add_is_lost() {
+fn no_key_is_processed_twice_at_once_and_no_add_is_lost() {
     explore(|| {
         let queue = queue(&ManualClock::new());
         let ledger = Arc::new(Mutex::new(Ledger::default()));
@@ -108,59 +91,16 @@ fn no_key_is_in_two_hands_and_no_add_is_lost() {
         assert_eq!(future::block_on(queue.drain(Duration::MAX)), Drained::Complete);
         workers.into_iter().for_each(|worker| future::block_on(worker).unwrap());
         let ledger = ledger.lock().unwrap();
-        assert_eq!(ledger.seen, ledger.wanted, "the last add of each key was seen by a hand-out after it");
+        assert_eq!(ledger.seen, ledger.wanted, "the last add of each key is followed by a run");
         assert!(
-            ledger.hand_outs.iter().zip(ledger.wanted).all(|(&outs, adds)| outs <= adds),
-            "none was invented"
+            ledger.runs.iter().zip(ledger.wanted).all(|(&outs, adds)| outs <= adds),
+            "no run without an add"
         );
     });
 }
 
 #[test]
-fn workers_that_finish_with_their_next_step_lose_no_add_and_let_a_drain_end() {
-    explore(|| {
-        let queue = queue(&ManualClock::new());
-        let ledger = Arc::new(Mutex::new(Ledger::default()));
-        // Beside one that finishes at once.
-        let workers =
-            [steady_worker(&queue, &ledger), worker(&queue, &ledger), steady_worker(&queue, &ledger)];
-        let producers = [producer(&queue, &ledger, &[0, 1, 0]), producer(&queue, &ledger, &[1, 0])];
-        producers.into_iter().for_each(|producer| producer.join().unwrap());
-        assert_eq!(future::block_on(queue.drain(Duration::MAX)), Drained::Complete);
-        workers.into_iter().for_each(|worker| future::block_on(worker).unwrap());
-        let ledger = ledger.lock().unwrap();
-        assert_eq!(ledger.seen, ledger.wanted, "the last add of each key was seen by a hand-out after it");
-        assert_eq!((queue.len(), queue.processing_len()), (0, 0));
-    });
-}
-
-#[test]
-fn a_worker_that_is_dropped_with_a_key_to_finish_hands_on_what_was_added_meanwhile() {
-    explore(|| {
-        let queue = queue(&ManualClock::new());
-        queue.add(0);
-        let quitter = {
-            let mut worker = queue.worker();
-            future::spawn(async move {
-                worker.next().await.map(|item| item.forget());
-            })
-        };
-        let adder = {
-            let queue = queue.clone();
-            thread::spawn(move || queue.add(0))
-        };
-        future::block_on(quitter).unwrap();
-        let merged = adder.join().unwrap() == Admission::Merged;
-        let mut worker = queue.worker();
-        if merged {
-            queue.add(0);
-        }
-        assert_eq!(future::block_on(worker.next()).map(|item| *item.key()), Some(0));
-    });
-}
-
-#[test]
-fn adds_during_the_work_on_a_key_lead_to_exactly_one_more_hand_out() {
+fn adds_during_a_run_lead_to_exactly_one_more_run() {
     explore(|| {
         let queue = queue(&ManualClock::new());
         queue.add(0);
@@ -169,7 +109,7 @@ fn adds_during_the_work_on_a_key_lead_to_exactly_one_more_hand_out() {
             .map(|_| {
                 let queue = queue.clone();
                 thread::spawn(move || {
-                    assert!(matches!(queue.add(0), Admission::Deferred | Admission::Posted));
+                    assert_eq!(queue.add(0), Admission::Deferred);
                 })
             })
             .collect();
@@ -203,12 +143,12 @@ fn shutdown_returns_to_every_waiter_and_a_drain_ends_only_when_nothing_is_left()
         assert_eq!(queue.add(0), Admission::Refused);
         shutter.join().unwrap();
         workers.into_iter().for_each(|worker| future::block_on(worker).unwrap());
-        assert_eq!(ledger.lock().unwrap().hand_outs, [1, 1]);
+        assert_eq!(ledger.lock().unwrap().runs, [1, 1]);
     });
 }
 
 #[test]
-fn a_delayed_key_reaches_a_waiter_even_when_the_one_that_watches_the_clock_gives_up() {
+fn a_delayed_key_is_dequeued_even_if_the_timekeeper_is_dropped() {
     explore(|| {
         let clock = ManualClock::new();
         let queue = queue(&clock);
@@ -267,13 +207,18 @@ fn two_waiters_share_two_keys_that_become_due_together() {
         let waiters: Vec<_> = (0..2)
             .map(|_| {
                 let queue = queue.clone();
-                // Holds on to its key until both are out, so that one waiter cannot serve both.
-                future::spawn(async move { queue.get().await.map(|item| (*item.key(), item.into_token())) })
+                // Keeps its key in processing, so that one waiter cannot take both.
+                future::spawn(async move {
+                    let item = queue.get().await?.into_owned();
+                    let key = *item.key();
+                    std::mem::forget(item);
+                    Some(key)
+                })
             })
             .collect();
         let ticker = thread::spawn(move || clock.advance(STEP));
         let mut keys: Vec<usize> =
-            waiters.into_iter().map(|waiter| future::block_on(waiter).unwrap().unwrap().0).collect();
+            waiters.into_iter().map(|waiter| future::block_on(waiter).unwrap().unwrap()).collect();
         keys.sort_unstable();
         assert_eq!(keys, [0, 1]);
         ticker.join().unwrap();
@@ -299,7 +244,7 @@ fn a_waiter_that_is_dropped_after_it_was_woken_passes_the_wake_up_on() {
             })
         };
         queue.add(0);
-        // If the quitter got the key itself, dropping it finished it, and the waiter needs another.
+        // If the quitter dequeued the key, dropping the item finished it, and the waiter needs another.
         if quitter.join().unwrap() {
             queue.add(1);
         }
@@ -307,21 +252,23 @@ fn a_waiter_that_is_dropped_after_it_was_woken_passes_the_wake_up_on() {
     });
 }
 
-/// Holds the queue's lock now and then, so that adds find it busy.
-fn onlooker(queue: &WorkQueue<usize>) -> thread::JoinHandle<()> {
-    let queue = queue.clone();
+/// Scrapes the metrics of the queue twice.
+fn scraper(queue: &WorkQueue<usize>) -> thread::JoinHandle<()> {
+    let mut registry = Registry::default();
+    QueueMetrics::register(&mut registry).add_queue(queue).unwrap();
     thread::spawn(move || {
         for _ in 0..2 {
-            queue.len();
+            let mut text = String::new();
+            encode(&mut text, &registry).unwrap();
         }
     })
 }
 
 #[test]
-fn a_key_posted_while_the_worker_goes_to_sleep_wakes_it() {
+fn a_key_added_while_the_worker_goes_to_sleep_wakes_it() {
     explore(|| {
         let queue = queue(&ManualClock::new());
-        let onlooker = onlooker(&queue);
+        let scraper = scraper(&queue);
         let worker = {
             let queue = queue.clone();
             future::spawn(async move {
@@ -340,12 +287,12 @@ fn a_key_posted_while_the_worker_goes_to_sleep_wakes_it() {
         keys.sort_unstable();
         assert_eq!(keys, [0, 1, 2, 3]);
         producers.into_iter().for_each(|producer| _ = producer.join().unwrap());
-        onlooker.join().unwrap();
+        scraper.join().unwrap();
     });
 }
 
 #[test]
-fn adds_keep_the_order_of_their_producer_however_full_the_inbox_is() {
+fn adds_keep_the_order_of_their_producer() {
     explore(|| {
         let queue = queue(&ManualClock::new());
         let producers = [0, 10, 20].map(|first| {
@@ -365,11 +312,11 @@ fn adds_keep_the_order_of_their_producer_however_full_the_inbox_is() {
 }
 
 #[test]
-fn every_cause_comes_with_its_own_key_however_it_comes_in() {
+fn every_cause_is_reported_with_its_own_key() {
     explore(|| {
         let queue = queue(&ManualClock::new());
-        let onlooker = onlooker(&queue);
-        // Each says why of every other key; key 9 is added by both.
+        let scraper = scraper(&queue);
+        // Each producer gives a cause for every other key; key 9 is added by both.
         let producers = [0, 10].map(|first| {
             let queue = queue.clone();
             thread::spawn(move || {
@@ -385,15 +332,15 @@ fn every_cause_comes_with_its_own_key_however_it_comes_in() {
             })
         });
         let mut seen: Vec<(usize, String)> = Vec::new();
-        let mut look = |queue: &WorkQueue<usize>| {
+        let mut drain = |queue: &WorkQueue<usize>| {
             while let Some(item) = queue.try_get() {
                 seen.push((*item.key(), item.causes().to_string()));
             }
         };
-        look(&queue);
+        drain(&queue);
         producers.into_iter().for_each(|producer| producer.join().unwrap());
-        onlooker.join().unwrap();
-        look(&queue);
+        scraper.join().unwrap();
+        drain(&queue);
         let both: Vec<&str> =
             seen.iter().filter(|(key, _)| *key == 9).flat_map(|(_, why)| why.split(", ")).collect();
         assert!(both.len() == 2 && both.contains(&"0 for 9") && both.contains(&"10 for 9"), "{both:?}");
@@ -406,27 +353,27 @@ fn every_cause_comes_with_its_own_key_however_it_comes_in() {
 }
 
 #[test]
-fn whoever_asks_after_an_add_is_told_of_it() {
+fn a_call_after_an_add_observes_it() {
     explore(|| {
         let queue = queue(&ManualClock::new());
-        let asking = [0, 1, 2].map(|key| {
+        let observers = [0, 1, 2].map(|key| {
             let queue = queue.clone();
             thread::spawn(move || {
                 queue.add_after(key, STEP);
                 queue.add(key + 10);
                 assert!(queue.len() >= 1);
                 queue.add(key);
-                assert!(!queue.cancel(&key), "it is in line now, not waiting");
+                assert!(!queue.cancel(&key), "the key is queued, not waiting");
                 assert!(queue.len() >= 2);
             })
         });
-        asking.into_iter().for_each(|asking| asking.join().unwrap());
+        observers.into_iter().for_each(|observer| observer.join().unwrap());
         assert_eq!((queue.len(), queue.waiting_len()), (6, 0));
     });
 }
 
 #[test]
-fn an_add_that_races_a_shutdown_is_refused_or_handed_out() {
+fn an_add_that_races_a_shutdown_is_refused_or_dequeued() {
     explore(|| {
         let queue = queue(&ManualClock::new());
         let producers = [0, 10].map(|first| {
@@ -453,19 +400,18 @@ fn an_add_that_races_a_shutdown_is_refused_or_handed_out() {
         let mut taken: Vec<usize> =
             producers.into_iter().flat_map(|producer| producer.join().unwrap()).collect();
         shutter.join().unwrap();
-        let mut handed_out = future::block_on(worker).unwrap();
+        let mut dequeued = future::block_on(worker).unwrap();
         taken.sort_unstable();
-        handed_out.sort_unstable();
-        assert_eq!(handed_out, taken);
+        dequeued.sort_unstable();
+        assert_eq!(dequeued, taken);
         assert_eq!(queue.add(7), Admission::Refused);
     });
 }
 
 #[test]
-fn an_add_during_the_work_on_a_key_is_not_lost_whenever_it_is_taken_in() {
+fn the_result_of_an_add_during_a_dequeue_is_exact() {
     explore(|| {
         let queue = queue(&ManualClock::new());
-        // Enough in line for adds to be posted, and for a worker to go on without taking them in.
         (0..3).for_each(|key| _ = queue.add(key));
         let adder = {
             let queue = queue.clone();
@@ -476,23 +422,22 @@ fn an_add_during_the_work_on_a_key_is_not_lost_whenever_it_is_taken_in() {
         let admission = adder.join().unwrap();
         first.forget();
         queue.shutdown();
-        let hand_outs =
+        let runs =
             std::iter::from_fn(|| queue.try_get().map(|item| *item.key())).filter(|key| *key == 0).count();
         match admission {
-            Admission::Merged => assert_eq!(hand_outs, 0),
-            Admission::Deferred => assert_eq!(hand_outs, 1),
-            // Before or after the first hand-out began: that was not decided yet.
-            _ => assert!(hand_outs <= 1),
+            Admission::Merged => assert_eq!(runs, 0),
+            Admission::Deferred => assert_eq!(runs, 1),
+            other => panic!("the key was queued or being processed, not {other:?}"),
         }
     });
 }
 
 #[test]
-fn a_delay_posted_while_the_worker_goes_to_sleep_has_it_watch_the_clock() {
+fn a_delay_added_while_the_worker_goes_to_sleep_starts_its_timer() {
     explore(|| {
         let clock = ManualClock::new();
         let queue = queue(&clock);
-        let onlooker = onlooker(&queue);
+        let scraper = scraper(&queue);
         let worker = {
             let queue = queue.clone();
             future::spawn(async move {
@@ -512,12 +457,12 @@ fn a_delay_posted_while_the_worker_goes_to_sleep_has_it_watch_the_clock() {
         let mut keys = future::block_on(worker).unwrap();
         keys.sort_unstable();
         assert_eq!(keys, [0, 1]);
-        onlooker.join().unwrap();
+        scraper.join().unwrap();
     });
 }
 
 #[test]
-fn every_failure_counts_however_it_comes_in() {
+fn every_failure_is_counted() {
     explore(|| {
         let queue = queue(&ManualClock::new());
         let failing = [0, 1].map(|_| {
@@ -526,18 +471,18 @@ fn every_failure_counts_however_it_comes_in() {
                 for _ in 0..2 {
                     assert_ne!(queue.add_rate_limited(0), Admission::Refused);
                 }
-                assert!(queue.num_requeues(&0) >= 2, "at least one's own");
+                assert!(queue.num_requeues(&0) >= 2, "at least those of this thread");
             })
         });
-        let onlooker = onlooker(&queue);
+        let scraper = scraper(&queue);
         failing.into_iter().for_each(|failing| failing.join().unwrap());
-        onlooker.join().unwrap();
+        scraper.join().unwrap();
         assert_eq!((queue.num_requeues(&0), queue.waiting_len()), (4, 1));
     });
 }
 
 #[test]
-fn keys_are_finished_while_others_are_posted_and_nothing_is_left_behind() {
+fn keys_are_finished_while_others_are_added_and_none_is_left() {
     explore(|| {
         let clock = ManualClock::new();
         let queue = queue(&clock);
@@ -565,7 +510,7 @@ fn keys_are_finished_while_others_are_posted_and_nothing_is_left_behind() {
         };
         producer.join().unwrap();
         clock.advance(STEP);
-        // What is due by now is handed out; what is not is returned.
+        // Due keys are dequeued; the others are returned by the shutdown.
         while queue.waiting_len() > 1 {
             thread::yield_now();
         }
@@ -575,5 +520,26 @@ fn keys_are_finished_while_others_are_posted_and_nothing_is_left_behind() {
         keys.dedup();
         assert_eq!(keys, [0, 1, 2, 4, 5]);
         assert_eq!((queue.len(), queue.processing_len(), queue.waiting_len()), (0, 0, 0));
+    });
+}
+
+#[test]
+fn a_scrape_that_races_the_last_handle_shows_the_queue_or_nothing() {
+    explore(|| {
+        let mut registry = Registry::default();
+        let metrics = QueueMetrics::register(&mut registry);
+        let first = queue(&ManualClock::new());
+        metrics.add_queue(&first).unwrap();
+        first.add(0);
+        let dropper = thread::spawn(move || drop(first));
+        let scrape = |registry: &Registry| {
+            let mut text = String::new();
+            encode(&mut text, registry).unwrap();
+            text.lines().filter(|line| line.starts_with("workqueue_adds_total")).count()
+        };
+        assert!(scrape(&registry) <= 1);
+        dropper.join().unwrap();
+        assert_eq!(scrape(&registry), 0);
+        assert!(metrics.add_queue(&queue(&ManualClock::new())).is_ok(), "the name is free");
     });
 }

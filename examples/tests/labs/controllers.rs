@@ -63,8 +63,8 @@ async fn labs_that_run_controllers_are_ready_and_export_controller_and_queue_met
         for series in [
             format!("controller_runtime_reconcile_total{{controller=\"{name}\",result=\"success\"}} "),
             format!("controller_runtime_max_concurrent_reconciles{{controller=\"{name}\"}} "),
-            format!("workqueue_depth{{name=\"{name}\"}} "),
-            format!("workqueue_work_duration_seconds_count{{name=\"{name}\"}} "),
+            format!("workqueue_depth{{controller=\"{name}\",name=\"{name}\",priority=\"0\"}} "),
+            format!("workqueue_work_duration_seconds_count{{controller=\"{name}\",name=\"{name}\"}} "),
         ] {
             assert!(text.contains(&series), "{series} is not in\n{text}");
         }

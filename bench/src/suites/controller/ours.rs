@@ -1,11 +1,14 @@
-//! Our side: a controller on an informer whose server is a script.
+//! Our side: a controller on an informer with a scripted server, and a metrics registry.
 
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_client::list_watch::{ScriptedSource, WatchScript};
+use watchkeeper_controller::metrics::ControllerMetrics;
 use watchkeeper_controller::runnable::Runnable as _;
 use watchkeeper_controller::{
     Action, Cause, Context, Controller, ReconcileError, Reconciler, Request, Triggers,
@@ -40,12 +43,14 @@ pub(super) fn no_op(load: Load) -> Result<Measurement, RunFailure> {
     runtime()?.block_on(async {
         let factory = FactoryBuilder::without_client().source::<ConfigMap>(source).build();
         let triggers = Triggers::new();
+        let mut registry = Registry::default();
         let controller = Controller::<ConfigMap>::on(&factory)
             .workers(usize::from(WORKERS))
             .channel(&triggers)
+            .metrics(&ControllerMetrics::register(&mut registry))
             .reconcile_with(NoOp { count: Arc::clone(&count) });
-        let (stop, cause) = (CancellationToken::new(), Cause::Other("asked".into()));
-        // The first list is reconciled before the clock runs.
+        let (stop, cause) = (CancellationToken::new(), Cause::Other("triggered".into()));
+        // The initial list is reconciled before the clock runs.
         count.want(load.operations);
         let mut running = JoinSet::new();
         running.spawn({
@@ -60,6 +65,15 @@ pub(super) fn no_op(load: Load) -> Result<Measurement, RunFailure> {
         }
         count.reached().await;
         let measured = meter.stop(load.operations);
+        let mut scraped = String::new();
+        encode(&mut scraped, &registry)?;
+        let adds = format!(
+            "workqueue_adds_total{{controller=\"configmap\",name=\"configmap\"}} {}\n",
+            2 * load.operations
+        );
+        if !scraped.contains(&adds) {
+            return Err(format!("no {adds:?} in the metrics").into());
+        }
         stop.cancel();
         running.join_all().await.into_iter().collect::<Result<(), _>>()?;
         Ok(measured)

@@ -1,4 +1,4 @@
-//! Rows about delayed adds: what inserting costs, and how late delivery comes.
+//! Rows about delayed adds: the cost of inserting, and the lateness of delivery.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use watchkeeper_workqueue::WorkQueue;
 
-use super::load::{self, Key};
+use super::load::{self, Key, Measured};
 use crate::clock;
 use crate::machine::as_f64;
 use crate::measure::{Measurement, Meter};
@@ -17,14 +17,14 @@ use crate::suite::{Load, RunFailure};
 const WINDOW: Duration = Duration::from_secs(5);
 const CONSUMERS: usize = 2;
 
-/// Delayed adds of distinct keys, none of which comes due.
+/// Measures delayed adds of distinct keys, none of which becomes due.
 pub(super) fn insert(load: Load) -> Result<Measurement, RunFailure> {
     let keys = load::keys(load.operations);
     let runtime = load::one_thread()?;
-    let queue = WorkQueue::new("delay-insert");
+    let Measured { queue, .. } = &Measured::new("delay-insert")?;
     let _context = runtime.enter();
     let meter = Meter::start();
-    delay_all(&queue, &keys);
+    delay_all(queue, &keys);
     let measured = meter.stop(load.operations);
     let waiting = queue.waiting_len();
     if waiting != keys.len() {
@@ -33,14 +33,15 @@ pub(super) fn insert(load: Load) -> Result<Measurement, RunFailure> {
     Ok(measured)
 }
 
-/// Gives every key its far delay. Each is in its place when the call returns, with no task in between.
+/// Adds every key with its far delay. Each key is in the queue when the call returns.
 pub(super) fn delay_all(queue: &WorkQueue<Key>, keys: &[Key]) {
+    let event = load::event();
     for (index, key) in (0..).zip(keys) {
-        queue.add_after(key.clone(), load::far_delay(index));
+        queue.add_ref_with(key, &event.clone().after(load::far_delay(index)));
     }
 }
 
-/// When each key is due, counted from `epoch` in nanoseconds.
+/// The due time of each key, in nanoseconds since `epoch`.
 #[derive(Debug)]
 struct Schedule {
     epoch: Instant,
@@ -53,22 +54,23 @@ impl Schedule {
         u64::try_from(clock::wall().duration_since(self.epoch).as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// How late a key comes now. Fails when it comes early.
+    /// Returns how late a key is now. Fails if it is early.
     fn lateness_ns(&self, key: &str) -> Result<u64, RunFailure> {
         let now = self.now_ns();
-        let due = load::index_of(key).and_then(|index| self.due_ns.get(index)).ok_or("a key nobody added")?;
-        // Relaxed is enough: the queue hands the key over, and with it everything written before the add.
+        let due =
+            load::index_of(key).and_then(|index| self.due_ns.get(index)).ok_or("a key that was not added")?;
+        // Relaxed suffices: the lock of the queue orders the store before the add and this load after the dequeue.
         let due = due.load(Ordering::Relaxed);
         now.checked_sub(due).ok_or_else(|| format!("{key} came {} ns before it was due", due - now).into())
     }
 }
 
-/// Delays over a window, all delivered; the lateness of every single key.
+/// Measures the lateness of every key, with delays spread over a window.
 pub(super) fn lateness(load: Load) -> Result<Measurement, RunFailure> {
-    // Held until the end, as the peer's are: letting a million keys go takes a thread of the runtime some ten milliseconds, in
-    // which it hands nothing out.
+    // Kept until the end, as on the peer's side: dropping a million keys blocks a thread of the runtime for some ten milliseconds.
     let keys: Arc<[Key]> = load::keys(load.operations).into();
-    let queue = WorkQueue::new("lateness");
+    let measured_queue = Measured::new("lateness")?;
+    let queue = &measured_queue.queue;
     let schedule = Arc::new(Schedule {
         epoch: clock::wall(),
         due_ns: keys.iter().map(|_| AtomicU64::new(0)).collect(),
@@ -89,6 +91,7 @@ pub(super) fn lateness(load: Load) -> Result<Measurement, RunFailure> {
         working.join_all().await.into_iter().collect()
     });
     let measured = meter.stop(load.operations);
+    measured_queue.expect_adds(load.operations)?;
 
     let mut late: Vec<u64> = collected?.into_iter().flatten().collect();
     late.sort_unstable();
@@ -103,17 +106,18 @@ pub(super) fn lateness(load: Load) -> Result<Measurement, RunFailure> {
         .with_figure("late_max_ms", milliseconds(max)))
 }
 
-/// The due time is read before the call, so it is at or before the queue's own: a delivery ahead of it is early beyond
-/// doubt, and lateness includes the cost of the call.
+/// Adds every key with its delay.
 ///
-/// It gives way now and then, as every task does that takes what it adds from a stream: a worker it wakes is put next in
-/// line on its own thread, and would have to wait for the last of all keys.
+/// The due time is read before the call, so it is not later than the queue's own: a delivery before it is early, and lateness
+/// includes the cost of the call. The producer yields as a task that reads from a stream does: tokio schedules a worker that a
+/// task wakes on the thread of that task.
 async fn produce(queue: &WorkQueue<Key>, schedule: &Schedule, keys: &[Key]) {
+    let event = load::event();
     for ((index, key), due_ns) in (0..).zip(keys).zip(&schedule.due_ns) {
         let delay = load::spread(index, WINDOW);
         let delay_ns = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
         due_ns.store(schedule.now_ns().saturating_add(delay_ns), Ordering::Relaxed);
-        queue.add_after(key.clone(), delay);
+        queue.add_ref_with(key, &event.clone().after(delay));
         tokio::task::coop::consume_budget().await;
     }
 }
@@ -123,8 +127,7 @@ async fn consume(
     schedule: Arc<Schedule>,
     mut late: Vec<u64>,
 ) -> Result<Vec<u64>, RunFailure> {
-    let mut worker = queue.worker();
-    while let Some(item) = worker.next().await {
+    while let Some(item) = queue.get().await {
         late.push(schedule.lateness_ns(item.key())?);
         item.done();
         if schedule.undelivered.fetch_sub(1, Ordering::Relaxed) == 1 {
@@ -139,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_that_comes_early_or_from_nowhere_is_an_error() {
+    fn a_key_that_is_early_or_unknown_is_an_error() {
         let far = u64::MAX / 2;
         let schedule = Schedule {
             epoch: clock::wall(),
@@ -151,6 +154,6 @@ mod tests {
         assert!(
             lateness("namespace-001/pod-name-00000001").is_err_and(|text| text.contains("before it was due"))
         );
-        assert_eq!(lateness("namespace-002/pod-name-00000002"), Err("a key nobody added".to_owned()));
+        assert_eq!(lateness("namespace-002/pod-name-00000002"), Err("a key that was not added".to_owned()));
     }
 }

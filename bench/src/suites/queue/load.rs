@@ -1,33 +1,40 @@
-//! What the rows of this suite have in common: keys, delays, runtimes. The Go side makes the same ones.
+//! The parts that all rows of this suite share: keys, causes, delays, metrics and runtimes. The Go side uses the same keys and
+//! delays.
 
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
 use tokio::runtime::{Builder, Runtime};
+use watchkeeper_workqueue::prometheus::QueueMetrics;
+use watchkeeper_workqueue::{AddOptions, Cause, WorkQueue};
 
-/// A key as a controller has it: shared, so that passing it on copies no text.
+use crate::suite::RunFailure;
+
+/// A key as a controller uses it: shared, so that passing it on copies no text.
 pub(super) type Key = Arc<str>;
 
 const HOUR: Duration = Duration::from_hours(1);
 
-/// The first `count` keys.
+/// Returns the first `count` keys.
 pub(super) fn keys(count: u64) -> Vec<Key> {
     (0..count).map(|index| format!("namespace-{:03}/pod-name-{index:08}", index % 1000).into()).collect()
 }
 
-/// The index a key was made from.
+/// Returns the index from which a key was made.
 pub(super) fn index_of(key: &str) -> Option<usize> {
     key.get(key.len().checked_sub(8)?..)?.parse().ok()
 }
 
-/// The part of `count` keys that producer number `producer` of `producers` adds.
+/// Returns the part of `count` keys that producer number `producer` of `producers` adds.
 pub(super) fn part(count: usize, producer: usize, producers: usize) -> Range<usize> {
     producer * count / producers..(producer + 1) * count / producers
 }
 
-/// A delay within `window`, spread evenly over the indexes: `SplitMix64` of the index, the same on both sides.
+/// Returns a delay within `window`, spread evenly over the indexes: `SplitMix64` of the index, the same on both sides.
 pub(super) fn spread(index: u64, window: Duration) -> Duration {
     let mut mixed = (index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -37,18 +44,48 @@ pub(super) fn spread(index: u64, window: Duration) -> Duration {
     Duration::from_nanos(mixed % window)
 }
 
-/// A delay of 1 to 2 hours: nothing comes due while it is measured.
+/// Returns a delay of 1 to 2 hours, so that no key becomes due during the measurement.
 pub(super) fn far_delay(index: u64) -> Duration {
     HOUR + spread(index, HOUR)
 }
 
-/// The runtime of the rows with several tasks: two workers, as the peer has two processors on the machines these
-/// rows were made for, and the same everywhere.
+/// Returns the options of an add: the cause of an event, as an event handler sets it.
+pub(super) fn event() -> AddOptions {
+    AddOptions::new().cause(Cause::Event("Pod".into()))
+}
+
+/// A queue whose metrics are in a registry, as those of a controller are.
+pub(super) struct Measured {
+    pub(super) queue: WorkQueue<Key>,
+    registry: Registry,
+}
+
+impl Measured {
+    pub(super) fn new(name: &str) -> Result<Self, RunFailure> {
+        Self::with(WorkQueue::new(name))
+    }
+
+    pub(super) fn with(queue: WorkQueue<Key>) -> Result<Self, RunFailure> {
+        let mut registry = Registry::default();
+        QueueMetrics::register(&mut registry).add_queue(&queue)?;
+        Ok(Self { queue, registry })
+    }
+
+    /// Fails unless a scrape shows that so many keys became ready.
+    pub(super) fn expect_adds(&self, keys: u64) -> Result<(), RunFailure> {
+        let (mut text, name) = (String::new(), self.queue.name());
+        encode(&mut text, &self.registry)?;
+        let line = format!("workqueue_adds_total{{controller=\"{name}\",name=\"{name}\"}} {keys}\n");
+        if text.contains(&line) { Ok(()) } else { Err(format!("no {line:?} in the metrics").into()) }
+    }
+}
+
+/// Returns the runtime of the rows with several tasks: two workers, on every machine.
 pub(super) fn two_workers() -> io::Result<Runtime> {
     Builder::new_multi_thread().worker_threads(2).enable_time().build()
 }
 
-/// The runtime of the rows with one task.
+/// Returns the runtime of the rows with one task.
 pub(super) fn one_thread() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_time().build()
 }

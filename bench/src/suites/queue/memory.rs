@@ -1,7 +1,7 @@
-//! Rows that compare the heap a full queue holds.
+//! Rows that compare the heap of a full queue.
 //!
-//! The caller holds all keys before the baseline is taken, and the queue shares them, so their bytes are in neither
-//! side's figure.
+//! The caller holds all keys before the baseline is measured, and the queue shares them, so their bytes are in the figure of
+//! neither side.
 
 use watchkeeper_workqueue::WorkQueue;
 
@@ -11,16 +11,17 @@ use crate::heap;
 use crate::measure::{Measurement, Meter};
 use crate::suite::{Load, RunFailure};
 
-/// Keys waiting in the queue.
+/// Measures queued keys.
 pub(super) fn queued(load: Load) -> Result<Measurement, RunFailure> {
     held(load, |queue, keys| {
+        let event = load::event();
         for key in keys {
-            queue.add_ref(key);
+            queue.add_ref_with(key, &event);
         }
     })
 }
 
-/// Keys waiting for their time.
+/// Measures delayed keys.
 pub(super) fn delayed(load: Load) -> Result<Measurement, RunFailure> {
     held(load, delay_all)
 }
@@ -31,10 +32,10 @@ fn held(load: Load, fill: fn(&WorkQueue<Key>, &[Key])) -> Result<Measurement, Ru
     let _context = runtime.enter();
     let before = heap::live_bytes();
     let meter = Meter::start();
-    let queue = WorkQueue::new("memory");
-    fill(&queue, &keys);
+    let measured_queue = load::Measured::new("memory")?;
+    fill(&measured_queue.queue, &keys);
     let mut measured = meter.stop(load.operations);
-    // The result's own few bytes are counted too; they are nothing beside a million keys.
+    // Includes some hundred bytes of the result and the registry, which are negligible beside a million keys.
     measured.live_heap_bytes = Some(heap::live_bytes().saturating_sub(before));
     Ok(measured)
 }

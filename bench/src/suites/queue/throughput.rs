@@ -4,25 +4,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
-use watchkeeper_workqueue::{Item, WorkQueue, limiter::ItemExponential};
+use watchkeeper_workqueue::{AddOptions, Item, WorkQueue, limiter::ItemExponential};
 
-use super::load::{self, Key};
+use super::load::{self, Key, Measured};
 use crate::measure::{Measurement, Meter};
 use crate::suite::{Load, RunFailure};
 
 const HOT_KEYS: u64 = 1000;
 
-/// Add, get and done by one task, key by key.
+/// Measures add, get and done by one task, key by key.
 pub(super) fn lockstep(load: Load) -> Result<Measurement, RunFailure> {
     let keys = load::keys(load.operations);
-    let queue = WorkQueue::new("lockstep");
+    let measured_queue = Measured::new("lockstep")?;
+    let (queue, event) = (&measured_queue.queue, load::event());
     let runtime = load::one_thread()?;
     let meter = Meter::start();
     let handled = runtime.block_on(async {
-        let (mut handled, mut worker) = (0, queue.worker());
+        let mut handled = 0;
         for key in &keys {
-            queue.add_ref(key);
-            if let Some(item) = worker.next().await {
+            queue.add_ref_with(key, &event);
+            if let Some(item) = queue.get().await {
                 item.done();
                 handled += 1;
             }
@@ -31,57 +32,45 @@ pub(super) fn lockstep(load: Load) -> Result<Measurement, RunFailure> {
     });
     let measured = meter.stop(load.operations);
     expect_handled(handled, load)?;
+    measured_queue.expect_adds(load.operations)?;
     Ok(measured)
 }
 
-/// Distinct keys from producers to consumers.
+/// Measures distinct keys from producers to consumers.
 pub(super) fn distinct(load: Load, producers: usize, consumers: usize) -> Result<Measurement, RunFailure> {
-    let queue = WorkQueue::new("distinct");
-    let add = |queue: &WorkQueue<Key>, key: Key| {
-        queue.add(key);
-    };
-    produce_and_consume(load, producers, consumers, &queue, add, done)
+    let queue = Measured::new("distinct")?;
+    produce_and_consume(load, producers, consumers, &queue, &load::event(), |item| item.done())
 }
 
-/// Rate limited adds, forgotten when handled. The limiter says "now" every time, so that the row shows what the limiter
-/// and the queue cost and not what waiting does; it also spares client-go the detour through its delaying goroutine.
+/// Measures rate limited adds that are forgotten when handled. The delay of the limiter is zero, so that the row measures the
+/// limiter and the queue and not the delays; client-go's keys do not pass its delaying goroutine either.
 pub(super) fn rate_limited(load: Load) -> Result<Measurement, RunFailure> {
     let limiter = ItemExponential::new(Duration::ZERO, Duration::from_secs(1));
-    let queue = WorkQueue::builder("rate-limited").rate_limiter(limiter).build();
-    let add = |queue: &WorkQueue<Key>, key: Key| {
-        queue.add_rate_limited(key);
-    };
-    produce_and_consume(load, 1, 1, &queue, add, forget)
+    let queue = Measured::with(WorkQueue::builder("rate-limited").rate_limiter(limiter).build())?;
+    produce_and_consume(load, 1, 1, &queue, &load::event().rate_limited(), |item| item.forget())
 }
 
-fn done(item: Item<'_, Key>) {
-    item.done();
-}
-
-fn forget(item: Item<'_, Key>) {
-    item.forget();
-}
-
-/// A task per producer, each over its own part of the keys, and a task per consumer. Shutting down after the last add
+/// Runs a task per producer, each over its own part of the keys, and a task per consumer. Shutting down after the last add
 /// lets the consumers empty the queue and then end.
 fn produce_and_consume(
     load: Load,
     producers: usize,
     consumers: usize,
-    queue: &WorkQueue<Key>,
-    add: fn(&WorkQueue<Key>, Key),
+    measured_queue: &Measured,
+    options: &AddOptions,
     finish: fn(Item<'_, Key>),
 ) -> Result<Measurement, RunFailure> {
     let keys: Arc<[Key]> = load::keys(load.operations).into();
+    let queue = &measured_queue.queue;
     let runtime = load::two_workers()?;
     let meter = Meter::start();
     let handled = runtime.block_on(async {
         let mut working = JoinSet::new();
         for _ in 0..consumers {
-            let mut worker = queue.worker();
+            let queue = queue.clone();
             working.spawn(async move {
                 let mut handled = 0_u64;
-                while let Some(item) = worker.next().await {
+                while let Some(item) = queue.get().await {
                     finish(item);
                     handled += 1;
                 }
@@ -90,10 +79,10 @@ fn produce_and_consume(
         }
         let mut adding = JoinSet::new();
         for producer in 0..producers {
-            let (queue, keys) = (queue.clone(), Arc::clone(&keys));
+            let (queue, keys, options) = (queue.clone(), Arc::clone(&keys), options.clone());
             adding.spawn(async move {
                 for key in &keys[load::part(keys.len(), producer, producers)] {
-                    add(&queue, key.clone());
+                    queue.add_ref_with(key, &options);
                 }
             });
         }
@@ -103,47 +92,48 @@ fn produce_and_consume(
     });
     let measured = meter.stop(load.operations);
     expect_handled(handled, load)?;
+    measured_queue.expect_adds(load.operations)?;
     Ok(measured)
 }
 
-/// Adds of all keys while all of them are queued: the caller hands in what it handed in before, as a cache does.
+/// Measures adds of all keys while all of them are queued. The caller passes the keys that the queue shares, as a cache does.
 pub(super) fn duplicate(load: Load) -> Result<Measurement, RunFailure> {
     let keys = load::keys(load.operations);
-    let queue = filled(&keys);
+    let (queue, event) = (filled(&keys)?, load::event());
     let meter = Meter::start();
     for key in &keys {
-        queue.add_ref(key);
+        queue.queue.add_ref_with(key, &event);
     }
     let measured = meter.stop(load.operations);
     expect_queued(&queue, keys.len())?;
     Ok(measured)
 }
 
-/// Adds of a few keys equal to queued ones but allocated apart from them, as an event handler would make them.
+/// Measures adds of a few keys that are equal to the queued ones but allocated separately, as an event handler creates them.
 pub(super) fn duplicate_hot(load: Load) -> Result<Measurement, RunFailure> {
-    let queue = filled(&load::keys(HOT_KEYS));
+    let (queue, event) = (filled(&load::keys(HOT_KEYS))?, load::event());
     let again = load::keys(HOT_KEYS);
     let mut next = again.iter().cycle();
     let meter = Meter::start();
     for key in next.by_ref().take(usize::try_from(load.operations)?) {
-        queue.add_ref(key);
+        queue.queue.add_ref_with(key, &event);
     }
     let measured = meter.stop(load.operations);
     expect_queued(&queue, again.len())?;
     Ok(measured)
 }
 
-fn filled(keys: &[Key]) -> WorkQueue<Key> {
-    let queue = WorkQueue::new("duplicate");
+fn filled(keys: &[Key]) -> Result<Measured, RunFailure> {
+    let (queue, event) = (Measured::new("duplicate")?, load::event());
     for key in keys {
-        queue.add_ref(key);
+        queue.queue.add_ref_with(key, &event);
     }
-    queue
+    Ok(queue)
 }
 
-fn expect_queued(queue: &WorkQueue<Key>, want: usize) -> Result<(), RunFailure> {
-    match queue.len() {
-        queued if queued == want => Ok(()),
+fn expect_queued(queue: &Measured, want: usize) -> Result<(), RunFailure> {
+    match queue.queue.len() {
+        queued if queued == want => queue.expect_adds(u64::try_from(want)?),
         queued => Err(format!("{queued} keys queued after adding duplicates of {want}").into()),
     }
 }

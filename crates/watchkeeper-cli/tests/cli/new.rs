@@ -80,7 +80,7 @@ async fn run_on_a_cluster(program: &Path, definition: String) {
     let text = page(&metrics, "/metrics").await.unwrap();
     for series in [
         "controller_runtime_reconcile_total{controller=\"coffee-shop\",result=\"success\"} 0",
-        "workqueue_depth{name=\"coffee-shop\"} 0",
+        "workqueue_depth{controller=\"coffee-shop\",name=\"coffee-shop\",priority=\"0\"} 0",
         "leader_election_master_status{name=\"coffee-shop.shop.example.com\"} ",
     ] {
         assert!(text.contains(series), "{series} is not in\n{text}");

@@ -82,7 +82,7 @@ pub struct Controller<K: Object> {
     sources: Vec<Part>,
     uses: Vec<Use>,
     triggers: Vec<Triggers>,
-    limiter: Box<dyn RateLimiter>,
+    limiter: Box<dyn RateLimiter<ObjectKey>>,
     options: Options,
 }
 
@@ -292,7 +292,7 @@ impl<K: Object> Controller<K> {
     }
 
     /// Sets how long a key that failed waits. By default each key from 5 ms doubling to 1000 s.
-    pub fn rate_limiter(mut self, limiter: impl RateLimiter) -> Self {
+    pub fn rate_limiter(mut self, limiter: impl RateLimiter<ObjectKey>) -> Self {
         self.limiter = Box::new(limiter);
         self
     }

@@ -3,7 +3,6 @@
 use std::{sync::Arc, time::Duration};
 
 use kube_client::Client;
-use parking_lot::Mutex;
 use watchkeeper_informer::{ObjectKey, Spawn};
 use watchkeeper_workqueue::{Clock, RateLimiter, Sleep, TokioClock, limiter::ItemExponential};
 
@@ -92,28 +91,8 @@ impl Options {
 
 /// Each key from 5 ms doubling to 1000 s. The rate that client-go's controllers share between all keys is not among it:
 /// one failing key would slow down another's retry.
-pub(super) fn default_limiter() -> Box<dyn RateLimiter> {
+pub(super) fn default_limiter() -> Box<dyn RateLimiter<ObjectKey>> {
     Box::new(ItemExponential::new(Duration::from_millis(5), Duration::from_secs(1000)))
-}
-
-/// A rate limiter that outlives its queue: the queue is built again when metrics are registered.
-#[derive(Clone)]
-pub(super) struct SharedLimiter(Arc<Mutex<Box<dyn RateLimiter>>>);
-
-impl SharedLimiter {
-    pub(super) fn new(limiter: Box<dyn RateLimiter>) -> Self {
-        Self(Arc::new(Mutex::new(limiter)))
-    }
-}
-
-impl RateLimiter for SharedLimiter {
-    fn delay(&mut self, failures: u32, now: Duration) -> Duration {
-        self.0.lock().delay(failures, now)
-    }
-
-    fn schedule(&self) -> Option<Vec<Duration>> {
-        self.0.lock().schedule()
-    }
 }
 
 /// A clock that is shared, as a queue takes it.

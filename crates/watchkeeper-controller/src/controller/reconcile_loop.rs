@@ -23,7 +23,7 @@ use watchkeeper_workqueue::{AddOptions, Cause, Priority, RateLimiter, WorkQueue}
 
 use super::{
     Part,
-    options::{Options, SharedClock, SharedLimiter},
+    options::{Options, SharedClock},
     worker,
 };
 use crate::{
@@ -48,7 +48,6 @@ pub struct ReconcileLoop<K: Object, R> {
     sources: Vec<Arc<dyn Source>>,
     triggers: Vec<Triggers>,
     access: Vec<Access>,
-    limiter: SharedLimiter,
     /// Why the metrics chosen with `Controller::metrics` could not be registered.
     rejected: Option<DuplicateName>,
     connections: Mutex<Option<Arc<Connections>>>,
@@ -98,7 +97,7 @@ impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
         parts: Vec<Part>,
         triggers: Vec<Triggers>,
         access: Vec<Access>,
-        limiter: Box<dyn RateLimiter>,
+        limiter: Box<dyn RateLimiter<ObjectKey>>,
         mut options: Options,
     ) -> Self {
         let mut caches = Caches::default();
@@ -108,13 +107,16 @@ impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
         let (sources, followed): (Vec<_>, Vec<_>) =
             parts.into_iter().map(|part| (part.source, part.cache)).unzip();
         let memory = Arc::new(Memory::new(followed, Arc::clone(&options.clock), options.memory()));
-        let limiter = SharedLimiter::new(limiter);
-        let (metrics, rejected) = match options.metrics.take().map(|metrics| register(&metrics, &options)) {
+        let queue = WorkQueue::builder(Arc::clone(&options.name))
+            .clock(SharedClock(Arc::clone(&options.clock)))
+            .rate_limiter(limiter)
+            .build();
+        let registered = options.metrics.take().map(|metrics| register(&metrics, &queue, &options));
+        let (metrics, rejected) = match registered {
             None => (None, None),
             Some(Ok(metrics)) => (Some(metrics), None),
             Some(Err(rejected)) => (None, Some(rejected)),
         };
-        let queue = queue_of(&options, &limiter, metrics.as_ref());
         let context = Arc::new(context::Shared {
             controller: Arc::clone(&options.name),
             client: options.client.take(),
@@ -139,7 +141,6 @@ impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
             sources,
             triggers,
             access,
-            limiter,
             rejected,
             connections: Mutex::new(None),
             is_running: AtomicBool::new(false),
@@ -266,26 +267,15 @@ impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
     }
 }
 
-/// Creates the metric series of a controller.
-fn register(metrics: &ControllerMetrics, options: &Options) -> Result<OneController, DuplicateName> {
-    let metrics = metrics.controller(&options.name)?;
+/// Creates the metric series of a controller and its queue.
+fn register(
+    metrics: &ControllerMetrics,
+    queue: &WorkQueue<ObjectKey>,
+    options: &Options,
+) -> Result<OneController, DuplicateName> {
+    let metrics = metrics.controller(queue)?;
     metrics.workers(options.workers);
     Ok(metrics)
-}
-
-/// Builds the queue of a controller, which reports to `metrics` if there are any.
-fn queue_of(
-    options: &Options,
-    limiter: &SharedLimiter,
-    metrics: Option<&OneController>,
-) -> WorkQueue<ObjectKey> {
-    let queue = WorkQueue::builder(Arc::clone(&options.name))
-        .clock(SharedClock(Arc::clone(&options.clock)))
-        .rate_limiter(limiter.clone());
-    match metrics {
-        Some(metrics) => queue.metrics(metrics.queue()).build(),
-        None => queue.build(),
-    }
 }
 
 impl<K: Object, R: Reconciler<K>> Runnable for ReconcileLoop<K, R> {
@@ -314,11 +304,7 @@ impl<K: Object, R: Reconciler<K>> Runnable for ReconcileLoop<K, R> {
             return Ok(());
         };
         if shared.metrics.is_none() {
-            let metrics = register(metrics, &shared.options)?;
-            // A queue either measures from its first key or never does. Sources that fed the old one connect again, and deliver all keys.
-            shared.queue = queue_of(&shared.options, &self.limiter, Some(&metrics));
-            shared.metrics = Some(metrics);
-            *self.connections.get_mut() = None;
+            shared.metrics = Some(register(metrics, &shared.queue, &shared.options)?);
         }
         Ok(())
     }

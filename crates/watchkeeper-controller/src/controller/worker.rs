@@ -27,12 +27,12 @@ use crate::{
 
 /// Processes keys until a stop is requested.
 pub(super) async fn work<K: Object, R: Reconciler<K>>(shared: &Shared<K, R>, signals: &Arc<Signals>) {
-    let (mut worker, mut room) = (shared.queue.worker(), None);
+    let mut room = None;
     // Waiting for the end takes a lock, so that is done only where there is nothing else to do.
     while !signals.is_stopping() {
         let item = tokio::select! {
             biased;
-            item = worker.next() => item,
+            item = shared.queue.get() => item,
             () = signals.stop.cancelled() => return,
         };
         let Some(item) = item else { return };

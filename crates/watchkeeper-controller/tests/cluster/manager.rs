@@ -703,8 +703,8 @@ async fn a_controller_that_is_added_reports_metrics_before_anything_runs_and_wit
     for line in [
         "controller_runtime_max_concurrent_reconciles{controller=\"shop\"} 3",
         "controller_runtime_reconcile_total{controller=\"shop\",result=\"success\"} 0",
-        "workqueue_depth{name=\"shop\"} 0",
-        "workqueue_unfinished_work_seconds{name=\"shop\"} 0.0",
+        "workqueue_depth{controller=\"shop\",name=\"shop\",priority=\"0\"} 0",
+        "workqueue_unfinished_work_seconds{controller=\"shop\",name=\"shop\"} 0.0",
     ] {
         assert!(text.lines().any(|there| there == line), "{line} is not in\n{text}");
     }
@@ -727,8 +727,8 @@ async fn reconciles_and_keys_of_an_added_controller_are_counted() {
     prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
     for line in [
         "controller_runtime_reconcile_total{controller=\"shop\",result=\"success\"} 1",
-        "workqueue_adds_total{name=\"shop\"} 1",
-        "workqueue_work_duration_seconds_count{name=\"shop\"} 1",
+        "workqueue_adds_total{controller=\"shop\",name=\"shop\"} 1",
+        "workqueue_work_duration_seconds_count{controller=\"shop\",name=\"shop\"} 1",
     ] {
         assert!(text.lines().any(|there| there == line), "{line} is not in\n{text}");
     }
@@ -759,8 +759,8 @@ async fn a_second_controller_of_one_name_is_rejected_with_the_remedy_and_leaves_
     let text = text_of(&mut manager);
     for line in [
         "controller_runtime_max_concurrent_reconciles{controller=\"configmap\"} 3",
-        "workqueue_depth{name=\"configmap\"} 0",
-        "workqueue_unfinished_work_seconds{name=\"configmap\"} 0.0",
+        "workqueue_depth{controller=\"configmap\",name=\"configmap\",priority=\"0\"} 0",
+        "workqueue_unfinished_work_seconds{controller=\"configmap\",name=\"configmap\"} 0.0",
     ] {
         assert!(text.lines().any(|there| there == line), "{line} is not in\n{text}");
     }
@@ -818,13 +818,13 @@ async fn metrics_have_the_names_dashboards_know() {
         "rest_client_requests_total{code=\"404\",method=\"GET\",host=\"in-process\"} 1",
         "rest_client_requests_total{code=\"201\",method=\"POST\",host=\"in-process\"} 1",
         "rest_client_request_duration_seconds_count{verb=\"POST\",host=\"in-process\"} 1",
-        "workqueue_depth{name=\"shop\"} 0",
-        "workqueue_adds_total{name=\"shop\"} 0",
-        "workqueue_retries_total{name=\"shop\"} 0",
-        "workqueue_queue_duration_seconds_count{name=\"shop\"} 0",
-        "workqueue_work_duration_seconds_count{name=\"shop\"} 0",
-        "workqueue_unfinished_work_seconds{name=\"shop\"} 0.0",
-        "workqueue_longest_running_processor_seconds{name=\"shop\"} 0.0",
+        "workqueue_depth{controller=\"shop\",name=\"shop\",priority=\"0\"} 0",
+        "workqueue_adds_total{controller=\"shop\",name=\"shop\"} 0",
+        "workqueue_retries_total{controller=\"shop\",name=\"shop\"} 0",
+        "workqueue_queue_duration_seconds_count{controller=\"shop\",name=\"shop\"} 0",
+        "workqueue_work_duration_seconds_count{controller=\"shop\",name=\"shop\"} 0",
+        "workqueue_unfinished_work_seconds{controller=\"shop\",name=\"shop\"} 0.0",
+        "workqueue_longest_running_processor_seconds{controller=\"shop\",name=\"shop\"} 0.0",
         "controller_runtime_active_workers{controller=\"shop\"} 0",
         "controller_runtime_reconcile_time_seconds_count{controller=\"shop\"} 0",
         "watchkeeper_events_total{fate=\"Created\"} 0",

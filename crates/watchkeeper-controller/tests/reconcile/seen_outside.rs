@@ -31,7 +31,7 @@ const ZERO_AT_FIRST: [&str; 11] = [
     "controller_runtime_reconcile_timeouts_total{controller=\"maps\"}",
     "controller_runtime_reconcile_time_seconds_count{controller=\"maps\"}",
     "controller_runtime_active_workers{controller=\"maps\"}",
-    "workqueue_depth{name=\"maps\"}",
+    "workqueue_depth{controller=\"maps\",name=\"maps\",priority=\"0\"}",
 ];
 
 /// The values of the series at the end.
@@ -50,7 +50,7 @@ const AT_LAST: [(&str, f64); 15] = [
     ("watchkeeper_hot_loops_total{controller=\"maps\"}", 0.0),
     ("watchkeeper_freshness_waits_total{controller=\"maps\",result=\"reached\"}", 1.0),
     ("watchkeeper_freshness_waits_total{controller=\"maps\",result=\"timeout\"}", 1.0),
-    ("workqueue_depth{name=\"maps\"}", 0.0),
+    ("workqueue_depth{controller=\"maps\",name=\"maps\",priority=\"0\"}", 0.0),
 ];
 
 async fn nothing(_: Request<ConfigMap>, _: Context) -> Result<Action, ReconcileError> {
@@ -82,7 +82,11 @@ async fn without_a_manager_a_second_controller_of_one_name_on_one_registry_does_
     prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
     let workers = value(&text, "controller_runtime_max_concurrent_reconciles{controller=\"maps\"}");
     assert_eq!(workers, Some(3.0), "{text}");
-    assert_eq!(value(&text, "workqueue_depth{name=\"maps\"}"), Some(0.0), "{text}");
+    assert_eq!(
+        value(&text, "workqueue_depth{controller=\"maps\",name=\"maps\",priority=\"0\"}"),
+        Some(0.0),
+        "{text}"
+    );
     running.stop().await;
 
     // Dropping the controller frees its name, even while the informers are still removing its handlers.

@@ -1,601 +1,403 @@
-//! The queue as a state machine: an input and the time go in, an answer comes out.
+//! The queue as a state machine: a call and the time in, a result out.
 //!
-//! Nothing in here waits, locks, spawns or reads a clock. Times are nanoseconds since the clock's origin.
+//! The core does not wait, lock, spawn or read a clock. Times are nanoseconds since the clock's origin.
 //!
 //! ```text
 //!              add                      pop
-//!   (absent) ───────▶ Queued ─────────────────────▶ Processing ──add──▶ Dirty
-//!       │               ▲  ▲                          │    ▲              │
-//!       │ add_after     │  │ time comes               │    └─ finish ─────┤ (its rerun decides)
-//!       ▼               │  │                          ▼                   ▼
-//!   Scheduled ──add─────┘  └── BackingOff ◀──retry── finish ──▶ (absent) or Queued or Scheduled
+//!   (absent) ───────▶ Queued ─────────────────────▶ Processing ──add──▶ Processing with a rerun
+//!       │               ▲  ▲                            │                    │
+//!       │ add_after     │  │ due                        ▼                    ▼
+//!       ▼               │  │                          finish               finish
+//!   Scheduled ──add─────┘  └── BackingOff ◀──retry──────┴──▶ (absent) or Queued or Scheduled
 //! ```
 
-#![expect(
-    clippy::inline_always,
-    reason = "the path of every key: a fifth fewer instructions than with calls"
-)]
-
 mod calls;
-mod delays;
 mod ready;
 mod slots;
-mod table;
-mod times;
 
-use std::{collections::HashMap, mem, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet, mem, time::Duration};
 
-use foldhash::fast::RandomState;
+use slab::Slab;
 
-pub(crate) use self::{
-    calls::{Add, Backoff, Finished, Offered, Pending, Popped, Standing, Token, Verdict, Wish},
-    slots::kept_hash,
-    times::{Durations, RunningNanos},
-};
+pub(crate) use self::calls::{Add, Dequeued, Finished, Outcome, Pending, Token};
 use self::{
-    delays::Delays,
     ready::Ready,
-    slots::{SlotId, Slots, State},
-    times::Times,
+    slots::{Entry, Slot, Slots, State},
 };
-use crate::{Admission, Cause, Causes, Priority, fill::fill};
+use crate::{Admission, Cause, Causes, Priority, QueueStats, stats::Counters};
 
-/// At most this many waiting keys are moved into line in one step, so that a million delays that end together
-/// hold the lock for some fifty microseconds at a time.
-const PROMOTE_AT_ONCE: usize = 64;
+/// The largest number of due keys that one call makes ready. A million delays that end together then lock the queue for
+/// some ten microseconds at a time.
+const PROMOTED_AT_ONCE: usize = 64;
 
-/// From this length on, adds are taken in many at a time. (Exploring interleavings needs it within reach.)
-const LONG_LINE: usize = if cfg!(shuttle) { 2 } else { 16 * 1024 };
-
-/// What was added to a key while it was processed.
-#[derive(Debug, Clone, Copy)]
-struct Rerun {
-    pending: Pending,
-    priority: Priority,
-    since: u64,
-}
-
-/// Returns the delay in nanoseconds after `failures` failures: the last one of the schedule holds for all that follow.
-pub(crate) fn scheduled_delay(schedule: &[u64], failures: usize) -> u64 {
-    schedule.get(failures).or(schedule.last()).copied().unwrap_or(0)
-}
-
-/// The whole state of a queue.
+/// The state of a queue.
 ///
-/// Invariants: a key has at most one slot; a slot is in line, among the delays, or handed out, never two
-/// of them; a rerun exists exactly for `Dirty` slots; a token finishes a slot only while its generation is the
-/// slot's link.
+/// Invariants: a key has at most one entry; an entry is an element of exactly one of `ready`, `delays` and `work`, the one
+/// that its state names.
 #[derive(Debug)]
 pub(crate) struct Core<K> {
     slots: Slots<K>,
     ready: Ready,
-    delays: Delays,
-    reruns: HashMap<SlotId, Rerun, RandomState>,
-    causes: Vec<Causes>,
-    times: Option<Times>,
-    /// Nanoseconds to wait after so many failures; the last for all that follow. Empty when the limiter has to be asked.
-    schedule: Arc<[u64]>,
-    processing: usize,
-    /// Keys that became due for work since last asked; what `adds_total` counts.
-    newly_due: u64,
-    generation: u32,
+    /// Waiting entries by due time in nanoseconds, then by the sequence of delays, which wraps after 2³² of them.
+    delays: BTreeSet<(u64, u32, Slot)>,
+    last_sequence: u32,
+    work: Slab<Work>,
+    counters: Counters,
     is_shut_down: bool,
 }
 
+/// A run in progress.
+#[derive(Debug)]
+struct Work {
+    slot: Slot,
+    rerun: Option<Rerun>,
+}
+
+/// The run that adds during a run asked for.
+#[derive(Debug, Clone, Copy)]
+struct Rerun {
+    pending: Pending,
+    priority: Priority,
+    since_nanos: u64,
+}
+
+impl Rerun {
+    fn is_due(&self) -> bool {
+        self.pending.at_nanos().is_none()
+    }
+}
+
 impl<K: Eq + Clone> Core<K> {
-    pub(crate) fn new(patience: u32, keeps_times: bool, schedule: Arc<[u64]>) -> Self {
+    pub(crate) fn new(starvation_limit: u32) -> Self {
         Self {
             slots: Slots::new(),
-            ready: Ready::new(patience),
-            delays: Delays::default(),
-            reruns: HashMap::default(),
-            causes: Vec::new(),
-            times: keeps_times.then(Times::default),
-            schedule,
-            processing: 0,
-            newly_due: 0,
-            generation: 0,
+            ready: Ready::new(starvation_limit),
+            delays: BTreeSet::new(),
+            last_sequence: 0,
+            work: Slab::new(),
+            counters: Counters::default(),
             is_shut_down: false,
         }
     }
 
-    /// True when the next call needs the real time; otherwise any value will do, and reading a clock is saved.
-    #[inline]
-    pub(crate) fn needs_time(&self) -> bool {
-        self.times.is_some() || self.delays.len() > 0
+    pub(crate) fn find(&self, hash: u32, key: &K) -> Option<Slot> {
+        self.slots.find(hash, key)
     }
 
-    /// True when what such an add comes to depends on what time it is.
-    pub(crate) fn needs_time_for(&self, wish: Wish) -> bool {
-        match wish {
-            Wish::Pending(Pending::Now | Pending::Immediate) => false,
-            Wish::Retry(Backoff::Since(_)) => self.schedule.iter().any(|&delay| delay > 0),
-            Wish::Pending(Pending::Scheduled(_) | Pending::Backoff(_)) | Wish::Retry(Backoff::Until(_)) => {
-                true
-            }
+    /// Merges an add without a delay into a queued key, which needs no time. Returns false, without effect, if the key is not
+    /// queued.
+    pub(crate) fn merge_queued(&mut self, slot: Slot, add: Add<'_>) -> bool {
+        let is_queued = self.slots[slot].state == State::Queued && !self.is_shut_down;
+        if is_queued {
+            self.merge(slot, add, 0);
         }
+        is_queued
     }
 
-    /// True when nothing but adding and taking goes on: no delay to watch, no end to announce, nobody to report to.
-    #[inline]
-    pub(crate) fn is_plain(&self) -> bool {
-        !self.needs_time() && !self.may_end()
-    }
-
-    /// True when the queue is shut down and has nothing in line: somebody may wait for just that.
-    #[inline]
-    pub(crate) fn may_end(&self) -> bool {
-        self.is_shut_down && self.ready.len() == 0
-    }
-
-    /// True when nothing that is posted with this priority can change which key is handed out next: others of it are
-    /// in line before them.
-    #[inline]
-    pub(crate) fn is_waiting(&self, priority: Priority) -> bool {
-        self.ready.is_waiting(priority)
-    }
-
-    /// True when so many keys are in line that a few more, taken in together, wait no longer for it; and that finding
-    /// each of them alone is a trip to memory.
-    #[inline]
-    pub(crate) fn has_long_line(&self) -> bool {
-        self.ready.len() >= LONG_LINE
-    }
-
-    /// True when keys whose time may have come just now are in line, so that workers should not have to wait for anybody.
-    pub(crate) fn is_behind(&self) -> bool {
-        self.ready.len() > 0 && self.delays.len() > 0
-    }
-
-    /// Gets ready for adds of keys with these hashes.
-    pub(crate) fn fetch(&self, hashes: impl Iterator<Item = u32>) {
-        self.slots.fetch(hashes);
-    }
-
-    /// Adds a key. Takes it from its owner when it is new to the queue.
-    pub(crate) fn add(&mut self, hash: u32, offered: &mut impl Offered<K>, add: Add, now: u64) -> Admission {
+    /// Adds a key whose entry is in `slot`, if it has one. Returns the key too, if the queue did not take it, to be dropped after
+    /// the queue is unlocked.
+    pub(crate) fn add<'k>(
+        &mut self,
+        slot: Option<Slot>,
+        (hash, key): (u32, Cow<'k, K>),
+        add: Add<'_>,
+        now_nanos: u64,
+    ) -> (Admission, Option<Cow<'k, K>>) {
         if self.is_shut_down {
-            return Admission::Refused;
+            return (Admission::Refused, Some(key));
         }
-        let Some(key) = offered.key() else {
-            return Admission::Refused;
-        };
-        if let Some(id) = self.slots.find(hash, key) {
-            return self.merge(id, add, now);
+        self.counters.retries += u64::from(add.pending.at_nanos().is_some());
+        if let Some(slot) = slot {
+            return (self.merge(slot, add, now_nanos), Some(key));
         }
-        let Some(id) = self.slots.insert(hash, offered, add.priority) else {
-            return Admission::Refused;
+        let mut entry = Entry::new(key.into_owned(), hash, add.priority);
+        entry.record(add);
+        let Some(slot) = self.slots.insert(entry) else {
+            return (Admission::Refused, None);
         };
-        let pending = self.pending(id, add.wish);
-        let is_failure = add.is_failure();
-        self.note(id, add.cause, is_failure);
-        self.place(id, pending, now, now)
+        (self.place(slot, add.pending, now_nanos, now_nanos), None)
     }
 
-    /// [`add`](Self::add) of a [plain add](Add::PLAIN) to a queue that [is plain](Self::is_plain).
-    #[inline(always)]
-    pub(crate) fn add_plain(&mut self, hash: u32, offered: &mut impl Offered<K>) -> Admission {
-        debug_assert!(self.is_plain(), "what else there is to see to is not seen to here");
-        if self.is_shut_down {
-            return Admission::Refused;
-        }
-        let Some(key) = offered.key() else {
-            return Admission::Refused;
-        };
-        if let Some(id) = self.slots.find(hash, key) {
-            let slot = &self.slots[id];
-            // In line already, and nothing new is said about it.
-            if slot.state == State::Queued && slot.priority >= Priority::NORMAL {
+    /// Adds a key that has an entry.
+    fn merge(&mut self, slot: Slot, add: Add<'_>, now_nanos: u64) -> Admission {
+        let Add { pending, priority, .. } = add;
+        let entry = &mut self.slots[slot];
+        entry.record(add);
+        let current = match entry.state {
+            State::Queued => {
+                self.ready.raise(&mut self.slots, slot, priority);
                 return Admission::Merged;
             }
-            return self.merge(id, Add::PLAIN, 0);
-        }
-        let Some(id) = self.slots.insert(hash, offered, Priority::NORMAL) else {
-            return Admission::Refused;
+            State::Processing => {
+                let work = entry.position as usize;
+                self.merge_rerun(work, Rerun { pending, priority, since_nanos: now_nanos });
+                return Admission::Deferred;
+            }
+            State::Scheduled => Pending::Scheduled(entry.at_nanos),
+            State::BackingOff => Pending::Backoff(entry.at_nanos),
         };
-        self.ready.push_new(&mut self.slots, id, Priority::NORMAL);
-        self.newly_due += 1;
-        Admission::Queued
+        entry.priority = entry.priority.max(priority);
+        if pending >= current {
+            return current.admission();
+        }
+        self.remove_delay(slot);
+        self.place(slot, pending, now_nanos, now_nanos)
     }
 
-    /// Adds a key that has a slot.
-    fn merge(&mut self, id: SlotId, add: Add, now: u64) -> Admission {
-        let pending = self.pending(id, add.wish);
-        let is_failure = add.is_failure();
-        self.note(id, add.cause, is_failure);
-        match self.slots[id].state {
-            // Freed slots are not in the table.
-            State::Free | State::Queued => {
-                self.ready.raise(&mut self.slots, id, add.priority);
-                Admission::Merged
+    /// Records that a key is to be processed again after its present run.
+    fn merge_rerun(&mut self, work: usize, new: Rerun) {
+        let rerun = &mut self.work[work].rerun;
+        let was_due = rerun.as_ref().is_some_and(Rerun::is_due);
+        let merged = rerun.map_or(new, |old| Rerun {
+            pending: old.pending.min(new.pending),
+            priority: old.priority.max(new.priority),
+            since_nanos: old.since_nanos,
+        });
+        *rerun = Some(merged);
+        self.counters.adds += u64::from(!was_due && merged.is_due());
+    }
+
+    /// Makes due keys ready, up to [`PROMOTED_AT_ONCE`].
+    pub(crate) fn promote(&mut self, now_nanos: u64) {
+        for _ in 0..PROMOTED_AT_ONCE {
+            if !self.has_due(now_nanos) {
+                return;
             }
-            State::Scheduled | State::BackingOff => {
-                let current = self.waiting(id);
-                self.slots[id].priority = self.slots[id].priority.max(add.priority);
-                let merged = current.min(pending);
-                if merged == current {
-                    return self.waiting_admission(id);
-                }
-                self.delays.remove(id);
-                self.place(id, merged, now, now)
-            }
-            State::Processing | State::Dirty => {
-                self.slots[id].state = State::Dirty;
-                self.rerun(id, Rerun { pending, priority: add.priority, since: now });
-                Admission::Deferred
+            if let Some((due_nanos, _, slot)) = self.delays.pop_first() {
+                self.enqueue(slot, due_nanos);
             }
         }
     }
 
-    /// Moves keys whose time has come into line. Returns how many.
-    #[inline]
-    pub(crate) fn promote(&mut self, now: u64) -> usize {
-        let mut promoted = 0;
-        while promoted < PROMOTE_AT_ONCE
-            && let Some(id) = self.delays.pop_due(now)
-        {
-            self.enqueue(id, now);
-            self.newly_due += 1;
-            promoted += 1;
-        }
-        promoted
+    /// Dequeues a key.
+    pub(crate) fn pop(&mut self, now_nanos: u64) -> Option<Dequeued<K>> {
+        let slot = self.ready.pop(&mut self.slots)?;
+        // A slot has at most one run, so the number of runs fits the type of a slot.
+        let work = Slot::try_from(self.work.insert(Work { slot, rerun: None })).unwrap_or(Slot::MAX);
+        let entry = &mut self.slots[slot];
+        (entry.state, entry.position) = (State::Processing, work);
+        let ready_since_nanos = mem::replace(&mut entry.at_nanos, now_nanos);
+        self.counters.queue_duration.observe(now_nanos.saturating_sub(ready_since_nanos));
+        Some(Dequeued {
+            key: entry.key.clone(),
+            causes: entry.take_causes(),
+            token: Token(work),
+            failures: u32::from(entry.failures),
+            priority: entry.priority,
+        })
     }
 
-    /// Hands out the next key, if there is one.
-    pub(crate) fn pop(&mut self, now: u64) -> Option<Popped<K>> {
-        let mut popped = None;
-        self.pop_to(&mut popped, now);
-        popped
-    }
-
-    /// Hands out the next key, if there is one, to an empty place: it is written there and nowhere else.
-    #[inline(always)]
-    pub(crate) fn pop_to(&mut self, to: &mut Option<Popped<K>>, now: u64) -> bool {
-        let Some(id) = self.ready.pop(&mut self.slots) else { return false };
-        let Some(key) = self.slots.key(id).cloned() else { return false };
-        self.generation = self.generation.wrapping_add(1);
-        let slot = &mut self.slots[id];
-        slot.state = State::Processing;
-        slot.link = self.generation;
-        let standing = Standing::new(slot.failures, slot.priority);
-        self.processing += 1;
-        if let Some(times) = &mut self.times {
-            times.start(id, now);
-        }
-        let token = Token::new(id, self.generation);
-        fill(to, Popped { key, token, causes: Causes::default(), standing });
-        if let Some((popped, causes)) = to.as_mut().zip(self.causes.get_mut(id as usize)) {
-            mem::swap(&mut popped.causes, causes);
-        }
-        true
-    }
-
-    /// Ends the work on a key that leaves the queue with nothing to remember, when nobody has to hear of it: no metrics,
-    /// nobody who waits for the end. `None`, and nothing happens, in every other case.
-    ///
-    /// Adds of the key that are posted and not yet taken in may come after it as well as before: they find the
-    /// key gone and bring it back, just as they would have had it come back. Not so a failure that is to be forgotten:
-    /// `is_posted` says whether there may be one of a key with this hash.
-    #[inline(always)]
-    pub(crate) fn leave(
-        &mut self,
-        token: Token,
-        verdict: Verdict,
-        is_posted: impl FnOnce(u32) -> bool,
-    ) -> Option<K> {
-        if self.times.is_some() || self.may_end() {
-            return None;
-        }
-        let slot = self.slots.get(token.slot())?;
-        let has_nothing_to_remember = match verdict {
-            Verdict::Forget => !is_posted(slot.hash),
-            Verdict::Done => slot.failures == 0,
-            Verdict::Retry(_) | Verdict::RequeueAt(_) | Verdict::PutBack(_) => false,
-        };
-        let is_current = slot.state == State::Processing && slot.link == token.generation();
-        if !is_current || !has_nothing_to_remember {
-            return None;
-        }
-        self.processing -= 1;
-        self.release(token.slot())
-    }
-
-    /// Ends the work on a key. `None` when the token is stale: that work was finished before.
+    /// Finishes a run, whose token must not be used again.
     pub(crate) fn finish(
         &mut self,
         token: Token,
-        verdict: Verdict,
+        outcome: Outcome,
         causes: Causes,
-        now: u64,
-    ) -> Option<Finished<K>> {
-        let id = token.slot();
-        if !self.is_current(token) {
-            return None;
+        now_nanos: u64,
+    ) -> Finished<K> {
+        let Work { slot, rerun } = self.work.remove(token.0 as usize);
+        let entry = &mut self.slots[slot];
+        self.counters.work_duration.observe(now_nanos.saturating_sub(entry.at_nanos));
+        let failures_before = entry.failures;
+        match outcome {
+            Outcome::Done | Outcome::PutBackUntil(_) => {}
+            Outcome::Forget | Outcome::RequeueAt(_) => entry.failures = 0,
+            Outcome::RetryAt(_) => entry.failures = failures_before.saturating_add(1),
         }
-        if let Some(times) = &mut self.times {
-            times.finish(id, now);
-        }
-        self.processing -= 1;
-        let rerun = if self.slots[id].state == State::Dirty { self.reruns.remove(&id) } else { None };
-
-        let asked = match verdict {
-            Verdict::Done => None,
-            Verdict::Forget => {
-                self.slots[id].failures = 0;
-                None
+        let has_forgotten = failures_before > 0 && entry.failures == 0;
+        let requested = match outcome {
+            // After shutdown, a run that requests another one would keep the queue from draining.
+            _ if self.is_shut_down => None,
+            Outcome::Done | Outcome::Forget => None,
+            Outcome::RetryAt(until_nanos) => {
+                self.counters.retries += 1;
+                entry.prepend_causes(causes.with(&Cause::Retry(u32::from(entry.failures))));
+                Some(Pending::Backoff(until_nanos))
             }
-            Verdict::Retry(backoff) => {
-                let pending = self.pending(id, Wish::Retry(backoff));
-                let failures = self.slots[id].failures.saturating_add(1);
-                self.slots[id].failures = failures;
-                if !self.is_shut_down {
-                    let mut all = causes;
-                    all.push(Cause::Retry(u32::from(failures)));
-                    self.prepend(id, all);
-                }
-                Some(pending)
+            Outcome::RequeueAt(at_nanos) => {
+                self.counters.retries += 1;
+                entry.add_cause(&Cause::Requeue);
+                Some(Pending::Scheduled(at_nanos))
             }
-            Verdict::PutBack(at) => {
-                if !self.is_shut_down && !causes.is_empty() {
-                    self.prepend(id, causes);
-                }
-                Some(Pending::Scheduled(at))
+            Outcome::PutBackUntil(at_nanos) => {
+                entry.prepend_causes(causes);
+                Some(Pending::Scheduled(at_nanos))
             }
-            Verdict::RequeueAt(at) => {
-                self.slots[id].failures = 0;
-                if !self.is_shut_down {
-                    self.note(id, Some(Cause::Requeue), false);
-                }
-                Some(Pending::Scheduled(at))
-            }
-        }
-        // Work that asks for more after shutdown would keep the queue from ever draining.
-        .filter(|_| !self.is_shut_down);
-
-        let own_priority = self.slots[id].priority;
-        let (pending, priority, since) = match (rerun, asked) {
+        };
+        let (pending, priority, since_nanos) = match (rerun, requested) {
             (None, None) => {
-                return Some(Finished { admission: None, released: self.release(id) });
+                let removed = Some(self.slots.remove(slot));
+                return Finished { admission: None, removed, has_forgotten: failures_before > 0 };
             }
-            (Some(rerun), None) => (rerun.pending, rerun.priority, rerun.since),
-            (None, Some(asked)) => (asked, own_priority, now),
-            (Some(rerun), Some(asked)) => {
-                (rerun.pending.min(asked), rerun.priority.max(own_priority), rerun.since)
+            (Some(rerun), None) => (rerun.pending, rerun.priority, rerun.since_nanos),
+            (None, Some(requested)) => (requested, entry.priority, now_nanos),
+            (Some(rerun), Some(requested)) => {
+                (rerun.pending.min(requested), rerun.priority.max(entry.priority), rerun.since_nanos)
             }
         };
-        self.slots[id].priority = priority;
-        // What was due before was counted when it was added.
-        let was_counted = rerun.is_some_and(|rerun| rerun.pending.at().is_none());
-        let due_before = self.newly_due;
-        let admission = self.place(id, pending, since, now);
-        if was_counted {
-            self.newly_due = due_before;
+        entry.priority = priority;
+        let adds_before = self.counters.adds;
+        let admission = Some(self.place(slot, pending, since_nanos, now_nanos));
+        if rerun.as_ref().is_some_and(Rerun::is_due) {
+            // Counted when it was added.
+            self.counters.adds = adds_before;
         }
-        Some(Finished { admission: Some(admission), released: None })
+        Finished { admission, removed: None, has_forgotten }
     }
 
-    /// Drops a waiting add. A key that is in line or being processed is not touched.
+    /// Removes a waiting key and returns it. Has no effect on a key that is queued or being processed.
     pub(crate) fn cancel(&mut self, hash: u32, key: &K) -> Option<K> {
-        let id = self.find_waiting(hash, key)?;
-        self.delays.remove(id);
-        self.release(id)
+        let slot = self.slots.find(hash, key).filter(|&slot| self.slots[slot].is_waiting())?;
+        self.remove_delay(slot);
+        Some(self.slots.remove(slot))
     }
 
-    /// Moves a waiting add to a later time. False when there is none; an earlier time changes nothing.
-    pub(crate) fn postpone(&mut self, hash: u32, key: &K, at: u64) -> bool {
-        let Some(id) = self.find_waiting(hash, key) else {
-            return false;
-        };
-        if self.delays.at(id) < at {
-            self.delays.reschedule(id, at);
+    /// Moves a waiting key to a later time. Returns whether the key waits; an earlier time has no effect.
+    pub(crate) fn postpone(&mut self, hash: u32, key: &K, at_nanos: u64) -> bool {
+        let slot = self.slots.find(hash, key).filter(|&slot| self.slots[slot].is_waiting());
+        if let Some(slot) = slot.filter(|&slot| self.slots[slot].at_nanos < at_nanos) {
+            self.remove_delay(slot);
+            self.delay(slot, at_nanos);
         }
-        true
+        slot.is_some()
     }
 
-    /// Forgets the failures of a key.
+    /// Resets the failure count of a key.
     pub(crate) fn forget(&mut self, hash: u32, key: &K) {
-        if let Some(id) = self.slots.find(hash, key) {
-            self.slots[id].failures = 0;
+        if let Some(slot) = self.slots.find(hash, key) {
+            self.slots[slot].failures = 0;
         }
     }
 
-    /// Failures of a key since its last success.
+    /// Returns the failures of a key since its last success.
     pub(crate) fn failures(&self, hash: u32, key: &K) -> u32 {
-        self.slots.find(hash, key).map_or(0, |id| u32::from(self.slots[id].failures))
+        self.find(hash, key).map_or(0, |slot| u32::from(self.slots[slot].failures))
     }
 
-    /// Failures of the key a token stands for.
-    #[inline]
+    /// Returns the failures of the key of a run.
     pub(crate) fn failures_of(&self, token: Token) -> u32 {
-        if self.is_current(token) { u32::from(self.slots[token.slot()].failures) } else { 0 }
+        u32::from(self.slots[self.work[token.0 as usize].slot].failures)
     }
 
-    /// Refuses adds from now on and drops what still waits for its time; returns those keys.
+    /// Refuses adds from now on. Removes and returns the keys that wait for a time.
     pub(crate) fn shut_down(&mut self) -> Vec<K> {
         self.is_shut_down = true;
-        let slots = &mut self.slots;
-        self.reruns.retain(|&id, rerun| {
-            let is_due = rerun.pending.at().is_none();
-            if !is_due {
-                slots[id].state = State::Processing;
-            }
-            is_due
-        });
-        let waiting: Vec<SlotId> = self.delays.take_all().collect();
-        waiting.into_iter().filter_map(|id| self.release(id)).collect()
+        for (_, work) in &mut self.work {
+            work.rerun = work.rerun.filter(Rerun::is_due);
+        }
+        mem::take(&mut self.delays).into_iter().map(|(_, _, slot)| self.slots.remove(slot)).collect()
     }
 
-    /// True when shut down and nothing will ever be handed out again.
-    #[inline]
-    pub(crate) fn is_finished(&self) -> bool {
-        self.is_shut_down && self.ready.len() == 0 && self.reruns.is_empty()
-    }
-
-    /// True when nothing is queued, dirty or being processed.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.ready.len() == 0 && self.processing == 0
-    }
-
-    #[inline]
-    pub(crate) fn next_at(&self) -> Option<u64> {
-        self.delays.next_at()
-    }
-
-    #[inline]
-    pub(crate) fn queued(&self) -> usize {
-        self.ready.len()
-    }
-
-    pub(crate) fn waiting_count(&self) -> usize {
-        self.delays.len()
-    }
-
-    pub(crate) fn processing(&self) -> usize {
-        self.processing
-    }
-
-    #[inline]
     pub(crate) fn is_shut_down(&self) -> bool {
         self.is_shut_down
     }
 
-    /// Keys that need work now: in line, or added again while processed.
-    pub(crate) fn depth(&self) -> usize {
-        self.ready.len() + self.reruns.values().filter(|rerun| rerun.pending.at().is_none()).count()
+    /// Returns true when the queue is shut down and no key will be dequeued again.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.is_shut_down && self.queued() == 0 && self.work.iter().all(|(_, work)| work.rerun.is_none())
     }
 
-    pub(crate) fn take_newly_due(&mut self) -> u64 {
-        mem::take(&mut self.newly_due)
+    /// Returns true when no key is queued or being processed.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.queued() == 0 && self.processing() == 0
     }
 
-    pub(crate) fn take_durations(&mut self) -> Durations {
-        self.times.as_mut().map_or_else(Durations::default, Times::take_last)
+    pub(crate) fn queued(&self) -> usize {
+        self.ready.len()
     }
 
-    pub(crate) fn running(&self, now: u64) -> RunningNanos {
-        self.times.as_ref().map_or_else(RunningNanos::default, |times| times.running(now))
+    pub(crate) fn waiting(&self) -> usize {
+        self.delays.len()
     }
 
-    /// Notes that a key is wanted again once its present work ends.
-    fn rerun(&mut self, id: SlotId, new: Rerun) {
-        let earlier = self.reruns.get(&id).copied();
-        let merged = earlier.map_or(new, |old| Rerun {
-            pending: old.pending.min(new.pending),
-            priority: old.priority.max(new.priority),
-            since: old.since,
-        });
-        let was_due = earlier.is_some_and(|old| old.pending.at().is_none());
-        self.newly_due += u64::from(!was_due && merged.pending.at().is_none());
-        self.reruns.insert(id, merged);
+    pub(crate) fn processing(&self) -> usize {
+        self.work.len()
     }
 
-    #[inline(always)]
-    fn is_current(&self, token: Token) -> bool {
-        self.slots.get(token.slot()).is_some_and(|slot| {
-            matches!(slot.state, State::Processing | State::Dirty) && slot.link == token.generation()
-        })
+    pub(crate) fn has_due(&self, now_nanos: u64) -> bool {
+        self.next_at_nanos().is_some_and(|at_nanos| at_nanos <= now_nanos)
     }
 
-    /// When a key is wanted that asks for this, before the failure it may report is counted.
-    #[inline(always)]
-    fn pending(&self, id: SlotId, wish: Wish) -> Pending {
-        match wish {
-            Wish::Pending(pending) => pending,
-            Wish::Retry(Backoff::Until(at)) => Pending::Backoff(at),
-            Wish::Retry(Backoff::Since(failed_at)) => {
-                let delay = scheduled_delay(&self.schedule, self.slots[id].failures.into());
-                Pending::Backoff(failed_at.saturating_add(delay))
+    pub(crate) fn next_at_nanos(&self) -> Option<u64> {
+        self.delays.first().map(|(at_nanos, ..)| *at_nanos)
+    }
+
+    pub(crate) fn stats(&self, now_nanos: u64) -> QueueStats {
+        let mut depth: Vec<(Priority, usize)> = self.ready.len_by_priority().collect();
+        for rerun in self.work.iter().filter_map(|(_, work)| work.rerun).filter(Rerun::is_due) {
+            match depth.binary_search_by(|(priority, _)| rerun.priority.cmp(priority)) {
+                Ok(position) => depth[position].1 += 1,
+                Err(position) => depth.insert(position, (rerun.priority, 1)),
             }
         }
-    }
-
-    fn find_waiting(&self, hash: u32, key: &K) -> Option<SlotId> {
-        let id = self.slots.find(hash, key)?;
-        matches!(self.slots[id].state, State::Scheduled | State::BackingOff).then_some(id)
-    }
-
-    fn waiting(&self, id: SlotId) -> Pending {
-        let at = self.delays.at(id);
-        match self.slots[id].state {
-            State::BackingOff => Pending::Backoff(at),
-            _ => Pending::Scheduled(at),
-        }
-    }
-
-    fn waiting_admission(&self, id: SlotId) -> Admission {
-        match self.slots[id].state {
-            State::BackingOff => Admission::BackingOff,
-            _ => Admission::Scheduled,
-        }
-    }
-
-    /// Puts a slot that is nowhere into line or among the delays.
-    #[inline(always)]
-    fn place(&mut self, id: SlotId, pending: Pending, since: u64, now: u64) -> Admission {
-        let (state, at) = match pending {
-            Pending::Backoff(at) if at > now => (State::BackingOff, at),
-            Pending::Scheduled(at) if at > now => (State::Scheduled, at),
-            _ => {
-                self.enqueue(id, since);
-                self.newly_due += 1;
-                return Admission::Queued;
-            }
+        let running = || {
+            let started = self.work.iter().map(|(_, work)| self.slots[work.slot].at_nanos);
+            started.map(|started_nanos| Duration::from_nanos(now_nanos.saturating_sub(started_nanos)))
         };
-        self.slots[id].state = state;
-        self.delays.insert(id, at);
-        self.waiting_admission(id)
-    }
-
-    #[inline(always)]
-    fn enqueue(&mut self, id: SlotId, since: u64) {
-        self.slots[id].state = State::Queued;
-        self.ready.push(&mut self.slots, id);
-        if let Some(times) = &mut self.times {
-            times.queue(id, since);
+        QueueStats {
+            depth,
+            waiting: self.waiting(),
+            processing: self.processing(),
+            unfinished_work: running().fold(Duration::ZERO, Duration::saturating_add),
+            longest_running: running().max().unwrap_or_default(),
+            adds: self.counters.adds,
+            retries: self.counters.retries,
+            queue_duration: self.counters.queue_duration.clone(),
+            work_duration: self.counters.work_duration.clone(),
         }
     }
 
-    #[inline(always)]
-    fn release(&mut self, id: SlotId) -> Option<K> {
-        if let Some(causes) = self.causes.get_mut(id as usize) {
-            *causes = Causes::default();
-        }
-        let key = self.slots.remove(id);
-        if self.slots.live() == 0 && self.slots.shrink_after_burst() {
-            self.causes = Vec::new();
-            self.ready.reset();
-            self.delays.shrink();
-            self.times.iter_mut().for_each(Times::reset);
-        }
-        key
+    fn remove_delay(&mut self, slot: Slot) {
+        let Entry { at_nanos, position, .. } = self.slots[slot];
+        self.delays.remove(&(at_nanos, position, slot));
     }
 
-    #[inline(always)]
-    fn note(&mut self, id: SlotId, cause: Option<Cause>, is_failure: bool) {
-        if is_failure {
-            self.slots[id].failures = self.slots[id].failures.saturating_add(1);
-        }
-        if let Some(cause) = cause {
-            self.causes_of(id).push(cause);
-        }
+    fn delay(&mut self, slot: Slot, at_nanos: u64) {
+        self.last_sequence = self.last_sequence.wrapping_add(1);
+        self.delays.insert((at_nanos, self.last_sequence, slot));
+        let entry = &mut self.slots[slot];
+        (entry.at_nanos, entry.position) = (at_nanos, self.last_sequence);
     }
 
-    /// Puts the causes a key was handed out with before those it was given since.
-    fn prepend(&mut self, id: SlotId, mut causes: Causes) {
-        causes.append(self.take_causes(id));
-        *self.causes_of(id) = causes;
+    /// Makes an entry that is in no structure ready, or adds it to the delays.
+    fn place(&mut self, slot: Slot, pending: Pending, since_nanos: u64, now_nanos: u64) -> Admission {
+        let Some(at_nanos) = pending.at_nanos().filter(|&at_nanos| at_nanos > now_nanos) else {
+            self.enqueue(slot, since_nanos);
+            return Admission::Queued;
+        };
+        self.delay(slot, at_nanos);
+        self.slots[slot].state = if pending.is_failure() { State::BackingOff } else { State::Scheduled };
+        pending.admission()
     }
 
-    fn causes_of(&mut self, id: SlotId) -> &mut Causes {
-        let index = id as usize;
-        if self.causes.len() <= index {
-            self.causes.resize_with(index + 1, Causes::default);
-        }
-        &mut self.causes[index]
+    fn enqueue(&mut self, slot: Slot, since_nanos: u64) {
+        self.slots[slot].at_nanos = since_nanos;
+        self.ready.push(&mut self.slots, slot);
+        self.counters.adds += 1;
     }
+}
 
-    #[inline(always)]
-    fn take_causes(&mut self, id: SlotId) -> Causes {
-        self.causes.get_mut(id as usize).map(mem::take).unwrap_or_default()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_freed_when_the_queue_is_empty_after_a_much_smaller_burst() {
+        let mut core = Core::<u32>::new(1);
+        let mut fill_and_empty = |count: u32| {
+            for key in 0..count {
+                let add = Add { pending: Pending::Now, priority: Priority::NORMAL, cause: None };
+                core.add(None, (key, Cow::Owned(key)), add, 0);
+            }
+            while let Some(dequeued) = core.pop(0) {
+                core.finish(dequeued.token, Outcome::Done, Causes::default(), 0);
+            }
+            core.slots.capacity()
+        };
+        let large = fill_and_empty(10_000);
+        assert!(large >= 10_000, "the same burst may come again");
+        assert_eq!(fill_and_empty(5_000), large);
+        assert_eq!(fill_and_empty(100), 0);
+        assert!((100..=1024).contains(&fill_and_empty(100)), "a small slab is kept");
     }
 }

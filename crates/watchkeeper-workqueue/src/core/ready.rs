@@ -1,198 +1,126 @@
-//! The line: one first-in-first-out lane for each priority in use.
+//! Keys that can be dequeued now: one first-in-first-out list per priority.
 
-#![expect(
-    clippy::inline_always,
-    reason = "the path of every key: a fifth fewer instructions than with calls"
-)]
+use std::mem;
 
-use super::slots::{NO_SLOT, SlotId, Slots};
+use super::slots::{NO_SLOT, Slot, Slots, State};
 use crate::Priority;
 
-/// Keys that may be handed out now.
+/// The ready keys.
 ///
-/// Lanes are intrusive lists through the slots' links, so a queued key costs no allocation. As long as only one
-/// priority is in use the lists are singly linked; the first key of another priority adds the backward links
-/// (four bytes a slot) that moving a key to another lane needs.
+/// Lists are linked through the entries, so a queued key needs no allocation and can be moved to another list.
 ///
-/// **No starvation.** Each `pop` that leaves a waiting lane aside counts against it. A lane that was left aside
-/// `patience` times goes before all others, so with `L` lanes waiting, each is served at least once in
-/// `patience + L` pops.
+/// **No starvation.** Each dequeue that passes over a waiting priority is counted. A priority that was passed over
+/// `starvation_limit` times goes before all others, so with `n` priorities waiting, each is served at least once in
+/// `starvation_limit + n` dequeues.
 #[derive(Debug)]
 pub(super) struct Ready {
-    /// Highest priority first. A lane stays when it runs empty: there are at most 256.
-    lanes: Vec<Lane>,
+    /// Highest priority first. Empty lists are kept: `Priority` has 256 values.
+    lists: Vec<List>,
     len: usize,
-    patience: u32,
-    previous: Option<Vec<SlotId>>,
+    starvation_limit: u32,
 }
 
 #[derive(Debug)]
-struct Lane {
+struct List {
     priority: Priority,
-    head: SlotId,
-    tail: SlotId,
-    left_aside: u32,
+    head: Slot,
+    tail: Slot,
+    len: usize,
+    passed_over: u32,
+}
+
+impl List {
+    fn new(priority: Priority) -> Self {
+        Self { priority, head: NO_SLOT, tail: NO_SLOT, len: 0, passed_over: 0 }
+    }
 }
 
 impl Ready {
-    pub(super) fn new(patience: u32) -> Self {
-        Self { lanes: Vec::new(), len: 0, patience: patience.max(1), previous: None }
+    pub(super) fn new(starvation_limit: u32) -> Self {
+        Self { lists: vec![List::new(Priority::NORMAL)], len: 0, starvation_limit: starvation_limit.max(1) }
     }
 
-    #[inline]
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether a key of this priority is in line.
-    #[inline]
-    pub(super) fn is_waiting(&self, priority: Priority) -> bool {
-        self.lanes.iter().any(|lane| lane.priority == priority && lane.head != NO_SLOT)
+    /// Returns every priority used so far with the number of its keys, highest first.
+    pub(super) fn len_by_priority(&self) -> impl Iterator<Item = (Priority, usize)> {
+        self.lists.iter().map(|list| (list.priority, list.len))
     }
 
-    /// Puts a slot at the end of the lane of its priority.
-    #[inline(always)]
-    pub(super) fn push<K>(&mut self, slots: &mut Slots<K>, id: SlotId) {
-        let slot = &mut slots[id];
-        slot.link = NO_SLOT;
-        let priority = slot.priority;
-        self.push_new(slots, id, priority);
-    }
-
-    /// [`push`](Self::push) of a slot of this priority that nothing was done with yet.
-    #[inline(always)]
-    pub(super) fn push_new<K>(&mut self, slots: &mut Slots<K>, id: SlotId, priority: Priority) {
-        let lane = match self.lanes.as_slice() {
-            [only] if only.priority == priority => 0,
-            _ => self.lane(slots, priority),
-        };
-        let lane = &mut self.lanes[lane];
-        let tail = std::mem::replace(&mut lane.tail, id);
-        if tail == NO_SLOT {
-            lane.head = id;
-        } else {
-            slots[tail].link = id;
+    /// Appends an entry to the list of its priority.
+    pub(super) fn push<K: Eq>(&mut self, slots: &mut Slots<K>, slot: Slot) {
+        let priority = slots[slot].priority;
+        let position = self.position(priority).unwrap_or_else(|position| {
+            self.lists.insert(position, List::new(priority));
+            position
+        });
+        let list = &mut self.lists[position];
+        let previous = mem::replace(&mut list.tail, slot);
+        match previous {
+            NO_SLOT => list.head = slot,
+            _ => slots[previous].next = slot,
         }
-        if let Some(previous) = &mut self.previous {
-            set(previous, id, tail);
-        }
+        list.len += 1;
         self.len += 1;
+        let entry = &mut slots[slot];
+        (entry.state, entry.previous, entry.next) = (State::Queued, previous, NO_SLOT);
     }
 
-    /// Takes the next slot out of line.
-    #[inline(always)]
-    pub(super) fn pop<K>(&mut self, slots: &mut Slots<K>) -> Option<SlotId> {
-        if let [only] = self.lanes.as_mut_slice() {
-            // One priority only, as in most queues: nobody to choose from, and no backward links to keep.
-            let id = only.head;
-            if id == NO_SLOT {
-                return None;
-            }
-            only.head = slots[id].link;
-            if only.head == NO_SLOT {
-                only.tail = NO_SLOT;
-            }
-            self.len -= 1;
-            return Some(id);
-        }
-        let lane = self.choose()?;
-        let id = self.lanes[lane].head;
-        self.unlink(slots, lane, id, NO_SLOT);
-        Some(id)
+    /// Removes and returns the slot to dequeue next. The caller sets the new state of the entry.
+    pub(super) fn pop<K: Eq>(&mut self, slots: &mut Slots<K>) -> Option<Slot> {
+        let list = self.choose()?;
+        let slot = self.lists[list].head;
+        self.unlink(list, slots, slot);
+        Some(slot)
     }
 
-    /// Moves a queued slot to the end of a higher lane. A lower priority changes nothing: whoever asked for
-    /// the higher one still wants it.
-    pub(super) fn raise<K>(&mut self, slots: &mut Slots<K>, id: SlotId, priority: Priority) {
-        let current = slots[id].priority;
-        if priority <= current {
-            return;
-        }
-        // Making the new lane first is what brings the backward links into being.
-        self.lane(slots, priority);
-        let lane = self.lane(slots, current);
-        let before = self.previous.as_ref().map_or(NO_SLOT, |previous| previous[id as usize]);
-        self.unlink(slots, lane, id, before);
-        slots[id].priority = priority;
-        self.push(slots, id);
-    }
-
-    /// Forgets the backward links of slots that are no more. Only when nothing is queued.
-    pub(super) fn reset(&mut self) {
-        debug_assert_eq!(self.len, 0, "only an empty line can be reset");
-        if let Some(previous) = &mut self.previous {
-            *previous = Vec::new();
+    /// Moves a queued entry to the end of the list of a higher priority. A lower priority has no effect.
+    pub(super) fn raise<K: Eq>(&mut self, slots: &mut Slots<K>, slot: Slot, priority: Priority) {
+        let current = slots[slot].priority;
+        if priority > current
+            && let Ok(list) = self.position(current)
+        {
+            self.unlink(list, slots, slot);
+            slots[slot].priority = priority;
+            self.push(slots, slot);
         }
     }
 
-    fn unlink<K>(&mut self, slots: &mut Slots<K>, lane: usize, id: SlotId, before: SlotId) {
-        let after = slots[id].link;
-        let lane = &mut self.lanes[lane];
-        if before == NO_SLOT {
-            debug_assert_eq!(lane.head, id, "a slot with none before it is the head");
-            lane.head = after;
-        } else {
-            slots[before].link = after;
+    fn unlink<K: Eq>(&mut self, list: usize, slots: &mut Slots<K>, slot: Slot) {
+        let (previous, next) = (slots[slot].previous, slots[slot].next);
+        let list = &mut self.lists[list];
+        match previous {
+            NO_SLOT => list.head = next,
+            _ => slots[previous].next = next,
         }
-        if after == NO_SLOT {
-            lane.tail = before;
-        } else if let Some(previous) = &mut self.previous {
-            set(previous, after, before);
+        match next {
+            NO_SLOT => list.tail = previous,
+            _ => slots[next].previous = previous,
         }
+        list.len -= 1;
         self.len -= 1;
     }
 
-    /// The lane to serve next, and the bookkeeping of those left aside.
+    /// Returns the position of the list to serve, and counts the waiting lists that are passed over.
     fn choose(&mut self) -> Option<usize> {
-        let waiting = |lane: &&mut Lane| lane.head != NO_SLOT;
-        let highest = self.lanes.iter().position(|lane| lane.head != NO_SLOT)?;
-        let out_of_patience = self
-            .lanes
-            .iter()
-            .enumerate()
-            .filter(|(_, lane)| lane.head != NO_SLOT && lane.left_aside >= self.patience)
-            // Of several, the one left aside longest; of equals, the higher priority, which comes first.
-            .min_by_key(|(_, lane)| std::cmp::Reverse(lane.left_aside))
-            .map(|(lane, _)| lane);
-        let chosen = out_of_patience.unwrap_or(highest);
-        self.lanes
-            .iter_mut()
-            .filter(waiting)
-            .for_each(|lane| lane.left_aside = lane.left_aside.saturating_add(1));
-        self.lanes[chosen].left_aside = 0;
-        Some(chosen)
-    }
-
-    fn lane<K>(&mut self, slots: &Slots<K>, priority: Priority) -> usize {
-        match self.lanes.binary_search_by(|lane| priority.cmp(&lane.priority)) {
-            Ok(lane) => lane,
-            Err(place) => {
-                if self.lanes.len() == 1 && self.previous.is_none() {
-                    self.previous = Some(self.backward_links(slots));
-                }
-                self.lanes.insert(place, Lane { priority, head: NO_SLOT, tail: NO_SLOT, left_aside: 0 });
-                place
+        let mut chosen = None;
+        for (position, list) in self.lists.iter_mut().enumerate().filter(|(_, list)| list.len > 0) {
+            // Of several starved lists the one passed over most often is served; otherwise the highest priority.
+            let urgency = if list.passed_over >= self.starvation_limit { list.passed_over } else { 0 };
+            if chosen.is_none_or(|(_, highest)| urgency > highest) {
+                chosen = Some((position, urgency));
             }
+            list.passed_over = list.passed_over.saturating_add(1);
         }
+        let (position, _) = chosen?;
+        self.lists[position].passed_over = 0;
+        Some(position)
     }
 
-    fn backward_links<K>(&self, slots: &Slots<K>) -> Vec<SlotId> {
-        let mut previous = Vec::new();
-        for lane in &self.lanes {
-            let (mut before, mut id) = (NO_SLOT, lane.head);
-            while id != NO_SLOT {
-                set(&mut previous, id, before);
-                (before, id) = (id, slots[id].link);
-            }
-        }
-        previous
+    /// Returns the position of the list of a priority, or the position at which to insert it.
+    fn position(&self, priority: Priority) -> Result<usize, usize> {
+        self.lists.binary_search_by(|list| priority.cmp(&list.priority))
     }
-}
-
-fn set(column: &mut Vec<SlotId>, id: SlotId, value: SlotId) {
-    let index = id as usize;
-    if column.len() <= index {
-        column.resize(index + 1, NO_SLOT);
-    }
-    column[index] = value;
 }

@@ -1,23 +1,40 @@
-//! How long a failed key waits before it is tried again.
+//! Rate limiters: how long a failed key waits before it is processed again.
 //!
-//! A limiter is a function of how often the key has failed and of the time; the failures are counted by the
-//! queue, beside the key, and vanish when the key leaves the queue or succeeds. So a limiter that depends on the
-//! key alone has no state at all, and no limiter can grow with the number of keys it has ever seen.
+//! A limiter calculates a delay from the key, its failure count and the time. The queue counts failures, beside the key, and
+//! discards the count when the key succeeds or leaves the queue. The limiters of this module therefore store nothing per key.
 //!
 //! | limiter | delay |
 //! |---|---|
 //! | [`ItemExponential`] | doubles with each failure of the key, up to a maximum |
-//! | [`ItemFastSlow`] | short for the first few failures of the key, long after |
-//! | [`TokenBucket`] | as long as it takes to keep all keys together under a rate |
-//! | [`MaxOf`] | the longest that several limiters ask for |
-//! | [`WithMaxWait`] | another limiter's, capped |
-//! | [`Jittered`] | another limiter's, stretched by a random share |
+//! | [`ItemFastSlow`] | short for the first failures of the key, long for later ones |
+//! | [`TokenBucket`] | as long as needed to keep all keys together below a rate |
+//! | [`MaxOf`] | the longest delay of several limiters |
+//! | [`WithMaxWait`] | the delay of another limiter, limited |
+//! | [`Jittered`] | the delay of another limiter, extended by a random fraction |
+//!
+//! ```
+//! use std::time::Duration;
+//! use watchkeeper_workqueue::limiter::*;
+//!
+//! let [ms, s] = [Duration::from_millis, Duration::from_secs];
+//! let delays = |limiter: &mut dyn RateLimiter<&'static str>| {
+//!     [0, 1, 2, 9].map(|failures| limiter.delay(&"default/web", failures, Duration::ZERO))
+//! };
+//! let mut backoff = ItemExponential::new(ms(5), s(1));
+//! assert_eq!(delays(&mut backoff), [ms(5), ms(10), ms(20), s(1)]);
+//! assert_eq!(delays(&mut ItemFastSlow::new(ms(5), s(3), 2)), [ms(5), ms(5), s(3), s(3)]);
+//! let bucket = TokenBucket::new(10.0, 1); // 10 per second, after a burst of 1
+//! assert_eq!(delays(&mut WithMaxWait::new(bucket.clone(), ms(250))), [ms(0), ms(100), ms(200), ms(250)]);
+//! let both: [Box<dyn RateLimiter<&str>>; 2] = [Box::new(backoff.clone()), Box::new(bucket)];
+//! assert_eq!(delays(&mut MaxOf::new(both)), [ms(5), ms(100), ms(200), s(1)]);
+//! assert!(delays(&mut Jittered::new(backoff, 0.5))[0] < ms(8)); // 5 to 7.5 ms
+//! ```
 
 mod bucket;
 mod combine;
 mod item;
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 pub use self::{
     bucket::TokenBucket,
@@ -25,47 +42,73 @@ pub use self::{
     item::{ItemExponential, ItemFastSlow},
 };
 
-/// Says how long a key must wait.
+/// A function from a failed key to its backoff.
 ///
-/// Called without the queue's lock held, but one call at a time: keep it short.
-pub trait RateLimiter: Send + 'static {
-    /// The delay for a key that has failed `failures` times before this failure, at time `now` of the queue's clock.
-    fn delay(&mut self, failures: u32, now: Duration) -> Duration;
+/// Called without the lock of the queue, one call at a time. A call should be short, because other failing keys wait for it.
+///
+/// A limiter that depends on the key:
+///
+/// ```
+/// use std::time::Duration;
+/// use watchkeeper_workqueue::{RateLimiter, WorkQueue, limiter::ItemExponential};
+///
+/// /// Retries keys of the namespace `batch` once a minute, others with exponential backoff.
+/// #[derive(Debug)]
+/// struct ByNamespace(ItemExponential);
+///
+/// impl RateLimiter<String> for ByNamespace {
+///     fn delay(&mut self, key: &String, failures: u32, now: Duration) -> Duration {
+///         if key.starts_with("batch/") {
+///             return Duration::from_secs(60);
+///         }
+///         self.0.delay(key, failures, now)
+///     }
+/// }
+///
+/// let backoff = ItemExponential::new(Duration::from_millis(5), Duration::from_secs(300));
+/// let queue = WorkQueue::builder("jobs").rate_limiter(ByNamespace(backoff)).build();
+/// queue.add("batch/report".to_owned());
+/// let item = queue.try_get().expect("the key is queued");
+/// assert_eq!(item.retry_with_delay().1, Duration::from_secs(60));
+/// ```
+#[doc(alias = "TypedRateLimiter")]
+pub trait RateLimiter<K>: fmt::Debug + Send + 'static {
+    /// Returns the backoff of a key that failed `failures` times before this failure, at time `now` of the clock of the queue.
+    #[doc(alias = "When")]
+    fn delay(&mut self, key: &K, failures: u32, now: Duration) -> Duration;
 
-    /// The delays after 0, 1, 2, … failures, of which the last holds for all that follow, from a limiter that looks
-    /// at nothing but the failures of the key. `None` from any other.
+    /// Discards the state of a key that succeeded after failures or left the queue. The default implementation is empty.
     ///
-    /// Asked once, when the queue is made. A queue that has a schedule never calls [`delay`](Self::delay), and
-    /// spares every failed key two trips to its locks.
-    fn schedule(&self) -> Option<Vec<Duration>> {
-        None
+    /// Limiters that store something per key override this method. The queue also calls it for keys without state.
+    #[doc(alias = "Forget")]
+    fn forget(&mut self, key: &K) {
+        let _ = key;
     }
 }
 
-/// Longer schedules than this are not worth the memory.
-const LONGEST_SCHEDULE: u32 = 64;
-
-impl RateLimiter for Box<dyn RateLimiter> {
-    fn delay(&mut self, failures: u32, now: Duration) -> Duration {
-        self.as_mut().delay(failures, now)
+impl<K: 'static> RateLimiter<K> for Box<dyn RateLimiter<K>> {
+    fn delay(&mut self, key: &K, failures: u32, now: Duration) -> Duration {
+        self.as_mut().delay(key, failures, now)
     }
 
-    fn schedule(&self) -> Option<Vec<Duration>> {
-        self.as_ref().schedule()
+    fn forget(&mut self, key: &K) {
+        self.as_mut().forget(key);
     }
 }
 
-/// What a queue uses unless told otherwise, and what client-go's controllers use: each key from 5 ms doubling to
-/// 1000 s, and all keys together at most 10 a second after a burst of 100.
-pub fn default_controller_limiter() -> MaxOf {
+/// Returns the default limiter of a queue and of client-go's controllers: per key 5 ms doubling to 1000 s, and for all keys
+/// together 10 per second after a burst of 100.
+#[doc(alias = "DefaultTypedControllerRateLimiter")]
+pub fn default_controller_limiter<K: 'static>() -> MaxOf<K> {
     MaxOf::new([
         Box::new(ItemExponential::new(Duration::from_millis(5), Duration::from_secs(1000)))
-            as Box<dyn RateLimiter>,
+            as Box<dyn RateLimiter<K>>,
         Box::new(TokenBucket::new(10.0, 100)),
     ])
 }
 
-/// Each key on its own, from 1 ms doubling to 1000 s; nothing shared between keys.
+/// Returns a limiter without a limit on all keys together: per key 1 ms doubling to 1000 s.
+#[doc(alias = "DefaultTypedItemBasedRateLimiter")]
 pub fn default_item_limiter() -> ItemExponential {
     ItemExponential::new(Duration::from_millis(1), Duration::from_secs(1000))
 }

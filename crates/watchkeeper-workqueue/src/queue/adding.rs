@@ -1,174 +1,89 @@
-//! How keys get in.
+//! Adding keys.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
-use super::{BackoffSource, Inner, Key, WorkQueue, nanos};
+use super::{Inner, Key, WorkQueue, nanos};
 use crate::{
-    AddOptions, Admission, Cause, Priority,
-    core::{Add, Backoff, Offered, Pending, Wish},
-    inbox::Entry,
+    AddOptions, Admission,
+    core::{Add, Pending},
     options::When,
-    sync::MutexGuard,
 };
 
 impl<K: Key> WorkQueue<K> {
-    /// Adds a key, to be handed out as soon as a worker is free.
+    /// Adds a key, to be dequeued as soon as a worker is free.
     ///
-    /// A key that is in line already stays where it is; a scheduled copy is taken along; a key that is being
-    /// processed is handed out again, once, when that ends; a key that backs off after a failure goes on
-    /// backing off ([`AddOptions::immediately`] overrides that).
-    #[inline]
+    /// A queued key keeps its place. A delayed key is queued now, and its delay ends. A key that is being processed is queued once
+    /// more when that run ends. A key that backs off after a failure continues to back off; [`AddOptions::immediately`]
+    /// overrides this.
+    #[doc(alias = "Add")]
     pub fn add(&self, key: K) -> Admission {
-        self.insert_plain(Some(key))
+        self.insert(Cow::Owned(key), &AddOptions::new())
     }
 
-    /// As [`add`](Self::add), for a key the caller keeps: it is cloned only if it is new to the queue.
-    #[inline]
+    /// Adds a key as [`add`](Self::add) does, and clones it only if it is not in the queue.
     pub fn add_ref(&self, key: &K) -> Admission {
-        self.insert_plain(key)
+        self.insert(Cow::Borrowed(key), &AddOptions::new())
     }
 
     /// Adds a key with a priority, a cause or a delay.
+    #[doc(alias = "AddWithOpts")]
+    #[expect(clippy::needless_pass_by_value, reason = "options are mostly built in the call")]
     pub fn add_with(&self, key: K, options: AddOptions) -> Admission {
-        let AddOptions { priority, cause, when } = options;
-        let (wish, now) = match when {
-            When::Now => (Wish::Pending(Pending::Now), None),
-            When::After(delay) if delay.is_zero() => (Wish::Pending(Pending::Now), None),
-            When::Immediately => (Wish::Pending(Pending::Immediate), None),
-            When::After(delay) => {
-                let now = self.now();
-                (Wish::Pending(Pending::Scheduled(now.saturating_add(nanos(delay)))), Some(now))
-            }
-            When::RateLimited => return self.insert_failed(key, priority, cause),
-        };
-        let admission = self.insert(Some(key), Add { wish, priority, cause }, now);
-        if matches!(wish, Wish::Pending(Pending::Scheduled(_))) {
-            self.count_retry(Some(admission));
-        }
-        admission
+        self.insert(Cow::Owned(key), &options)
     }
 
-    /// Adds a key that is to be handed out after `delay`, never earlier.
+    /// Adds a key as [`add_with`](Self::add_with) does, and clones the key and the cause only if they are not in the queue.
     ///
-    /// Of several delays of one key the earliest counts. A delay of zero is an [`add`](Self::add).
+    /// An event handler that adds many keys for the same reason creates the options once.
+    pub fn add_ref_with(&self, key: &K, options: &AddOptions) -> Admission {
+        self.insert(Cow::Borrowed(key), options)
+    }
+
+    /// Adds a key that is dequeued after `delay`, never earlier.
+    ///
+    /// Of several delays of one key the earliest counts. A delay of zero is the same as [`add`](Self::add).
+    #[doc(alias = "AddAfter")]
     pub fn add_after(&self, key: K, delay: Duration) -> Admission {
-        self.add_with(key, AddOptions::new().after(delay))
+        self.insert(Cow::Owned(key), &AddOptions::new().after(delay))
     }
 
-    /// Adds a key whose work failed: it is handed out after the delay the rate limiter gives.
+    /// Adds a key that failed. It is dequeued after the delay of the rate limiter, and its failure count increases.
     ///
-    /// A worker that holds the [`Item`](crate::Item) says [`Item::retry`](crate::Item::retry) instead, which also keeps
-    /// priority and causes.
+    /// A worker that has the [`Item`](crate::Item) calls [`Item::retry`](crate::Item::retry) instead, which also keeps the
+    /// priority and the causes.
+    #[doc(alias = "AddRateLimited")]
     pub fn add_rate_limited(&self, key: K) -> Admission {
-        self.insert_failed(key, Priority::NORMAL, None)
+        self.insert(Cow::Owned(key), &AddOptions::new().rate_limited())
     }
 
-    fn insert_failed(&self, key: K, priority: Priority, cause: Option<Cause>) -> Admission {
-        let (backoff, now) = self.backoff(|| self.num_requeues(&key));
-        let admission = self.insert(Some(key), Add { wish: Wish::Retry(backoff), priority, cause }, now);
-        self.count_retry(Some(admission));
+    fn insert(&self, key: Cow<'_, K>, options: &AddOptions) -> Admission {
+        let AddOptions { priority, cause, when } = options;
+        let hash = self.hash(&key);
+        let mut add = Add { pending: Pending::Now, priority: *priority, cause: cause.as_ref() };
+        let is_delayed = !matches!(when, When::Now | When::Immediately | When::After(Duration::ZERO));
+        let backoff = (*when == When::RateLimited).then(|| {
+            let failures = self.lock().core.failures(hash, &key);
+            self.backoff(&key, failures)
+        });
+        let mut inner = self.lock();
+        // The most frequent add needs neither the time nor a waker.
+        let slot = inner.core.find(hash, &key);
+        if !is_delayed && slot.is_some_and(|slot| inner.core.merge_queued(slot, add)) {
+            return Admission::Merged;
+        }
+        let now_nanos = self.now_nanos();
+        add.pending = match (when, backoff) {
+            (_, Some((_, until_nanos))) => Pending::Backoff(until_nanos),
+            (When::Immediately, _) => Pending::Immediate,
+            (When::After(delay), _) if is_delayed => {
+                Pending::Scheduled(now_nanos.saturating_add(nanos(*delay)))
+            }
+            _ => Pending::Now,
+        };
+        inner.core.promote(now_nanos);
+        let (admission, unused) = inner.core.add(slot, (hash, key), add, now_nanos);
+        Inner::unlock(inner);
+        drop(unused);
         admission
-    }
-
-    /// How long a key that failed just now has to wait, and what time it is if that had to be asked.
-    pub(super) fn backoff(&self, failures: impl FnOnce() -> u32) -> (Backoff, Option<u64>) {
-        match &self.shared.backoff {
-            BackoffSource::Schedule { is_zero: true, .. } => (Backoff::Since(0), None),
-            BackoffSource::Schedule { is_zero: false, .. } => {
-                let now = self.now();
-                (Backoff::Since(now), Some(now))
-            }
-            BackoffSource::Limiter(limiter) => {
-                let failures = failures();
-                let now = self.now();
-                let delay = limiter.lock().delay(failures, Duration::from_nanos(now));
-                (Backoff::Until(now.saturating_add(nanos(delay))), Some(now))
-            }
-        }
-    }
-
-    fn insert(&self, mut offered: impl Offered<K>, add: Add, now: Option<u64>) -> Admission {
-        let Some(hash) = offered.key().map(|key| self.hash(key)) else {
-            return Admission::Refused;
-        };
-        if !add.can_be_posted() {
-            return self.operate(now, |core, now| core.add(hash, &mut offered, add, now));
-        }
-        if self.shared.inbox.may_be_passed()
-            && let Some(inner) = self.shared.state.0.try_lock()
-        {
-            return self.add_locked(inner, hash, &mut offered, add, now);
-        }
-        self.insert_busy(hash, offered, add, now)
-    }
-
-    fn add_locked<'q>(
-        &'q self,
-        inner: MutexGuard<'q, Inner<K>>,
-        hash: u32,
-        offered: &mut impl Offered<K>,
-        add: Add,
-        now: Option<u64>,
-    ) -> Admission {
-        self.operate_locked(inner, now, |core, now| {
-            let admission = core.add(hash, offered, add, now);
-            if core.has_long_line() {
-                self.shared.inbox.open();
-            }
-            admission
-        })
-    }
-
-    /// [`insert`](Self::insert) of a plain add: to the queue if that is free, else to its inbox.
-    #[inline]
-    fn insert_plain(&self, mut offered: impl Offered<K>) -> Admission {
-        let Some(hash) = offered.key().map(|key| self.hash(key)) else {
-            return Admission::Refused;
-        };
-        if self.shared.inbox.may_be_passed()
-            && let Some(mut inner) = self.shared.state.0.try_lock()
-        {
-            if !inner.is_quiet() {
-                return self.add_locked(inner, hash, &mut offered, Add::PLAIN, None);
-            }
-            let admission = inner.core.add_plain(hash, &mut offered);
-            if inner.core.has_long_line() {
-                self.shared.inbox.open();
-            }
-            return admission;
-        }
-        self.insert_plain_busy(hash, offered)
-    }
-
-    /// [`insert_busy`](Self::insert_busy) of a plain add, of which most steps need not be taken.
-    #[inline(never)]
-    fn insert_plain_busy(&self, hash: u32, offered: impl Offered<K>) -> Admission {
-        self.insert_busy(hash, offered, Add::PLAIN, None)
-    }
-
-    /// [`insert`](Self::insert) of an add that can be posted to a queue that is busy, or whose line is long.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "what is known of a plain add is known here then")]
-    fn insert_busy(&self, hash: u32, mut offered: impl Offered<K>, add: Add, now: Option<u64>) -> Admission {
-        // Metrics are told how long a key was in line, from its add on: those queues wait for the lock.
-        let entry =
-            if self.shared.metrics.is_none() { self.shared.inbox.enter(add.wish) } else { Entry::Queue };
-        match entry {
-            Entry::Room(room) => {
-                let are_enough = room.post(offered.take(), hash, add.wish, add.cause);
-                if self.shared.inbox.has_waiters() {
-                    self.operate(None, |_, _| ());
-                } else if are_enough
-                    && !self.shared.inbox.is_worker_at_the_door()
-                    && let Some(inner) = self.shared.state.0.try_lock()
-                    && !inner.core.is_behind()
-                {
-                    self.operate_locked(inner, None, |_, _| ());
-                }
-                Admission::Posted
-            }
-            Entry::Queue => self.add_locked(self.shared.state.0.lock(), hash, &mut offered, add, now),
-            Entry::Closed => Admission::Refused,
-        }
     }
 }

@@ -1,225 +1,116 @@
-//! How keys get out, and how their work ends.
+//! Taking keys and finishing them.
 
-use std::{task::Waker, time::Duration};
-
-use super::{BackoffSource, Inner, Key, TakenIn, WorkQueue};
-use crate::{
-    Admission, Causes, Get, Item, ItemToken, Priority,
-    core::{Backoff, Core, Popped, Token, Verdict, scheduled_delay},
-    sync::{Mutex, MutexGuard, lock_among_many},
-    waiters::Ticket,
-    worker::Last,
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, ready},
 };
 
-/// What a look at the queue came to.
-pub(crate) enum Look<K> {
-    /// A key, or `None` for ever after.
-    Ready(Option<Popped<K>>),
-    /// Nothing yet; this waiter is on the list, and watches the clock until then if it says so.
-    Wait { ticket: Ticket, keep_time_until: Option<u64> },
-}
-
-/// What finishing a token came to.
-pub(crate) struct Ended {
-    pub(crate) was_current: bool,
-    pub(crate) admission: Option<Admission>,
-}
+use super::{Inner, Key, WorkQueue};
+use crate::{
+    Admission, Causes, Item,
+    clock::Sleep,
+    core::{Core, Finished, Outcome, Token},
+    waiters::Ticket,
+};
 
 impl<K: Key> WorkQueue<K> {
-    /// Waits for a key and takes it. `None` once the queue is shut down and nothing is left to hand out.
+    /// Waits for a key and dequeues it. Returns `None` after the queue was shut down and its last key was dequeued.
     ///
-    /// The future may be dropped at any time without losing a key. While it waits it must be polled or dropped,
-    /// not set aside: it may be the one that has been woken for a key.
+    /// The future can be dropped at any time without losing a key. While it waits it must be polled when woken, or dropped:
+    /// it may have been woken for a key.
+    #[doc(alias = "Get")]
     pub fn get(&self) -> Get<'_, K> {
-        Get::new(self)
+        Get { queue: self, ticket: None, sleep: None }
     }
 
-    /// Takes a key if one can be handed out now.
+    /// Dequeues a key if one is queued.
     pub fn try_get(&self) -> Option<Item<'_, K>> {
-        let popped = self.operate(None, Core::pop)?;
-        Some(Item::new(self, popped))
+        Some(Item::new(self, self.operate(Core::pop)?))
     }
 
-    /// Finishes a key whose guard was taken off. False, and nothing happens, when that was done before.
-    pub fn done(&self, token: ItemToken) -> bool {
-        self.finish(token.token, Verdict::Done, Causes::default(), None).was_current
-    }
-
-    /// Takes a key, to an empty place, if one is in line before which nothing that was posted could come. Under the same
-    /// lock, in the common case, the key that was taken `last` is finished.
-    #[inline]
-    pub(crate) fn take_next(&self, last: Option<Last>, place: &mut Option<Popped<K>>) -> bool {
-        let mut inner = self.lock_for_worker();
-        let mut released = None;
-        if let Some(last) = last {
-            let (token, verdict) = (last.token, last.verdict());
-            released = inner.core.leave(token, verdict, |hash| self.shared.inbox.may_hold_failure(hash));
-            if released.is_none() {
-                self.finish_closely(inner, token, verdict, Causes::default(), None);
-                inner = self.lock_for_worker();
-            }
-        }
-        let is_waiting = inner.core.is_waiting(Priority::NORMAL);
-        let is_taken = if inner.core.is_plain() && (is_waiting || !self.shared.inbox.is_open()) {
-            let is_taken = inner.core.pop_to(place, 0);
-            self.release_plainly(inner);
-            is_taken
-        } else if is_waiting {
-            self.take_waiting(inner, place)
-        } else {
-            drop(inner);
-            false
-        };
-        // The queue's copy of a key that left, let go where nothing is locked.
-        drop(released);
-        is_taken
-    }
-
-    /// Takes a key when one of normal priority is in line: what was posted comes after it, but what has become due may
-    /// come before it.
-    #[inline(never)]
-    fn take_waiting<'q>(
-        &'q self,
-        mut inner: MutexGuard<'q, Inner<K>>,
-        place: &mut Option<Popped<K>>,
-    ) -> bool {
-        let queued_before = inner.core.queued();
-        let now = if inner.core.needs_time() { self.now() } else { 0 };
-        inner.core.promote(now);
-        let newly_queued = inner.core.queued().saturating_sub(queued_before);
-        let is_taken = inner.core.pop_to(place, now);
-        let announced = newly_queued.min(inner.core.queued());
-        self.release(inner, announced, drop);
-        is_taken
-    }
-
-    /// One look of a waiting `get`: a key, the end, or a place on the list of waiters.
-    pub(crate) fn look(&self, mut ticket: Option<Ticket>, waker: &Waker) -> Look<K> {
-        let mut inner = self.lock_for_worker();
-        let queued_before = inner.core.queued();
-        // Keys to be dropped once the lock is released.
-        let mut merged = Vec::new();
-        loop {
-            // What was posted comes after the keys in line, so it can wait until they are taken: a worker that takes it in
-            // for every key has no time for the keys.
-            let now = if inner.core.is_waiting(Priority::NORMAL) {
-                if inner.core.needs_time() { self.now() } else { 0 }
-            } else {
-                let mut taken = self.take_in(&mut inner, None);
-                merged.append(&mut taken.merged);
-                taken.now
-            };
-            inner.core.promote(now);
-            let newly_queued = inner.core.queued().saturating_sub(queued_before);
-            let popped = inner.core.pop(now);
-            if popped.is_some() || inner.core.is_finished() {
-                ticket.map(|ticket| inner.waiters.leave(ticket));
-                let announced = newly_queued.min(inner.core.queued());
-                self.release(inner, announced, drop);
-                return Look::Ready(popped);
-            }
-            let ticket = *ticket.get_or_insert_with(|| inner.waiters.new_ticket());
-            inner.waiters.wait(ticket, waker);
-            // First say that somebody waits, then look into the inbox: see there.
-            self.shared.inbox.set_has_waiters(true);
-            if self.shared.inbox.is_empty() {
-                let next_at = inner.core.next_at();
-                if next_at.is_none() {
-                    inner.waiters.stop_keeping_time(ticket);
-                }
-                let keep_time_until = next_at.filter(|&at| inner.waiters.keep_time(ticket, at));
-                self.release(inner, 0, drop);
-                return Look::Wait { ticket, keep_time_until };
-            }
-        }
-    }
-
-    /// Takes a `get` that was dropped off the list, and passes on what it was woken for.
-    pub(crate) fn stop_waiting(&self, ticket: Ticket) {
-        let mut inner = self.lock_for_worker();
-        let was_woken = inner.waiters.leave(ticket);
-        let queued_before = inner.core.queued();
-        let TakenIn { merged, .. } = self.take_in(&mut inner, None);
-        let newly_queued = inner.core.queued().saturating_sub(queued_before);
-        let announced = (newly_queued + usize::from(was_woken)).min(inner.core.queued());
-        self.release(inner, announced, drop);
-        drop(merged);
-    }
-
-    #[inline]
-    pub(crate) fn finish(&self, token: Token, verdict: Verdict, causes: Causes, now: Option<u64>) -> Ended {
-        let mut inner = self.lock_for_worker();
-        if let Some(released) =
-            inner.core.leave(token, verdict, |hash| self.shared.inbox.may_hold_failure(hash))
-        {
-            drop(inner);
-            // The queue's copy of a key that left, let go where nothing is locked.
-            drop(released);
-            return Ended { was_current: true, admission: None };
-        }
-        self.finish_closely(inner, token, verdict, causes, now)
-    }
-
-    #[inline(never)]
-    fn finish_closely<'q>(
-        &'q self,
-        inner: MutexGuard<'q, Inner<K>>,
+    /// Finishes a run. Returns the state of the key, or `None` if the key left the queue.
+    pub(crate) fn finish(
+        &self,
+        key: &K,
         token: Token,
-        verdict: Verdict,
+        outcome: Outcome,
         causes: Causes,
-        now: Option<u64>,
-    ) -> Ended {
-        let finished = self.operate_locked(inner, now, |core, now| core.finish(token, verdict, causes, now));
-        let Some(finished) = finished else {
-            return Ended { was_current: false, admission: None };
-        };
-        if matches!(verdict, Verdict::Retry(_) | Verdict::RequeueAt(_)) {
-            self.count_retry(finished.admission);
+    ) -> Option<Admission> {
+        let Finished { admission, removed, has_forgotten } =
+            self.operate(|core, now_nanos| core.finish(token, outcome, causes, now_nanos));
+        drop(removed);
+        if has_forgotten {
+            self.shared.limiter.lock().forget(key);
         }
-        drop(finished.released);
-        Ended { was_current: true, admission: finished.admission }
+        admission
     }
 
-    /// Says that one more worker takes keys, or one less.
-    pub(crate) fn count_worker(&self, comes: bool) {
-        if comes {
-            self.shared.inbox.add_worker();
-        } else {
-            self.shared.inbox.remove_worker();
-        }
+    pub(crate) fn failures_of(&self, token: Token) -> u32 {
+        self.lock().core.failures_of(token)
     }
+}
 
-    /// The lock, for a worker: producers let it go first.
-    #[inline]
-    fn lock_for_worker(&self) -> MutexGuard<'_, Inner<K>> {
-        self.shared.state.0.try_lock().unwrap_or_else(|| self.lock_from_the_door())
-    }
+/// The future of [`WorkQueue::get`].
+#[must_use = "a future does nothing unless awaited"]
+pub struct Get<'q, K: Key> {
+    queue: &'q WorkQueue<K>,
+    ticket: Option<Ticket>,
+    /// The timer of this future while it is the timekeeper, with its end.
+    sleep: Option<(u64, Sleep)>,
+}
 
-    #[cold]
-    fn lock_from_the_door(&self) -> MutexGuard<'_, Inner<K>> {
-        self.shared.inbox.wait_at_the_door();
-        let lock = if self.shared.inbox.is_worker_among_many() { lock_among_many } else { Mutex::lock };
-        let inner = lock(&self.shared.state.0);
-        self.shared.inbox.leave_the_door();
-        inner
-    }
+impl<'q, K: Key> Future for Get<'q, K> {
+    type Output = Option<Item<'q, K>>;
 
-    /// The verdict on a key handed out under `token` whose work failed just now.
-    pub(crate) fn retry_verdict(&self, token: Token) -> (Verdict, Option<u64>) {
-        let (backoff, now) = self.backoff(|| self.operate(None, |core, _| core.failures_of(token)));
-        (Verdict::Retry(backoff), now)
-    }
-
-    /// Returns the delay that a verdict of [`retry_verdict`](Self::retry_verdict) means for a key that had failed
-    /// `failures` times before.
-    pub(crate) fn retry_delay(&self, verdict: Verdict, now: Option<u64>, failures: u32) -> Duration {
-        let nanos = match (verdict, &self.shared.backoff) {
-            (Verdict::Retry(Backoff::Until(at)), _) => at.saturating_sub(now.unwrap_or(at)),
-            (Verdict::Retry(Backoff::Since(_)), BackoffSource::Schedule { delays, .. }) => {
-                scheduled_delay(delays, usize::try_from(failures).unwrap_or(usize::MAX))
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        // A worker whose queue is never empty has to yield to other tasks.
+        let budget = ready!(tokio::task::coop::poll_proceed(context));
+        let queue = self.queue;
+        loop {
+            let now_nanos = queue.now_nanos();
+            let mut inner = queue.lock();
+            if let Some(ticket) = self.ticket.take() {
+                inner.waiters.leave(ticket);
             }
-            _ => 0,
-        };
-        Duration::from_nanos(nanos)
+            inner.core.promote(now_nanos);
+            let dequeued = inner.core.pop(now_nanos);
+            if dequeued.is_some() || inner.core.is_finished() {
+                Inner::unlock(inner);
+                budget.made_progress();
+                return Poll::Ready(dequeued.map(|dequeued| Item::new(queue, dequeued)));
+            }
+            let next_at_nanos = inner.core.next_at_nanos();
+            let (ticket, sleep_until_nanos) = inner.waiters.wait(context.waker(), next_at_nanos);
+            self.ticket = Some(ticket);
+            Inner::unlock(inner);
+            let sleep = sleep_until_nanos.map(|at_nanos| match self.sleep.take() {
+                Some(sleep) if sleep.0 == at_nanos => sleep,
+                _ => (at_nanos, queue.sleep_until(at_nanos)),
+            });
+            self.sleep = sleep;
+            match &mut self.sleep {
+                Some((_, sleep)) => ready!(sleep.as_mut().poll(context)),
+                None => return Poll::Pending,
+            }
+        }
+    }
+}
+
+impl<K: Key> Drop for Get<'_, K> {
+    /// Leaves the waiters. If this future had been woken for a key, another one is woken.
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket {
+            let mut inner = self.queue.lock();
+            inner.waiters.leave(ticket);
+            Inner::unlock(inner);
+        }
+    }
+}
+
+impl<K: Key> fmt::Debug for Get<'_, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Get").field("is_waiting", &self.ticket.is_some()).finish_non_exhaustive()
     }
 }

@@ -1,23 +1,21 @@
-//! Random sequences of calls, each answer compared with the reference queue's.
-
-mod reference;
+//! Random sequences of calls, each result and figure compared with those of the reference queue.
 
 use std::{sync::Arc, time::Duration};
 
+use prometheus_client::{encoding::text::encode, registry::Registry};
 use proptest::prelude::*;
 use watchkeeper_workqueue::{
-    AddOptions, Admission, Cause, Causes, Item, ItemToken, ManualClock, Priority, WorkQueue,
-    limiter::ItemExponential,
+    AddOptions, Admission, Cause, Causes, DurationHistogram, Item, ManualClock, Priority, WorkQueue,
+    limiter::ItemExponential, prometheus::QueueMetrics,
 };
 
-use crate::reference::{Entry, Key, PATIENCE, Reference, Verdict, Wanted};
+use crate::reference::{Entry, Figures, Key, Outcome, Reference, STARVATION_LIMIT, Wanted};
 
 #[derive(Debug, Clone)]
 enum Call {
     Add { key: Key, priority: i8, cause: Option<Cause>, when: When },
     Get,
     Finish { which: usize, say: Say },
-    StaleDone { which: usize },
     Cancel(Key),
     Postpone(Key, u64),
     Forget(Key),
@@ -69,7 +67,6 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
             .prop_map(|(key, priority, cause, when)| Call::Add { key, priority, cause, when }),
         8 => Just(Call::Get),
         8 => (any::<usize>(), say).prop_map(|(which, say)| Call::Finish { which, say }),
-        1 => any::<usize>().prop_map(|which| Call::StaleDone { which }),
         1 => key().prop_map(Call::Cancel),
         1 => (key(), millis()).prop_map(|(key, millis)| Call::Postpone(key, millis)),
         1 => key().prop_map(Call::Forget),
@@ -85,7 +82,7 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
     )
 }
 
-/// The causes a hand-out shows for these adds: each different one once, of retries the last, no more than the cap.
+/// Returns the causes that an item shows for these adds: each different cause once, of retries the last, up to the limit.
 fn shown(causes: &[Cause]) -> (Vec<Cause>, u32) {
     let mut shown: Vec<Cause> = Vec::new();
     for cause in causes {
@@ -99,22 +96,28 @@ fn shown(causes: &[Cause]) -> (Vec<Cause>, u32) {
     (shown, u32::try_from(causes.len()).expect("few"))
 }
 
-/// The queue and the reference, driven together.
+/// The queue, registered for metrics, and the reference.
 struct Pair {
     queue: WorkQueue<Key>,
+    registry: Registry,
     clock: ManualClock,
     reference: Reference,
     held: Vec<(Item<'static, Key>, Entry)>,
-    finished: Vec<ItemToken>,
 }
 
 impl Pair {
     fn new() -> Self {
         let clock = ManualClock::new();
         let limiter = ItemExponential::new(Duration::from_millis(10), Duration::from_millis(80));
-        let queue =
-            WorkQueue::builder("model").clock(clock.clone()).rate_limiter(limiter).patience(PATIENCE).build();
-        Self { queue, clock, reference: Reference::default(), held: Vec::new(), finished: Vec::new() }
+        let queue = WorkQueue::builder("model")
+            .clock(clock.clone())
+            .rate_limiter(limiter)
+            .starvation_limit(STARVATION_LIMIT)
+            .build();
+        let mut registry = Registry::default();
+        QueueMetrics::register(&mut registry).add_queue(&queue).expect("the only queue");
+        let (reference, held) = (Reference::default(), Vec::new());
+        Self { queue, registry, clock, reference, held }
     }
 
     fn run(&mut self, call: Call) -> Result<(), TestCaseError> {
@@ -122,12 +125,6 @@ impl Pair {
             Call::Add { key, priority, cause, when } => self.add(key, priority, cause, when)?,
             Call::Get => self.get()?,
             Call::Finish { which, say } => self.finish(which, say)?,
-            Call::StaleDone { which } => {
-                if !self.finished.is_empty() {
-                    let token = self.finished[which % self.finished.len()];
-                    prop_assert!(!self.queue.done(token), "a stale token finished something");
-                }
-            }
             Call::Cancel(key) => prop_assert_eq!(self.queue.cancel(&key), self.reference.cancel(key)),
             Call::Postpone(key, millis) => {
                 let postponed = self.queue.postpone(&key, Duration::from_millis(millis));
@@ -148,7 +145,7 @@ impl Pair {
                 prop_assert_eq!(dropped, self.reference.shut_down());
             }
         }
-        self.compare_counts()
+        self.compare_figures()
     }
 
     fn add(&mut self, key: Key, priority: i8, cause: Option<Cause>, when: When) -> Result<(), TestCaseError> {
@@ -175,7 +172,10 @@ impl Pair {
                 let (causes, adds) = shown(&entry.causes);
                 prop_assert_eq!(item.causes().iter().cloned().collect::<Vec<_>>(), causes);
                 prop_assert_eq!(item.causes().adds(), adds);
-                prop_assert!(self.held.iter().all(|(other, _)| *other.key() != key), "one key in two hands");
+                prop_assert!(
+                    self.held.iter().all(|(other, _)| *other.key() != key),
+                    "one key in two workers"
+                );
                 self.held.push((item, entry));
                 Ok(())
             }
@@ -191,18 +191,16 @@ impl Pair {
         }
         let (item, entry) = self.held.swap_remove(which % self.held.len());
         let key = *item.key();
-        let verdict = match say {
-            Say::Done => Verdict::Done,
-            Say::Forget => Verdict::Forget,
-            Say::Retry => Verdict::Retry(self.backoff(key)),
-            Say::RequeueAfter(millis) => Verdict::Requeue(Wanted::At(self.reference.now + millis)),
-            Say::PutBack(millis) => Verdict::PutBack(Wanted::At(self.reference.now + millis)),
+        let outcome = match say {
+            Say::Done => Outcome::Done,
+            Say::Forget => Outcome::Forget,
+            Say::Retry => Outcome::Retry(self.backoff(key)),
+            Say::RequeueAfter(millis) => Outcome::Requeue(Wanted::At(self.reference.now + millis)),
+            Say::PutBack(millis) => Outcome::PutBack(Wanted::At(self.reference.now + millis)),
         };
         let admission = match say {
             Say::Done => {
-                let token = item.into_token();
-                prop_assert!(self.queue.done(token));
-                self.finished.push(token);
+                item.done();
                 None
             }
             Say::Forget => {
@@ -213,7 +211,7 @@ impl Pair {
             Say::RequeueAfter(millis) => Some(item.requeue_after(Duration::from_millis(millis))),
             Say::PutBack(millis) => Some(item.put_back(Duration::from_millis(millis))),
         };
-        let expected = self.reference.finish(key, entry.causes, verdict);
+        let expected = self.reference.finish(key, entry.causes, outcome);
         if let Some(admission) = admission {
             prop_assert_eq!(admission, expected.unwrap_or(Admission::Refused));
         }
@@ -233,13 +231,60 @@ impl Pair {
         self.reference.entries.get(&key).map_or(0, |entry| entry.failures)
     }
 
-    fn compare_counts(&self) -> Result<(), TestCaseError> {
-        let ours = (self.queue.len(), self.queue.waiting_len(), self.queue.processing_len());
-        prop_assert_eq!(ours, self.reference.counts());
+    fn compare_figures(&self) -> Result<(), TestCaseError> {
+        prop_assert_eq!(self.queue.len(), self.reference.queued());
+        prop_assert_eq!(figures(&self.queue), self.reference.figures());
         for key in 0..5 {
             prop_assert_eq!(self.queue.num_requeues(&key), self.failures(key));
         }
         Ok(())
+    }
+
+    /// Compares the text of a scrape with the figures of the reference.
+    fn compare_scrape(&self) -> Result<(), TestCaseError> {
+        let Figures { depth, adds, retries, queue_durations, work_durations, .. } = self.reference.figures();
+        let mut text = String::new();
+        encode(&mut text, &self.registry).expect("text");
+        let own = "controller=\"model\",name=\"model\"";
+        let depths = depth
+            .iter()
+            .map(|(priority, keys)| format!("workqueue_depth{{{own},priority=\"{priority}\"}} {keys}\n"));
+        let counts = [
+            ("adds_total", adds),
+            ("retries_total", retries),
+            ("queue_duration_seconds_count", queue_durations.0),
+            ("work_duration_seconds_count", work_durations.0),
+        ];
+        for line in counts
+            .map(|(name, count)| format!("workqueue_{name}{{{own}}} {count}\n"))
+            .into_iter()
+            .chain(depths)
+        {
+            prop_assert!(text.contains(&line), "no {:?} in:\n{}", line, text);
+        }
+        Ok(())
+    }
+}
+
+fn figures(queue: &WorkQueue<Key>) -> Figures {
+    let stats = queue.stats();
+    let millis = |duration: Duration| u64::try_from(duration.as_millis()).expect("short");
+    let durations = |histogram: &DurationHistogram| (histogram.count(), millis(histogram.sum()));
+    Figures {
+        depth: stats
+            .depth
+            .iter()
+            .filter(|(_, keys)| *keys > 0)
+            .map(|(priority, keys)| (priority.0, *keys))
+            .collect(),
+        waiting: stats.waiting,
+        processing: stats.processing,
+        unfinished: millis(stats.unfinished_work),
+        longest: millis(stats.longest_running),
+        adds: stats.adds,
+        retries: stats.retries,
+        queue_durations: durations(&stats.queue_duration),
+        work_durations: durations(&stats.work_duration),
     }
 }
 
@@ -247,10 +292,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_answer_is_the_reference_queues(calls in calls()) {
+    fn every_result_and_figure_is_that_of_the_reference_queue(calls in calls()) {
         let mut pair = Pair::new();
         for call in calls {
             pair.run(call)?;
         }
+        pair.compare_scrape()?;
     }
 }

@@ -1,4 +1,4 @@
-//! Urgency and reasons.
+//! Priorities and causes.
 
 use watchkeeper_workqueue::{AddOptions, Admission, Cause, Causes, ManualClock, Priority, WorkQueue};
 
@@ -15,7 +15,7 @@ fn order(queue: &WorkQueue<u32>) -> Vec<u32> {
 }
 
 #[test]
-fn higher_goes_first_and_equals_in_order_of_arrival() {
+fn higher_priorities_go_first_and_equal_ones_in_order_of_arrival() {
     let queue = WorkQueue::new("priority");
     for (key, priority) in [
         (1, Priority::LOW),
@@ -53,7 +53,7 @@ fn a_plain_add_raises_a_queued_key_of_low_priority() {
 }
 
 #[test]
-fn keys_can_be_moved_up_from_the_front_the_middle_and_the_end_of_a_lane() {
+fn keys_can_be_raised_from_the_front_the_middle_and_the_end_of_a_list() {
     for raised in 0..5_u32 {
         let queue = WorkQueue::new("priority");
         for key in 0..5 {
@@ -70,8 +70,8 @@ fn keys_can_be_moved_up_from_the_front_the_middle_and_the_end_of_a_lane() {
 
 #[test]
 fn urgent_work_without_end_does_not_starve_the_rest() {
-    let patience = 4;
-    let queue = WorkQueue::builder("priority").patience(patience).build();
+    let limit = 4;
+    let queue = WorkQueue::builder("priority").starvation_limit(limit).build();
     let low = 100_u32;
     for key in 0..low {
         queue.add_with(key, at(Priority::LOW));
@@ -86,7 +86,10 @@ fn urgent_work_without_end_does_not_starve_the_rest() {
             since_low = 0;
         } else {
             since_low += 1;
-            assert!(since_low <= patience + 2, "three lanes wait, so each is served once in patience + 3");
+            assert!(
+                since_low <= limit + 2,
+                "with three priorities waiting, each is served once in limit + 3"
+            );
         }
         if served.len() == low as usize {
             break;
@@ -127,7 +130,7 @@ fn a_requeue_keeps_its_priority_and_starts_a_new_list_of_causes() {
 }
 
 #[test]
-fn a_key_that_is_put_back_comes_as_it_was_and_at_once_when_it_is_added() {
+fn a_key_that_is_put_back_keeps_everything_and_is_ready_when_it_is_added() {
     let clock = ManualClock::new();
     let queue = WorkQueue::builder("cause").clock(clock.clone()).build();
     queue.add_with(1, event("Pod").priority(Priority::LOW));
@@ -180,7 +183,7 @@ fn a_cause_is_not_part_of_the_key() {
 }
 
 #[test]
-fn causes_of_a_cancelled_add_do_not_stick_to_the_next() {
+fn causes_of_a_cancelled_add_are_discarded() {
     let queue = WorkQueue::new("cause");
     queue.add_with(1, event("Pod").after(std::time::Duration::from_secs(9)));
     assert!(queue.cancel(&1));

@@ -1,4 +1,4 @@
-//! Waiting for keys on tokio's paused time: who is woken, when, and what cancelling costs.
+//! Waiting for keys, on tokio's paused time: which future is woken, when, and what happens if it is dropped.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -33,7 +33,7 @@ async fn an_earlier_delay_is_not_held_up_by_the_timer_of_a_later_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_that_was_woken_when_nothing_was_delayed_any_more_still_watches_the_clock_later() {
+async fn a_worker_that_stopped_its_timer_starts_one_for_a_later_delay() {
     let queue = WorkQueue::new("waiting");
     let clock = TokioClock::new();
     queue.add_after("dropped", millis(10));
@@ -49,10 +49,10 @@ async fn a_worker_that_was_woken_when_nothing_was_delayed_any_more_still_watches
             }
         }
     });
-    tokio::time::sleep(millis(5)).await; // it watches the clock for the first key
+    tokio::time::sleep(millis(5)).await; // its timer runs for the first key
     assert!(queue.cancel(&"dropped"));
     nudge.notify_one();
-    tokio::time::sleep(millis(5)).await; // and, having looked again, for none
+    tokio::time::sleep(millis(5)).await; // and for none after it was polled
     queue.add_after("late", millis(50));
     let got = tokio::time::timeout(Duration::from_secs(1), worker.join_next()).await;
     assert_eq!(got.unwrap().unwrap().unwrap(), ("late", millis(60)));
@@ -91,12 +91,12 @@ async fn a_key_that_fails_is_retried_with_growing_delays_and_then_works() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_get_that_is_given_up_loses_nothing() {
+async fn a_get_that_is_dropped_loses_no_key() {
     let queue = WorkQueue::new("waiting");
     assert!(tokio::time::timeout(millis(10), queue.get()).await.is_err());
     queue.add("a");
     assert_eq!(*queue.get().await.unwrap().key(), "a");
-    // The one that watched the clock gives up; another takes over.
+    // The timekeeper is dropped; another future replaces it.
     queue.add_after("b", millis(100));
     let mut worker = JoinSet::new();
     let taken = queue.clone();
@@ -113,7 +113,7 @@ async fn a_get_that_is_given_up_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_worker_whose_queue_is_never_empty_lets_others_run() {
+async fn a_worker_whose_queue_is_never_empty_yields() {
     let queue = WorkQueue::new("waiting");
     queue.add("hot");
     let mut tasks = JoinSet::new();
@@ -124,7 +124,7 @@ async fn a_worker_whose_queue_is_never_empty_lets_others_run() {
             item.done();
         }
     });
-    // On a single-threaded runtime this comes back only if the loop above yields.
+    // On a single-threaded runtime this returns only if the loop above yields.
     tokio::task::yield_now().await;
     queue.shutdown();
     while let Some(item) = queue.try_get() {
@@ -148,7 +148,7 @@ async fn a_million_delays_all_come_due_and_none_is_early() {
         let item = queue.get().await.unwrap();
         let due = delay(*item.key()) + millis(1);
         let now = clock.now();
-        assert!(now >= due && now <= due + millis(2), "due at {due:?}, handed out at {now:?}");
+        assert!(now >= due && now <= due + millis(2), "due at {due:?}, dequeued at {now:?}");
         count += 1;
         item.forget();
     }
@@ -174,7 +174,7 @@ proptest! {
             while queue.waiting_len() + queue.len() > 0 {
                 let item = queue.get().await.unwrap();
                 let before = seen.insert(*item.key(), u64::try_from(clock.now().as_millis()).unwrap());
-                prop_assert!(before.is_none(), "handed out twice");
+                prop_assert!(before.is_none(), "dequeued twice");
                 item.forget();
             }
             prop_assert_eq!(seen, earliest);
@@ -184,7 +184,7 @@ proptest! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn real_threads_hand_out_every_key_and_finish() {
+async fn workers_on_several_threads_process_every_key() {
     let queue: WorkQueue<Arc<str>> = WorkQueue::new("waiting");
     let mut workers = JoinSet::new();
     for _ in 0..4 {
@@ -217,4 +217,25 @@ async fn real_threads_hand_out_every_key_and_finish() {
     }
     assert_eq!(queue.drain(Duration::from_mins(1)).await, Drained::Complete);
     assert_eq!(workers.join_all().await.into_iter().sum::<u32>(), 20_000);
+}
+
+#[tokio::test]
+async fn no_timer_on_real_time_ends_early() {
+    let clock = TokioClock::new();
+    for micros in [0, 1, 400, 2_000, 3_001, 5_000] {
+        let at = clock.now() + Duration::from_micros(micros);
+        clock.sleep_until(at).await;
+        assert!(clock.now() >= at, "a timer of {micros} us");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn timers_on_virtual_time_end_at_their_time() {
+    let clock = TokioClock::new();
+    for wait in [Duration::from_micros(1), Duration::from_hours(24), Duration::MAX] {
+        let before = clock.now();
+        clock.sleep_until(before.saturating_add(wait)).await;
+        let waited = clock.now().saturating_sub(before);
+        assert!(waited >= wait.min(Duration::from_hours(365 * 24)), "{wait:?} took {waited:?}");
+    }
 }

@@ -1,4 +1,4 @@
-//! What client-go's own tests say of its work queues, said of ours; where we differ, the test says how.
+//! The facts that client-go's own tests establish about its work queues. Where this crate differs, the test states how.
 
 use std::{
     collections::HashSet,
@@ -8,7 +8,7 @@ use std::{
 
 use tokio::task::JoinSet;
 use watchkeeper_workqueue::{
-    AddOptions, Admission, Clock, Drained, Item, ManualClock, Priority, Sleep, WorkQueue,
+    AddOptions, Admission, Drained, ManualClock, WorkQueue,
     limiter::{ItemExponential, ItemFastSlow, RateLimiter},
     parallelize_until,
 };
@@ -33,7 +33,7 @@ fn take_all(queue: &WorkQueue<&'static str>) -> Vec<&'static str> {
 }
 
 #[tokio::test]
-async fn many_producers_and_consumers_hand_out_every_key_and_nothing_after_shutdown() {
+async fn many_producers_and_consumers_process_every_key_and_nothing_after_shutdown() {
     let queue: WorkQueue<u32> = WorkQueue::new("facts");
     let seen = Arc::new(Mutex::new(HashSet::new()));
     let mut consumers = JoinSet::new();
@@ -61,20 +61,20 @@ async fn many_producers_and_consumers_hand_out_every_key_and_nothing_after_shutd
     assert_eq!(queue.drain(LONG).await, Drained::Complete);
     consumers.join_all().await;
     assert_eq!(seen.lock().unwrap().len(), 2500);
-    assert_eq!(queue.add(7), Admission::Refused, "adds after shutdown are refused, and say so");
+    assert_eq!(queue.add(7), Admission::Refused, "adds after shutdown are refused");
     assert!(queue.is_empty());
     assert!(queue.get().await.is_none());
 }
 
 #[test]
-fn a_key_added_while_it_is_processed_is_handed_out_once_more_after_that() {
+fn a_key_added_while_it_is_processed_is_queued_once_more_after_that() {
     let queue = queue();
     queue.add("a");
     let item = queue.try_get().unwrap();
     assert_eq!(queue.add("a"), Admission::Deferred);
     assert_eq!(queue.add("a"), Admission::Deferred);
     assert_eq!(queue.len(), 0);
-    assert!(queue.try_get().is_none(), "not while it is processed");
+    assert!(queue.try_get().is_none(), "not while it is being processed");
     item.done();
     assert_eq!(take_all(&queue), ["a"], "once, not twice");
 }
@@ -90,7 +90,7 @@ fn a_worker_can_add_back_the_key_it_holds() {
 }
 
 #[test]
-fn length_counts_keys_in_line_once() {
+fn length_counts_queued_keys_once() {
     let queue = queue();
     queue.add("foo");
     assert_eq!(queue.len(), 1);
@@ -101,7 +101,7 @@ fn length_counts_keys_in_line_once() {
 }
 
 #[test]
-fn keys_come_out_in_the_order_of_their_first_add() {
+fn keys_are_dequeued_in_the_order_of_their_first_add() {
     let queue = queue();
     for key in ["c", "a", "b", "a", "c"] {
         queue.add(key);
@@ -110,7 +110,7 @@ fn keys_come_out_in_the_order_of_their_first_add() {
 }
 
 #[tokio::test]
-async fn another_worker_waits_until_the_key_it_could_take_is_finished() {
+async fn another_worker_waits_until_the_run_of_the_key_is_finished() {
     let queue = queue();
     queue.add("bar");
     queue.add("bar");
@@ -133,7 +133,7 @@ fn waiting_worker(queue: WorkQueue<&'static str>) -> JoinSet<Option<&'static str
 }
 
 #[tokio::test]
-async fn a_drain_waits_until_everything_handed_out_is_finished() {
+async fn a_drain_waits_until_every_dequeued_key_is_finished() {
     let queue = queue();
     queue.add("foo");
     queue.add("bar");
@@ -154,8 +154,8 @@ async fn a_drain_waits_until_everything_handed_out_is_finished() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_does_not_end_while_keys_are_still_queued_and_says_so_at_its_deadline() {
-    // client-go's returns at once here: it looks only at what is being processed.
+async fn a_drain_does_not_end_while_keys_are_queued_and_reports_them_at_its_deadline() {
+    // client-go returns immediately here, because it only waits for keys being processed.
     let queue = queue();
     queue.add("a");
     queue.add("b");
@@ -201,7 +201,7 @@ async fn a_shutdown_during_a_drain_does_not_cut_the_drain_short() {
 }
 
 #[tokio::test]
-async fn a_drain_hands_out_a_key_that_was_added_again_while_processed() {
+async fn a_drain_waits_for_a_key_that_was_added_again_while_processed() {
     let queue = queue();
     queue.add("foo");
     let item = queue.try_get().unwrap();
@@ -219,8 +219,8 @@ async fn a_drain_hands_out_a_key_that_was_added_again_while_processed() {
 }
 
 #[tokio::test]
-async fn a_get_does_not_end_while_a_key_that_is_processed_will_come_back() {
-    // A dispatcher that hands keys to tasks must not stop one key short.
+async fn a_get_does_not_end_while_a_processed_key_will_be_queued_again() {
+    // A dispatcher that spawns a task per key must not stop one key early.
     let queue = queue();
     queue.add("foo");
     let item = queue.try_get().unwrap();
@@ -235,7 +235,7 @@ async fn a_get_does_not_end_while_a_key_that_is_processed_will_come_back() {
 }
 
 #[test]
-fn a_finished_key_is_let_go_by_the_queue() {
+fn a_finished_key_is_dropped_by_the_queue() {
     let queue: WorkQueue<Arc<str>> = WorkQueue::new("facts");
     let key: Arc<str> = "default/web".into();
     queue.add(Arc::clone(&key));
@@ -247,7 +247,7 @@ fn a_finished_key_is_let_go_by_the_queue() {
 }
 
 #[test]
-fn a_delayed_key_is_handed_out_at_its_time_and_not_before() {
+fn a_delayed_key_is_dequeued_at_its_time_and_not_before() {
     let (queue, clock) = manual();
     assert_eq!(queue.add_after("foo", Duration::from_millis(50)), Admission::Scheduled);
     clock.advance(Duration::from_millis(49));
@@ -278,7 +278,7 @@ fn of_several_delays_of_one_key_the_earliest_counts() {
 }
 
 #[test]
-fn delays_come_out_in_the_order_of_their_times() {
+fn delayed_keys_are_dequeued_in_the_order_of_their_times() {
     let (queue, clock) = manual();
     queue.add_after("third", Duration::from_secs(3));
     queue.add_after("first", Duration::from_millis(50));
@@ -296,8 +296,8 @@ fn a_delay_of_zero_is_a_plain_add() {
 }
 
 #[test]
-fn a_direct_add_takes_the_delayed_copy_with_it() {
-    // client-go hands the key out twice.
+fn an_add_without_a_delay_ends_the_delay() {
+    // client-go processes the key twice.
     let (queue, clock) = manual();
     queue.add_after("foo", Duration::from_secs(1));
     assert_eq!(queue.add("foo"), Admission::Queued);
@@ -313,7 +313,7 @@ fn a_delay_can_be_cancelled_and_postponed() {
     queue.add_after("foo", Duration::from_secs(1));
     queue.add_after("bar", Duration::from_secs(1));
     assert!(queue.postpone(&"bar", Duration::from_secs(10)));
-    assert!(queue.postpone(&"bar", Duration::from_secs(2)), "there is one, though it is later already");
+    assert!(queue.postpone(&"bar", Duration::from_secs(2)), "the key waits, though for longer already");
     assert!(queue.cancel(&"foo"));
     assert!(!queue.cancel(&"foo"));
     assert!(!queue.postpone(&"foo", LONG));
@@ -322,12 +322,12 @@ fn a_delay_can_be_cancelled_and_postponed() {
     clock.advance(Duration::from_secs(1));
     assert_eq!(take_all(&queue), ["bar"]);
     queue.add("baz");
-    assert!(!queue.cancel(&"baz"), "what is in line is looked at");
+    assert!(!queue.cancel(&"baz"), "a queued key is processed");
     assert_eq!(take_all(&queue), ["baz"]);
 }
 
 #[test]
-fn the_longest_delay_there_is_does_not_overflow() {
+fn the_longest_delay_does_not_overflow() {
     let (queue, clock) = manual();
     clock.advance(LONG);
     assert_eq!(queue.add_after("foo", Duration::MAX), Admission::Scheduled);
@@ -364,25 +364,12 @@ fn a_rate_limited_key_backs_off_longer_with_each_failure_until_it_is_forgotten()
     assert_eq!(take(&queue), Some("one"), "back to the first delay");
 }
 
-/// A limiter that has to be asked about each failure: it has no schedule.
-struct Asked(ItemExponential);
-
-impl RateLimiter for Asked {
-    fn delay(&mut self, failures: u32, now: Duration) -> Duration {
-        self.0.delay(failures, now)
-    }
-}
-
 #[test]
-fn a_retry_reports_the_delay_after_which_its_key_is_handed_out_again() {
-    let exponential = || ItemExponential::new(Duration::from_millis(1), Duration::from_millis(5));
+fn a_retry_returns_the_backoff_of_its_key() {
+    let exponential = ItemExponential::new(Duration::from_millis(1), Duration::from_millis(5));
     let zero = ItemFastSlow::new(Duration::ZERO, Duration::ZERO, 1);
-    let limiters: [(Box<dyn RateLimiter>, [u64; 5]); 3] = [
-        (Box::new(exponential()), [1, 2, 4, 5, 5]),
-        (Box::new(Asked(exponential())), [1, 2, 4, 5, 5]),
-        (Box::new(zero), [0; 5]),
-    ];
-    for (limiter, expected) in limiters {
+    let limiters: [Box<dyn RateLimiter<&str>>; 2] = [Box::new(exponential), Box::new(zero)];
+    for (limiter, expected) in limiters.into_iter().zip([[1, 2, 4, 5, 5], [0; 5]]) {
         let clock = ManualClock::new();
         let queue = WorkQueue::builder("facts").clock(clock.clone()).rate_limiter(limiter).build();
         queue.add("one");
@@ -400,7 +387,7 @@ fn a_retry_reports_the_delay_after_which_its_key_is_handed_out_again() {
 }
 
 #[test]
-fn limiter_state_goes_with_the_key() {
+fn failures_are_discarded_with_the_key() {
     let (queue, clock) = manual();
     queue.add_rate_limited("one");
     clock.advance(LONG);
@@ -428,11 +415,11 @@ fn an_event_driven_add_neither_bypasses_nor_inflates_a_backoff() {
     let item = queue.try_get().unwrap();
     assert_eq!(item.failures(), 1);
     item.forget();
-    assert!(queue.is_empty() && queue.waiting_len() == 0, "all of it was one hand-out");
+    assert!(queue.is_empty() && queue.waiting_len() == 0, "all adds were one run");
 }
 
 #[test]
-fn an_immediate_add_jumps_a_backoff_and_keeps_its_count() {
+fn an_immediate_add_ends_a_backoff_and_keeps_the_failure_count() {
     let (queue, _clock) = manual();
     queue.add("a");
     queue.try_get().unwrap().retry();
@@ -442,7 +429,7 @@ fn an_immediate_add_jumps_a_backoff_and_keeps_its_count() {
 }
 
 #[tokio::test]
-async fn each_piece_of_a_parallel_job_is_done_exactly_once() {
+async fn each_piece_of_a_parallel_job_is_processed_exactly_once() {
     for (workers, pieces) in [(1, 0), (1, 1), (3, 1), (4, 1000), (1000, 7), (0, 5)] {
         let done = Arc::new(Mutex::new(vec![0; pieces]));
         let counted = Arc::clone(&done);
@@ -460,31 +447,24 @@ async fn each_piece_of_a_parallel_job_is_done_exactly_once() {
 }
 
 #[tokio::test]
-async fn a_parallel_job_begins_nothing_new_once_it_is_told_to_stop() {
+async fn a_parallel_job_starts_no_piece_after_it_is_stopped() {
     let completed =
         parallelize_until(std::future::ready(()), 2, 1_000_000, |_| tokio::task::yield_now()).await;
     assert!(completed < 1_000_000);
 }
 
 #[test]
-fn a_stale_or_repeated_token_does_nothing() {
+fn a_leaked_item_keeps_its_key_in_processing() {
     let queue = queue();
     queue.add("a");
-    let token = queue.try_get().map(Item::into_token).unwrap();
-    assert_eq!(queue.processing_len(), 1, "taking the guard off does not finish the key");
-    assert!(queue.done(token));
-    assert!(!queue.done(token), "twice");
+    std::mem::forget(queue.try_get().unwrap());
     queue.add("a");
-    let held = queue.try_get().unwrap();
-    queue.add("a");
-    assert!(!queue.done(token), "a token of an earlier hand-out of the same slot");
-    assert!(queue.try_get().is_none(), "the key is still held");
-    held.done();
-    assert_eq!(take_all(&queue), ["a"]);
+    assert!(queue.try_get().is_none(), "no worker finished the key");
+    assert_eq!((queue.processing_len(), queue.len()), (1, 0));
 }
 
 #[test]
-fn a_panic_of_the_worker_counts_as_a_failure_and_the_key_comes_back() {
+fn a_panic_of_the_worker_counts_as_a_failure_and_the_key_is_retried() {
     let (queue, clock) = manual();
     queue.add("a");
     let worker = queue.clone();
@@ -499,7 +479,7 @@ fn a_panic_of_the_worker_counts_as_a_failure_and_the_key_comes_back() {
 }
 
 #[test]
-fn shutdown_drops_and_returns_what_waits_for_its_time() {
+fn shutdown_removes_and_returns_waiting_keys() {
     let (queue, clock) = manual();
     queue.add("now");
     queue.add_after("later", Duration::from_secs(1));
@@ -525,157 +505,7 @@ fn a_key_added_by_reference_is_cloned_only_if_it_is_new() {
     assert_eq!(Arc::strong_count(&key), 2, "the caller's and the queue's");
 }
 
-/// Long enough that adds are posted, and more of them than the inbox has room for.
-const MANY: u32 = 20_000;
-
-fn long_line() -> WorkQueue<u32> {
-    let queue = WorkQueue::new("facts");
-    (0..MANY).for_each(|key| _ = queue.add(key));
-    queue
-}
-
-#[test]
-fn adds_to_a_long_line_are_taken_in_later_and_nobody_can_tell() {
-    let queue = long_line();
-    assert_eq!(queue.add(MANY), Admission::Posted);
-    assert_eq!(queue.add(MANY), Admission::Posted);
-    assert_eq!(queue.add(MANY - 1), Admission::Posted);
-    assert_eq!(queue.len() as u64, u64::from(MANY) + 1, "posted adds count, and merge");
-    let keys = std::iter::from_fn(|| queue.try_get().map(|item| *item.key()));
-    assert!(keys.eq(0..=MANY), "in order of arrival");
-    assert_eq!(queue.add(7), Admission::Queued, "the line is short again");
-}
-
-#[tokio::test]
-async fn workers_empty_a_long_line_and_what_is_posted_behind_it_in_order() {
-    let queue = long_line();
-    let posted = MANY..MANY + 1000;
-    posted.for_each(|key| _ = queue.add(key));
-    for key in 0..MANY + 1000 {
-        assert_eq!(queue.get().await.map(|item| *item.key()), Some(key));
-    }
-    assert!(queue.try_get().is_none());
-}
-
-#[tokio::test]
-async fn an_urgent_key_overtakes_a_long_line_and_what_was_posted_before_it() {
-    let queue = long_line();
-    assert_eq!(queue.add(MANY), Admission::Posted);
-    queue.add_with(MANY + 1, AddOptions::new().priority(Priority::HIGH));
-    assert_eq!(queue.get().await.map(|item| *item.key()), Some(MANY + 1));
-    assert_eq!(queue.get().await.map(|item| *item.key()), Some(0));
-}
-
-#[tokio::test]
-async fn a_posted_key_overtakes_a_long_line_of_lower_priority() {
-    let queue: WorkQueue<u32> = WorkQueue::new("facts");
-    let low = || AddOptions::new().priority(Priority::LOW);
-    (0..MANY).for_each(|key| _ = queue.add_with(key, low()));
-    queue.add(MANY);
-    assert_eq!(queue.add(MANY + 1), Admission::Posted);
-    for key in [MANY, MANY + 1, 0] {
-        assert_eq!(queue.get().await.map(|item| *item.key()), Some(key));
-    }
-}
-
-#[test]
-fn a_shutdown_keeps_what_was_posted() {
-    let queue = long_line();
-    assert_eq!(queue.add(MANY), Admission::Posted);
-    queue.shutdown();
-    assert_eq!(queue.add(MANY + 1), Admission::Refused);
-    assert_eq!(std::iter::from_fn(|| queue.try_get().map(Item::forget)).count() as u64, u64::from(MANY) + 1);
-}
-
-#[test]
-fn failures_survive_a_finish_with_an_add_of_the_key_posted() {
-    let clock = ManualClock::new();
-    let limiter = ItemFastSlow::new(Duration::from_millis(1), LONG, 1);
-    let queue: WorkQueue<u32> =
-        WorkQueue::builder("facts").clock(clock.clone()).rate_limiter(limiter).build();
-    queue.add_rate_limited(0);
-    clock.advance(Duration::from_millis(1));
-    let held = queue.try_get().unwrap();
-    (1..MANY).for_each(|key| _ = queue.add(key));
-    assert_eq!(queue.add(0), Admission::Posted);
-    held.done();
-    assert_eq!(queue.num_requeues(&0), 1, "the key never left the queue");
-}
-
-#[test]
-fn delays_and_failures_posted_behind_a_long_line_are_what_they_would_have_been() {
-    let clock = ManualClock::new();
-    let limiter = ItemFastSlow::new(Duration::from_millis(1), LONG, 1);
-    let queue: WorkQueue<u32> =
-        WorkQueue::builder("facts").clock(clock.clone()).rate_limiter(limiter).build();
-    (0..MANY).for_each(|key| _ = queue.add(key));
-    assert_eq!(queue.add_after(MANY, LONG), Admission::Posted);
-    assert_eq!(queue.add_after(MANY + 1, LONG), Admission::Posted);
-    assert!(queue.cancel(&(MANY + 1)), "whoever asks is told of it");
-    assert_eq!(queue.add_rate_limited(MANY + 2), Admission::Posted);
-    assert_eq!(queue.add_rate_limited(MANY + 2), Admission::Posted);
-    assert_eq!((queue.num_requeues(&(MANY + 2)), queue.waiting_len()), (2, 2));
-    assert_eq!(std::iter::from_fn(|| queue.try_get().map(Item::forget)).count() as u64, u64::from(MANY));
-    clock.advance(Duration::from_millis(1));
-    assert_eq!(queue.try_get().map(|item| *item.key()), Some(MANY + 2), "the first of its two backoffs");
-    clock.advance(LONG.saturating_sub(Duration::from_millis(2)));
-    assert!(queue.try_get().is_none(), "not early");
-    clock.advance(Duration::from_millis(1));
-    assert_eq!(queue.try_get().map(|item| *item.key()), Some(MANY));
-}
-
-#[test]
-fn a_failure_posted_before_its_key_is_forgotten_is_forgotten_and_the_key_still_comes_back() {
-    let clock = ManualClock::new();
-    let limiter = ItemFastSlow::new(Duration::from_millis(1), LONG, 1);
-    let queue: WorkQueue<u32> =
-        WorkQueue::builder("facts").clock(clock.clone()).rate_limiter(limiter).build();
-    queue.add(0);
-    let held = queue.try_get().unwrap();
-    (1..MANY).for_each(|key| _ = queue.add(key));
-    assert_eq!(queue.add_rate_limited(0), Admission::Posted);
-    held.forget();
-    assert_eq!(queue.num_requeues(&0), 0);
-    assert_eq!(std::iter::from_fn(|| queue.try_get().map(Item::forget)).count() as u64, u64::from(MANY) - 1);
-    clock.advance(Duration::from_millis(1));
-    let again = queue.try_get().expect("the key was added");
-    assert_eq!((*again.key(), again.failures()), (0, 0));
-}
-
-#[tokio::test]
-async fn a_posted_delay_that_ran_out_in_the_meantime_is_handed_out_with_the_line() {
-    let clock = ManualClock::new();
-    let queue: WorkQueue<u32> = WorkQueue::builder("facts").clock(clock.clone()).build();
-    (0..MANY).for_each(|key| _ = queue.add(key));
-    assert_eq!(queue.add_after(MANY, Duration::from_millis(1)), Admission::Posted);
-    clock.advance(Duration::from_millis(1));
-    for key in 0..=MANY {
-        assert_eq!(queue.get().await.map(|item| *item.key()), Some(key));
-    }
-}
-
-#[test]
-fn a_posted_delay_that_ran_out_in_the_meantime_is_in_line_for_whoever_asks() {
-    let clock = ManualClock::new();
-    let queue: WorkQueue<u32> = WorkQueue::builder("facts").clock(clock.clone()).build();
-    (0..MANY).for_each(|key| _ = queue.add(key));
-    assert_eq!(queue.add_after(MANY, Duration::from_millis(1)), Admission::Posted);
-    clock.advance(Duration::from_millis(1));
-    assert_eq!(queue.len() as u64, u64::from(MANY) + 1);
-}
-
-#[test]
-fn a_posted_retry_is_refused_once_the_queue_is_shut_down_and_returned_if_it_was_before() {
-    let clock = ManualClock::new();
-    let queue: WorkQueue<u32> = WorkQueue::builder("facts").clock(clock.clone()).build();
-    (0..MANY).for_each(|key| _ = queue.add(key));
-    assert_eq!(queue.add_after(MANY, LONG), Admission::Posted);
-    assert_eq!(queue.shutdown(), [MANY]);
-    assert_eq!(queue.add_after(MANY, LONG), Admission::Refused);
-    assert_eq!(queue.add_rate_limited(MANY), Admission::Refused);
-}
-
-/// A key that cannot be compared.
+/// A key whose comparison can panic.
 #[derive(Clone, Debug)]
 struct Touchy(u32, bool);
 
@@ -695,55 +525,73 @@ impl PartialEq for Touchy {
 impl Eq for Touchy {}
 
 #[test]
-fn a_posted_key_that_panics_when_compared_takes_no_other_with_it() {
+fn a_key_that_panics_when_compared_leaves_the_queue_usable() {
     let queue: WorkQueue<Touchy> = WorkQueue::new("facts");
-    (0..MANY).for_each(|key| _ = queue.add(Touchy(key, false)));
-    for key in [Touchy(MANY, false), Touchy(0, true), Touchy(MANY + 1, false)] {
-        assert_eq!(queue.add(key), Admission::Posted);
+    queue.add(Touchy(0, false));
+    let adding = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| queue.add(Touchy(0, true))));
+    assert!(adding.is_err(), "compared with the queued key of the same hash");
+    assert_eq!(queue.add(Touchy(0, false)), Admission::Merged);
+    assert_eq!(queue.add(Touchy(1, false)), Admission::Queued);
+}
+
+/// A limiter that records its calls.
+#[derive(Debug, Clone, Default)]
+struct Recording(Arc<Mutex<Vec<String>>>);
+
+impl RateLimiter<&'static str> for Recording {
+    fn delay(&mut self, key: &&'static str, failures: u32, now: Duration) -> Duration {
+        self.0.lock().expect("no test panics here").push(format!("{key} failed {failures} at {now:?}"));
+        Duration::from_secs(1)
     }
-    let asked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| queue.len()));
-    assert!(asked.is_err(), "it is compared with the one in line");
-    assert_eq!(queue.len() as u64, u64::from(MANY) + 2);
+
+    fn forget(&mut self, key: &&'static str) {
+        self.0.lock().expect("no test panics here").push(format!("forget {key}"));
+    }
 }
 
 #[test]
-fn a_limiter_that_never_delays_costs_no_clock_and_still_counts() {
-    let limiter = ItemExponential::new(Duration::ZERO, Duration::from_secs(1));
-    let queue = WorkQueue::builder("facts").clock(NoClock).rate_limiter(limiter).build();
-    assert_eq!(queue.add_rate_limited("a"), Admission::Queued);
-    let item = queue.try_get().unwrap();
-    assert_eq!(item.failures(), 1);
-    assert_eq!(item.retry(), Admission::Queued);
-    assert_eq!(queue.num_requeues(&"a"), 2);
+fn a_limiter_receives_the_key_and_is_called_when_its_failures_are_discarded() {
+    let (clock, limiter) = (ManualClock::new(), Recording::default());
+    let queue = WorkQueue::builder("facts").clock(clock.clone()).rate_limiter(limiter.clone()).build();
+    let calls = || std::mem::take(&mut *limiter.0.lock().unwrap());
+    let dequeue_failed = |key: &'static str| {
+        queue.add_rate_limited(key);
+        clock.advance(Duration::from_secs(1));
+        queue.try_get().expect("its backoff is over")
+    };
+
+    dequeue_failed("a").retry();
+    assert_eq!(calls(), ["a failed 0 at 0ns", "a failed 1 at 1s"]);
+    clock.advance(Duration::from_secs(1));
+    queue.try_get().unwrap().forget();
+    assert_eq!(calls(), ["forget a"]);
+    dequeue_failed("b").done();
+    assert_eq!(calls(), ["b failed 0 at 2s", "forget b"], "the key left the queue");
+    dequeue_failed("d").requeue_after(LONG);
+    assert_eq!(calls(), ["d failed 0 at 3s", "forget d"]);
+    queue.add_rate_limited("e");
+    assert!(queue.cancel(&"e"));
+    assert_eq!(calls(), ["e failed 0 at 4s", "forget e"]);
+    queue.add("f");
+    queue.try_get().unwrap().forget();
+    assert_eq!(calls(), Vec::<String>::new(), "no failures to discard");
+    queue.forget(&"f");
+    assert_eq!(queue.shutdown(), ["d"]);
+    assert_eq!(calls(), ["forget f", "forget d"]);
 }
 
 #[test]
-fn a_limiter_that_never_delays_costs_no_clock_behind_a_long_line_either() {
-    let limiter = ItemExponential::new(Duration::ZERO, Duration::from_secs(1));
-    let queue: WorkQueue<u32> = WorkQueue::builder("facts").clock(NoClock).rate_limiter(limiter).build();
-    (0..MANY).for_each(|key| _ = queue.add_rate_limited(key));
-    assert_eq!(queue.add_rate_limited(0), Admission::Posted);
-    assert_eq!((queue.num_requeues(&0), queue.len() as u64), (2, u64::from(MANY)));
-    let item = queue.try_get().unwrap();
-    assert_eq!((*item.key(), item.failures()), (0, 2));
-}
-
-/// A clock nobody may read.
-#[derive(Debug)]
-struct NoClock;
-
-impl Clock for NoClock {
-    fn now(&self) -> Duration {
-        panic!("the time is not needed")
-    }
-
-    fn sleep_until(&self, _at: Duration) -> Sleep {
-        panic!("nobody waits")
-    }
+fn more_keys_than_one_call_makes_ready_are_all_dequeued_in_order() {
+    let clock = ManualClock::new();
+    let queue: WorkQueue<u32> = WorkQueue::builder("facts").clock(clock.clone()).build();
+    (0..1000).for_each(|key| _ = queue.add_after(key, Duration::from_millis(1)));
+    clock.advance(Duration::from_millis(1));
+    let keys = std::iter::from_fn(|| queue.try_get().map(|item| *item.key()));
+    assert!(keys.eq(0..1000));
 }
 
 #[tokio::test]
-async fn an_item_can_go_to_a_task_that_outlives_the_handle_it_came_from() {
+async fn an_owned_item_can_be_sent_to_a_task_that_outlives_its_handle() {
     let queue = queue();
     queue.add("a");
     let other = queue.clone();
