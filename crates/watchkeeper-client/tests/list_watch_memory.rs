@@ -9,7 +9,6 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use watchkeeper_client::{
     Client, Error,
     list_watch::{ListRequest, ListWatch, ListerWatcher, WatchRequest},
-    rest::ResourceClient,
 };
 use watchkeeper_test_support::{Reply, ScriptedServer};
 
@@ -24,7 +23,7 @@ fn peak_bytes() -> u64 {
 }
 
 fn config_maps(server: &ScriptedServer) -> ListWatch<ConfigMap> {
-    ListWatch::new(&ResourceClient::<ConfigMap>::all(Client::from(server.client())))
+    ListWatch::new(&Client::from(server.client()).resource::<ConfigMap>())
 }
 
 /// A GiB of blanks in about a MB, put together of members so that making it takes no time either.

@@ -1,4 +1,4 @@
-//! Our informer and kube's reflector against the embedded server: they list, watch, write, resume after the wire broke and
+//! Our informer, waits of our client, and kube's reflector against the embedded server: they list, watch, write, resume after the wire broke and
 //! after history is gone, in process on virtual time and over sockets.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -6,3 +6,4 @@
 mod informer;
 mod reflector;
 mod script;
+mod waits;

@@ -14,6 +14,7 @@ use crate::{
     decode::DecodeError,
     rest::{InvalidRequest, RequestInfo},
     transport::TransportError,
+    wait::Observed,
 };
 
 /// Why a request did not give a result.
@@ -100,6 +101,20 @@ pub enum Error {
         request: Box<RequestInfo>,
         /// What is wrong with it, and where.
         source: DecodeError,
+    },
+    /// A [condition](crate::wait) of an object was not met in time.
+    #[error("{request}: {awaited} not observed within {after:?}; last observed: {last}{}", last_failure(source.as_deref()))]
+    Unmet {
+        /// The watch of the object.
+        request: Box<RequestInfo>,
+        /// The description of the condition.
+        awaited: String,
+        /// The time that the wait was limited to.
+        after: Duration,
+        /// The state observed last.
+        last: Box<Observed>,
+        /// The failure of the last request, if no state was observed since.
+        source: Option<Box<Self>>,
     },
     /// The server answered in a way the API does not allow.
     #[error("{request}: {broken}")]
@@ -213,6 +228,7 @@ impl Error {
             | Self::Limit { request, .. }
             | Self::Decode { request, .. }
             | Self::Body { request, .. }
+            | Self::Unmet { request, .. }
             | Self::Protocol { request, .. } => Some(request),
         }
     }
@@ -299,6 +315,10 @@ fn credential_cause(source: Option<&kube_client::Error>) -> String {
         Some(TransportError::Credential { source, .. }) => format!(": {source}"),
         _ => String::new(),
     }
+}
+
+fn last_failure(source: Option<&Error>) -> String {
+    source.map_or_else(String::new, |source| format!("; last failure: {source}"))
 }
 
 impl From<InvalidRequest> for Error {

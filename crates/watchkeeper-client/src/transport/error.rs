@@ -3,6 +3,7 @@
 use std::{error::Error as StdError, sync::Arc, time::Duration};
 
 use super::CredentialError;
+use crate::error::Awaited;
 
 /// Why a request got no response head. Inside [`kube_client::Error::Service`] when it comes through a kube
 /// client; [`TransportError::of`] finds it there.
@@ -60,6 +61,24 @@ pub enum TransportError {
         /// The bound on its size.
         limit_bytes: usize,
     },
+    /// The response, or a part of it, did not arrive before a deadline of the [`Client`](crate::Client) that the kube client
+    /// was converted from.
+    #[error("{part} within {after:?}")]
+    Late {
+        /// The part that did not arrive.
+        part: Awaited,
+        /// The length of the deadline.
+        after: Duration,
+    },
+    /// The response exceeds one of the [`Limits`](crate::limits::Limits) of the [`Client`](crate::Client) that the kube client
+    /// was converted from.
+    #[error("the response exceeds {limit} = {allowed}; raise it if responses this large are expected")]
+    Limit {
+        /// The name of the limit.
+        limit: &'static str,
+        /// The value of the limit.
+        allowed: u64,
+    },
     /// Path and query do not fit behind the address of the server.
     #[error("request to {server}: path and query of {length} bytes do not make a URL with it")]
     BadTarget {
@@ -86,7 +105,7 @@ impl TransportError {
             | Self::TlsSetup { .. }
             | Self::Connect { .. }
             | Self::BadTarget { .. } => true,
-            Self::Interrupted { .. } | Self::BadHead { .. } => false,
+            Self::Interrupted { .. } | Self::BadHead { .. } | Self::Late { .. } | Self::Limit { .. } => false,
         }
     }
 

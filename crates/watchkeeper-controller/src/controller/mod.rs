@@ -124,7 +124,7 @@ where
 impl<K: Object> Controller<K> {
     /// A controller of objects that are watched in a special way: other namespaces, a selector, a kind known at run time.
     pub fn watching(factory: &SharedInformerFactory, primary: Watching<K>) -> Self {
-        let client = factory.client().map(|client| client.kube().clone());
+        let client = factory.client().cloned();
         let name = primary.kind().to_lowercase();
         Self {
             factory: factory.clone(),
@@ -149,7 +149,7 @@ impl<K: Object> Controller<K> {
 
     /// Sets the client of reconcilers, instead of the factory's.
     pub fn client(mut self, client: impl Into<Client>) -> Self {
-        self.options.client = Some(client.into().kube().clone());
+        self.options.client = Some(client.into());
         self
     }
 

@@ -2,8 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use kube_client::Client;
 use parking_lot::Mutex;
+use watchkeeper_client::Client;
 use watchkeeper_informer::{ObjectKey, Spawn};
 use watchkeeper_workqueue::{Clock, RateLimiter, Sleep, TokioClock, limiter::ItemExponential};
 

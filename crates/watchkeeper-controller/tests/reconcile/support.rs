@@ -91,33 +91,35 @@ pub(crate) fn owned(mut deployment: Deployment, owners: &[OwnerReference]) -> De
     deployment
 }
 
-pub(crate) fn maps(client: &Client) -> Api<ConfigMap> {
-    Api::namespaced(client.clone(), "default")
+pub(crate) fn maps(client: &(impl Clone + Into<watchkeeper_client::Client>)) -> ResourceClient<ConfigMap> {
+    client.clone().into().resource().namespace("default")
 }
 
-pub(crate) fn deployments(client: &Client) -> Api<Deployment> {
-    Api::namespaced(client.clone(), "default")
+pub(crate) fn deployments(
+    client: &(impl Clone + Into<watchkeeper_client::Client>),
+) -> ResourceClient<Deployment> {
+    client.clone().into().resource().namespace("default")
 }
 
-pub(crate) async fn create<K>(api: &Api<K>, object: &K) -> K
+pub(crate) async fn create<K>(resource: &ResourceClient<K>, object: &K) -> K
 where
-    K: Clone + serde::Serialize + serde::de::DeserializeOwned + std::fmt::Debug,
+    K: Resource + serde::Serialize + serde::de::DeserializeOwned,
 {
-    api.create(&PostParams::default(), object).await.unwrap()
+    resource.create(&PostParams::default(), object).await.unwrap()
 }
 
-pub(crate) async fn patch<K>(api: &Api<K>, name: &str, patch: Value) -> K
+pub(crate) async fn patch<K>(resource: &ResourceClient<K>, name: &str, patch: Value) -> K
 where
-    K: Clone + serde::de::DeserializeOwned + std::fmt::Debug,
+    K: Resource + serde::de::DeserializeOwned,
 {
-    api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap()
+    resource.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap()
 }
 
-pub(crate) async fn delete<K>(api: &Api<K>, name: &str)
+pub(crate) async fn delete<K>(resource: &ResourceClient<K>, name: &str)
 where
-    K: Clone + serde::de::DeserializeOwned + std::fmt::Debug,
+    K: Resource + serde::de::DeserializeOwned,
 {
-    api.delete(name, &DeleteParams::default()).await.unwrap();
+    resource.delete(name, &DeleteParams::default()).await.unwrap();
 }
 
 /// One reconcile, as it was asked for.
@@ -271,7 +273,7 @@ pub(crate) fn late_maps(
 ) -> (Delayed<watchkeeper_client::list_watch::ListWatch<ConfigMap>>, Arc<Mutex<Duration>>) {
     let delay = Arc::new(Mutex::new(Duration::ZERO));
     let client = watchkeeper_client::Client::from(client.clone());
-    let source = watchkeeper_client::list_watch::ListWatch::new(&ResourceClient::all(&client));
+    let source = watchkeeper_client::list_watch::ListWatch::new(&client.resource());
     (Delayed { source, delay: Arc::clone(&delay) }, delay)
 }
 
