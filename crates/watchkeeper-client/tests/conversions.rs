@@ -203,11 +203,27 @@ async fn a_resource_client_narrows_to_the_namespace_of_an_object() {
     let all = client.resource::<ConfigMap>();
     let path = |resource: ResourceClient<ConfigMap>| resource.path().map(|path| path.to_string());
     assert_eq!(path(all.namespace_of(&object(Some("a")))).unwrap(), "/api/v1/namespaces/a/configmaps");
-    assert!(path(all.namespace_of(&object(None))).is_err());
+    let error = all.namespace_of(&object(None)).get("a").await.unwrap_err();
+    assert!(error.to_string().contains("set metadata.namespace"), "{error}");
     let one = all.namespace("a");
     for same in [Some("a"), None] {
         assert_eq!(path(one.namespace_of(&object(same))).unwrap(), "/api/v1/namespaces/a/configmaps");
     }
     assert!(path(one.namespace_of(&object(Some("b")))).is_err());
     assert!(client.resource::<Node>().namespace_of(&Node::default()).path().is_ok());
+}
+
+#[tokio::test]
+async fn the_error_of_a_service_in_the_stack_is_part_of_the_message() {
+    let service = tower::service_fn(async |_: Request<Body>| {
+        Err::<Response<Body>, _>(tower::BoxError::from("no writes\nwithout the lease"))
+    });
+    let client = Client::from_service(service, "shop");
+    for client in [client.clone(), round_trip(&client)] {
+        let message = read(&client).await.unwrap_err().to_string();
+        assert_eq!(
+            message,
+            r#"get configmaps "a" in namespace "shop": the connection failed: no writes without the lease"#
+        );
+    }
 }

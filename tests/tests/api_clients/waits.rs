@@ -119,7 +119,7 @@ async fn a_wait_ends_when_the_object_exists_is_as_wanted_and_is_gone() {
     };
     let (gone, ()) = tokio::join!(maps.await_condition("a", condition, MINUTE), script);
     assert_eq!(gone.unwrap(), None);
-    assert_eq!(maps.await_condition("a", wait::deleted(), Duration::ZERO).await.unwrap(), None);
+    assert_eq!(maps.await_condition("a", wait::deleted(), MINUTE).await.unwrap(), None);
 }
 
 #[tokio::test(start_paused = true)]

@@ -57,7 +57,7 @@ pub enum Error {
         host: Option<String>,
     },
     /// No complete answer arrived.
-    #[error("{request}: {kind}{}", credential_cause(source.as_ref()))]
+    #[error("{request}: {kind}{}", transport_cause(*kind, source.as_ref()))]
     Transport {
         /// What was tried.
         request: Box<RequestInfo>,
@@ -309,10 +309,14 @@ impl Error {
     }
 }
 
-/// Returns the reason why a credential could not be obtained, as the end of a message.
-fn credential_cause(source: Option<&kube_client::Error>) -> String {
-    match source.and_then(TransportError::of) {
-        Some(TransportError::Credential { source, .. }) => format!(": {source}"),
+/// Returns the cause of a transport error, as the end of a message: why a credential could not be obtained, or the error of a
+/// service in the stack that says more than its [`TransportKind`].
+fn transport_cause(kind: TransportKind, source: Option<&kube_client::Error>) -> String {
+    match (source.and_then(TransportError::of), source) {
+        (Some(TransportError::Credential { source, .. }), _) => format!(": {source}"),
+        (_, Some(kube_client::Error::Service(cause))) if kind == TransportKind::Other => {
+            format!(": {}", Printable { text: &cause.to_string(), chars: MESSAGE_CHARS })
+        }
         _ => String::new(),
     }
 }

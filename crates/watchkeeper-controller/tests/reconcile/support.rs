@@ -5,14 +5,15 @@ use std::{sync::Arc, time::Duration};
 use futures_util::StreamExt as _;
 use k8s_openapi::{
     api::{apps::v1::Deployment, core::v1::ConfigMap},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     apimachinery::pkg::apis::meta::v1::OwnerReference,
 };
 use kube_client::{
-    Api, Client,
+    Client,
     api::{DeleteParams, Patch, PatchParams, PostParams},
     client::Body,
 };
-use kube_core::{ApiResource, DynamicObject, ObjectMeta, Resource};
+use kube_core::{ObjectMeta, Resource};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -302,10 +303,6 @@ pub(crate) fn refused(server: &ApiServer, forbidden: &'static str) -> Client {
 
 /// A custom kind, to be installed when a test wants it.
 pub(crate) async fn install_foos(client: &Client) {
-    let kind = ApiResource::erase::<
-        k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-    >(&());
-    let definitions: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
     let definition = json!({
         "metadata": {"name": "foos.example.com"},
         "spec": {
@@ -320,8 +317,8 @@ pub(crate) async fn install_foos(client: &Client) {
             }],
         },
     });
-    let definition: DynamicObject = serde_json::from_value(definition).unwrap();
-    create(&definitions, &definition).await;
+    let definition: CustomResourceDefinition = serde_json::from_value(definition).unwrap();
+    create(&watchkeeper_client::Client::from(client.clone()).resource(), &definition).await;
 }
 
 /// The custom kind.

@@ -166,12 +166,13 @@ impl<K: Resource> ResourceClient<K> {
 
     /// Returns the path of an object known only by its name.
     pub(crate) fn object_path(&self, name: &str) -> Result<ResourcePath, InvalidRequest> {
+        let path = self.path()?;
         if self.reach == Reach::AllNamespaces {
             return Err(InvalidRequest::Scope(
                 "an object of a namespaced type needs a namespace besides its name; choose one with ResourceClient::namespace",
             ));
         }
-        Ok(self.path()?.named(name)?)
+        Ok(path.named(name)?)
     }
 
     /// Returns the collection that an object belongs to: in its own namespace, if no namespace was selected.
