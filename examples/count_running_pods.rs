@@ -7,6 +7,7 @@ use std::{
     io::{self, Write},
 };
 
+use k8s_openapi::api::core::v1::Pod;
 use watchkeeper::prelude::*;
 use watchkeeper_examples::{Connection, Outcome};
 
@@ -15,10 +16,10 @@ async fn main() -> Outcome {
     let connection = Connection::from_arguments().await?;
     let mut out = io::stdout();
 
-    let clientset = connection.client().clientset();
+    let client = connection.client();
     let running = ListParams::default().fields("status.phase=Running");
     // All pages of one list: they are of one version, however long reading them takes.
-    let pods = clientset.core_v1().pods_in_all_namespaces().list_all(&running).await?;
+    let pods = client.resource::<Pod>().list_all(&running).await?;
 
     let mut by_namespace: BTreeMap<String, usize> = BTreeMap::new();
     for pod in &pods {

@@ -37,7 +37,7 @@ async fn main() -> Outcome {
     let mapping = RestMapper::new(client.discovery()).find_resource(&resource).await?;
     writeln!(out, "{resource} is {mapping}")?;
 
-    let everywhere = client.dynamic().resource(&mapping.resource);
+    let everywhere = client.dynamic(&mapping.resource);
     let chosen = match namespace.filter(|_| mapping.is_namespaced()) {
         Some(namespace) => everywhere.namespace(&namespace),
         None => everywhere.clone(),
@@ -49,15 +49,11 @@ async fn main() -> Outcome {
         writeln!(out, "{place}{}: {fields} fields in its spec", object.name_any())?;
     }
 
-    // Writing needs the namespace of the object itself.
+    // Writing an object needs its namespace.
     if let Some(first) = objects.items.first() {
-        let its_place = match first.namespace() {
-            Some(namespace) => everywhere.namespace(&namespace),
-            None => everywhere,
-        };
         let label = Patch::Merge(json!({"metadata": {"labels": {"seen": "yes"}}}));
         let dry_run = PatchParams { dry_run: true, ..PatchParams::default() };
-        let labelled = its_place.patch(&first.name_any(), &dry_run, &label).await?;
+        let labelled = everywhere.namespace_of(first).patch(&first.name_any(), &dry_run, &label).await?;
         writeln!(out, "{} would have {} labels", labelled.name_any(), labelled.labels().len())?;
     }
     writeln!(out, "next: discovery, for how the name was understood")?;

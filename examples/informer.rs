@@ -55,7 +55,7 @@ async fn main() -> Outcome {
         writeln!(out, "on {node}: {} pods, from the index", by_node.count(&node))?;
     }
 
-    let client_pods = client.clientset().core_v1().pods("default");
+    let client_pods = client.resource::<Pod>().namespace("default");
     let pod: Pod = serde_json::from_value(json!({
         "metadata": {"name": POD}, "spec": {"containers": [{"name": "main", "image": "nginx"}]},
     }))?;

@@ -35,7 +35,7 @@ async fn main() -> Outcome {
     factory.start();
     factory.wait_for_sync().await?;
 
-    let mine = client.clientset().core_v1().pods("default");
+    let mine = client.resource::<Pod>().namespace("default");
     let pod: Pod = serde_json::from_value(json!({
         "metadata": {"name": POD}, "spec": {"containers": [{"name": "main", "image": "nginx"}]},
     }))?;

@@ -22,7 +22,6 @@ use watchkeeper::{
     kube_core::params::Preconditions,
     prelude::*,
 };
-use watchkeeper_cli::seen::Changes;
 use watchkeeper_examples::{Connection, Failure, Outcome};
 
 const NAME: &str = "ingress-manager";
@@ -45,7 +44,7 @@ async fn main() -> Outcome {
     }
     let stop = CancellationToken::new();
     let story = async {
-        let told = tell(connection.client(), &factory).await;
+        let told = tell(connection.client()).await;
         stop.cancel();
         told
     };
@@ -62,7 +61,7 @@ async fn reconcile(request: Request<Service>, context: Context) -> Result<Action
     let Some(service) = request.object else { return Ok(Action::done()) };
     let namespace = service.namespace().unwrap_or_default();
     let name = service.name_any();
-    let ingresses = Client::from(context.client()).clientset().networking_v1().ingresses(&namespace);
+    let ingresses = context.client().resource::<Ingress>().namespace(&namespace);
     let existing = context.lister::<Ingress>()?.namespace(&*namespace).get(&name).ok();
 
     let is_wanted = service.annotations().get(ANNOTATION).is_some_and(|value| value == "true");
@@ -129,33 +128,28 @@ fn backend(ingress: &Ingress) -> Option<(&str, Option<&ServiceBackendPort>)> {
 }
 
 /// What people do to a Service and its Ingress, and what comes of it.
-async fn tell(client: &Client, factory: &SharedInformerFactory) -> Outcome {
-    let ingresses = factory.informer::<Ingress>();
-    let changes = Changes::default();
-    changes.count(&ingresses)?;
-    let cached = ingresses.reader();
-    let there = || cached.get("shop/web");
+async fn tell(client: &Client) -> Outcome {
     let say = |what: &str| -> Result<(), Failure> { Ok(writeln!(io::stdout(), "{what}")?) };
+    let services = client.resource::<Service>().namespace("shop");
+    let ingresses = client.resource::<Ingress>().namespace("shop");
 
-    let clientset = client.clientset();
-    let services = clientset.core_v1().services("shop");
     say("a Service shop/web is created, with the annotation")?;
     let service: Service = serde_json::from_value(json!({
         "metadata": {"name": "web", "annotations": {ANNOTATION: "true"}},
         "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},
     }))?;
     services.create(&PostParams::default(), &service).await?;
-    let first = changes.until(PATIENCE, there).await.ok_or("no Ingress was made")?;
+    let first = ingresses.await_condition("web", wait::exists(), PATIENCE).await?;
+    let first_uid = first.and_then(|ingress| ingress.metadata.uid);
 
     say("somebody deletes the Ingress")?;
-    clientset.networking_v1().ingresses("shop").delete("web", &DeleteParams::default()).await?;
-    let is_new = || there().filter(|ingress| ingress.metadata.uid != first.metadata.uid);
-    changes.until(PATIENCE, is_new).await.ok_or("the Ingress did not come back")?;
+    ingresses.delete("web", &DeleteParams::default()).await?;
+    let is_new = |ingress: Option<&Ingress>| ingress.is_some_and(|it| it.metadata.uid != first_uid);
+    ingresses.await_condition("web", wait::described("a new Ingress", is_new), PATIENCE).await?;
 
     say("the annotation is removed")?;
     let remove = Patch::Merge(json!({"metadata": {"annotations": {ANNOTATION: null}}}));
     services.patch("web", &PatchParams::default(), &remove).await?;
-    let is_gone = || there().is_none().then_some(());
-    changes.until(PATIENCE, is_gone).await.ok_or("the Ingress did not go")?;
+    ingresses.await_condition("web", wait::deleted(), PATIENCE).await?;
     Ok(())
 }

@@ -66,7 +66,7 @@ async fn main() -> Outcome {
     writeln!(out, "{} leads, in term {}", third_leads.identity(), third_leads.term().unwrap_or_default())?;
     drop(third);
 
-    client.clientset().resource::<Lease>("default").delete(LEASE, &DeleteParams::default()).await?;
+    client.resource::<Lease>().namespace("default").delete(LEASE, &DeleteParams::default()).await?;
     writeln!(out, "that was the last lab; `cargo run` is next")?;
     Ok(())
 }

@@ -9,9 +9,7 @@ use std::io::{self, Write};
 use http_body_util::BodyExt as _;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
-use watchkeeper::{
-    client::config::ClientConfig, client::rest::ResourceClient, kube_client::client::Body, prelude::*,
-};
+use watchkeeper::{client::config::ClientConfig, kube_client::client::Body, prelude::*};
 use watchkeeper_examples::{Connection, Failure, Outcome};
 
 const POD: &str = "list-watch-lab";
@@ -39,7 +37,7 @@ async fn main() -> Outcome {
 
     // The watch: from that version on, an answer that does not end. Each line of it is an event.
     let mut events = get(&client, &format!("{PATH}?watch=true&resourceVersion={version}"), &mut out).await?;
-    let pods = ResourceClient::<Pod>::namespaced(&client, "default");
+    let pods = client.resource::<Pod>().namespace("default");
     change_something(&pods).await?;
     let mut buffer = Vec::new();
     while let Some(frame) = events.frame().await {

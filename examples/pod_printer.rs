@@ -24,7 +24,7 @@ const RETRIES: u32 = 5;
 async fn main() -> Outcome {
     let connection = Connection::from_arguments().await?;
     let client = connection.client();
-    let pods_client = client.clientset().core_v1().pods("default");
+    let pods_client = client.resource::<Pod>().namespace("default");
     let pod: Pod = serde_json::from_value(json!({
         "metadata": {"name": POD, "annotations": {UNPRINTABLE: "the ink is dry"}},
         "spec": {"containers": [{"name": "main", "image": "nginx"}]},

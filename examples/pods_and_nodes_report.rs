@@ -16,11 +16,10 @@ async fn main() -> Outcome {
     let connection = Connection::from_arguments().await?;
     let mut out = io::stdout();
 
-    let clientset = connection.client().clientset();
+    let client = connection.client();
     let everything = ListParams::default();
-    // Nodes are in no namespace, so their accessor does not ask for one. Both lists are asked for at once.
-    let nodes_client = clientset.core_v1().nodes();
-    let pods_client = clientset.core_v1().pods_in_all_namespaces();
+    // Nodes have no namespace, and the pods are those of all namespaces. Both lists are requested at the same time.
+    let (nodes_client, pods_client) = (client.resource::<Node>(), client.resource::<Pod>());
     let (nodes, pods) =
         tokio::try_join!(nodes_client.list_all(&everything), pods_client.list_all(&everything))?;
 

@@ -43,6 +43,6 @@ async fn main() -> Outcome {
     }
     let version = pods.metadata.resource_version.unwrap_or_default();
     writeln!(out, "{} pods in namespace {}, at version {version}", pods.items.len(), arguments.namespace)?;
-    writeln!(out, "next: clientset_get_pod, which has the path and the type ready made")?;
+    writeln!(out, "next: get_pod, which derives the path from the type")?;
     Ok(())
 }

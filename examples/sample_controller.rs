@@ -14,13 +14,11 @@ use std::{
 
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::json;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use watchkeeper::prelude::*;
-use watchkeeper_cli::{
-    sample::{self, Foo, FooSpec},
-    seen::Changes,
-};
-use watchkeeper_examples::{Connection, Outcome};
+use watchkeeper_cli::sample::{self, Foo, FooSpec};
+use watchkeeper_examples::{Connection, Failure, Outcome};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -30,15 +28,13 @@ async fn main() -> Outcome {
     let (connection, mut manager) = Connection::with_manager(sample::NAME).await?;
     let client = connection.client();
     sample::install(client).await?;
-    if !sample::served(client, PATIENCE).await? {
-        return Err("the server does not serve Foos, though their definition is installed".into());
-    }
+    sample::await_served(client, PATIENCE).await?;
 
     let factory = manager.factory().clone();
     let controller = sample::controller(&factory, manager.recorder(sample::NAME));
     manager.add(controller.reconcile_with(sample::reconcile))?;
     let (foos, deployments) = (factory.informer::<Foo>(), factory.informer::<Deployment>());
-    print_changes(&foos, &deployments)?;
+    let mut deletions = print_changes(&foos, &deployments)?;
 
     if connection.server().is_none() {
         writeln!(io::stdout(), "running until Ctrl-C")?;
@@ -46,7 +42,7 @@ async fn main() -> Outcome {
     }
     let stop = CancellationToken::new();
     let story = async {
-        let told = tell(client, &foos, &deployments).await;
+        let told = tell(client, &mut deletions).await;
         stop.cancel();
         told
     };
@@ -57,20 +53,27 @@ async fn main() -> Outcome {
     Ok(())
 }
 
-/// Prints what the controller's own informers hear: it shares them with whoever asks the factory.
-fn print_changes(foos: &SharedIndexInformer<Foo>, deployments: &SharedIndexInformer<Deployment>) -> Outcome {
+/// Prints the events of the controller's own informers, which the factory shares. Returns the deleted Deployments.
+fn print_changes(
+    foos: &SharedIndexInformer<Foo>,
+    deployments: &SharedIndexInformer<Deployment>,
+) -> Result<mpsc::UnboundedReceiver<String>, Failure> {
     foos.add_handler(|event: &Event<Foo>| {
         let foo = event.object();
         let available = foo.status.as_ref().map_or(0, |status| status.available_replicas);
         let state = format!("Foo {} wants {}, has {available}", foo.name_any(), foo.spec.replicas);
         print(event, &state);
     })?;
-    deployments.add_handler(|event: &Event<Deployment>| {
-        let state =
-            format!("Deployment {} of {}", event.object().name_any(), sample::replicas(event.object()));
-        print(event, &state);
+    let (deleted, deletions) = mpsc::unbounded_channel();
+    deployments.add_handler(move |event: &Event<Deployment>| {
+        let name = event.object().name_any();
+        print(event, &format!("Deployment {name} of {}", sample::replicas(event.object())));
+        if matches!(event, Event::Deleted(_)) {
+            // The receiver is gone when the lab ends.
+            let _ = deleted.send(name);
+        }
     })?;
-    Ok(())
+    Ok(deletions)
 }
 
 fn print<K>(event: &Event<K>, state: &str) {
@@ -85,40 +88,31 @@ fn print<K>(event: &Event<K>, state: &str) {
 }
 
 /// What people do to a Foo, and what comes of it.
-async fn tell(
-    client: &Client,
-    foos: &SharedIndexInformer<Foo>,
-    deployments: &SharedIndexInformer<Deployment>,
-) -> Outcome {
-    let changes = Changes::default();
-    changes.count(foos)?;
-    changes.count(deployments)?;
-    let (cached_foos, cached) = (foos.reader(), deployments.reader());
-    let clientset = client.clientset();
-    let foo_client = clientset.resource::<Foo>("default");
-    let deployment_client = clientset.apps_v1().deployments("default");
+async fn tell(client: &Client, deletions: &mut mpsc::UnboundedReceiver<String>) -> Outcome {
+    let foos = client.resource::<Foo>().namespace("default");
+    let deployments = client.resource::<Deployment>().namespace("default");
+    let of = |replicas| {
+        let is_of = move |it: Option<&Deployment>| it.is_some_and(|it| sample::replicas(it) == replicas);
+        wait::described(format!("a Deployment of {replicas} replicas"), is_of)
+    };
 
     let foo = Foo::new("example-foo", FooSpec { deployment_name: "example-foo".to_owned(), replicas: 1 });
-    foo_client.create(&PostParams::default(), &foo).await?;
-    let is_of = |replicas| cached.get("default/example-foo").filter(|it| sample::replicas(it) == replicas);
-    changes.until(PATIENCE, || is_of(1)).await.ok_or("no Deployment of 1 replica")?;
+    foos.create(&PostParams::default(), &foo).await?;
+    deployments.await_condition("example-foo", of(1), PATIENCE).await?;
 
     let scale = Patch::Merge(json!({"spec": {"replicas": 2}}));
-    foo_client.patch("example-foo", &PatchParams::default(), &scale).await?;
-    changes.until(PATIENCE, || is_of(2)).await.ok_or("no Deployment of 2 replicas")?;
+    foos.patch("example-foo", &PatchParams::default(), &scale).await?;
+    deployments.await_condition("example-foo", of(2), PATIENCE).await?;
 
     // An API server alone starts no pods. Say that they were started, as the cluster would.
     let started =
         Patch::Merge(json!({"status": {"replicas": 2, "readyReplicas": 2, "availableReplicas": 2}}));
-    deployment_client.patch_status("example-foo", &PatchParams::default(), &started).await?;
-    let has_two = || {
-        let foo = cached_foos.get("default/example-foo")?;
-        foo.status.as_ref().filter(|status| status.available_replicas == 2).map(drop)
-    };
-    changes.until(PATIENCE, has_two).await.ok_or("the Foo does not say that it has 2")?;
+    deployments.patch_status("example-foo", &PatchParams::default(), &started).await?;
+    foos.await_condition("example-foo", wait::condition_true(sample::READY), PATIENCE).await?;
 
-    foo_client.delete("example-foo", &DeleteParams::background()).await?;
-    let is_gone = || cached.get("default/example-foo").is_none().then_some(());
-    changes.until(PATIENCE, is_gone).await.ok_or("the Deployment was not collected with its Foo")?;
+    foos.delete("example-foo", &DeleteParams::background()).await?;
+    deployments.await_condition("example-foo", wait::deleted(), PATIENCE).await?;
+    // The informer observes the deletion a moment later, and its handler prints it.
+    tokio::time::timeout(PATIENCE, deletions.recv()).await?.ok_or("the informer was stopped")?;
     Ok(())
 }

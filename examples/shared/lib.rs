@@ -69,7 +69,7 @@ impl Connection {
         let connection = Cluster { flags: args.cluster.clone() }.connect().await?;
         let mut builder = Manager::builder(connection.client.clone());
         if connection.server.is_none() {
-            let election = args.leader_election(name, connection.client.kube().default_namespace())?;
+            let election = args.leader_election(name, connection.client.default_namespace())?;
             builder = builder.options(args.options()).leader_election(election);
         }
         Ok((connection, builder.build()))

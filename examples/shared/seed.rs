@@ -2,10 +2,7 @@
 
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use serde_json::{Value, json};
-use watchkeeper::{
-    client::{Error, clientset::Clientset},
-    prelude::*,
-};
+use watchkeeper::{client::Error, prelude::*};
 
 use crate::Failure;
 
@@ -20,21 +17,19 @@ const PODS: [(&str, &str, Option<&str>, &str); 5] = [
 
 /// Fills a server.
 pub(crate) async fn fill(client: &Client) -> Result<(), Failure> {
-    let clientset = client.clientset();
-    let core = clientset.core_v1();
     for name in ["mail", "shop"] {
         let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": name}}))?;
-        core.namespaces().create(&PostParams::default(), &namespace).await?;
+        client.resource().create(&PostParams::default(), &namespace).await?;
     }
     for (name, is_ready) in [("node-1", true), ("node-2", false)] {
-        node(&clientset, name, is_ready).await?;
+        node(client, name, is_ready).await?;
     }
     for (namespace, name, node, phase) in PODS {
         let pod: Pod = serde_json::from_value(json!({
             "metadata": {"name": name, "labels": {"app": name.trim_end_matches(|c: char| c == '-' || c.is_ascii_digit())}},
             "spec": {"nodeName": node, "containers": [{"name": "main", "image": "nginx"}]},
         }))?;
-        let pods = core.pods(namespace);
+        let pods = client.resource::<Pod>().namespace(namespace);
         pods.create(&PostParams::default(), &pod).await?;
         let mut status = json!({"phase": phase});
         if phase == "Running" {
@@ -48,9 +43,9 @@ pub(crate) async fn fill(client: &Client) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn node(clientset: &Clientset, name: &str, is_ready: bool) -> Result<(), Error> {
+async fn node(client: &Client, name: &str, is_ready: bool) -> Result<(), Error> {
     let status = if is_ready { "True" } else { "False" };
-    let nodes = clientset.core_v1().nodes();
+    let nodes = client.resource::<Node>();
     let mut node = Node::default();
     node.metadata.name = Some(name.to_owned());
     nodes.create(&PostParams::default(), &node).await?;

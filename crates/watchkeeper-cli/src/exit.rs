@@ -173,6 +173,12 @@ impl Failure {
         match error {
             Error::Transport { kind, .. } => Self::of_transport(*kind, error, target),
             Error::Deadline { .. } => Self::unreachable(TransportKind::TimedOut, target),
+            Error::Unmet { source: Some(source), .. } => Self::of_request(source, target),
+            Error::Unmet { request, awaited, after, last, .. } => Self::NotSeen {
+                awaited: one_line(&format!("{awaited} ({request})")),
+                seconds: after.as_secs(),
+                seen: Some(one_line(last)),
+            },
             error => match error.reason() {
                 Some(reason) => Self::of_reason(reason, error, target),
                 None => Self::Other(one_line(error)),

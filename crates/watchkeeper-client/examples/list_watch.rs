@@ -16,13 +16,12 @@ use watchkeeper_client::{
     Client,
     classify::{Failure, Phase, Situation, classify},
     list_watch::{Item, ListPart, ListRequest, ListWatch, ListerWatcher, WatchEvent, WatchRequest},
-    rest::ResourceClient,
 };
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let client = Client::try_default().await?;
-    let source = ListWatch::new(&ResourceClient::<ConfigMap>::default_namespaced(client));
+    let source = ListWatch::new(&client.resource::<ConfigMap>().default_namespace());
 
     let version = list(&source).await?;
     watch(&source, version).await;

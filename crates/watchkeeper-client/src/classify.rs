@@ -239,7 +239,7 @@ impl From<&Error> for Failure {
             Error::Transport { kind, .. } => Reason::Transport(*kind),
             Error::Redirect { .. } => Reason::Redirect,
             Error::Deadline { part: Awaited::Chunk, .. } => Reason::Idle,
-            Error::Deadline { .. } => Reason::Deadline,
+            Error::Deadline { .. } | Error::Unmet { .. } => Reason::Deadline,
             Error::Limit { .. } => Reason::Limit,
             Error::Decode { .. } | Error::Body { .. } => Reason::Decode,
             Error::Protocol { .. } => Reason::Protocol,

@@ -1,58 +1,105 @@
-//! The client every other client is made from.
+//! The client that everything else uses.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use bytes::Bytes;
 use http::{Request, Response};
 use kube_client::client::Body;
+use kube_core::{DynamicObject, Resource};
 use tower::{BoxError, Service};
 
 use crate::{
+    bounded,
     clientset::Clientset,
     config::{ClientConfig, ConfigError},
     discovery::DiscoveryClient,
-    dynamic::DynamicClient,
+    dynamic::GroupVersionResource,
     limits::Limits,
-    rest::RestClient,
+    rest::{Deadlines, KnownScope, ResourceClient, RestClient},
     transport::Credentials,
 };
 
-/// A connection to one API server: kube's client, and the bounds we put around it.
+/// A client of one API server: transport, credentials, [`Limits`] and [`Deadlines`].
 ///
-/// Cheap to clone; clones share the connection pool.
+/// Cheap to clone; clones share the connection pool. The resources of a type are reached with
+/// [`resource`](Self::resource), those of a type known only at run time with [`dynamic`](Self::dynamic). All verbs return
+/// the same [`Error`](crate::Error).
+///
+/// ```no_run
+/// use k8s_openapi::api::core::v1::{Node, Pod};
+/// use kube_core::params::ListParams;
+/// use watchkeeper_client::Client;
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = Client::try_default().await?;
+/// let web = client.resource::<Pod>().namespace("default").get("web").await?;
+/// let nodes = client.resource::<Node>().list(&ListParams::default()).await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Conversion from and to kube's client
+///
+/// [`kube_client::Client`] converts into a `Client` and back with `From`, and nothing is lost on the way: a
+/// [`kube_client::Api`] over the converted client is subject to the same limits and deadlines, and a `Client` that is
+/// converted to kube's type and back has its settings again. They are known from the first request on; until then
+/// [`limits`](Self::limits), [`deadlines`](Self::deadlines) and [`host`](Self::host) return the defaults.
+///
+/// ```
+/// use std::time::Duration;
+/// use watchkeeper_client::{Client, rest::Deadlines};
+///
+/// fn patient(client: kube_client::Client) -> kube_client::Client {
+///     let mut deadlines = Deadlines::default();
+///     deadlines.request = Duration::from_secs(300);
+///     Client::from(client).with_deadlines(deadlines).into()
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Client {
-    kube: kube_client::Client,
-    limits: Arc<Limits>,
+    transport: kube_client::Client,
+    /// `None` if not set on this client.
+    limits: Option<Limits>,
+    /// `None` if not set on this client.
+    deadlines: Option<Deadlines>,
     credentials: Option<Arc<Credentials>>,
     host: Option<Arc<str>>,
+    /// The client that `transport` was converted from, learned from the first request. Supplies the settings that are not
+    /// set here.
+    origin: Origin,
 }
 
-/// How the credentials of a client are doing.
+/// A client to be learned from the first request.
+pub(crate) type Origin = Arc<OnceLock<Client>>;
+
+/// Counters of the credentials of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CredentialCounts {
-    /// How often a file, plugin or other source gave a credential.
+    /// The number of times a file, plugin or other source supplied a credential.
     pub loads: u64,
-    /// How often one did not, and the last good credential was kept if there was one. The log says why.
+    /// The number of times a source failed. The last valid credential stays in use, and the reason is logged.
     pub failures: u64,
 }
 
 impl Client {
-    /// A client for what `KUBECONFIG`, `~/.kube/config` or the pod says, in this order.
+    /// Returns a client configured from `KUBECONFIG`, `~/.kube/config` or the service account of the pod, in this order.
     ///
     /// # Errors
-    /// If there is no configuration, or if it cannot be used.
+    /// If no configuration is found, or if it is invalid.
     #[expect(
         clippy::unused_async,
-        reason = "finding a configuration may come to need it; kube's is async too"
+        reason = "loading a configuration may become asynchronous; kube's is async too"
     )]
     pub async fn try_default() -> Result<Self, ConfigError> {
         ClientConfig::infer()?.into_client()
     }
 
-    /// A client over any service that takes requests and gives responses: an API server in the same process, a
-    /// mock, a stack of one's own. Nothing is added to requests.
+    /// Returns a client over any HTTP service: an API server in the same process, a mock, a custom stack. Requests are
+    /// passed to the service unchanged.
     ///
     /// # Panics
     /// Outside a tokio runtime, as [`kube_client::Client::new`] does.
@@ -67,20 +114,28 @@ impl Client {
         kube_client::Client::new(service, default_namespace).into()
     }
 
-    /// The same client with other bounds. The bound on a response head is set when connections are made, by
-    /// [`ClientConfig::limits`], and stays.
+    /// Returns this client with other limits. [`Limits::header_bytes`] has an effect only in [`ClientConfig::limits`], which
+    /// is read when connections are made.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = Arc::new(limits);
+        self.limits = Some(limits);
         self
     }
 
-    /// The same client with other services underneath, such as ones that count or refuse requests before they hand them to
-    /// the [`kube`](Self::kube) client of this one.
+    /// Returns this client with other deadlines.
     #[must_use]
-    pub fn with_kube(mut self, kube: kube_client::Client) -> Self {
-        self.kube = kube;
+    pub fn with_deadlines(mut self, deadlines: Deadlines) -> Self {
+        self.deadlines = Some(deadlines);
         self
+    }
+
+    /// Returns this client with another transport, such as one that counts or rejects requests before it passes them to the
+    /// [`transport`](Self::transport) of this client. Limits and deadlines stay.
+    #[must_use]
+    pub fn with_transport(self, transport: kube_client::Client) -> Self {
+        // A new cell: the transport may contain this very client, which must not become its own origin.
+        let origin = self.origin.get().cloned().map_or_else(OnceLock::new, OnceLock::from);
+        Self { transport, origin: Arc::new(origin), ..self }
     }
 
     pub(crate) fn with_credentials(mut self, credentials: Arc<Credentials>) -> Self {
@@ -93,58 +148,172 @@ impl Client {
         self
     }
 
-    /// The host requests go to, with its port if it was given one. Unknown for a client that was not made from a
-    /// [`ClientConfig`].
+    /// Returns the host that requests are sent to, with its port if one was configured. `None` for a client that was not
+    /// made from a [`ClientConfig`].
     pub fn host(&self) -> Option<&str> {
-        self.host.as_deref()
+        self.host.as_deref().or_else(|| self.origin.get()?.host())
     }
 
-    /// The `kube` client underneath, for code written against kube-rs.
-    pub fn kube(&self) -> &kube_client::Client {
-        &self.kube
+    /// Returns a `kube` client with the limits and deadlines of this client, for code written against kube-rs. The same as
+    /// `kube_client::Client::from(client)`.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime, as [`kube_client::Client::new`] does.
+    pub fn kube(&self) -> kube_client::Client {
+        bounded::kube_client(self)
     }
 
-    /// The bounds on what one response may cost.
+    /// Returns the HTTP stack that requests are sent through, without limits and deadlines. For services that wrap it; see
+    /// [`with_transport`](Self::with_transport).
+    pub fn transport(&self) -> &kube_client::Client {
+        &self.transport
+    }
+
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// Returns the limits on the memory that one response may use.
     pub fn limits(&self) -> &Limits {
-        &self.limits
+        static DEFAULT: Limits = Limits::DEFAULT;
+        let inherited = || self.origin.get().map_or(&DEFAULT, Self::limits);
+        self.limits.as_ref().unwrap_or_else(inherited)
     }
 
-    /// The namespace of requests that name none.
+    /// Returns the deadlines of requests that do not set their own.
+    pub fn deadlines(&self) -> Deadlines {
+        self.known_deadlines().unwrap_or_default()
+    }
+
+    /// Returns the deadlines, or `None` if they may still be learned from the first request.
+    pub(crate) fn known_deadlines(&self) -> Option<Deadlines> {
+        self.deadlines.or_else(|| self.origin.get().map(Self::deadlines))
+    }
+
+    /// Returns the namespace of [`ResourceClient::default_namespace`]: the one in the kubeconfig context, or that of the pod.
     pub fn default_namespace(&self) -> &str {
-        self.kube.default_namespace()
+        self.transport.default_namespace()
     }
 
-    /// The REST client over this one.
+    /// Returns a client for the objects of type `K`: cluster-wide, or in all namespaces until
+    /// [`namespace`](ResourceClient::namespace) selects one.
+    ///
+    /// `K` is a type of `k8s_openapi`, a `#[derive(CustomResource)]` type, or kube's `PartialObjectMeta<K>` for metadata
+    /// alone. Sends no request.
+    ///
+    /// ```
+    /// # use watchkeeper_client::Client;
+    /// # use k8s_openapi::api::core::v1::{Node, Pod};
+    /// # fn example(client: &Client) {
+    /// let nodes = client.resource::<Node>();
+    /// let all_pods = client.resource::<Pod>();
+    /// let pods = client.resource::<Pod>().namespace("default");
+    /// # }
+    /// ```
+    #[doc(alias = "Api")]
+    #[doc(alias = "CoreV1")]
+    pub fn resource<K>(&self) -> ResourceClient<K>
+    where
+        K: Resource<Scope: KnownScope>,
+        K::DynamicType: Default,
+    {
+        self.resource_with(&K::DynamicType::default())
+    }
+
+    /// Returns a client for the objects of a type whose resource is known only at run time, such as a `DynamicObject` or an
+    /// [`ObjectMetadata`](crate::decode::ObjectMetadata). Sends no request.
+    ///
+    /// Whether the resource is namespaced is not known either: a request for a single object is sent to the namespace that
+    /// [`namespace`](ResourceClient::namespace) selected or that the object carries, else to the cluster scope.
+    #[doc(alias = "all_with")]
+    pub fn resource_with<K>(&self, dynamic_type: &K::DynamicType) -> ResourceClient<K>
+    where
+        K: Resource<Scope: KnownScope>,
+    {
+        ResourceClient::new(self, dynamic_type)
+    }
+
+    /// Returns a client for the resource `resource`, known only by its name: built-in, custom, or of an aggregated server.
+    /// Sends no request.
+    ///
+    /// Objects are kube's `DynamicObject`: typed metadata, everything else as JSON. The group, the version and the plural
+    /// name are enough, since objects carry their kind. Where only the kind is known, a
+    /// [`RestMapper`](crate::discovery::RestMapper) finds the resource.
+    ///
+    /// ```no_run
+    /// # async fn example(client: watchkeeper_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use kube_core::params::ListParams;
+    ///
+    /// let widgets = client.dynamic(&"example.com/v1/widgets".parse()?).namespace("default");
+    /// for widget in widgets.list_all(&ListParams::default()).await?.items {
+    ///     println!("{:?}: {}", widget.metadata.name, widget.data["spec"]);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[doc(alias = "DynamicClient")]
+    #[doc(alias = "Resource")]
+    pub fn dynamic(&self, resource: &GroupVersionResource) -> ResourceClient<DynamicObject> {
+        self.resource_with(&resource.into())
+    }
+
+    /// Returns the REST client, for paths that no typed resource covers and for responses that are read as bytes.
+    #[doc(alias = "RESTClient")]
     pub fn rest(&self) -> RestClient {
         RestClient::new(self.clone())
     }
 
-    /// The clients of every built-in kind, and of custom types known at compile time.
+    /// Returns the typed clients of all built-in kinds, by group, version and resource name as in client-go.
     pub fn clientset(&self) -> Clientset {
         Clientset::new(self)
     }
 
-    /// The client of resources known only at run time.
-    pub fn dynamic(&self) -> DynamicClient {
-        DynamicClient::new(self)
-    }
-
-    /// The client that asks the server what it serves. Each one has a cache of its own; keep it.
+    /// Returns a client that reads the resources the server serves. Each one has its own cache; keep it.
     pub fn discovery(&self) -> DiscoveryClient {
         DiscoveryClient::new(self)
     }
 
-    /// How often credentials were loaded, and how often that failed. Zero for a client that was not made from a
-    /// [`ClientConfig`].
+    /// Returns the counters of the credentials. Zero for a client that was not made from a [`ClientConfig`].
     pub fn credential_counts(&self) -> CredentialCounts {
-        let (loads, failures) = self.credentials.as_ref().map_or((0, 0), |credentials| credentials.counts());
-        CredentialCounts { loads, failures }
+        match (&self.credentials, self.origin.get()) {
+            (Some(credentials), _) => {
+                let (loads, failures) = credentials.counts();
+                CredentialCounts { loads, failures }
+            }
+            (None, Some(origin)) => origin.credential_counts(),
+            (None, None) => CredentialCounts::default(),
+        }
     }
 }
 
 impl From<kube_client::Client> for Client {
-    fn from(kube: kube_client::Client) -> Self {
-        Self { kube, limits: Arc::new(Limits::default()), credentials: None, host: None }
+    fn from(transport: kube_client::Client) -> Self {
+        Self {
+            transport,
+            limits: None,
+            deadlines: None,
+            credentials: None,
+            host: None,
+            origin: Origin::default(),
+        }
+    }
+}
+
+impl From<Client> for kube_client::Client {
+    fn from(client: Client) -> Self {
+        client.kube()
+    }
+}
+
+impl From<&Client> for kube_client::Client {
+    fn from(client: &Client) -> Self {
+        client.kube()
+    }
+}
+
+impl From<&Self> for Client {
+    fn from(client: &Self) -> Self {
+        client.clone()
     }
 }
 
@@ -152,7 +321,8 @@ impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client")
             .field("default_namespace", &self.default_namespace())
-            .field("limits", &self.limits)
+            .field("limits", self.limits())
+            .field("deadlines", &self.deadlines())
             .finish_non_exhaustive()
     }
 }

@@ -1,18 +1,52 @@
-//! Everything that talks to a Kubernetes API server, in one crate, so that nothing else knows how.
+//! The Kubernetes API client: one [`Client`], typed and dynamic [resources](rest::ResourceClient), one [`Error`].
 //!
-//! | module | what it is |
+//! ```no_run
+//! use std::time::Duration;
+//! use k8s_openapi::api::core::v1::Pod;
+//! use kube_core::params::ListParams;
+//! use watchkeeper_client::{Client, wait};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::try_default().await?;
+//! let pods = client.resource::<Pod>().namespace("default");
+//! let web = pods.get_opt("web").await?;
+//! let labelled = pods.list(&ListParams::default().labels("app=web")).await?;
+//! pods.await_condition("web", wait::condition_true("Ready"), Duration::from_secs(60)).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | module | contents |
 //! |---|---|
 //! | [`config`] | kubeconfig and in-cluster configuration, with safe defaults |
 //! | [`transport`] | the HTTP stack under a client: TLS, credentials that rotate, limits, warnings |
 //! | [`rest`] | requests as values, the [`rest::RestClient`] that sends them, typed resource clients |
+//! | [`wait`] | waits for one object, with a deadline |
 //! | [`clientset`] | every built-in group and version, generated |
-//! | [`dynamic`] | any resource by group, version and resource name |
+//! | [`dynamic`] | names of resources known only at run time |
 //! | [`discovery`] | what the server serves, and the mapping between kinds and resources |
 //! | [`list_watch`] | list and watch as streams of objects, and the [`list_watch::ListerWatcher`] seam |
 //! | [`decode`] | bytes to objects: splitting, probing, cutting, parsing |
 //! | [`classify`] | one table from errors to what to do next |
 //! | [`mod@error`] | what can go wrong between a request and its result |
 //! | [`limits`] | how much a server may make us hold |
+//!
+//! # Coming from kube-rs or client-go
+//!
+//! | kube-rs | client-go | here |
+//! |---|---|---|
+//! | `Api::<Pod>::namespaced(client, "a")` | `clientset.CoreV1().Pods("a")` | `client.resource::<Pod>().namespace("a")` |
+//! | `Api::<Pod>::all(client)`, `Api::<Node>::all(client)` | `Pods("")`, `Nodes()` | `client.resource::<Pod>()`, `client.resource::<Node>()` |
+//! | `Api::default_namespaced(client)` | | `client.resource::<Pod>().default_namespace()` |
+//! | `Api::<DynamicObject>::all_with(client, &resource)` | `dynamic.Resource(gvr)` | [`Client::dynamic`], [`Client::resource_with`] |
+//! | `api.replace(name, &params, &object)` | `Update` | [`ResourceClient::update`](rest::ResourceClient::update) |
+//! | `await_condition(api, name, conditions::is_deleted(uid))` | `watchtools.UntilWithSync` | [`await_condition`](rest::ResourceClient::await_condition) with [`wait::deleted_uid`], and a deadline |
+//! | `conditions::is_crd_established()` | | [`wait::condition_true("Established")`](wait::condition_true) |
+//! | `kube::Error` | `apierrors.IsNotFound(err)` | [`Error`], [`Error::is_not_found`] |
+//! | | `retry.RetryOnConflict` | [`rest::retry_on_conflict`] |
+//!
+//! A `kube::Client` and a [`Client`] convert into each other, and so do an `Api<K>` and a
+//! [`ResourceClient<K>`](rest::ResourceClient).
 
 pub mod classify;
 pub mod clientset;
@@ -25,7 +59,9 @@ pub mod limits;
 pub mod list_watch;
 pub mod rest;
 pub mod transport;
+pub mod wait;
 
+mod bounded;
 mod client;
 
 pub use client::{Client, CredentialCounts};

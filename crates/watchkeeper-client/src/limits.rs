@@ -33,16 +33,20 @@ pub struct Limits {
     pub header_bytes: usize,
 }
 
+impl Limits {
+    pub(crate) const DEFAULT: Self = Self {
+        event_bytes: 16 << 20,
+        object_bytes: 16 << 20,
+        page_bytes: 256 << 20,
+        decompression_ratio: 200,
+        decompression_floor_bytes: 1 << 20,
+        json_depth: 128,
+        header_bytes: 64 << 10,
+    };
+}
+
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            event_bytes: 16 << 20,
-            object_bytes: 16 << 20,
-            page_bytes: 256 << 20,
-            decompression_ratio: 200,
-            decompression_floor_bytes: 1 << 20,
-            json_depth: 128,
-            header_bytes: 64 << 10,
-        }
+        Self::DEFAULT
     }
 }

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use watchkeeper_client::{
     Client,
-    clientset::Clientset,
     kube_core::{
         PartialObjectMeta,
         params::{ListParams, PostParams},
@@ -45,16 +44,17 @@ struct FactorySpec {
     lines: u32,
 }
 
-/// A server that answers every request with `document`, and a clientset for it.
-async fn answering(document: Value) -> (ScriptedServer, Clientset) {
+/// A server that answers every request with `document`, and a client for it.
+async fn answering(document: Value) -> (ScriptedServer, Client) {
     let server = ScriptedServer::handler(move |_| Reply::json(200, document.to_string())).await;
-    let clientset = Clientset::new(Client::from(server.client()));
-    (server, clientset)
+    let client = Client::from(server.client());
+    (server, client)
 }
 
 #[tokio::test]
 async fn accessors_of_built_in_types_send_to_their_paths() {
-    let (server, clientset) = answering(json!({ "metadata": {}, "items": [] })).await;
+    let (server, client) = answering(json!({ "metadata": {}, "items": [] })).await;
+    let clientset = client.clientset();
     let all = ListParams::default();
     clientset.core_v1().pods("shop").list(&all).await.unwrap();
     clientset.core_v1().pods_in_all_namespaces().list(&all).await.unwrap();
@@ -80,15 +80,15 @@ async fn accessors_of_built_in_types_send_to_their_paths() {
 }
 
 #[tokio::test]
-async fn custom_types_get_the_same_with_one_call() {
+async fn types_of_any_scope_are_reached_with_one_call() {
     let widget = json!({ "apiVersion": "example.com/v1", "kind": "Widget", "metadata": { "name": "w1" }, "spec": { "size": 3 } });
-    let (server, clientset) = answering(widget).await;
-    let widget = clientset.resource::<Widget>("shop").get("w1").await.unwrap();
+    let (server, client) = answering(widget).await;
+    let widget = client.resource::<Widget>().namespace("shop").get("w1").await.unwrap();
     assert_eq!(widget.spec.size, 3);
 
-    let (lists, clientset_of_lists) = answering(json!({ "items": [] })).await;
-    clientset_of_lists.resource_in_all_namespaces::<Widget>().list(&ListParams::default()).await.unwrap();
-    clientset_of_lists.cluster_resource::<Factory>().list(&ListParams::default()).await.unwrap();
+    let (lists, client) = answering(json!({ "items": [] })).await;
+    client.resource::<Widget>().list(&ListParams::default()).await.unwrap();
+    client.resource::<Factory>().list(&ListParams::default()).await.unwrap();
 
     assert_eq!(server.lines(), ["GET /apis/example.com/v1/namespaces/shop/widgetry/w1 HTTP/1.1"]);
     assert_eq!(
@@ -99,8 +99,8 @@ async fn custom_types_get_the_same_with_one_call() {
 
 #[tokio::test]
 async fn only_the_metadata_of_any_type_can_be_asked_for() {
-    let (server, clientset) = answering(json!({ "metadata": { "name": "p" } })).await;
-    let pod = clientset.resource::<PartialObjectMeta<Pod>>("shop").get("p").await.unwrap();
+    let (server, client) = answering(json!({ "metadata": { "name": "p" } })).await;
+    let pod = client.resource::<PartialObjectMeta<Pod>>().namespace("shop").get("p").await.unwrap();
     assert_eq!(pod.metadata.name.as_deref(), Some("p"));
     let request = &server.received()[0];
     assert_eq!(request.line, "GET /api/v1/namespaces/shop/pods/p HTTP/1.1");
@@ -111,7 +111,8 @@ async fn only_the_metadata_of_any_type_can_be_asked_for() {
 #[tokio::test]
 async fn a_review_is_created_and_comes_back_answered() {
     let answer = json!({ "metadata": {}, "spec": {}, "status": { "allowed": true } });
-    let (server, clientset) = answering(answer).await;
+    let (server, client) = answering(answer).await;
+    let clientset = client.clientset();
     let authorization = clientset.authorization_v1();
     let review = authorization
         .self_subject_access_reviews()
@@ -134,23 +135,23 @@ async fn a_review_is_created_and_comes_back_answered() {
 async fn commands_to_an_object_are_methods_of_its_client() {
     let post = PostParams::default();
 
-    let (server, clientset) = answering(json!({ "kind": "Status", "status": "Success", "code": 201 })).await;
-    clientset.core_v1().pods("shop").bind("p", &post, &Binding::default()).await.unwrap();
+    let (server, client) = answering(json!({ "kind": "Status", "status": "Success", "code": 201 })).await;
+    client.clientset().core_v1().pods("shop").bind("p", &post, &Binding::default()).await.unwrap();
     assert_eq!(server.lines(), ["POST /api/v1/namespaces/shop/pods/p/binding HTTP/1.1"]);
 
     let token = json!({ "metadata": {}, "spec": { "audiences": [] },
         "status": { "token": "t0k3n", "expirationTimestamp": "2030-01-01T00:00:00Z" } });
-    let (server, clientset) = answering(token).await;
-    let accounts = clientset.core_v1().service_accounts("shop");
+    let (server, client) = answering(token).await;
+    let accounts = client.clientset().core_v1().service_accounts("shop");
     let token = accounts.create_token("robot", &post, &TokenRequest::default()).await.unwrap();
     assert_eq!(token.status.unwrap().token.as_deref(), Some("t0k3n"));
     assert_eq!(server.lines(), ["POST /api/v1/namespaces/shop/serviceaccounts/robot/token HTTP/1.1"]);
 
-    let (server, clientset) =
+    let (server, client) =
         answering(json!({ "metadata": {}, "spec": { "request": "", "signerName": "" } })).await;
-    let requests = clientset.certificates_v1().certificate_signing_requests();
+    let requests = client.clientset().certificates_v1().certificate_signing_requests();
     requests.update_approval("csr", &post, &CertificateSigningRequest::default()).await.unwrap();
-    let namespaces = clientset.core_v1().namespaces();
+    let namespaces = client.clientset().core_v1().namespaces();
     namespaces.finalize("shop", &post, &Namespace::default()).await.unwrap();
     assert_eq!(
         server.lines(),

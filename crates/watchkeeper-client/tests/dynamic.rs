@@ -3,11 +3,12 @@
 use serde_json::{Value, json};
 use watchkeeper_client::{
     Client, Error,
-    dynamic::{DynamicClient, DynamicResourceClient, GroupVersionResource},
+    dynamic::GroupVersionResource,
     kube_core::{
         DynamicObject, TypeMeta,
         params::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams},
     },
+    rest::ResourceClient,
 };
 use watchkeeper_test_support::{Received, Reply, ScriptedServer};
 
@@ -19,9 +20,9 @@ fn widget() -> DynamicObject {
     .expect("a widget")
 }
 
-fn widgets(server: &ScriptedServer) -> DynamicResourceClient {
+fn widgets(server: &ScriptedServer) -> ResourceClient<DynamicObject> {
     let resource = GroupVersionResource::new("example.com", "v1", "widgets");
-    DynamicClient::new(Client::from(server.client())).resource(&resource)
+    Client::from(server.client()).dynamic(&resource)
 }
 
 /// Responds to lists with a list, to a scale with a scale, and to everything else with the widget.
@@ -106,18 +107,15 @@ async fn without_a_namespace_it_is_the_cluster_or_all_of_them() {
     everywhere.list(&ListParams::default()).await.unwrap();
     everywhere.get("w1").await.unwrap();
     let pods = GroupVersionResource::new("", "v1", "pods");
-    DynamicClient::new(Client::from(server.client()))
-        .resource(&pods)
-        .namespace("shop")
-        .get("p")
-        .await
-        .unwrap();
+    Client::from(server.client()).dynamic(&pods).namespace("shop").get("p").await.unwrap();
+    everywhere.create(&PostParams::default(), &widget()).await.unwrap();
     assert_eq!(
         server.lines(),
         [
             "GET /apis/example.com/v1/widgets HTTP/1.1",
             "GET /apis/example.com/v1/widgets/w1 HTTP/1.1",
             "GET /api/v1/namespaces/shop/pods/p HTTP/1.1",
+            "POST /apis/example.com/v1/namespaces/shop/widgets HTTP/1.1",
         ]
     );
 }
@@ -161,18 +159,18 @@ async fn an_object_that_does_not_say_what_it_is_is_not_sent() {
 #[tokio::test]
 async fn a_name_that_is_no_path_segment_is_refused_and_not_sent() {
     let server = ScriptedServer::handler(answer).await;
-    let dynamic = DynamicClient::new(Client::from(server.client()));
+    let client = Client::from(server.client());
     for resource in [
         GroupVersionResource::new("", "v1", "pods/../secrets"),
         GroupVersionResource::new("example.com", "..", "widgets"),
         GroupVersionResource::new("example.com", "v1", ""),
         GroupVersionResource::new("a?b", "v1", "widgets"),
     ] {
-        let error = dynamic.resource(&resource).namespace("shop").get("w1").await.unwrap_err();
+        let error = client.dynamic(&resource).namespace("shop").get("w1").await.unwrap_err();
         assert!(matches!(error, Error::Invalid { .. }), "{error}");
     }
     assert!(
-        dynamic.resource(&GroupVersionResource::new("", "v1", "pods")).namespace("").get("p").await.is_err()
+        client.dynamic(&GroupVersionResource::new("", "v1", "pods")).namespace("").get("p").await.is_err()
     );
     assert!(server.lines().is_empty());
 }

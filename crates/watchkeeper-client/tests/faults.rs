@@ -16,7 +16,7 @@ use watchkeeper_client::{
 use watchkeeper_test_support::{Reply, ScriptedServer};
 
 fn configs(server: &ScriptedServer) -> ResourceClient<ConfigMap> {
-    ResourceClient::namespaced(Client::from(server.client()), "web")
+    Client::from(server.client()).resource().namespace("web")
 }
 
 fn status(code: u16, reason: &str, message: &str, details: &Value) -> String {
@@ -29,7 +29,7 @@ fn status(code: u16, reason: &str, message: &str, details: &Value) -> String {
 
 async fn start_watch(configs: &ResourceClient<ConfigMap>) -> Result<ByteStream, Error> {
     let request = configs.watch_request(&WatchParams::default(), "10")?;
-    configs.rest().request(request).stream().await
+    configs.client().rest().request(request).stream().await
 }
 
 async fn decision_at_watch_start(reply: Reply) -> (Decision, &'static str) {
@@ -127,7 +127,7 @@ async fn no_name_reaches_another_path_on_the_wire() {
         assert!(matches!(here.get(name).await, Err(Error::Invalid { .. })), "get {name:?}");
         let deleted = here.delete(name, &DeleteParams::default()).await;
         assert!(matches!(deleted, Err(Error::Invalid { .. })), "delete {name:?}");
-        let elsewhere = ResourceClient::<ConfigMap>::namespaced(Client::from(server.client()), name);
+        let elsewhere = Client::from(server.client()).resource::<ConfigMap>().namespace(name);
         assert!(matches!(elsewhere.get("a").await, Err(Error::Invalid { .. })), "namespace {name:?}");
         let scale = here.get_subresource::<Value>("a", name).await;
         assert!(matches!(scale, Err(Error::Invalid { .. })), "subresource {name:?}");
@@ -194,7 +194,7 @@ async fn http_429_carries_how_long_to_wait_from_the_header_or_the_status() {
 #[tokio::test]
 async fn a_write_whose_answer_is_lost_is_sent_once() {
     let server = ScriptedServer::handler(|_| Reply::nothing().reset()).await;
-    let pods = ResourceClient::<Pod>::namespaced(Client::from(server.client()), "web");
+    let pods = Client::from(server.client()).resource::<Pod>().namespace("web");
     let error = pods.create(&kube_core::params::PostParams::default(), &Pod::default()).await.unwrap_err();
     assert!(matches!(error, Error::Transport { .. }), "{error}");
     assert_eq!(server.lines().len(), 1);

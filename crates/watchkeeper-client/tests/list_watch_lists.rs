@@ -10,7 +10,7 @@ use watchkeeper_client::{
     decode::{DecodeError, ObjectMetadata},
     error::{TransportKind, Unreadable},
     list_watch::{ItemError, ListPart, ListRequest, ListWatch, ListerWatcher, PageEnd},
-    rest::{ResourceClient, ResourcePath},
+    rest::ResourcePath,
 };
 use watchkeeper_test_support::{Reply, ScriptedServer};
 
@@ -39,7 +39,7 @@ async fn read<K: 'static + Send + Sync>(
 }
 
 fn config_maps(server: &ScriptedServer) -> ListWatch<ConfigMap> {
-    ListWatch::new(&ResourceClient::<ConfigMap>::namespaced(Client::from(server.client()), "shop"))
+    ListWatch::new(&Client::from(server.client()).resource::<ConfigMap>().namespace("shop"))
 }
 
 fn map(name: &str, version: &str) -> Value {
@@ -196,12 +196,12 @@ async fn dynamic_and_metadata_only_and_narrow_types_are_read_the_same_way() {
     let client = Client::from(server.client());
     let resource = ApiResource::erase::<ConfigMap>(&());
 
-    let dynamic = ResourceClient::<DynamicObject>::namespaced_with(&client, "shop", &resource);
-    let (items, _) = read(&ListWatch::new_with(&dynamic, &resource), ListRequest::new()).await.unwrap();
+    let dynamic = client.resource_with::<DynamicObject>(&resource).namespace("shop");
+    let (items, _) = read(&ListWatch::new(&dynamic), ListRequest::new()).await.unwrap();
     assert_eq!(items.len(), 1);
 
-    let metadata = ResourceClient::<ObjectMetadata>::all_with(&client, &resource);
-    let (items, _) = read(&ListWatch::new_with(&metadata, &resource), ListRequest::new()).await.unwrap();
+    let metadata = client.resource_with::<ObjectMetadata>(&resource);
+    let (items, _) = read(&ListWatch::new(&metadata), ListRequest::new()).await.unwrap();
     assert_eq!(items.len(), 1);
     let request = server.received().pop().unwrap();
     assert_eq!(
@@ -221,7 +221,7 @@ async fn dynamic_and_metadata_only_and_narrow_types_are_read_the_same_way() {
 #[tokio::test]
 async fn a_request_that_makes_no_sense_is_not_sent() {
     let server = ScriptedServer::script([]).await;
-    let elsewhere = ListWatch::new(&ResourceClient::<Pod>::namespaced(Client::from(server.client()), "../x"));
+    let elsewhere = ListWatch::new(&Client::from(server.client()).resource::<Pod>().namespace("../x"));
     let error = read(&elsewhere, ListRequest::new()).await.unwrap_err();
     assert!(matches!(error, Error::Invalid { .. }), "{error}");
     assert!(server.received().is_empty());

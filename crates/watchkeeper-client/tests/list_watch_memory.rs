@@ -9,7 +9,6 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use watchkeeper_client::{
     Client, Error,
     list_watch::{ListRequest, ListWatch, ListerWatcher, WatchRequest},
-    rest::ResourceClient,
 };
 use watchkeeper_test_support::{Reply, ScriptedServer};
 
@@ -24,7 +23,7 @@ fn peak_bytes() -> u64 {
 }
 
 fn config_maps(server: &ScriptedServer) -> ListWatch<ConfigMap> {
-    ListWatch::new(&ResourceClient::<ConfigMap>::all(Client::from(server.client())))
+    ListWatch::new(&Client::from(server.client()).resource::<ConfigMap>())
 }
 
 /// Returns one GiB of blanks in about one MB, assembled from gzip members so that creating it is fast.

@@ -14,7 +14,6 @@ use watchkeeper_client::{
     classify::{Decision, Failure, Next, Phase, Situation, classify},
     error::Awaited,
     list_watch::{ListRequest, ListWatch, ListerWatcher, Timeouts, WatchRequest},
-    rest::ResourceClient,
 };
 
 const EVENT: &str = "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"a\",\"namespace\":\"shop\",\"resourceVersion\":\"1\"}}}\n";
@@ -49,7 +48,7 @@ fn source(head: Duration, steps: Vec<Step>) -> ListWatch<ConfigMap> {
         }
     });
     let client = Client::from(kube_client::Client::new(service, "default"));
-    ListWatch::new(&ResourceClient::<ConfigMap>::all(client))
+    ListWatch::new(&client.resource::<ConfigMap>())
 }
 
 #[expect(clippy::disallowed_methods, reason = "the virtual clock of the test is what is measured")]

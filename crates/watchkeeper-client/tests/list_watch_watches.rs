@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube_core::ApiResource;
+use kube_core::{ApiResource, params::WatchParams};
 use serde_json::{Value, json};
 use watchkeeper_client::{
     Client, Error,
@@ -12,12 +12,11 @@ use watchkeeper_client::{
     decode::ObjectMetadata,
     error::{TransportKind, Unreadable},
     list_watch::{ListWatch, ListerWatcher, WatchEvent, WatchRequest},
-    rest::ResourceClient,
 };
 use watchkeeper_test_support::{Gate, Reply, ScriptedServer};
 
 fn config_maps(server: &ScriptedServer) -> ListWatch<ConfigMap> {
-    ListWatch::new(&ResourceClient::<ConfigMap>::all(Client::from(server.client())))
+    ListWatch::new(&Client::from(server.client()).resource::<ConfigMap>())
 }
 
 fn frame(event: &str, name: &str, version: &str) -> String {
@@ -251,8 +250,8 @@ async fn a_watch_asks_for_what_it_was_told() {
     assert_eq!(server.received()[0].header("accept-encoding"), Some("identity"));
 
     let resource = ApiResource::erase::<ConfigMap>(&());
-    let client = ResourceClient::<ObjectMetadata>::all_with(Client::from(server.client()), &resource);
-    drop(ListWatch::new_with(&client, &resource).watch(WatchRequest::new()).await.unwrap());
+    let client = Client::from(server.client()).resource_with::<ObjectMetadata>(&resource);
+    drop(ListWatch::new(&client).watch(WatchRequest::new()).await.unwrap());
     let accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
     assert_eq!(server.received()[3].header("accept"), Some(accept));
 }
@@ -289,4 +288,35 @@ async fn a_limit_is_named_with_its_value() {
         matches!(error, Some(Error::Limit { limit: "event_bytes", allowed: 16_777_216, .. })),
         "{error:?}"
     );
+}
+
+#[tokio::test]
+async fn a_typed_watch_reports_an_object_that_cannot_be_decoded_and_goes_on() {
+    let odd = frame("ADDED", "odd", "11").replace(r#"{"k":"v"}"#, "7");
+    let end = json!({ "type": "BOOKMARK", "object": { "kind": "ConfigMap", "metadata": {
+        "resourceVersion": "13", "annotations": { "k8s.io/initial-events-end": "true" } } } });
+    let body = format!("{odd}{}{end}\n", frame("MODIFIED", "even", "12"));
+    let server = ScriptedServer::handler(move |_| Reply::json(200, body.clone())).await;
+    let maps = Client::from(server.client()).resource::<ConfigMap>();
+    let params = WatchParams::default().labels("app=web").fields("metadata.name!=x").timeout(7);
+    let events: Vec<_> = maps.watch(&params, "10").await.unwrap().collect().await;
+    let [Err(error), Ok(kube_core::WatchEvent::Modified(even)), Ok(kube_core::WatchEvent::Bookmark(end))] =
+        &events[..]
+    else {
+        panic!("{events:?}");
+    };
+    let message = error.to_string();
+    assert!(message.starts_with(r#"watch configmaps "odd" in namespace "shop": "#), "{message}");
+    assert_eq!(even.metadata.name.as_deref(), Some("even"));
+    assert_eq!(end.metadata.resource_version, "13");
+    assert_eq!(end.metadata.annotations["k8s.io/initial-events-end"], "true");
+    let line = &server.lines()[0];
+    for part in [
+        "labelSelector=app%3Dweb",
+        "fieldSelector=metadata.name%21%3Dx",
+        "timeoutSeconds=7",
+        "resourceVersion=10",
+    ] {
+        assert!(line.contains(part), "{part} in {line}");
+    }
 }

@@ -13,7 +13,7 @@ use watchkeeper_client::{
 use watchkeeper_test_support::{Reply, ScriptedServer};
 
 fn rest(server: &ScriptedServer) -> RestClient {
-    RestClient::new(Client::from(server.client()))
+    Client::from(server.client()).rest()
 }
 
 fn get_pod(rest: &RestClient) -> RequestBuilder {

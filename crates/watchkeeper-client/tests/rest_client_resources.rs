@@ -16,10 +16,7 @@ use kube_core::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use watchkeeper_client::{
-    Client, Error,
-    rest::{Deletion, ResourceClient},
-};
+use watchkeeper_client::{Client, Error, rest::Deletion};
 use watchkeeper_test_support::{Received, Reply, ScriptedServer};
 
 /// Starts a server that responds with an object, a list, or for a deletion a status.
@@ -93,7 +90,7 @@ fn config(name: Option<&str>, namespace: Option<&str>) -> ConfigMap {
 #[tokio::test]
 async fn every_verb_of_a_namespaced_type_is_the_request_it_should_be() {
     let (server, client) = echo().await;
-    let configs = ResourceClient::<ConfigMap>::namespaced(&client, "web");
+    let configs = client.resource::<ConfigMap>().namespace("web");
     let object = config(Some("a"), Some("web"));
     let (post, patch, delete) = (PostParams::default(), PatchParams::apply("me"), DeleteParams::default());
     let merge = Patch::Merge(json!({}));
@@ -148,13 +145,13 @@ async fn every_verb_of_a_namespaced_type_is_the_request_it_should_be() {
 #[tokio::test]
 async fn scale_eviction_and_logs_are_subresources_with_types() {
     let (server, client) = echo().await;
-    let deployments = ResourceClient::<Deployment>::namespaced(&client, "web");
+    let deployments = client.resource::<Deployment>().namespace("web");
     deployments.scale("a").await.unwrap();
     deployments.update_scale("a", &PostParams::default(), &Scale::default()).await.unwrap();
     let two = Patch::Merge(json!({"spec": {"replicas": 2}}));
     deployments.patch_scale("a", &PatchParams::default(), &two).await.unwrap();
 
-    let pods = ResourceClient::<Pod>::namespaced(&client, "web");
+    let pods = client.resource::<Pod>().namespace("web");
     let gently = EvictParams { delete_options: Some(DeleteParams::background()), ..EvictParams::default() };
     assert!(pods.evict("a", &gently).await.unwrap().is_success());
     let params =
@@ -184,14 +181,14 @@ async fn scale_eviction_and_logs_are_subresources_with_types() {
 #[tokio::test]
 async fn cluster_wide_custom_dynamic_and_metadata_types_are_served_alike() {
     let (server, client) = echo().await;
-    ResourceClient::<Node>::cluster(&client).get("a").await.unwrap();
-    ResourceClient::<Gadget>::namespaced(&client, "web").get("a").await.unwrap();
-    ResourceClient::<Gadget>::default_namespaced(&client).list(&ListParams::default()).await.unwrap();
+    client.resource::<Node>().get("a").await.unwrap();
+    client.resource::<Gadget>().namespace("web").get("a").await.unwrap();
+    client.resource::<Gadget>().default_namespace().list(&ListParams::default()).await.unwrap();
     let gadgets = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Gadget"));
-    ResourceClient::<DynamicObject>::namespaced_with(&client, "web", &gadgets).get("a").await.unwrap();
-    ResourceClient::<DynamicObject>::cluster_with(&client, &gadgets).get("a").await.unwrap();
-    ResourceClient::<DynamicObject>::all_with(&client, &gadgets).list(&ListParams::default()).await.unwrap();
-    let metadata = ResourceClient::<PartialObjectMeta<Pod>>::namespaced(&client, "web");
+    client.resource_with::<DynamicObject>(&gadgets).namespace("web").get("a").await.unwrap();
+    client.resource_with::<DynamicObject>(&gadgets).get("a").await.unwrap();
+    client.resource_with::<DynamicObject>(&gadgets).list(&ListParams::default()).await.unwrap();
+    let metadata = client.resource::<PartialObjectMeta<Pod>>().namespace("web");
     metadata.get("a").await.unwrap();
     metadata.list(&ListParams::default()).await.unwrap();
 
@@ -222,14 +219,14 @@ async fn cluster_wide_custom_dynamic_and_metadata_types_are_served_alike() {
 #[tokio::test]
 async fn a_client_for_all_namespaces_writes_where_the_object_says_and_refuses_bare_names() {
     let (server, client) = echo().await;
-    let configs = ResourceClient::<ConfigMap>::all(&client);
+    let configs = client.resource::<ConfigMap>();
     configs.update(&PostParams::default(), &config(Some("a"), Some("b"))).await.unwrap();
     assert_eq!(server.lines(), ["PUT /api/v1/namespaces/b/configmaps/a HTTP/1.1"]);
     let error = configs.get("a").await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "get configmaps: not sent: a name alone says no object of a namespaced type; \
-         choose its namespace with ResourceClient::namespaced"
+        "get configmaps: not sent: an object of a namespaced type needs a namespace besides its name; \
+         choose one with ResourceClient::namespace"
     );
     assert_eq!(server.lines().len(), 1);
 }
@@ -237,8 +234,8 @@ async fn a_client_for_all_namespaces_writes_where_the_object_says_and_refuses_ba
 #[tokio::test]
 async fn an_object_that_does_not_fit_the_request_is_not_sent() {
     let (server, client) = echo().await;
-    let here = ResourceClient::<ConfigMap>::namespaced(&client, "web");
-    let everywhere = ResourceClient::<ConfigMap>::all(&client);
+    let here = client.resource::<ConfigMap>().namespace("web");
+    let everywhere = client.resource::<ConfigMap>();
     let post = PostParams::default();
     let mut read = config(Some("a"), None);
     read.metadata.managed_fields = Some(vec![]);
@@ -262,7 +259,7 @@ async fn an_object_that_does_not_fit_the_request_is_not_sent() {
              apply the fields you mean, not what was read",
         ),
         (
-            ResourceClient::<ConfigMap>::namespaced(&client, "../x").get("a").await,
+            client.resource::<ConfigMap>().namespace("../x").get("a").await,
             "get objects: not sent: the namespace may not contain '/': \"../x\"",
         ),
     ];
@@ -276,7 +273,7 @@ async fn an_object_that_does_not_fit_the_request_is_not_sent() {
 async fn a_deletion_that_takes_time_returns_the_object() {
     let going = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","deletionTimestamp":"2024-01-01T00:00:00Z"}}"#;
     let server = ScriptedServer::script([Reply::json(200, going)]).await;
-    let pods = ResourceClient::<Pod>::namespaced(Client::from(server.client()), "web");
+    let pods = Client::from(server.client()).resource::<Pod>().namespace("web");
     let Deletion::Object(pod) = pods.delete("a", &DeleteParams::default()).await.unwrap() else {
         panic!("the object was returned");
     };
@@ -296,7 +293,7 @@ fn page(version: &str, token: &str, names: &[&str]) -> Reply {
 async fn a_list_is_read_to_its_end_page_by_page() {
     let replies = [page("7", "t1", &["a", "b"]), page("7", "t2", &[]), page("7", "", &["c"])];
     let server = ScriptedServer::script(replies).await;
-    let pods = ResourceClient::<Pod>::all(Client::from(server.client()));
+    let pods = Client::from(server.client()).resource::<Pod>();
     let all = pods.list_all(&ListParams::default().at("5").labels("x")).await.unwrap();
     let names: Vec<_> = all.iter().filter_map(|pod| pod.metadata.name.as_deref()).collect();
     assert_eq!(names, ["a", "b", "c"]);
@@ -319,7 +316,7 @@ async fn pages_that_go_in_circles_are_an_error_and_not_an_endless_list() {
         page("7", if request.target().contains("t1") { "t2" } else { "t1" }, &["a"])
     })
     .await;
-    let pods = ResourceClient::<Pod>::all(Client::from(server.client()));
+    let pods = Client::from(server.client()).resource::<Pod>();
     let error = pods.list_all(&ListParams::default()).await.unwrap_err();
     assert!(matches!(error, Error::Protocol { .. }));
     assert_eq!(error.to_string(), "list pods: the server gave the same continue token twice");
@@ -332,7 +329,7 @@ async fn a_list_of_null_is_empty_and_an_answer_without_items_is_not_a_list() {
         Reply::json(200, format!(r#"{{"kind":"PodList","apiVersion":"v1","metadata":{{}}{rest}}}"#))
     };
     let server = ScriptedServer::script([list(r#","items":null"#), list("")]).await;
-    let pods = ResourceClient::<Pod>::all(Client::from(server.client()));
+    let pods = Client::from(server.client()).resource::<Pod>();
     assert!(pods.list(&ListParams::default()).await.unwrap().items.is_empty());
     let error = pods.list(&ListParams::default()).await.unwrap_err();
     assert!(
@@ -344,7 +341,7 @@ async fn a_list_of_null_is_empty_and_an_answer_without_items_is_not_a_list() {
 #[tokio::test]
 async fn the_requests_of_lists_and_watches_can_be_had_unsent() {
     let (_server, client) = echo().await;
-    let pods = ResourceClient::<PartialObjectMeta<Pod>>::namespaced(&client, "web");
+    let pods = client.resource::<PartialObjectMeta<Pod>>().namespace("web");
     let watch = pods.watch_request(&WatchParams::default(), "7").unwrap().into_http().unwrap();
     assert_eq!(
         watch.uri(),

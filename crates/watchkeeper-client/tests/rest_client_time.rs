@@ -36,7 +36,7 @@ where
     Fut: Future<Output = Answer> + Send + 'static,
 {
     let kube = kube_client::Client::new(tower::service_fn(service), "default");
-    RestClient::new(Client::from(kube))
+    Client::from(kube).rest()
 }
 
 /// Returns a client whose n-th request receives the n-th response, and the number of requests.

@@ -13,9 +13,14 @@ use std::{
     time::Duration,
 };
 
-use kube_client::{Client, client::Body};
+use kube_client::client::Body;
+use kube_core::Resource;
 use tokio::task::coop::unconstrained;
 use tokio_util::sync::CancellationToken;
+use watchkeeper_client::{
+    Client,
+    rest::{KnownScope, ResourceClient, ToResourceClient},
+};
 use watchkeeper_informer::{CacheReader, Lister, Object, ObjectKey};
 use watchkeeper_workqueue::{Clock, TokioClock};
 
@@ -167,11 +172,11 @@ impl Context {
         Some(Room(self.inner))
     }
 
-    /// A context without a controller, for tests of a reconciler: it has no caches, and never stops.
-    pub fn detached(client: Client) -> Self {
+    /// Returns a context without a controller, for tests of a reconciler: without caches, and never stopping.
+    pub fn detached(client: impl Into<Client>) -> Self {
         let shared = Shared {
             controller: "detached".into(),
-            client: Some(client),
+            client: Some(client.into()),
             memory: None,
             clock: Arc::new(TokioClock::new()),
             caches: Caches::default(),
@@ -192,13 +197,25 @@ impl Context {
         self.inner.id
     }
 
-    /// Returns a client whose writes are tracked: the next reconcile of this key does not begin before the controller's caches show
-    /// them. See [`Controller::freshness_timeout`](crate::Controller::freshness_timeout).
+    /// Returns the client of the controller, with its limits and deadlines. Writes are tracked: the next reconcile of this key does
+    /// not begin before the controller's caches show them. See
+    /// [`Controller::freshness_timeout`](crate::Controller::freshness_timeout).
     ///
     /// Tracked are writes of a single object that an informer of the controller selects, once the response has arrived. Reads are
     /// sent to the server; [`lister`](Self::lister) reads the cache.
     ///
     /// Every request fails if the controller has no client.
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use watchkeeper_controller::{Action, Context, ReconcileError, Request};
+    /// # async fn reconcile(request: Request<ConfigMap>, context: Context) -> Result<Action, ReconcileError> {
+    /// let maps = context.client().resource::<ConfigMap>().namespace("default");
+    /// let settings = maps.get_opt("settings").await?;
+    /// # Ok(Action::done())
+    /// # }
+    /// ```
+    #[doc(alias = "GetClient")]
     pub fn client(&self) -> Client {
         let Inner { shared, key, client, .. } = &*self.inner;
         let tracked =
@@ -299,7 +316,18 @@ fn no_client(controller: &Arc<str>) -> Client {
         );
         async move { Err::<http::Response<Body>, _>(tower::BoxError::from(message)) }
     });
-    Client::new(refuse, "default")
+    Client::from_service(refuse, "default")
+}
+
+/// The objects in all namespaces, by the client of [`Context::client`].
+impl<K> ToResourceClient<K> for Context
+where
+    K: Resource<Scope: KnownScope>,
+    K::DynamicType: Default,
+{
+    fn to_resource_client(&self) -> ResourceClient<K> {
+        self.client().resource()
+    }
 }
 
 impl fmt::Debug for Context {

@@ -198,10 +198,9 @@ fn status_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Status> {
     if let Some(kube_client::Error::Api(status)) = error.downcast_ref() {
         return Some(status);
     }
-    if let Some(watchkeeper_client::Error::Api { status, .. }) = error.downcast_ref() {
-        return Some(status);
-    }
-    as_status(error)
+    let boxed = || error.downcast_ref::<Box<watchkeeper_client::Error>>().map(AsRef::as_ref);
+    let ours = error.downcast_ref::<watchkeeper_client::Error>().or_else(boxed);
+    ours.and_then(watchkeeper_client::Error::status).or_else(|| as_status(error))
 }
 
 /// Returns `error` if it is a `Status`: the source of a transparent wrapper around kube's error is that `Status`.

@@ -11,12 +11,13 @@
 //! cluster the code is the same.
 //!
 //! ```
-//! use std::collections::BTreeMap;
+//! use std::{collections::BTreeMap, time::Duration};
 //!
 //! use k8s_openapi::api::core::v1::ConfigMap;
-//! use kube_client::{Api, api::{ObjectMeta, PostParams}};
+//! use kube_core::{ObjectMeta, params::PostParams};
 //! use tokio_util::sync::CancellationToken;
 //! use watchkeeper_apiserver::ApiServer;
+//! use watchkeeper_client::{Client, wait};
 //! use watchkeeper_controller::{Action, Context, Controller, ReconcileError, Request, runnable::Runnable};
 //! use watchkeeper_informer::ObjectKey;
 //!
@@ -31,7 +32,7 @@
 //!     if ctx.lister::<ConfigMap>()?.get(ObjectKey::new(Some(namespace), name)?).is_err() {
 //!         let metadata = ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() };
 //!         let copy = ConfigMap { metadata, ..ConfigMap::clone(&original) };
-//!         let maps: Api<ConfigMap> = Api::namespaced(ctx.client(), namespace);
+//!         let maps = ctx.client().resource::<ConfigMap>().namespace(namespace);
 //!         maps.create(&PostParams::default(), &copy).await?;
 //!     }
 //!     Ok(Action::done())
@@ -40,18 +41,17 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let server = ApiServer::in_process();
-//! let controller = Controller::<ConfigMap>::new(server.client()).workers(2).reconcile_with(copy);
+//! let client = Client::from(server.client());
+//! let controller = Controller::<ConfigMap>::new(&client).workers(2).reconcile_with(copy);
 //!
 //! let stop = CancellationToken::new();
 //! let user = async {
-//!     let maps: Api<ConfigMap> = Api::default_namespaced(server.client());
+//!     let maps = client.resource::<ConfigMap>().default_namespace();
 //!     let annotations = BTreeMap::from([("copy-to".to_owned(), "b".to_owned())]);
 //!     let metadata =
 //!         ObjectMeta { name: Some("a".into()), annotations: Some(annotations), ..ObjectMeta::default() };
 //!     maps.create(&PostParams::default(), &ConfigMap { metadata, ..ConfigMap::default() }).await.unwrap();
-//!     while maps.get_opt("b").await.unwrap().is_none() {
-//!         tokio::task::yield_now().await;
-//!     }
+//!     maps.await_condition("b", wait::exists(), Duration::from_secs(30)).await.unwrap();
 //!     stop.cancel();
 //! };
 //! let (ended, ()) = tokio::join!(controller.run(stop.clone()), user);

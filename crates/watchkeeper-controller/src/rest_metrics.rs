@@ -62,7 +62,7 @@ impl RestMetrics {
     /// # Panics
     /// Panics outside a tokio runtime, as [`kube_client::Client::new`] does.
     pub fn count(&self, client: &Client, time: &Time) -> Client {
-        let kube = client.kube().clone();
+        let kube = client.transport().clone();
         let namespace = kube.default_namespace().to_owned();
         let host = client.host().unwrap_or("in-process").to_owned();
         let (metrics, time) = (self.clone(), time.clone());
@@ -70,7 +70,7 @@ impl RestMetrics {
             let (kube, metrics, time, host) = (kube.clone(), metrics.clone(), time.clone(), host.clone());
             async move { metrics.send(&kube, &time, host, request).await }
         });
-        client.clone().with_kube(kube_client::Client::new(service, namespace))
+        client.clone().with_transport(kube_client::Client::new(service, namespace))
     }
 
     async fn send(

@@ -3,10 +3,7 @@
 use std::{io, sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-use kube_client::{
-    Api,
-    api::{Patch, PatchParams},
-};
+use kube_client::api::{Patch, PatchParams};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -156,7 +153,7 @@ async fn a_filter_can_select_warnings_and_the_spans_of_reconciles() {
 async fn miss() {
     let server = ApiServer::in_process();
     let reconcile = |_: Request<ConfigMap>, context: Context| async move {
-        let pods: Api<Pod> = Api::namespaced(context.client(), "default");
+        let pods = context.client().resource::<Pod>().namespace("default");
         let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
         pods.patch("p", &PatchParams::apply("test"), &Patch::Apply(with_type(pod))).await?;
         Ok::<_, ReconcileError>(Action::done())

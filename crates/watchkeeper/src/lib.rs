@@ -1,7 +1,8 @@
 //! The Kubernetes controller machinery: what client-go and controller-runtime are to Go.
 //!
 //! One dependency for people who write controllers and operators. They keep `kube`'s client, the types of `k8s-openapi`
-//! and their `#[derive(CustomResource)]`; this brings what runs on top of those, and a server to try it on.
+//! and their `#[derive(CustomResource)]`. This crate adds the controller machinery on top of those, and an API server to test
+//! with.
 //!
 //! | module | what it is | the crate |
 //! |---|---|---|
@@ -31,7 +32,7 @@
 //!
 //! let mut map = ConfigMap::default();
 //! map.metadata.name = Some("settings".to_owned());
-//! let made = client.clientset().core_v1().config_maps("default").create(&PostParams::default(), &map).await?;
+//! let made = client.resource().namespace("default").create(&PostParams::default(), &map).await?;
 //!
 //! let version = ResourceVersion::of(&made).ok_or("what a server stores has a version")?;
 //! maps.wait_until(&version).await?; // the cache has seen the write
@@ -52,25 +53,83 @@
 //!
 //! None is on unless asked for.
 //!
-//! # Custom resources
+//! # The client
 //!
-//! The derive of kube names crates by their own names. Say where `kube_core` is, and have `k8s-openapi`, `schemars`,
-//! `serde` and `serde_json` among your dependencies:
+//! [`Client`](client::Client) is the one client: for typed and dynamic resources, in a [`Context`](controller::Context), and in
+//! every function that reads or writes objects. All of its verbs return the same [`Error`](client::Error).
 //!
 //! ```
+//! use std::time::Duration;
+//! use watchkeeper::{k8s_openapi::api::core::v1::{Node, Pod}, prelude::*};
+//!
+//! # async fn example(client: Client) -> Result<(), watchkeeper::client::Error> {
+//! let pods = client.resource::<Pod>().namespace("default");
+//! let web = pods.get_opt("web").await?;
+//! let nodes = client.resource::<Node>().list(&ListParams::default()).await?;
+//! pods.await_condition("web", wait::condition_true("Ready"), Duration::from_secs(60)).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `kube::Client` converts into it and back with `From`, with limits and deadlines. Functions that take a typed resource
+//! accept `kube::Api<K>` too:
+//!
+//! ```
+//! use watchkeeper::{
+//!     controller::objects::write::create_or_update, k8s_openapi::api::core::v1::ConfigMap, prelude::*,
+//! };
+//!
+//! # async fn example(client: kube::Client, settings: ConfigMap) -> Result<(), ReconcileError> {
+//! let maps: kube::Api<ConfigMap> = kube::Api::default_namespaced(client);
+//! create_or_update(&maps, settings, |settings| {
+//!     settings.data.get_or_insert_default().insert("mode".to_owned(), "fast".to_owned());
+//!     Ok::<_, ReconcileError>(())
+//! })
+//! .await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Custom resources
+//!
+//! kube's derive works as it is for crates that depend on `kube` with its feature `derive`, and on `k8s-openapi`, `schemars`,
+//! `serde` and `serde_json`:
+//!
+//! ```
+//! use kube::CustomResource;
 //! use schemars::JsonSchema;
 //! use serde::{Deserialize, Serialize};
-//! use watchkeeper::CustomResource;
+//! use watchkeeper::prelude::*;
 //!
 //! #[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug)]
-//! #[kube(group = "example.com", version = "v1", kind = "Foo", namespaced, crates(kube_core = "watchkeeper::kube_core"))]
+//! #[kube(group = "example.com", version = "v1", kind = "Foo", namespaced)]
 //! struct FooSpec {
 //!     replicas: i32,
+//! }
+//!
+//! fn foos(client: &Client) -> ResourceClient<Foo> {
+//!     client.resource().namespace("default")
 //! }
 //! # fn main() {
 //! # use watchkeeper::kube_core::CustomResourceExt;
 //! # assert_eq!(Foo::crd_name(), "foos.example.com");
 //! # }
+//! ```
+//!
+//! Without `kube` among the dependencies, the feature `derive` of this crate exports the same derive, which then has to be given
+//! the path of `kube_core`:
+//!
+//! ```
+//! # use schemars::JsonSchema;
+//! # use serde::{Deserialize, Serialize};
+//! use watchkeeper::CustomResource;
+//!
+//! #[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug)]
+//! #[kube(group = "example.com", version = "v1", kind = "Bar", namespaced, crates(kube_core = "watchkeeper::kube_core"))]
+//! struct BarSpec {
+//!     replicas: i32,
+//! }
+//! # fn main() {}
 //! ```
 
 pub use k8s_openapi;
@@ -93,7 +152,7 @@ pub mod prelude {
         Resource, ResourceExt,
         params::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     };
-    pub use watchkeeper_client::Client;
+    pub use watchkeeper_client::{Client, rest::ResourceClient, wait};
     pub use watchkeeper_controller::{Action, Context, Controller, ReconcileError, Reconciler, Request};
     pub use watchkeeper_informer::{
         ObjectKey, ResourceVersion, SharedIndexInformer, SharedInformerFactory, event::Event, factory::Scope,

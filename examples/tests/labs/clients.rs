@@ -18,8 +18,8 @@ async fn the_rest_client_lists_the_pods_of_the_namespace_it_is_given() {
 }
 
 #[tokio::test]
-async fn one_pod_is_read_with_the_clientset_and_a_missing_one_is_not_an_error() {
-    let program = env!("CARGO_BIN_EXE_clientset_get_pod");
+async fn one_pod_is_read_with_a_typed_client_and_a_missing_one_is_not_an_error() {
+    let program = env!("CARGO_BIN_EXE_get_pod");
     let ended = run(program, &[]).await;
     let lines = ended.lines();
     assert_eq!(lines[0], "pod test in namespace default");

@@ -1,45 +1,18 @@
 //! The labs that are controllers, and the one about leading.
 
+use futures_util::TryStreamExt as _;
 use k8s_openapi::api::{
     apps::v1::Deployment, coordination::v1::Lease, core::v1::Service, events::v1::Event as ClusterEvent,
     networking::v1::Ingress,
 };
 use serde_json::json;
-use watchkeeper::{informer::Object, prelude::*};
-use watchkeeper_cli::{
-    sample::{self, Foo, FooSpec},
-    seen::Changes,
+use watchkeeper::{
+    kube_core::{params::WatchParams, watch::WatchEvent},
+    prelude::*,
 };
+use watchkeeper_cli::sample::{self, Foo, FooSpec};
 
 use crate::support::{Listening, PATIENCE, Running, page, run};
-
-/// An informer of everything of a kind, to wait with.
-struct Eyes<K: Object> {
-    informer: SharedIndexInformer<K>,
-    changes: Changes,
-}
-
-impl<K: Object> Eyes<K> {
-    fn on(informer: SharedIndexInformer<K>) -> Self {
-        let changes = Changes::default();
-        changes.count(&informer).unwrap();
-        informer.start();
-        Self { informer, changes }
-    }
-
-    #[track_caller]
-    fn until<T>(
-        &self,
-        awaited: &str,
-        look: impl Fn(&watchkeeper::informer::CacheReader<K>) -> Option<T>,
-    ) -> impl Future<Output = T> {
-        let reader = self.informer.reader();
-        async move {
-            let seen = self.changes.until(PATIENCE, || look(&reader)).await;
-            seen.unwrap_or_else(|| panic!("never seen: {awaited}"))
-        }
-    }
-}
 
 /// Starts a lab that runs controllers, on ports that are free.
 fn start(program: &str, cluster: &Listening) -> Running {
@@ -93,18 +66,15 @@ async fn the_sample_controller_makes_scales_and_reports_and_leaves_what_is_not_i
     let mut lab = start(env!("CARGO_BIN_EXE_sample_controller"), &cluster);
     assert_eq!(lab.line().await, "running until Ctrl-C");
 
-    let factory = SharedInformerFactory::new(cluster.client.clone());
-    let deployments = Eyes::on(factory.informer::<Deployment>());
-    let (foos, events) = (Eyes::on(factory.informer::<Foo>()), Eyes::on(factory.informer::<ClusterEvent>()));
-    let clientset = cluster.client.clientset();
-    let (foo_client, deployment_client) =
-        (clientset.resource::<Foo>("default"), clientset.apps_v1().deployments("default"));
+    let foos = cluster.client.resource::<Foo>().namespace("default");
+    let deployments = cluster.client.resource::<Deployment>().namespace("default");
+    let events = cluster.client.resource::<ClusterEvent>().namespace("default");
 
     let foo = |name: &str, deployment: &str| {
         Foo::new(name, FooSpec { deployment_name: deployment.to_owned(), replicas: 2 })
     };
-    let red = foo_client.create(&PostParams::default(), &foo("red", "red-web")).await.unwrap();
-    let made = deployments.until("the Deployment", |cache| cache.get("default/red-web")).await;
+    let red = foos.create(&PostParams::default(), &foo("red", "red-web")).await.unwrap();
+    let made = deployments.await_condition("red-web", wait::exists(), PATIENCE).await.unwrap().unwrap();
     assert_eq!(
         (sample::replicas(&made), &made.owner_references()[0].uid),
         (2, red.metadata.uid.as_ref().unwrap())
@@ -112,46 +82,47 @@ async fn the_sample_controller_makes_scales_and_reports_and_leaves_what_is_not_i
 
     // What is changed behind its back is put right again.
     let scaled = Patch::Merge(json!({"spec": {"replicas": 9}}));
-    let changed = deployment_client.patch("red-web", &PatchParams::default(), &scaled).await.unwrap();
+    let changed = deployments.patch("red-web", &PatchParams::default(), &scaled).await.unwrap();
     let version = ResourceVersion::of(&changed).unwrap();
-    let is_right = |deployment: &Deployment| {
-        sample::replicas(deployment) == 2 && ResourceVersion::of(deployment).is_some_and(|it| it > version)
+    let is_right = |deployment: Option<&Deployment>| {
+        deployment.is_some_and(|it| {
+            sample::replicas(it) == 2 && ResourceVersion::of(it).is_some_and(|it| it > version)
+        })
     };
-    deployments
-        .until("2 replicas again", |cache| cache.get("default/red-web").filter(|it| is_right(it)))
-        .await;
+    deployments.await_condition("red-web", wait::described("2 replicas", is_right), PATIENCE).await.unwrap();
 
     // How far it has come is in the status.
     let started =
         Patch::Merge(json!({"status": {"replicas": 2, "readyReplicas": 2, "availableReplicas": 2}}));
-    deployment_client.patch_status("red-web", &PatchParams::default(), &started).await.unwrap();
-    let ready = foos.until("a Foo that is ready", |cache| {
-        let status = cache.get("default/red")?.status.clone()?;
-        (status.available_replicas == 2).then_some(status)
-    });
-    let ready = ready.await;
-    assert_eq!((ready.conditions[0].type_.as_str(), ready.conditions[0].status.as_str()), ("Ready", "True"));
+    deployments.patch_status("red-web", &PatchParams::default(), &started).await.unwrap();
+    let ready = foos.await_condition("red", wait::condition_true(sample::READY), PATIENCE).await.unwrap();
+    assert_eq!(ready.unwrap().status.unwrap().available_replicas, 2);
 
     // A Deployment that is somebody else's is not touched.
     let mut taken = sample::wanted(&foo("nobody", "taken"));
     taken.metadata.namespace = None;
-    let before = deployment_client.create(&PostParams::default(), &taken).await.unwrap();
-    foo_client.create(&PostParams::default(), &foo("purple", "taken")).await.unwrap();
-    let warning = events.until("a warning", |cache| {
-        let is_it = |event: &ClusterEvent| event.reason.as_deref() == Some("ErrResourceExists");
-        cache.list().into_iter().find(|event| is_it(event))
-    });
-    let warning = warning.await;
+    let before = deployments.create(&PostParams::default(), &taken).await.unwrap();
+    foos.create(&PostParams::default(), &foo("purple", "taken")).await.unwrap();
+    let is_warning = |event: &ClusterEvent| event.reason.as_deref() == Some("ErrResourceExists");
+    let mut seen = events.watch(&WatchParams::default(), "0").await.unwrap();
+    let warning = async {
+        loop {
+            match seen.try_next().await.unwrap().expect("the watch goes on") {
+                WatchEvent::Added(event) if is_warning(&event) => break event,
+                _ => {}
+            }
+        }
+    };
+    let warning = tokio::time::timeout(PATIENCE, warning).await.expect("a warning in time");
     assert_eq!(warning.regarding.as_ref().unwrap().name.as_deref(), Some("purple"));
     assert_eq!(
-        deployment_client.get("taken").await.unwrap().metadata.resource_version,
+        deployments.get("taken").await.unwrap().metadata.resource_version,
         before.metadata.resource_version
     );
 
-    foo_client.delete("red", &DeleteParams::background()).await.unwrap();
-    deployments.until("no Deployment", |cache| cache.get("default/red-web").is_none().then_some(())).await;
+    foos.delete("red", &DeleteParams::background()).await.unwrap();
+    deployments.await_condition("red-web", wait::deleted(), PATIENCE).await.unwrap();
     assert_eq!(lab.interrupt().await, Some(0));
-    factory.shutdown().await;
 }
 
 #[tokio::test]
@@ -171,11 +142,8 @@ async fn an_ingress_follows_the_annotation_and_the_port_of_its_service_and_is_no
     let cluster = Listening::start().await;
     let mut lab = start(env!("CARGO_BIN_EXE_ingress_manager"), &cluster);
     assert_eq!(lab.line().await, "running until Ctrl-C");
-    let factory = SharedInformerFactory::new(cluster.client.clone());
-    let ingresses = Eyes::on(factory.informer::<Ingress>());
-    let clientset = cluster.client.clientset();
-    let services = clientset.core_v1().services("default");
-    let ingress_client = clientset.networking_v1().ingresses("default");
+    let services = cluster.client.resource::<Service>().namespace("default");
+    let ingresses = cluster.client.resource::<Ingress>().namespace("default");
     let service = |name: &str, annotation: Option<&str>| -> Service {
         serde_json::from_value(json!({
             "metadata": {"name": name, "annotations": annotation.map(|value| json!({"ingress/http": value}))},
@@ -192,18 +160,17 @@ async fn an_ingress_follows_the_annotation_and_the_port_of_its_service_and_is_no
     services.create(&PostParams::default(), &service("plain", None)).await.unwrap();
     services.create(&PostParams::default(), &service("off", Some("false"))).await.unwrap();
     services.create(&PostParams::default(), &service("web", Some("true"))).await.unwrap();
-    let first = ingresses.until("the Ingress", |cache| cache.get("default/web")).await;
+    let first = ingresses.await_condition("web", wait::exists(), PATIENCE).await.unwrap().unwrap();
     assert_eq!((port(&first), first.owner_references()[0].kind.as_str()), (Some(80), "Service"));
 
     let moved = Patch::Merge(json!({"spec": {"ports": [{"port": 8080}]}}));
     services.patch("web", &PatchParams::default(), &moved).await.unwrap();
-    ingresses
-        .until("the new port", |cache| cache.get("default/web").filter(|it| port(it) == Some(8080)))
-        .await;
+    let has_moved = |ingress: Option<&Ingress>| ingress.and_then(port) == Some(8080);
+    ingresses.await_condition("web", wait::described("the new port", has_moved), PATIENCE).await.unwrap();
 
-    ingress_client.delete("web", &DeleteParams::default()).await.unwrap();
-    let is_new = |ingress: &Ingress| ingress.metadata.uid != first.metadata.uid;
-    ingresses.until("another Ingress", |cache| cache.get("default/web").filter(|it| is_new(it))).await;
+    ingresses.delete("web", &DeleteParams::default()).await.unwrap();
+    let is_new = |ingress: Option<&Ingress>| ingress.is_some_and(|it| it.metadata.uid != first.metadata.uid);
+    ingresses.await_condition("web", wait::described("a new Ingress", is_new), PATIENCE).await.unwrap();
 
     // One that somebody made by hand is left alone, and so is its Service.
     let by_hand: Ingress = serde_json::from_value(json!({
@@ -211,28 +178,24 @@ async fn an_ingress_follows_the_annotation_and_the_port_of_its_service_and_is_no
         "spec": {"defaultBackend": {"service": {"name": "hand", "port": {"number": 1}}}},
     }))
     .unwrap();
-    ingress_client.create(&PostParams::default(), &by_hand).await.unwrap();
+    ingresses.create(&PostParams::default(), &by_hand).await.unwrap();
     services.create(&PostParams::default(), &service("hand", Some("true"))).await.unwrap();
 
     let gone = Patch::Merge(json!({"metadata": {"annotations": {"ingress/http": null}}}));
     services.patch("web", &PatchParams::default(), &gone).await.unwrap();
-    ingresses.until("no Ingress", |cache| cache.get("default/web").is_none().then_some(())).await;
+    ingresses.await_condition("web", wait::deleted(), PATIENCE).await.unwrap();
 
     // With its Service an Ingress goes by itself.
     services.create(&PostParams::default(), &service("brief", Some("true"))).await.unwrap();
-    ingresses.until("its Ingress", |cache| cache.get("default/brief")).await;
+    ingresses.await_condition("brief", wait::exists(), PATIENCE).await.unwrap();
     services.delete("brief", &DeleteParams::background()).await.unwrap();
-    // The caches of Services and Ingresses run apart: one may be made once more, for a Service that is gone, and is
-    // collected in turn.
-    ingresses
-        .until("only the one made by hand", |cache| {
-            (cache.keys().iter().all(|key| key.name() == "hand")).then_some(())
-        })
-        .await;
-    let left = ingress_client.get("hand").await.unwrap();
+    ingresses.await_condition("brief", wait::deleted(), PATIENCE).await.unwrap();
+    for never in ["plain", "off"] {
+        assert!(ingresses.get_opt(never).await.unwrap().is_none(), "{never}");
+    }
+    let left = ingresses.get("hand").await.unwrap();
     assert!(left.spec.as_ref().unwrap().rules.is_none() && left.owner_references().is_empty());
     assert_eq!(lab.interrupt().await, Some(0));
-    factory.shutdown().await;
 }
 
 #[tokio::test]
@@ -248,6 +211,6 @@ async fn of_a_pair_one_leads_and_the_other_takes_over() {
         let term = |line: &str| line.rsplit(' ').next().unwrap().parse::<u32>().unwrap();
         assert!(term(lines[0]) < term(lines[2]) && term(lines[2]) < term(lines[4]), "{lines:?}");
     }
-    let leases = cluster.client.clientset().resource::<Lease>("default");
+    let leases = cluster.client.resource::<Lease>().namespace("default");
     assert!(leases.get_opt("leader-pair-lab").await.unwrap().is_none());
 }

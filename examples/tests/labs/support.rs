@@ -12,11 +12,7 @@ use tokio::{
     sync::mpsc,
     task::JoinSet,
 };
-use watchkeeper::{
-    apiserver::ApiServer,
-    client::{config::ClientConfig, rest::ResourceClient},
-    prelude::*,
-};
+use watchkeeper::{apiserver::ApiServer, client::config::ClientConfig, prelude::*};
 
 /// How long a lab may take before it counts as stuck. Generous, for machines with much to do.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
@@ -155,7 +151,7 @@ impl Listening {
     }
 
     pub(crate) fn pods(&self, namespace: &str) -> ResourceClient<Pod> {
-        self.client.clientset().core_v1().pods(namespace)
+        self.client.resource().namespace(namespace)
     }
 
     pub(crate) async fn add_pod(&self, name: &str, phase: &str) {

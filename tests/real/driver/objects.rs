@@ -70,7 +70,7 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn new(kubeconfig: &Path) -> Result<Self> {
         let client = Loader::new().file(kubeconfig).load()?.into_client()?;
-        Ok(Self { client: client.kube().clone() })
+        Ok(Self { client: client.kube() })
     }
 
     /// Returns whether `/readyz` reports success.

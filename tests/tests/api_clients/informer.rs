@@ -18,7 +18,7 @@ struct Informed {
 impl Informed {
     /// Creates an informer whose first list is a streaming list, or pages of seven.
     async fn new(client: Client, is_streaming: bool) -> Self {
-        let maps = ResourceClient::namespaced(client, "default");
+        let maps = client.resource().namespace("default");
         let config = Config::new("configmaps", ListWatch::new(&maps)).reflector_with(|options| {
             options.streaming.is_enabled = is_streaming;
             options.page_size = Some(7);

@@ -12,7 +12,6 @@ use k8s_openapi::api::core::v1::Pod;
 use watchkeeper_client::Client;
 use watchkeeper_client::decode::{Decode, DecodeError, Json};
 use watchkeeper_client::list_watch::ListWatch;
-use watchkeeper_client::rest::ResourceClient;
 
 use super::ours::{check, listed};
 use super::server;
@@ -31,7 +30,7 @@ pub(super) fn list(load: Load) -> Result<Measurement, RunFailure> {
     let watermark = Arc::new(Watermark { start: heap::live_bytes(), ..Watermark::default() });
     let meter = Meter::start();
     let kept = runtime.block_on(async {
-        let pods = ResourceClient::<Pod>::all(Client::from(server::client(body)));
+        let pods = Client::from(server::client(body)).resource::<Pod>();
         listed(&ListWatch::new(&pods).decoder(Watched { json: Json::new(), watermark: watermark.clone() }))
             .await
     })?;

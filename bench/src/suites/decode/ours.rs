@@ -10,7 +10,7 @@ use watchkeeper_client::Client;
 use watchkeeper_client::list_watch::{
     ListPart, ListRequest, ListWatch, ListerWatcher, WatchEvent, WatchRequest,
 };
-use watchkeeper_client::rest::{ResourceClient, ResourcePath};
+use watchkeeper_client::rest::ResourcePath;
 
 use super::{count, server};
 use crate::measure::{Measurement, Meter};
@@ -18,7 +18,7 @@ use crate::suite::{Load, RunFailure};
 use crate::suites::cluster_pods as pods;
 
 pub(super) fn list(load: Load) -> Result<Measurement, RunFailure> {
-    read_list(load, |client| Ok(ListWatch::new(&ResourceClient::<Pod>::all(client))))
+    read_list(load, |client| Ok(ListWatch::new(&client.resource::<Pod>())))
 }
 
 pub(super) fn narrow(load: Load) -> Result<Measurement, RunFailure> {
@@ -38,7 +38,7 @@ pub(super) fn watch(load: Load) -> Result<Measurement, RunFailure> {
 }
 
 async fn watched(body: Bytes) -> Result<Vec<Arc<Pod>>, RunFailure> {
-    let source = ListWatch::new(&ResourceClient::<Pod>::all(Client::from(server::client(body))));
+    let source = ListWatch::new(&Client::from(server::client(body)).resource::<Pod>());
     let mut events = source.watch(WatchRequest::new().resource_version("1")).await?;
     let mut kept = Vec::new();
     while let Some(event) = events.next().await {

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use k8s_openapi::api::core::v1::Pod;
 use watchkeeper_client::config::ClientConfig;
 use watchkeeper_client::list_watch::ListWatch;
-use watchkeeper_client::rest::ResourceClient;
 use watchkeeper_informer::controller::Config;
 use watchkeeper_informer::event::Event;
 use watchkeeper_informer::{ResourceVersion, SharedIndexInformer};
@@ -55,7 +54,7 @@ struct Informer {
 /// An informer of the server's pods that has its first list, and has told its handler of it.
 async fn synced(server: &Server, mode: Mode) -> Result<Informer, RunFailure> {
     let client = ClientConfig::new(server.url())?.into_client()?;
-    let source = ListWatch::new(&ResourceClient::<Pod>::all(client));
+    let source = ListWatch::new(&client.resource::<Pod>());
     let config = Config::new("pods", source).reflector_with(|options| {
         if mode == Mode::Pages {
             options.streaming.is_enabled = false;

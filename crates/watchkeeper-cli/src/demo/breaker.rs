@@ -12,7 +12,10 @@ use http_body::{Body as HttpBody, Frame};
 use tokio::sync::watch;
 use tokio_util::sync::ReusableBoxFuture;
 use tower::BoxError;
-use watchkeeper::kube_client::{Client, client::Body};
+use watchkeeper::{
+    client::Client,
+    kube_client::{self, client::Body},
+};
 
 /// Stands between a client and its server. When it is broken, watches that run are cut and new ones are refused; every
 /// other request passes.
@@ -38,20 +41,24 @@ impl Breaker {
 
     /// A client of the same server, with this in between.
     pub(super) fn client(&self, client: &Client) -> Client {
-        let (inner, breaker) = (client.clone(), self.clone());
+        let (inner, breaker) = (client.transport().clone(), self.clone());
         let service = tower::service_fn(move |request: Request<Body>| {
-            let (client, breaker) = (inner.clone(), breaker.clone());
-            async move { breaker.send(&client, request).await }
+            let (transport, breaker) = (inner.clone(), breaker.clone());
+            async move { breaker.send(&transport, request).await }
         });
-        Client::new(service, client.default_namespace())
+        client.clone().with_transport(kube_client::Client::new(service, client.default_namespace()))
     }
 
-    async fn send(&self, client: &Client, request: Request<Body>) -> Result<Response<Cuttable>, BoxError> {
+    async fn send(
+        &self,
+        transport: &kube_client::Client,
+        request: Request<Body>,
+    ) -> Result<Response<Cuttable>, BoxError> {
         let is_watch = is_watch(&request);
         if is_watch && *self.is_broken.borrow() {
             return Err(io::Error::from(io::ErrorKind::ConnectionReset).into());
         }
-        let response = client.send(request).await?;
+        let response = transport.send(request).await?;
         Ok(response.map(|body| Cuttable { body, cut: is_watch.then(|| self.cut_signal()) }))
     }
 
@@ -104,15 +111,15 @@ mod tests {
 
     const WATCH: &str = "/api/v1/namespaces?watch=true&resourceVersion=0";
 
-    async fn send(client: &Client, path: &str) -> Result<Response<Body>, watchkeeper::kube_client::Error> {
-        client.send(Request::get(path).body(Body::empty()).unwrap()).await
+    async fn send(client: &Client, path: &str) -> Result<Response<Body>, kube_client::Error> {
+        client.transport().send(Request::get(path).body(Body::empty()).unwrap()).await
     }
 
     #[tokio::test]
     async fn a_cut_ends_running_watches_and_refuses_new_ones_until_it_is_mended() {
         let server = ApiServer::in_process();
         let breaker = Breaker::new();
-        let client = breaker.client(&server.client());
+        let client = breaker.client(&server.client().into());
         let mut running = send(&client, WATCH).await.unwrap().into_body();
         assert!(running.frame().await.unwrap().is_ok());
 

@@ -26,7 +26,7 @@ pub(super) struct Eyes {
 impl Eyes {
     /// Opens them.
     pub(super) async fn open(stage: &Stage) -> Result<Self, Failure> {
-        let factory = stage.factory(stage.client().kube());
+        let factory = stage.factory(stage.client());
         let (foos, deployments, events) = (factory.informer(), factory.informer(), factory.informer());
         let changes = Changes::default();
         let counted = [changes.count(&foos), changes.count(&deployments), changes.count(&events)];

@@ -65,8 +65,8 @@ async fn interruptible<T>(doing: impl Future<Output = Result<T, Failure>>) -> Re
 async fn play(stage: &Stage, arguments: &DemoArguments, narrator: &Narrator) -> Result<(), Failure> {
     // The controller's client goes through the breaker; everybody else's does not.
     let breaker = Breaker::new();
-    let mut manager = Manager::builder(breaker.client(stage.client().kube())).build();
-    let factory = stage.factory(manager.client().kube());
+    let mut manager = Manager::builder(breaker.client(stage.client())).build();
+    let factory = stage.factory(manager.client());
     let counted = Counted::default();
     let controller = sample::controller(&factory, manager.recorder(sample::NAME));
     let added = manager.add(controller.reconcile_with(counted.reconciler()));

@@ -8,7 +8,6 @@ use watchkeeper::{
         api::core::v1::Namespace,
         apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     },
-    kube_client,
     kube_core::{CustomResourceExt as _, ObjectMeta},
     prelude::*,
 };
@@ -68,7 +67,7 @@ impl Stage {
             let metadata =
                 ObjectMeta { generate_name: Some("watchkeeper-demo-".to_owned()), ..ObjectMeta::default() };
             let namespace = Namespace { metadata, ..Namespace::default() };
-            let namespaces = self.client.clientset().core_v1().namespaces();
+            let namespaces = self.client.resource::<Namespace>();
             let made = namespaces.create(&PostParams::default(), &namespace).await;
             self.namespace = made.map_err(|error| self.explain(&error))?.name_any();
             narrator.say(Voice::You, &format!("make namespace {}", self.namespace))?;
@@ -77,11 +76,8 @@ impl Stage {
         let name = Foo::crd_name();
         let what = if self.has_installed { "install" } else { "find" };
         narrator.say(Voice::You, &format!("{what} the definition of Foo"))?;
-        let served = sample::served(&self.client, self.patience()).await;
-        if !served.map_err(|error| Failure::of_sync(&error, &self.target))? {
-            let awaited = format!("the definition {name} to be established");
-            return Err(Failure::NotSeen { awaited, seconds: self.patience().as_secs(), seen: None });
-        }
+        let served = sample::await_served(&self.client, self.patience()).await;
+        served.map_err(|error| self.explain(&error))?;
         narrator.say(Voice::Cluster, &format!("serves {name}"))?;
         Ok(())
     }
@@ -107,7 +103,7 @@ impl Stage {
     }
 
     /// Informers of this stage's namespace, by another client.
-    pub(super) fn factory(&self, client: &kube_client::Client) -> SharedInformerFactory {
+    pub(super) fn factory(&self, client: &Client) -> SharedInformerFactory {
         SharedInformerFactory::builder(client.clone()).scope(Scope::namespace(&self.namespace)).build()
     }
 
@@ -127,14 +123,13 @@ impl Stage {
             server.shutdown().await;
             return Ok(());
         }
-        let clientset = self.client.clientset();
         let now = DeleteParams::default();
         if self.has_installed {
-            let definitions = clientset.cluster_resource::<CustomResourceDefinition>();
+            let definitions = self.client.resource::<CustomResourceDefinition>();
             definitions.delete(Foo::crd_name(), &now).await.map_err(|error| self.explain(&error))?;
         }
         if self.namespace != "default" {
-            let namespaces = clientset.core_v1().namespaces();
+            let namespaces = self.client.resource::<Namespace>();
             namespaces.delete(&self.namespace, &now).await.map_err(|error| self.explain(&error))?;
         }
         Ok(())

@@ -11,7 +11,6 @@ use std::{
 
 use serde_json::json;
 use watchkeeper::{
-    client::rest::ResourceClient,
     controller::{
         Action, Context, ReconcileError, Reconciler, Request,
         objects::{conditions, owner},
@@ -86,7 +85,7 @@ impl<'a> Story<'a> {
         counted: &'a Counted,
         narrator: &'a Narrator,
     ) -> Result<Self, Failure> {
-        let clientset = stage.client().clientset();
+        let client = stage.client();
         Ok(Self {
             stage,
             breaker,
@@ -95,8 +94,8 @@ impl<'a> Story<'a> {
             counted,
             narrator,
             eyes: Eyes::open(stage).await?,
-            foos: clientset.resource(stage.namespace()),
-            deployments: clientset.apps_v1().deployments(stage.namespace()),
+            foos: client.resource().namespace(stage.namespace()),
+            deployments: client.resource().namespace(stage.namespace()),
         })
     }
 

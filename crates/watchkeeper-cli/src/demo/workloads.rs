@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 use watchkeeper::{
-    client::rest::ResourceClient,
     k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus},
     prelude::*,
 };

@@ -11,7 +11,6 @@ use std::time::Duration;
 use watchkeeper::{
     client::Error,
     controller::{Controller, access::Verb, events::Recorder},
-    informer::status::SyncError,
     k8s_openapi::{
         api::apps::v1::Deployment,
         apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -25,8 +24,6 @@ pub use self::{
     foo::{Foo, FooSpec, FooStatus},
     reconcile::{READY, ResourceExists, reconcile},
 };
-
-use crate::seen::Changes;
 
 /// The name of the controller, in events, metrics and logs.
 pub const NAME: &str = "sample-controller";
@@ -48,37 +45,21 @@ pub fn definition() -> CustomResourceDefinition {
     Foo::crd()
 }
 
-/// Waits until the server serves Foos, for so long at most. False if it does not by then.
+/// Waits until the server serves Foos, for at most `within`.
 ///
 /// # Errors
-/// If the server refuses to show its definitions.
-pub async fn served(client: &Client, within: Duration) -> Result<bool, SyncError> {
-    let factory = SharedInformerFactory::new(client.clone());
-    let name = Foo::crd_name();
-    let scope = Scope::all().fields(format!("metadata.name={name}"));
-    let definitions = factory.informer_in::<CustomResourceDefinition>(scope);
-    let changes = Changes::default();
-    changes.count(&definitions).map_err(|_| SyncError::Stopped)?;
-    factory.start();
-    definitions.wait_for_sync(Some(within)).await?;
-    let reader = definitions.reader();
-    let is_served = || reader.get(name).filter(|definition| is_established(definition)).map(drop);
-    let served = changes.until(within, is_served).await;
-    factory.shutdown().await;
-    Ok(served.is_some())
+/// If the definition is not established in time, or if the server rejects the request for it.
+pub async fn await_served(client: &Client, within: Duration) -> Result<(), Error> {
+    let definitions = client.resource::<CustomResourceDefinition>();
+    definitions.await_condition(Foo::crd_name(), wait::condition_true("Established"), within).await.map(drop)
 }
 
-fn is_established(definition: &CustomResourceDefinition) -> bool {
-    let conditions = definition.status.iter().filter_map(|status| status.conditions.as_ref()).flatten();
-    conditions.into_iter().any(|condition| condition.type_ == "Established" && condition.status == "True")
-}
-
-/// Installs the definition of Foo, unless it is there. Says whether it did; [`served`] waits until it can be used.
+/// Installs the definition of Foo, unless it is there. Returns whether it did; [`await_served`] waits until it can be used.
 ///
 /// # Errors
 /// If the server refuses.
 pub async fn install(client: &Client) -> Result<bool, Error> {
-    let definitions = client.clientset().cluster_resource::<CustomResourceDefinition>();
+    let definitions = client.resource::<CustomResourceDefinition>();
     match definitions.create(&PostParams::default(), &definition()).await {
         Ok(_) => Ok(true),
         Err(error) if error.is_already_exists() => Ok(false),

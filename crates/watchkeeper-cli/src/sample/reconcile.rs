@@ -41,8 +41,8 @@ pub async fn reconcile(request: Request<Foo>, context: Context) -> Result<Action
     let Some(foo) = request.object else { return Ok(Action::done()) };
     let namespace = foo.namespace().unwrap_or_default();
     let name = &foo.spec.deployment_name;
-    let client = Client::from(context.client());
-    let deployments = client.clientset().apps_v1().deployments(&namespace);
+    let client = context.client();
+    let deployments = client.resource::<Deployment>().namespace(&namespace);
     let tell = |kind, reason: &str, note: String| {
         if let Some(recorder) = context.get::<Recorder>() {
             recorder.event(&*foo, kind, reason, "Reconcile", note);
@@ -96,7 +96,7 @@ async fn write_status(
     if foo.status.as_ref() == Some(&status) {
         return Ok(false);
     }
-    let foos = client.clientset().resource::<Foo>(&foo.namespace().unwrap_or_default());
+    let foos = client.resource::<Foo>().namespace_of(foo);
     let patch = Patch::Merge(json!({"status": status}));
     foos.patch_status(&foo.name_any(), &PatchParams::default(), &patch).await?;
     Ok(true)

@@ -25,7 +25,7 @@ const FILES: [(&str, &str); 9] = [
 
 /// The files, by their paths in the crate.
 pub(super) fn files(values: &Values<'_>) -> Vec<(&'static str, String)> {
-    let watchkeeper = values.source.dependency(&["clap", "derive", "latest"]);
+    let watchkeeper = values.source.dependency(&["clap", "latest"]);
     let watchkeeper_dev = values.source.dependency(&["apiserver"]);
     let identifier = values.name.identifier();
     let replacements = [

@@ -22,17 +22,10 @@ async fn kept_it_goes_on_working_for_whoever_has_the_kubeconfig() {
 
     // Another client deletes a Foo, and its Deployment is deleted.
     let client = Loader::new().file(&kubeconfig).load().unwrap().into_client().unwrap();
-    let factory = SharedInformerFactory::new(client.clone());
-    let deployments = factory.informer::<Deployment>();
-    let changes = Changes::default();
-    changes.count(&deployments).unwrap();
-    factory.start();
-    factory.wait_for_sync().await.unwrap();
-    assert!(deployments.reader().contains("default/green-web"));
-    client.clientset().resource::<Foo>("default").delete("green", &DeleteParams::background()).await.unwrap();
-    let is_gone = || (!deployments.reader().contains("default/green-web")).then_some(());
-    changes.until(PATIENCE, is_gone).await.expect("it is collected");
-    factory.shutdown().await;
+    let deployments = client.resource::<Deployment>().namespace("default");
+    assert!(deployments.get_opt("green-web").await.unwrap().is_some());
+    client.resource::<Foo>().namespace("default").delete("green", &DeleteParams::background()).await.unwrap();
+    deployments.await_condition("green-web", wait::deleted(), PATIENCE).await.unwrap();
     assert_eq!(demo.interrupt().await, Some(0));
 }
 
@@ -76,7 +69,7 @@ async fn start_replicas(cluster: &Listening) {
         if deployment.status.as_ref().and_then(|status| status.available_replicas) == replicas {
             continue;
         }
-        let client = cluster.client.clientset().apps_v1().deployments(&deployment.namespace().unwrap());
+        let client = cluster.client.resource::<Deployment>().namespace_of(&deployment);
         let status = json!({"status": {"replicas": replicas, "readyReplicas": replicas, "availableReplicas": replicas}});
         // A deleted Deployment has no replicas to start.
         let _ =
@@ -97,10 +90,9 @@ async fn a_cluster_without_workload_controllers_is_left_as_it_was_found() {
     demo.line_with("Deployment red-web of Foo red").await;
     assert_eq!(demo.interrupt().await, Some(130));
 
-    let clientset = cluster.client.clientset();
-    let left: Option<Namespace> = clientset.core_v1().namespaces().get_opt(&namespace).await.unwrap();
+    let left = cluster.client.resource::<Namespace>().get_opt(&namespace).await.unwrap();
     assert!(left.is_none_or(|namespace| namespace.metadata.deletion_timestamp.is_some()));
-    let definitions = clientset.cluster_resource::<CustomResourceDefinition>();
+    let definitions = cluster.client.resource::<CustomResourceDefinition>();
     let left = definitions.get_opt("foos.samplecontroller.example.com").await.unwrap();
     assert!(left.is_none_or(|definition| definition.metadata.deletion_timestamp.is_some()));
 }

@@ -6,6 +6,7 @@ use rustix::process::Signal;
 use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 use watchkeeper::{
     client::config::{Kubeconfig, Loader},
+    k8s_openapi::api::core::v1::Namespace,
     prelude::*,
 };
 
@@ -13,7 +14,7 @@ use crate::support::{Running, run};
 
 async fn namespaces(loader: Loader) -> Result<Vec<String>, watchkeeper::client::Error> {
     let client = loader.load().unwrap().into_client().unwrap();
-    let namespaces = client.clientset().core_v1().namespaces().list_all(&ListParams::default()).await?;
+    let namespaces = client.resource::<Namespace>().list_all(&ListParams::default()).await?;
     Ok(namespaces.iter().map(ResourceExt::name_any).collect())
 }
 

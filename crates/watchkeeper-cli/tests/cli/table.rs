@@ -14,9 +14,8 @@ use crate::{
 
 async fn cluster() -> Listening {
     let cluster = Listening::start().await;
-    let clientset = cluster.client.clientset();
     let shop: Namespace = serde_json::from_value(json!({"metadata": {"name": "shop"}})).unwrap();
-    clientset.core_v1().namespaces().create(&PostParams::default(), &shop).await.unwrap();
+    cluster.client.resource().create(&PostParams::default(), &shop).await.unwrap();
     for (namespace, name, node, app) in [
         ("default", "lone", None, "other"),
         ("shop", "web-0", Some("node-1"), "web"),
@@ -33,7 +32,7 @@ async fn add_pod(cluster: &Listening, namespace: &str, name: &str, node: Option<
         "spec": {"nodeName": node, "containers": [{"name": "main", "image": "nginx"}]},
     }))
     .unwrap();
-    cluster.client.clientset().core_v1().pods(namespace).create(&PostParams::default(), &pod).await.unwrap();
+    cluster.client.resource().namespace(namespace).create(&PostParams::default(), &pod).await.unwrap();
 }
 
 /// Returns the words of each line, without the age, which varies.
@@ -103,9 +102,9 @@ async fn objects_are_printed_whole_and_say_what_they_are() {
 async fn a_custom_resource_has_the_columns_of_its_definition() {
     let cluster = Listening::start().await;
     assert!(sample::install(&cluster.client).await.unwrap());
-    assert!(sample::served(&cluster.client, PATIENCE).await.unwrap());
+    sample::await_served(&cluster.client, PATIENCE).await.unwrap();
     let foo = Foo::new("red", FooSpec { deployment_name: "red-web".to_owned(), replicas: 3 });
-    cluster.client.clientset().resource::<Foo>("default").create(&PostParams::default(), &foo).await.unwrap();
+    cluster.client.resource::<Foo>().namespace("default").create(&PostParams::default(), &foo).await.unwrap();
     let ended = cluster.run(&["get", "foos.samplecontroller.example.com"]).await;
     let header = ended.out.lines().next().unwrap();
     assert_eq!(
@@ -129,7 +128,7 @@ async fn a_watch_prints_what_is_there_and_then_each_change() {
     let line = watching.line().await;
     assert!(line.starts_with("ADDED") && line.contains("web-2"), "{line}");
 
-    let pods = cluster.client.clientset().core_v1().pods("shop");
+    let pods = cluster.client.resource::<Pod>().namespace("shop");
     let running = Patch::Merge(json!({"status": {"phase": "Running"}}));
     pods.patch_status("web-2", &PatchParams::default(), &running).await.unwrap();
     let line = watching.line().await;
@@ -157,7 +156,7 @@ async fn on_a_terminal_a_watch_draws_its_table_over_itself() {
     assert!(lines[0].starts_with("NAME"), "{lines:#?}");
     assert!(lines[3].contains("2 objects") && lines[3].contains("Ctrl-C ends"), "{lines:#?}");
 
-    let pods = cluster.client.clientset().core_v1().pods("shop");
+    let pods = cluster.client.resource::<Pod>().namespace("shop");
     let running = Patch::Merge(json!({"status": {"phase": "Running"}}));
     pods.patch_status("web-1", &PatchParams::default(), &running).await.unwrap();
     let lines = watching.until(|lines| lines.iter().any(|line| line.contains("Running"))).await;

@@ -4,23 +4,20 @@ use super::{
     Clientset, CreateOnlyClient,
     generated::{for_each_group_version, for_each_resource},
 };
-use crate::{
-    dynamic::GroupVersionResource,
-    rest::{ResourceClient, RestClient},
-};
+use crate::{Client, dynamic::GroupVersionResource, rest::ResourceClient};
 
 macro_rules! group_version {
     ($Type:ident $accessor:ident $api_version:literal) => {
         #[doc = concat!("The resources of `", $api_version, "`, from [`Clientset::", stringify!($accessor), "`].")]
         #[derive(Debug, Clone, Copy)]
         pub struct $Type<'a> {
-            rest: &'a RestClient,
+            client: &'a Client,
         }
 
         impl Clientset {
             #[doc = concat!("The resources of `", $api_version, "`.")]
             pub fn $accessor(&self) -> $Type<'_> {
-                $Type { rest: &self.rest }
+                $Type { client: &self.client }
             }
         }
     };
@@ -38,30 +35,30 @@ macro_rules! resource {
     (namespaced ($($module:ident)::+) $Kind:ident $method:ident $in_all:ident) => {
         #[doc = concat!("Objects of kind `", stringify!($Kind), "` in one namespace.")]
         pub fn $method(&self, namespace: &str) -> ResourceClient<$($module)::+::$Kind> {
-            ResourceClient::namespaced(self.rest.clone(), namespace)
+            self.client.resource().namespace(namespace)
         }
 
         #[doc = concat!("Objects of kind `", stringify!($Kind), "` in all namespaces.")]
         pub fn $in_all(&self) -> ResourceClient<$($module)::+::$Kind> {
-            ResourceClient::all(self.rest.clone())
+            self.client.resource()
         }
     };
     (cluster ($($module:ident)::+) $Kind:ident $method:ident) => {
         #[doc = concat!("Objects of kind `", stringify!($Kind), "`, which are in no namespace.")]
         pub fn $method(&self) -> ResourceClient<$($module)::+::$Kind> {
-            ResourceClient::cluster(self.rest.clone())
+            self.client.resource()
         }
     };
     (namespaced_create_only ($($module:ident)::+) $Kind:ident $method:ident) => {
         #[doc = concat!("Creates a `", stringify!($Kind), "` in a namespace, to get it back answered.")]
         pub fn $method(&self, namespace: &str) -> CreateOnlyClient<$($module)::+::$Kind> {
-            CreateOnlyClient::new(ResourceClient::namespaced(self.rest.clone(), namespace))
+            CreateOnlyClient::new(self.client.resource().namespace(namespace))
         }
     };
     (cluster_create_only ($($module:ident)::+) $Kind:ident $method:ident) => {
         #[doc = concat!("Creates a `", stringify!($Kind), "`, to get it back answered.")]
         pub fn $method(&self) -> CreateOnlyClient<$($module)::+::$Kind> {
-            CreateOnlyClient::new(ResourceClient::cluster(self.rest.clone()))
+            CreateOnlyClient::new(self.client.resource())
         }
     };
 }
@@ -86,7 +83,7 @@ pub struct BuiltInResource {
 /// Every resource this build has a type and an accessor for, sorted by group and version.
 ///
 /// Compared with [what a server serves](crate::discovery::ServerResources) it tells what is left to the
-/// [`DynamicClient`](crate::dynamic::DynamicClient).
+/// [dynamic client](crate::Client::dynamic).
 pub fn built_in_resources() -> Vec<BuiltInResource> {
     let mut all = Vec::new();
     macro_rules! rows {
@@ -159,7 +156,7 @@ mod tests {
         let never = tower::service_fn(async |_: http::Request<kube_client::client::Body>| {
             Err::<http::Response<kube_client::client::Body>, _>(std::io::Error::other("nothing is sent here"))
         });
-        Clientset::new(crate::Client::from(kube_client::Client::new(never, "default")))
+        Client::from_service(never, "default").clientset()
     }
 
     #[tokio::test]

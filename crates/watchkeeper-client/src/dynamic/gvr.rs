@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use kube_core::GroupVersion;
+use kube_core::{GroupVersion, GroupVersionKind};
 
 /// Where a resource is served: API group, version and plural resource name.
 ///
@@ -83,6 +83,14 @@ impl From<kube_core::gvk::GroupVersionResource> for GroupVersionResource {
 impl From<&kube_core::ApiResource> for GroupVersionResource {
     fn from(resource: &kube_core::ApiResource) -> Self {
         Self::new(&resource.group, &resource.version, &resource.plural)
+    }
+}
+
+/// The kind stays empty: requests are made of the resource name, and objects carry their kind.
+impl From<&GroupVersionResource> for kube_core::ApiResource {
+    fn from(resource: &GroupVersionResource) -> Self {
+        let kind_unknown = GroupVersionKind::gvk(&resource.group, &resource.version, "");
+        Self::from_gvk_with_plural(&kind_unknown, &resource.resource)
     }
 }
 

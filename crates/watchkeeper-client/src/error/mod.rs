@@ -14,6 +14,7 @@ use crate::{
     decode::DecodeError,
     rest::{InvalidRequest, RequestInfo},
     transport::TransportError,
+    wait::Observed,
 };
 
 /// Why a request did not give a result.
@@ -56,7 +57,7 @@ pub enum Error {
         host: Option<String>,
     },
     /// No complete answer arrived.
-    #[error("{request}: {kind}{}", credential_cause(source.as_ref()))]
+    #[error("{request}: {kind}{}", transport_cause(*kind, source.as_ref()))]
     Transport {
         /// What was tried.
         request: Box<RequestInfo>,
@@ -100,6 +101,20 @@ pub enum Error {
         request: Box<RequestInfo>,
         /// What is wrong with it, and where.
         source: DecodeError,
+    },
+    /// A [condition](crate::wait) of an object was not met in time.
+    #[error("{request}: {awaited} not observed within {after:?}; last observed: {last}{}", last_failure(source.as_deref()))]
+    Unmet {
+        /// The watch of the object.
+        request: Box<RequestInfo>,
+        /// The description of the condition.
+        awaited: String,
+        /// The time that the wait was limited to.
+        after: Duration,
+        /// The state observed last.
+        last: Box<Observed>,
+        /// The failure of the last request, if no state was observed since.
+        source: Option<Box<Self>>,
     },
     /// The server answered in a way the API does not allow.
     #[error("{request}: {broken}")]
@@ -213,6 +228,7 @@ impl Error {
             | Self::Limit { request, .. }
             | Self::Decode { request, .. }
             | Self::Body { request, .. }
+            | Self::Unmet { request, .. }
             | Self::Protocol { request, .. } => Some(request),
         }
     }
@@ -293,12 +309,20 @@ impl Error {
     }
 }
 
-/// Returns the reason why a credential could not be obtained, as the end of a message.
-fn credential_cause(source: Option<&kube_client::Error>) -> String {
-    match source.and_then(TransportError::of) {
-        Some(TransportError::Credential { source, .. }) => format!(": {source}"),
+/// Returns the cause of a transport error, as the end of a message: why a credential could not be obtained, or the error of a
+/// service in the stack that says more than its [`TransportKind`].
+fn transport_cause(kind: TransportKind, source: Option<&kube_client::Error>) -> String {
+    match (source.and_then(TransportError::of), source) {
+        (Some(TransportError::Credential { source, .. }), _) => format!(": {source}"),
+        (_, Some(kube_client::Error::Service(cause))) if kind == TransportKind::Other => {
+            format!(": {}", Printable { text: &cause.to_string(), chars: MESSAGE_CHARS })
+        }
         _ => String::new(),
     }
+}
+
+fn last_failure(source: Option<&Error>) -> String {
+    source.map_or_else(String::new, |source| format!("; last failure: {source}"))
 }
 
 impl From<InvalidRequest> for Error {

@@ -1,7 +1,6 @@
 //! Lists and watches over HTTP.
 
 use std::{
-    borrow::Cow,
     fmt,
     future::ready,
     sync::{Arc, Mutex, PoisonError},
@@ -19,9 +18,10 @@ use super::{
     WatchStream, events::EventStream, page::PageStream,
 };
 use crate::{
-    Error,
+    Client, Error,
     decode::{Decode, DecodeError, Json},
     error::Unreadable,
+    limits::Limits,
     rest::{
         InvalidRequest, Request, RequestInfo, ResourceClient, ResourcePath, RestClient, retry_after_of_status,
     },
@@ -37,11 +37,11 @@ const METADATA_KIND: &str = "PartialObjectMetadata";
 /// not retried: the owner of the watch decides about that with [`classify`](crate::classify).
 ///
 /// ```no_run
-/// # use watchkeeper_client::{Client, Error, list_watch::{ListRequest, ListPart, ListWatch, ListerWatcher}, rest::ResourceClient};
+/// # use watchkeeper_client::{Client, Error, list_watch::{ListRequest, ListPart, ListWatch, ListerWatcher}};
 /// # use k8s_openapi::api::core::v1::Pod;
 /// # use futures_util::StreamExt;
 /// # async fn example(client: Client) -> Result<(), Error> {
-/// let pods = ListWatch::new(&ResourceClient::<Pod>::namespaced(client, "default")).labels("app=web");
+/// let pods = ListWatch::new(&client.resource::<Pod>().namespace("default")).labels("app=web");
 /// let mut page = pods.list(ListRequest::new()).await?;
 /// while let Some(part) = page.next().await {
 ///     match part? {
@@ -60,34 +60,29 @@ pub struct ListWatch<K> {
     metadata_only: bool,
     labels: Option<String>,
     fields: Option<String>,
-    decoder: Arc<dyn Decode<K>>,
+    /// `None` for `json`.
+    decoder: Option<Arc<dyn Decode<K>>>,
+    /// Makes the default decoder once the limits are known, which may be after the first response head.
+    json: fn(&Limits) -> Arc<dyn Decode<K>>,
     timeouts: Timeouts,
     random: Mutex<fastrand::Rng>,
 }
 
 impl<K: Resource + DeserializeOwned> ListWatch<K> {
-    /// The collection of a type known when the program was compiled.
-    pub fn new(resource: &ResourceClient<K>) -> Self
-    where
-        K::DynamicType: Default,
-    {
-        Self::new_with(resource, &K::DynamicType::default())
-    }
-
-    /// The collection of a type known when the program runs: a `DynamicObject`, or an
-    /// [`ObjectMetadata`](crate::decode::ObjectMetadata), for which the server sends metadata alone.
-    pub fn new_with(resource: &ResourceClient<K>, dynamic_type: &K::DynamicType) -> Self {
+    /// Returns a source of the objects of `resource`. Of an [`ObjectMetadata`](crate::decode::ObjectMetadata) the server sends
+    /// metadata alone.
+    pub fn new(resource: &ResourceClient<K>) -> Self {
         let metadata_only = K::metadata_api();
-        let kind = if metadata_only { Cow::Borrowed(METADATA_KIND) } else { K::kind(dynamic_type) };
-        Self::over(resource.rest().clone(), resource.path(), &kind, metadata_only)
+        let kind = if metadata_only { METADATA_KIND } else { resource.kind() };
+        Self::over(resource.rest().clone(), resource.path(), kind, metadata_only)
     }
 }
 
 impl<K: DeserializeOwned> ListWatch<K> {
-    /// The collection at `path`, of objects called `kind`, read as any type at all: the way to read what a built-in type
-    /// has too much of into a narrow type of your own.
-    pub fn at(rest: impl Into<RestClient>, path: ResourcePath, kind: &str) -> Self {
-        Self::over(rest.into(), Ok(path), kind, false)
+    /// Returns a source of the objects at `path`, of kind `kind`, decoded as any type: for a narrow type with fewer fields
+    /// than the built-in one.
+    pub fn at(client: impl Into<Client>, path: ResourcePath, kind: &str) -> Self {
+        Self::over(client.into().rest(), Ok(path), kind, false)
     }
 
     fn over(
@@ -96,7 +91,6 @@ impl<K: DeserializeOwned> ListWatch<K> {
         kind: &str,
         metadata_only: bool,
     ) -> Self {
-        let max_depth = rest.client().limits().json_depth;
         Self {
             rest,
             path,
@@ -104,7 +98,8 @@ impl<K: DeserializeOwned> ListWatch<K> {
             metadata_only,
             labels: None,
             fields: None,
-            decoder: Arc::new(Json::new().max_depth(max_depth)),
+            decoder: None,
+            json: |limits| Arc::new(Json::new().max_depth(limits.json_depth)),
             timeouts: Timeouts::default(),
             random: Mutex::new(fastrand::Rng::new()),
         }
@@ -129,7 +124,7 @@ impl<K> ListWatch<K> {
     /// Sets the decoder. Defaults to [`Json`].
     #[must_use]
     pub fn decoder(mut self, decoder: impl Decode<K> + 'static) -> Self {
-        self.decoder = Arc::new(decoder);
+        self.decoder = Some(Arc::new(decoder));
         self
     }
 
@@ -217,12 +212,14 @@ impl<K: Send + Sync + 'static> ListerWatcher<K> for ListWatch<K> {
             .request(request)
             .deadline(self.timeouts.head)
             .idle_deadline(self.timeouts.list_progress);
-        let (kind, decoder) = (self.kind.clone(), self.decoder.clone());
-        let limits = self.rest.client().limits().clone();
+        let (kind, decoder, json) = (self.kind.clone(), self.decoder.clone(), self.json);
+        let client = self.rest.client().clone();
         let within = self.timeouts.list_progress;
         Box::pin(async move {
             let bytes = sending.stream().await?;
-            let page = PageStream::new(bytes, &limits, kind, decoder, within)?;
+            let limits = client.limits();
+            let decoder = decoder.unwrap_or_else(|| json(limits));
+            let page = PageStream::new(bytes, limits, kind, decoder, within)?;
             Ok(Box::pin(page) as ListStream<K>)
         })
     }
@@ -235,13 +232,15 @@ impl<K: Send + Sync + 'static> ListerWatcher<K> for ListWatch<K> {
         };
         // There is no idle timeout: only the end of the watch must arrive in time.
         let sending = self.rest.request(request).deadline(self.timeouts.head).idle_deadline(None);
-        let (kind, decoder) = (self.kind.clone(), self.decoder.clone());
-        let limits = self.rest.client().limits().clone();
+        let (kind, decoder, json) = (self.kind.clone(), self.decoder.clone(), self.json);
+        let client = self.rest.client().clone();
         let within = Duration::from_secs(seconds.into()) + self.timeouts.watch_grace;
         Box::pin(async move {
             let bytes = sending.stream().await?;
+            let limits = client.limits();
+            let decoder = decoder.unwrap_or_else(|| json(limits));
             let deadline = Box::pin(tokio::time::sleep(within));
-            let events = EventStream::new(bytes, &limits, kind, decoder, (deadline, within))?;
+            let events = EventStream::new(bytes, limits, kind, decoder, (deadline, within))?;
             Ok(Box::pin(events) as WatchStream<K>)
         })
     }
@@ -268,7 +267,7 @@ impl<K> fmt::Debug for ListWatch<K> {
 }
 
 /// What a fault in a body is to whoever sent the request.
-pub(super) fn unreadable(request: &RequestInfo, fault: DecodeError) -> Error {
+pub(crate) fn unreadable(request: &RequestInfo, fault: DecodeError) -> Error {
     let request = Box::new(request.clone());
     match fault {
         DecodeError::Status { mut status, .. } => {

@@ -26,6 +26,7 @@ use std::{pin::Pin, sync::Arc};
 
 use futures_core::Stream;
 
+pub(crate) use self::http::unreadable;
 pub use self::{
     http::ListWatch,
     item::{Item, ItemError},

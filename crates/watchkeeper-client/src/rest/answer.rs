@@ -33,6 +33,9 @@ pub(super) struct Answer {
 }
 
 pub(super) fn transport(request: &RequestInfo, error: kube_client::Error) -> Error {
+    if let Some(&TransportError::Late { part, after }) = TransportError::of(&error) {
+        return Error::Deadline { request: Box::new(request.clone()), part, after };
+    }
     let kind = TransportKind::of(&error);
     // This crate's transport names the program, file or source of a credential and quotes nothing. Another stack below a
     // kube client may repeat the command line and environment of a plugin.

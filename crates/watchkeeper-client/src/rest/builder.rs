@@ -11,7 +11,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{
     Deletion, RestClient,
     answer::{self, Answer},
-    deadline::{Deadline, Deadlines},
+    deadline::Deadline,
     info::{RequestInfo, Target, Verb},
     params::QueryParams,
     path::{AbsolutePath, PathError, ResourcePath, Segment},
@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     Error,
+    bounded::{self, SendError},
     error::{Awaited, Printable, Unreadable},
     limits::Limits,
 };
@@ -41,12 +42,23 @@ pub struct RequestBuilder {
 }
 
 /// How the request is sent and its answer read.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Options {
-    deadline: Duration,
-    idle: Option<Duration>,
+    /// `None` for the deadline of the client.
+    deadline: Option<Duration>,
+    idle: Idle,
     limit: Option<u64>,
     retry: Option<Retry>,
+}
+
+/// The longest time without a byte of a stream.
+#[derive(Debug, Clone, Copy, Default)]
+enum Idle {
+    /// The idle deadline of the client.
+    #[default]
+    OfClient,
+    /// Another one; `None` for no limit.
+    Own(Option<Duration>),
 }
 
 /// Where the request goes, as far as it was said.
@@ -94,9 +106,7 @@ impl RequestBuilder {
     }
 
     fn over(rest: RestClient, request: Request, place: Place) -> Self {
-        let Deadlines { request: deadline, idle } = *rest.deadlines();
-        let options = Options { deadline, idle, limit: None, retry: None };
-        Self { rest, verb: request.info().verb, place, request: Ok(request), options }
+        Self { rest, verb: request.info().verb, place, request: Ok(request), options: Options::default() }
     }
 
     fn change(mut self, change: impl FnOnce(Request) -> Result<Request, InvalidRequest>) -> Self {
@@ -184,16 +194,16 @@ impl RequestBuilder {
         self.change(|request| Ok(request.with_body(content_type?, body)))
     }
 
-    /// How long the request may take; see [`Deadlines::request`](super::Deadlines::request). With
-    /// [`retry`](Self::retry), how long each attempt may take.
+    /// Sets the deadline of the request, instead of that of the client; see
+    /// [`Deadlines::request`](super::Deadlines::request). With [`retry`](Self::retry), the deadline of each attempt.
     pub fn deadline(mut self, deadline: Duration) -> Self {
-        self.options.deadline = deadline;
+        self.options.deadline = Some(deadline);
         self
     }
 
-    /// How long a stream may be silent; `None` for ever. See [`Deadlines::idle`](super::Deadlines::idle).
+    /// Sets the longest time without a byte of a stream; `None` for no limit. See [`Deadlines::idle`](super::Deadlines::idle).
     pub fn idle_deadline(mut self, idle: impl Into<Option<Duration>>) -> Self {
-        self.options.idle = idle.into();
+        self.options.idle = Idle::Own(idle.into());
         self
     }
 
@@ -283,15 +293,18 @@ impl RequestBuilder {
         let ready = self.ready()?;
         let mut attempts = ready.attempts();
         let answer = loop {
-            let mut deadline = Deadline::after(ready.options.deadline);
-            match ready.head(&mut deadline).await {
-                Ok(answer) => break answer,
+            match ready.head().await {
+                Ok((answer, _)) => break answer,
                 Err(error) => attempts.wait_or_fail(error).await?,
             }
         };
         let limit =
             ready.options.limit.map(|allowed| ByteLimit { name: "limit_bytes", allowed, left: allowed });
-        Ok(ByteStream::new(ready.info, answer, ready.options.idle, limit))
+        let idle = match ready.options.idle {
+            Idle::OfClient => ready.rest.client().deadlines().idle,
+            Idle::Own(idle) => idle,
+        };
+        Ok(ByteStream::new(ready.info, answer, idle, limit))
     }
 
     fn ready(self) -> Result<Ready, Error> {
@@ -315,26 +328,26 @@ struct Ready {
 }
 
 impl Ready {
-    async fn head(&self, deadline: &mut Deadline) -> Result<Answer, Error> {
+    /// Sends the request and returns the head of the response, with the rest of the deadline.
+    async fn head(&self) -> Result<(Answer, Deadline), Error> {
         let request = http::Request::from_parts(self.head.clone(), Body::from(self.body.clone()));
-        let client = self.rest.client().kube();
-        let response = deadline
-            .run(client.send(request))
-            .await
-            .map_err(|after| self.late(Awaited::Head, after))?
-            .map_err(|error| answer::transport(&self.info, error))?;
-        answer::accept(&self.info, response, deadline).await
+        let sent = bounded::send(self.rest.client(), request, self.options.deadline).await;
+        let (response, mut deadline) = sent.map_err(|error| match error {
+            SendError::Late(after) => self.late(Awaited::Head, after),
+            SendError::Transport(error) => answer::transport(&self.info, error),
+        })?;
+        let answer = answer::accept(&self.info, response, &mut deadline).await?;
+        Ok((answer, deadline))
     }
 
-    /// One attempt at the whole answer; head and body share the deadline.
+    /// Makes one attempt at the whole response; head and body share the deadline.
     async fn whole(&self) -> Result<(HeaderMap, Bytes), Error> {
+        let (answer, mut deadline) = self.head().await?;
         let (name, allowed) = match (self.options.limit, self.info.verb) {
             (Some(allowed), _) => ("limit_bytes", allowed),
             (None, Verb::List | Verb::DeleteCollection) => ("page_bytes", self.limits().page_bytes),
             (None, _) => ("object_bytes", self.limits().object_bytes as u64),
         };
-        let mut deadline = Deadline::after(self.options.deadline);
-        let answer = self.head(&mut deadline).await?;
         let headers = answer.headers.clone();
         let body = deadline
             .run(answer::collect(&self.info, answer, name, allowed))

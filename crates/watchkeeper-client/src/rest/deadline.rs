@@ -2,50 +2,78 @@
 
 use std::{
     pin::{Pin, pin},
+    task::{Context, Poll},
     time::Duration,
 };
 
 use futures_util::future::{Either, select};
 use tokio::time::Sleep;
 
-/// How long requests may take when they do not say so themselves.
+/// The deadlines of requests that do not set their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Deadlines {
-    /// From sending a request to the last byte of its answer; for a stream, to the end of the head.
+    /// The time from sending a request to the last byte of its response; for a stream, to the end of the response head.
     ///
-    /// 65 seconds: API servers give up on a request after 60 by default and say so with a status worth more than our
-    /// own guess, so they are left the time to.
+    /// Defaults to 65 seconds: API servers end a request after 60 seconds by default and report that with a status, which
+    /// this leaves time for.
     pub request: Duration,
-    /// Between two chunks of a stream; `None` waits for ever.
+    /// The time between two chunks of a stream; `None` for no limit.
     ///
-    /// Five minutes. A watch with bookmarks hears something about once a minute, so a silence this long is a dead
-    /// connection. A followed log may well be silent longer: say so where it is opened.
+    /// Defaults to 5 minutes. A watch with bookmarks receives one about once a minute, so that a silence of this length is a
+    /// dead connection. A followed log may well be silent for longer; [`ResourceClient::log`] sets no limit for it.
+    ///
+    /// [`ResourceClient::log`]: super::ResourceClient::log
     pub idle: Option<Duration>,
+}
+
+impl Deadlines {
+    pub(crate) const DEFAULT: Self =
+        Self { request: Duration::from_secs(65), idle: Some(Duration::from_mins(5)) };
 }
 
 impl Default for Deadlines {
     fn default() -> Self {
-        Self { request: Duration::from_secs(65), idle: Some(Duration::from_mins(5)) }
+        Self::DEFAULT
     }
 }
 
-/// One span of time shared by the steps of a request.
-pub(super) struct Deadline {
+/// A span of time shared by the steps of a request.
+pub(crate) struct Deadline {
     sleep: Pin<Box<Sleep>>,
     after: Duration,
 }
 
 impl Deadline {
-    pub(super) fn after(after: Duration) -> Self {
+    pub(crate) fn after(after: Duration) -> Self {
         Self { sleep: Box::pin(tokio::time::sleep(after)), after }
     }
 
-    /// Runs a step in what is left of the time; the error is the whole span.
-    pub(super) async fn run<F: Future>(&mut self, step: F) -> Result<F::Output, Duration> {
+    /// Runs a step in the rest of the time; the error is the whole span.
+    pub(crate) async fn run<F: Future>(&mut self, step: F) -> Result<F::Output, Duration> {
         match select(pin!(step), &mut self.sleep).await {
             Either::Left((output, _)) => Ok(output),
             Either::Right(((), _)) => Err(self.after),
         }
+    }
+
+    /// Changes the span; its start stays.
+    pub(crate) fn change(&mut self, after: Duration) {
+        let end = self.sleep.deadline();
+        let end = match after.checked_sub(self.after) {
+            Some(longer) => end.checked_add(longer),
+            None => end.checked_sub(self.after.saturating_sub(after)),
+        };
+        match end {
+            Some(end) => self.sleep.as_mut().reset(end),
+            // Further away than clocks go.
+            None => self.sleep = Box::pin(tokio::time::sleep(after)),
+        }
+        self.after = after;
+    }
+
+    /// Polls for the end of the span, which is the output.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Duration> {
+        self.sleep.as_mut().poll(cx).map(|()| self.after)
     }
 }

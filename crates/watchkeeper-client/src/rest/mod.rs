@@ -27,13 +27,14 @@ mod retry_after;
 mod stream;
 
 pub use builder::RequestBuilder;
+pub(crate) use deadline::Deadline;
 pub use deadline::Deadlines;
 pub use info::{RequestInfo, Target, Verb};
 pub use params::{Query, QueryParams};
 pub use path::{AbsolutePath, PathError, ResourcePath, Segment};
 pub use request::{InvalidRequest, Request};
-pub use resource::{Deletion, ResourceClient};
-pub use retry::{Backoff, Retry, retry_on_conflict};
+pub use resource::{Deletion, KnownScope, KnownType, ResourceClient, ToResourceClient};
+pub use retry::{Backoff, ConflictError, Retry, retry_on_conflict};
 pub use retry_after::{MAX_RETRY_AFTER, from_status as retry_after_of_status, retry_after};
 pub use stream::ByteStream;
 
@@ -42,12 +43,12 @@ use serde::Serialize;
 
 use crate::Client;
 
-/// The most basic client: verb, resource, namespace, name, subresource, query and body in, result out.
+/// The client of single requests: verb, resource, namespace, name, subresource, query and body in, result out.
 ///
-/// What every other client here is made of, and what to use for a resource or path none of them knows. Each request
-/// has a deadline, each answer a limit, paths are checked, redirects are not followed, an answer that is not a success
-/// is an [`Error`](crate::Error) that says what was tried; nothing is sent twice unless [`RequestBuilder::retry`]
-/// asks for it, and then only reads. Cheap to clone.
+/// All other clients are built on this one. Use it for a resource or path that none of them covers. Each request
+/// has a deadline, each response a limit, paths are checked, redirects are not followed, and a response that is not a
+/// success is an [`Error`](crate::Error) that names the request. Nothing is sent twice, except for reads with
+/// [`RequestBuilder::retry`]. Cheap to clone.
 ///
 /// ```no_run
 /// # use watchkeeper_client::{Error, rest::RestClient};
@@ -67,30 +68,17 @@ use crate::Client;
 #[derive(Debug, Clone)]
 pub struct RestClient {
     client: Client,
-    deadlines: Deadlines,
 }
 
 impl RestClient {
-    /// A REST client over `client`.
+    /// Returns a REST client over `client`.
     pub fn new(client: Client) -> Self {
-        Self { client, deadlines: Deadlines::default() }
+        Self { client }
     }
 
-    /// The same client with other deadlines.
-    #[must_use]
-    pub fn with_deadlines(mut self, deadlines: Deadlines) -> Self {
-        self.deadlines = deadlines;
-        self
-    }
-
-    /// The client requests go through.
+    /// Returns the client that requests are sent through.
     pub fn client(&self) -> &Client {
         &self.client
-    }
-
-    /// How long requests may take when they do not say so themselves.
-    pub fn deadlines(&self) -> &Deadlines {
-        &self.deadlines
     }
 
     /// Reads an object or, without a name, a collection.

@@ -79,6 +79,10 @@ impl Request {
         }
     }
 
+    pub(super) fn body(&self) -> &[u8] {
+        &self.body
+    }
+
     fn on(verb: Verb, path: ResourcePath) -> Self {
         Self::new(verb, Target::Resource(path))
     }

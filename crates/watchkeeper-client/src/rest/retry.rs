@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::retry_after::MAX_RETRY_AFTER;
+use super::retry_after::{MAX_RETRY_AFTER, from_status};
 use crate::{
     Error,
     error::{ApiReason, TransportKind},
@@ -153,29 +153,68 @@ impl Attempts {
     }
 }
 
-/// Runs `operation` again as long as it fails because someone else wrote first.
+/// An error that may be a conflict: a write based on an old version of the object.
+pub trait ConflictError {
+    /// Returns whether the error is a conflict.
+    fn is_conflict(&self) -> bool;
+
+    /// Returns the wait that the server requested.
+    fn retry_after(&self) -> Option<Duration>;
+}
+
+impl ConflictError for Error {
+    fn is_conflict(&self) -> bool {
+        Self::is_conflict(self)
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        Self::retry_after(self)
+    }
+}
+
+impl ConflictError for kube_client::Error {
+    fn is_conflict(&self) -> bool {
+        matches!(self, Self::Api(status) if ApiReason::of(status) == ApiReason::Conflict)
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Api(status) => from_status(status),
+            _ => None,
+        }
+    }
+}
+
+/// Repeats `operation` while it fails with a conflict, at most [`Retry::max_attempts`] times.
 ///
-/// The operation has to read the object anew each time, change that, and write it; repeating the same write would
-/// meet the same conflict. Other errors, and the conflict of the last attempt, are returned as they are.
+/// The operation has to read the object, change it and write it each time; repeating the same write would
+/// meet the same conflict. In a reconciler, returning the conflict is usually better: the key is reconciled again when the
+/// cache shows the other write. [`Retry::conflicts`] is client-go's default.
+///
+/// # Errors
+/// The first error that is not a conflict, or the conflict of the last attempt.
 ///
 /// ```no_run
-/// # use watchkeeper_client::{Error, rest::{ResourceClient, Retry, retry_on_conflict}};
+/// # use watchkeeper_client::{Client, Error, rest::{Retry, retry_on_conflict}};
 /// # use k8s_openapi::api::core::v1::ConfigMap;
 /// # use kube_core::params::PostParams;
-/// # async fn example(configs: ResourceClient<ConfigMap>) -> Result<(), Error> {
+/// # async fn example(client: Client) -> Result<(), Error> {
+/// let maps = client.resource::<ConfigMap>().namespace("default");
 /// retry_on_conflict(&Retry::conflicts(), || async {
-///     let mut config = configs.get("settings").await?;
-///     config.data.get_or_insert_default().insert("mode".into(), "fast".into());
-///     configs.update(&PostParams::default(), &config).await
+///     let mut settings = maps.get("settings").await?;
+///     settings.data.get_or_insert_default().insert("mode".into(), "fast".into());
+///     maps.update(&PostParams::default(), &settings).await
 /// })
 /// .await?;
 /// # Ok(())
 /// # }
 /// ```
-pub async fn retry_on_conflict<T, F, Fut>(policy: &Retry, mut operation: F) -> Result<T, Error>
+#[doc(alias = "RetryOnConflict")]
+pub async fn retry_on_conflict<T, E, F, Fut>(policy: &Retry, mut operation: F) -> Result<T, E>
 where
+    E: ConflictError,
     F: FnMut() -> Fut,
-    Fut: Future<Output = Result<T, Error>>,
+    Fut: Future<Output = Result<T, E>>,
 {
     let mut backoff = policy.backoff();
     loop {
@@ -185,7 +224,7 @@ where
         };
         match backoff.next_wait(error.retry_after()) {
             Some(wait) => {
-                tracing::debug!(%error, ?wait, "a write met another one and is tried again");
+                tracing::debug!(?wait, "write conflicted with another write; retrying");
                 tokio::time::sleep(wait).await;
             }
             None => return Err(error),

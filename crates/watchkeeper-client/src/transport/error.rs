@@ -3,6 +3,7 @@
 use std::{error::Error as StdError, sync::Arc, time::Duration};
 
 use super::CredentialError;
+use crate::error::Awaited;
 
 /// The reason that a request received no response head.
 ///
@@ -63,6 +64,24 @@ pub enum TransportError {
         /// The size limit in bytes.
         limit_bytes: usize,
     },
+    /// The response, or a part of it, did not arrive before a deadline of the [`Client`](crate::Client) that the kube client
+    /// was converted from.
+    #[error("{part} within {after:?}")]
+    Late {
+        /// The part that did not arrive.
+        part: Awaited,
+        /// The length of the deadline.
+        after: Duration,
+    },
+    /// The response exceeds one of the [`Limits`](crate::limits::Limits) of the [`Client`](crate::Client) that the kube client
+    /// was converted from.
+    #[error("the response exceeds {limit} = {allowed}; raise it if responses this large are expected")]
+    Limit {
+        /// The name of the limit.
+        limit: &'static str,
+        /// The value of the limit.
+        allowed: u64,
+    },
     /// Path and query do not fit behind the address of the server.
     #[error("request to {server}: path and query of {length} bytes do not make a URL with it")]
     BadTarget {
@@ -90,7 +109,7 @@ impl TransportError {
             | Self::TlsSetup { .. }
             | Self::Connect { .. }
             | Self::BadTarget { .. } => true,
-            Self::Interrupted { .. } | Self::BadHead { .. } => false,
+            Self::Interrupted { .. } | Self::BadHead { .. } | Self::Late { .. } | Self::Limit { .. } => false,
         }
     }
 

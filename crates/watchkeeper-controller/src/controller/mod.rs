@@ -128,7 +128,7 @@ impl<K: Object> Controller<K> {
     /// Creates a controller whose primary objects are watched with special settings: other namespaces, a
     /// selector, or a kind known at run time.
     pub fn watching(factory: &SharedInformerFactory, primary: Watching<K>) -> Self {
-        let client = factory.client().map(|client| client.kube().clone());
+        let client = factory.client().cloned();
         let name = primary.kind().to_lowercase();
         Self {
             factory: factory.clone(),
@@ -153,7 +153,7 @@ impl<K: Object> Controller<K> {
 
     /// Sets the client of reconcilers. Defaults to the factory's client.
     pub fn client(mut self, client: impl Into<Client>) -> Self {
-        self.options.client = Some(client.into().kube().clone());
+        self.options.client = Some(client.into());
         self
     }
 

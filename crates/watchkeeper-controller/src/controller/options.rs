@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use kube_client::Client;
+use watchkeeper_client::Client;
 use watchkeeper_informer::{ObjectKey, Spawn};
 use watchkeeper_workqueue::{Clock, RateLimiter, Sleep, TokioClock, limiter::ItemExponential};
 

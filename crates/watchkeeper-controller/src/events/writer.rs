@@ -7,7 +7,7 @@ use k8s_openapi::api::events::v1::Event;
 use kube_core::params::{Patch, PatchParams, PostParams};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use watchkeeper_client::{Client, Error, error::ApiReason, rest::ResourceClient};
+use watchkeeper_client::{Client, Error, error::ApiReason};
 
 use super::{
     EventMetrics, EventOptions, Recorder,
@@ -112,7 +112,7 @@ impl EventWriter {
 }
 
 async fn write(client: Client, action: Action) -> (SeriesId, Outcome) {
-    let events = |namespace: &str| ResourceClient::<Event>::namespaced(&client, namespace);
+    let events = |namespace: &str| client.resource::<Event>().namespace(namespace);
     let (id, result) = match action {
         Action::Create(id, event) => {
             let namespace = event.metadata.namespace.clone().unwrap_or_default();

@@ -19,13 +19,13 @@ pub struct NotLeading {
 }
 
 pub(super) fn fence(client: &Client, leadership: Leadership) -> Client {
-    let kube = client.kube().clone();
+    let kube = client.transport().clone();
     let namespace = kube.default_namespace().to_owned();
     let service = tower::service_fn(move |request: Request<Body>| {
         let (kube, leadership) = (kube.clone(), leadership.clone());
         async move { send(&kube, &leadership, request).await }
     });
-    client.clone().with_kube(kube_client::Client::new(service, namespace))
+    client.clone().with_transport(kube_client::Client::new(service, namespace))
 }
 
 async fn send(

@@ -22,9 +22,9 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), ManagerError> {
-//! # let client = watchkeeper_apiserver::ApiServer::in_process().client();
+//! # let client = watchkeeper_client::Client::from(watchkeeper_apiserver::ApiServer::in_process().client());
 //! # let config: ConfigMap = serde_json::from_str(r#"{"metadata": {"name": "till"}}"#).expect("an object");
-//! # let configs = kube_client::Api::<ConfigMap>::default_namespaced(client.clone());
+//! # let configs = client.resource::<ConfigMap>().default_namespace();
 //! # configs.create(&kube_core::params::PostParams::default(), &config).await.expect("created");
 //! let mut manager = Manager::builder(client)
 //!     .leader_election(LeaderElection::new("default", "shop.example.com"))

@@ -15,11 +15,9 @@
 
 use std::{
     collections::BTreeMap,
-    fmt,
     hash::{DefaultHasher, Hash as _, Hasher as _},
 };
 
-use kube_client::Api;
 use kube_core::{
     Resource,
     params::{Patch, PatchParams},
@@ -27,6 +25,7 @@ use kube_core::{
 use parking_lot::Mutex;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
+use watchkeeper_client::rest::ToResourceClient;
 
 /// Objects an applier remembers, unless said otherwise. Some 200 bytes each.
 const REMEMBERED: usize = 10_000;
@@ -66,7 +65,7 @@ pub enum ApplyError {
         name: String,
         /// Why.
         #[source]
-        source: Box<kube_client::Error>,
+        source: Box<watchkeeper_client::Error>,
     },
 }
 
@@ -119,48 +118,62 @@ impl Applier {
         self
     }
 
-    /// Applies an object: the fields that are set in it, and no others, are to be as they are there. `cached` is the object as a cache has it; without
-    /// it the apply is always sent.
+    /// Applies an object: the fields that are set in it get the values they have there. `cached` is the object as read from a cache; without
+    /// it the request is always sent.
+    ///
+    /// `resource` is a [`Context`](crate::Context), a [`Client`](watchkeeper_client::Client), a
+    /// [`ResourceClient`](watchkeeper_client::rest::ResourceClient) or kube's [`Api`](kube_client::Api). The first two apply in the
+    /// namespace that `object` carries.
     ///
     /// # Errors
-    /// When the server does not do it.
+    /// When the object has no name or cannot be encoded, and when the request fails. See [`ApplyError`].
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use watchkeeper_controller::{Context, ReconcileError, objects::apply::Applier};
+    /// # async fn example(context: Context, applier: Applier, wanted: ConfigMap) -> Result<(), ReconcileError> {
+    /// let cached = context.lister::<ConfigMap>()?.namespace("default").get("settings").ok();
+    /// applier.apply(&context, &wanted, cached.as_deref()).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn apply<K>(
         &self,
-        api: &Api<K>,
+        resource: &impl ToResourceClient<K>,
         object: &K,
         cached: Option<&K>,
     ) -> Result<Applied<K>, ApplyError>
     where
-        K: Resource + Clone + Serialize + DeserializeOwned + fmt::Debug,
+        K: Resource + Serialize + DeserializeOwned,
     {
-        self.send(api, None, object, cached).await
+        self.send(resource, None, object, cached).await
     }
 
-    /// The same for the status of an object that exists.
+    /// Applies the status of an object that exists; see [`apply`](Self::apply).
     ///
     /// # Errors
-    /// When the server does not do it.
+    /// As [`apply`](Self::apply).
     pub async fn apply_status<K>(
         &self,
-        api: &Api<K>,
+        resource: &impl ToResourceClient<K>,
         object: &K,
         cached: Option<&K>,
     ) -> Result<Applied<K>, ApplyError>
     where
-        K: Resource + Clone + Serialize + DeserializeOwned + fmt::Debug,
+        K: Resource + Serialize + DeserializeOwned,
     {
-        self.send(api, Some("status"), object, cached).await
+        self.send(resource, Some("status"), object, cached).await
     }
 
     async fn send<K>(
         &self,
-        api: &Api<K>,
+        resource: &impl ToResourceClient<K>,
         subresource: Option<&str>,
         object: &K,
         cached: Option<&K>,
     ) -> Result<Applied<K>, ApplyError>
     where
-        K: Resource + Clone + Serialize + DeserializeOwned + fmt::Debug,
+        K: Resource + Serialize + DeserializeOwned,
     {
         let name = object.meta().name.clone().ok_or(ApplyError::NoName)?;
         let encode = |object: &K| {
@@ -168,7 +181,13 @@ impl Applier {
         };
         let wanted = encode(object)?;
         let digest = digest(&wanted);
-        let key = format!("{} {name} {}", api.resource_url(), subresource.unwrap_or_default());
+        let failed = |source: watchkeeper_client::Error| ApplyError::Server {
+            name: name.clone(),
+            source: Box::new(source),
+        };
+        let resource = resource.to_resource_client().namespace_of(object);
+        let path = resource.path().map_err(|reason| failed(reason.into()))?;
+        let key = format!("{path} {name} {}", subresource.unwrap_or_default());
         if let Some(cached) = cached
             && let Some(last) = self.memory.lock().recall(&key)
             && (last.digest, &last.uid) == (digest, &cached.meta().uid)
@@ -181,11 +200,10 @@ impl Applier {
         }
         let patch = Patch::Apply(&wanted);
         let result = match subresource {
-            None => api.patch(&name, &self.params, &patch).await,
-            Some(_) => api.patch_status(&name, &self.params, &patch).await,
+            None => resource.patch(&name, &self.params, &patch).await,
+            Some(_) => resource.patch_status(&name, &self.params, &patch).await,
         };
-        let applied =
-            result.map_err(|source| ApplyError::Server { name: name.clone(), source: Box::new(source) })?;
+        let applied = result.map_err(failed)?;
         let metadata = applied.meta();
         let (uid, resource_version) = (metadata.uid.clone(), metadata.resource_version.clone());
         let is_same = cached.is_some_and(|cached| {

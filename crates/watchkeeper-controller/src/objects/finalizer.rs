@@ -13,7 +13,6 @@
 //! ```no_run
 //! use std::sync::Arc;
 //! use k8s_openapi::api::core::v1::ConfigMap;
-//! use kube_client::Api;
 //! use watchkeeper_controller::{
 //!     Action, Context, ReconcileError, Request,
 //!     objects::finalizer::{Event, finalize},
@@ -21,8 +20,7 @@
 //!
 //! async fn reconcile(request: Request<ConfigMap>, context: Context) -> Result<Action, ReconcileError> {
 //!     let Some(object) = request.object else { return Ok(Action::done()) };
-//!     let api = Api::default_namespaced(context.client());
-//!     let action = finalize(&api, "shop.example.com/cleanup", object, |event| async {
+//!     let action = finalize(&context, "shop.example.com/cleanup", object, |event| async {
 //!         match event {
 //!             Event::Apply(object) => apply(&object).await,
 //!             Event::Cleanup(object) => cleanup(&object).await,
@@ -52,9 +50,8 @@
 //!
 //! A rejected name is a programming error: the failure has the class [`Terminal`](crate::ErrorClass::Terminal) and is not retried.
 
-use std::{error::Error, fmt, sync::Arc};
+use std::{error::Error, sync::Arc};
 
-use kube_client::Api;
 use kube_core::{
     Resource,
     params::{Patch, PatchParams},
@@ -62,7 +59,11 @@ use kube_core::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::write::MaybeConflict as _;
+use watchkeeper_client::{
+    error::ApiReason,
+    rest::{ResourceClient, ToResourceClient},
+};
+
 use crate::ReconcileError;
 
 /// The task of a reconciler that is called by [`finalize`].
@@ -110,7 +111,7 @@ pub enum FinalizeError {
         object: String,
         /// The error of the request.
         #[source]
-        source: Box<kube_client::Error>,
+        source: Box<watchkeeper_client::Error>,
     },
     /// The reconciler failed on [`Event::Apply`].
     #[error("apply {object}: {source}")]
@@ -139,7 +140,7 @@ pub enum FinalizeError {
         object: String,
         /// The error of the request.
         #[source]
-        source: Box<kube_client::Error>,
+        source: Box<watchkeeper_client::Error>,
     },
 }
 
@@ -165,18 +166,21 @@ struct Identity {
 ///
 /// The `object` can come from a cache: writes name its resourceVersion, so that an outdated object is a conflict.
 ///
+/// `resource` is a [`Context`](crate::Context), a [`Client`](watchkeeper_client::Client), a [`ResourceClient`] or kube's
+/// [`Api`](kube_client::Api).
+///
 /// # Errors
 /// When the finalizer cannot be added or removed, and when `reconcile` fails. See [`FinalizeError`].
 #[doc(alias = "AddFinalizer")]
 #[doc(alias = "RemoveFinalizer")]
 pub async fn finalize<K, A, E, F>(
-    api: &Api<K>,
+    resource: &impl ToResourceClient<K>,
     finalizer: &str,
     object: Arc<K>,
     reconcile: impl FnOnce(Event<K>) -> F,
 ) -> Result<A, FinalizeError>
 where
-    K: Resource + Clone + DeserializeOwned + fmt::Debug,
+    K: Resource + DeserializeOwned,
     A: Default,
     E: Into<Box<dyn Error + Send + Sync>>,
     F: Future<Output = Result<A, E>>,
@@ -196,9 +200,10 @@ where
         });
     };
     let identity = Identity { name, uid };
+    let resource = resource.to_resource_client().namespace_of(&object);
     match (metadata.deletion_timestamp.is_some(), has(&*object, finalizer)) {
         (false, true) => apply(reconcile, object, label).await,
-        (false, false) => match add(api, &identity, finalizer, &object).await {
+        (false, false) => match add(&resource, &identity, finalizer, &object).await {
             Ok(added) => apply(reconcile, Arc::new(added), label).await,
             Err(error) => Err(not_added(finalizer, label, error)),
         },
@@ -206,7 +211,7 @@ where
             let cleaned_up = reconcile(Event::Cleanup(Arc::clone(&object))).await;
             let result = cleaned_up
                 .map_err(|error| FinalizeError::Cleanup { object: label.clone(), source: error.into() })?;
-            let removed = remove(api, &identity, finalizer, object).await;
+            let removed = remove(&resource, &identity, finalizer, object).await;
             removed.map_err(|source| FinalizeError::Remove {
                 finalizer: finalizer.to_owned(),
                 object: label,
@@ -231,7 +236,7 @@ where
     applied.map_err(|error| FinalizeError::Apply { object: label, source: error.into() })
 }
 
-fn not_added(finalizer: &str, object: String, error: kube_client::Error) -> FinalizeError {
+fn not_added(finalizer: &str, object: String, error: watchkeeper_client::Error) -> FinalizeError {
     let finalizer = finalizer.to_owned();
     if is_name_rejected(&error) {
         FinalizeError::Name { finalizer, object, source: ReconcileError::terminal(error).into() }
@@ -241,10 +246,10 @@ fn not_added(finalizer: &str, object: String, error: kube_client::Error) -> Fina
 }
 
 /// Whether the server rejected the finalizers as such, and not the object for another reason.
-fn is_name_rejected(error: &kube_client::Error) -> bool {
-    let kube_client::Error::Api(status) = error else { return false };
+fn is_name_rejected(error: &watchkeeper_client::Error) -> bool {
+    let Some(status) = error.status() else { return false };
     let causes = status.details.as_ref().map_or(&[][..], |details| &details.causes);
-    status.code == 422
+    ApiReason::of(status) == ApiReason::Invalid
         && causes.iter().any(|cause| cause.field.starts_with(FINALIZERS_FIELD) && cause.reason != FORBIDDEN)
 }
 
@@ -263,46 +268,46 @@ fn patch<K: Resource>(identity: &Identity, object: &K, finalizers: &[&String]) -
 }
 
 async fn add<K>(
-    api: &Api<K>,
+    resource: &ResourceClient<K>,
     identity: &Identity,
     finalizer: &str,
     object: &K,
-) -> Result<K, kube_client::Error>
+) -> Result<K, watchkeeper_client::Error>
 where
-    K: Resource + Clone + DeserializeOwned + fmt::Debug,
+    K: Resource + DeserializeOwned,
 {
     let finalizer = finalizer.to_owned();
     let finalizers: Vec<&String> =
         object.meta().finalizers.iter().flatten().chain(std::iter::once(&finalizer)).collect();
-    api.patch(&identity.name, &PatchParams::default(), &patch(identity, object, &finalizers)).await
+    resource.patch(&identity.name, &PatchParams::default(), &patch(identity, object, &finalizers)).await
 }
 
 /// Removes the finalizer. After a conflict the object is read again, so that the writes of other clients are kept.
 async fn remove<K>(
-    api: &Api<K>,
+    resource: &ResourceClient<K>,
     identity: &Identity,
     finalizer: &str,
     object: Arc<K>,
-) -> Result<(), kube_client::Error>
+) -> Result<(), watchkeeper_client::Error>
 where
-    K: Resource + Clone + DeserializeOwned + fmt::Debug,
+    K: Resource + DeserializeOwned,
 {
     let mut object = object;
     let mut tries_left = REMOVALS;
     loop {
         let others = object.meta().finalizers.iter().flatten().filter(|other| *other != finalizer);
         let patch = patch(identity, &*object, &others.collect::<Vec<_>>());
-        let error = match api.patch(&identity.name, &PatchParams::default(), &patch).await {
+        let error = match resource.patch(&identity.name, &PatchParams::default(), &patch).await {
             Ok(_) => return Ok(()),
             // Another client removed the last finalizer, so the object was deleted.
-            Err(kube_client::Error::Api(status)) if status.code == 404 => return Ok(()),
+            Err(error) if error.is_object_not_found() => return Ok(()),
             Err(error) => error,
         };
         tries_left -= 1;
         if !error.is_conflict() || tries_left == 0 {
             return Err(error);
         }
-        match api.get_opt(&identity.name).await? {
+        match resource.get_opt(&identity.name).await? {
             Some(now) if now.meta().uid.as_ref() == Some(&identity.uid) && has(&now, finalizer) => {
                 object = Arc::new(now);
             }

@@ -1,12 +1,15 @@
-//! What reconcilers do to objects, again and again, done right once.
+//! Operations of reconcilers on objects.
 //!
-//! | module | what it does |
+//! | module | contents |
 //! |---|---|
-//! | [`finalizer`] | work before an object goes, by a finalizer |
-//! | [`owner`] | which object belongs to which, by controller references |
-//! | [`conditions`] | conditions of a status, that do not flap |
-//! | [`apply`] | server-side apply that sends nothing when nothing would change |
-//! | [`write`](mod@write) | read, change, write: create or update, and try again after a conflict |
+//! | [`finalizer`] | cleanup before an object is deleted, by a finalizer |
+//! | [`owner`] | owner references and the controller of an object |
+//! | [`conditions`] | conditions of a status |
+//! | [`apply`] | server-side apply that skips requests without effect |
+//! | [`write`](mod@write) | create or update, and retry after a conflict |
+//!
+//! Functions that send requests take a [`Context`](crate::Context), a [`Client`](watchkeeper_client::Client), a
+//! [`ResourceClient`](watchkeeper_client::rest::ResourceClient) or kube's [`Api`](kube_client::Api).
 
 pub mod apply;
 pub mod conditions;

@@ -1,68 +1,21 @@
-//! Read, change, write.
+//! Creating and updating objects.
 
 use std::error::Error;
 
-use kube_client::Api;
 use kube_core::{Resource, params::PostParams};
 use serde::{Serialize, de::DeserializeOwned};
-use watchkeeper_client::rest::Retry;
+use watchkeeper_client::rest::ToResourceClient;
+pub use watchkeeper_client::rest::{ConflictError, Retry, retry_on_conflict};
 
-use crate::time::Time;
-
-/// An error that may mean that somebody else wrote first.
-pub trait MaybeConflict {
-    /// Somebody else wrote first.
-    fn is_conflict(&self) -> bool;
-}
-
-impl MaybeConflict for kube_client::Error {
-    fn is_conflict(&self) -> bool {
-        // Of the two that are told by 409, the other is that the object exists already.
-        matches!(self, Self::Api(status) if status.code == 409 && status.reason != "AlreadyExists")
-    }
-}
-
-impl MaybeConflict for watchkeeper_client::Error {
-    fn is_conflict(&self) -> bool {
-        Self::is_conflict(self)
-    }
-}
-
-/// Runs `operation` again as long as it fails because somebody else wrote first; [`Retry::conflicts`] is client-go's default.
-///
-/// The operation reads the object anew each time, changes that, and writes it. In a reconciler, returning the conflict is usually better: the
-/// key comes back when the cache has seen the other write.
-///
-/// # Errors
-/// Any other error, and the conflict of the last attempt.
-pub async fn retry_on_conflict<T, E, F, Fut>(time: &Time, policy: &Retry, mut operation: F) -> Result<T, E>
-where
-    E: MaybeConflict,
-    F: FnMut() -> Fut,
-    Fut: Future<Output = Result<T, E>>,
-{
-    let mut backoff = policy.backoff();
-    loop {
-        let error = match operation().await {
-            Err(error) if error.is_conflict() => error,
-            result => return result,
-        };
-        match backoff.next_wait(None) {
-            Some(wait) => time.sleep(wait).await,
-            None => return Err(error),
-        }
-    }
-}
-
-/// What [`create_or_update`] did.
+/// The effect of [`create_or_update`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Operation {
-    /// The object was not there.
+    /// The object did not exist and was created.
     Created,
-    /// It was there, and was another.
+    /// The object existed and was changed.
     Updated,
-    /// It was there, and as it should be: nothing was written.
+    /// The object existed as wanted. No write was sent.
     Unchanged,
 }
 
@@ -97,7 +50,7 @@ pub enum CreateOrUpdateError {
         name: String,
         /// The error of the request.
         #[source]
-        source: Box<kube_client::Error>,
+        source: Box<watchkeeper_client::Error>,
     },
 }
 
@@ -108,24 +61,42 @@ pub enum CreateOrUpdateError {
 /// error of `change` can be a [`ReconcileError`](crate::ReconcileError), whose class is kept, an `anyhow::Error`, or any type that
 /// converts into `Box<dyn Error + Send + Sync>`.
 ///
+/// `resource` is a [`Context`](crate::Context), a [`Client`](watchkeeper_client::Client), a
+/// [`ResourceClient`](watchkeeper_client::rest::ResourceClient) or kube's [`Api`](kube_client::Api). The first two find the object in
+/// the namespace that `initial` carries.
+///
 /// # Errors
 /// When `change` fails, and when a request fails. See [`CreateOrUpdateError`].
+///
+/// ```no_run
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use watchkeeper_controller::{Context, ReconcileError, objects::write::create_or_update};
+/// # async fn example(context: Context, settings: ConfigMap) -> Result<(), ReconcileError> {
+/// let (settings, operation) = create_or_update(&context, settings, |settings| {
+///     settings.data.get_or_insert_default().insert("mode".to_owned(), "fast".to_owned());
+///     Ok::<_, ReconcileError>(())
+/// })
+/// .await?;
+/// # Ok(())
+/// # }
+/// ```
 #[doc(alias = "CreateOrUpdate")]
 pub async fn create_or_update<K, E>(
-    api: &Api<K>,
+    resource: &impl ToResourceClient<K>,
     initial: K,
     change: impl FnOnce(&mut K) -> Result<(), E>,
 ) -> Result<(K, Operation), CreateOrUpdateError>
 where
-    K: Resource + Clone + PartialEq + Serialize + DeserializeOwned + std::fmt::Debug,
+    K: Resource + Clone + PartialEq + Serialize + DeserializeOwned,
     E: Into<Box<dyn Error + Send + Sync>>,
 {
     let name = initial.meta().name.clone().ok_or(CreateOrUpdateError::NoName)?;
-    let failed = |source: kube_client::Error| CreateOrUpdateError::Server {
+    let failed = |source: watchkeeper_client::Error| CreateOrUpdateError::Server {
         name: name.clone(),
         source: Box::new(source),
     };
-    let there = api.get_opt(&name).await.map_err(failed)?;
+    let resource = resource.to_resource_client().namespace_of(&initial);
+    let there = resource.get_opt(&name).await.map_err(failed)?;
     let mut wanted = there.clone().unwrap_or_else(|| initial.clone());
     change(&mut wanted)
         .map_err(|error| CreateOrUpdateError::Change { name: name.clone(), source: error.into() })?;
@@ -135,12 +106,12 @@ where
     }
     match there {
         None => {
-            let created = api.create(&PostParams::default(), &wanted).await.map_err(failed)?;
+            let created = resource.create(&PostParams::default(), &wanted).await.map_err(failed)?;
             Ok((created, Operation::Created))
         }
         Some(there) if there == wanted => Ok((there, Operation::Unchanged)),
         Some(_) => {
-            let updated = api.replace(&name, &PostParams::default(), &wanted).await.map_err(failed)?;
+            let updated = resource.update(&PostParams::default(), &wanted).await.map_err(failed)?;
             Ok((updated, Operation::Updated))
         }
     }

@@ -11,8 +11,9 @@ use futures_util::future::BoxFuture;
 use http::{Request, Response};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::BodyExt as _;
-use kube_client::{Client, Error, client::Body};
+use kube_client::{Error, client::Body};
 use tower::Service;
+use watchkeeper_client::Client;
 use watchkeeper_informer::ObjectKey;
 
 use super::{Answer, Target};
@@ -21,14 +22,15 @@ use crate::memory::{Memory, Pending};
 /// Answers larger than this are passed on unread. No server stores an object of such a size.
 const LARGEST_ANSWER: usize = 32 << 20;
 
-/// A client whose writes are remembered as made for this key. Everything else about it is as with `client`.
+/// Returns `client` with a transport that records its writes under `key`. The settings of the client stay.
 pub(crate) fn tracked(client: &Client, memory: &Arc<Memory>, key: &ObjectKey) -> Client {
-    let service = Tracked { client: client.clone(), memory: Arc::clone(memory), key: key.clone() };
-    Client::new(service, client.default_namespace())
+    let transport = client.transport().clone();
+    let service = Tracked { transport, memory: Arc::clone(memory), key: key.clone() };
+    client.clone().with_transport(kube_client::Client::new(service, client.default_namespace()))
 }
 
 struct Tracked {
-    client: Client,
+    transport: kube_client::Client,
     memory: Arc<Memory>,
     key: ObjectKey,
 }
@@ -39,20 +41,20 @@ impl Service<Request<Body>> for Tracked {
     type Future = BoxFuture<'static, Result<Self::Response, Error>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        // The client inside waits for itself, in `send`.
+        // The transport waits for its own readiness, in `send`.
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let target = Target::of(request.method(), request.uri());
         let pending = target.and_then(|target| self.memory.about_to_write(&target));
-        let (client, memory) = (self.client.clone(), Arc::clone(&self.memory));
+        let (transport, memory) = (self.transport.clone(), Arc::clone(&self.memory));
         let Some(pending) = pending else {
-            return Box::pin(async move { Ok(client.send(request).await?.map(AnswerBody::unread)) });
+            return Box::pin(async move { Ok(transport.send(request).await?.map(AnswerBody::unread)) });
         };
         let key = self.key.clone();
         Box::pin(async move {
-            let response = client.send(request).await?;
+            let response = transport.send(request).await?;
             if !response.status().is_success() {
                 return Ok(response.map(AnswerBody::unread));
             }
@@ -148,7 +150,8 @@ mod tests {
             let frames = std::mem::take(&mut *frames.lock());
             async move { Ok::<_, Error>(Response::new(StreamBody::new(stream::iter(frames)))) }
         });
-        let response = Client::new(service, "default").send(Request::new(Body::empty())).await;
+        let client = Client::from_service(service, "default");
+        let response = client.transport().send(Request::new(Body::empty())).await;
         response.unwrap().into_body()
     }
 

@@ -387,7 +387,7 @@ async fn a_replica_that_was_frozen_for_longer_than_the_lease_sends_no_write_when
     let plain: Client = server.client().into();
     let fenced = first.leadership.fence(&plain);
     let config = |name: &str| serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
-    let configs = Api::<k8s_openapi::api::core::v1::ConfigMap>::default_namespaced(fenced.kube().clone());
+    let configs = Api::<k8s_openapi::api::core::v1::ConfigMap>::default_namespaced(fenced.kube());
     let params = kube_core::params::PostParams::default();
     configs.create(&params, &config("while-leading")).await.unwrap();
 
@@ -397,7 +397,7 @@ async fn a_replica_that_was_frozen_for_longer_than_the_lease_sends_no_write_when
     let kube_client::Error::Service(source) = &error else { panic!("{error}") };
     assert!(source.downcast_ref::<NotLeading>().is_some_and(|error| error.identity == "first"), "{error}");
     assert!(configs.get_opt("late").await.unwrap().is_none(), "reads pass, and nothing was written");
-    let unfenced = Api::<k8s_openapi::api::core::v1::ConfigMap>::default_namespaced(plain.kube().clone());
+    let unfenced = Api::<k8s_openapi::api::core::v1::ConfigMap>::default_namespaced(plain.kube());
     unfenced.create(&params, &config("late")).await.unwrap();
 }
 

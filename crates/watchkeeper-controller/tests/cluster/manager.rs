@@ -496,7 +496,7 @@ async fn a_fenced_manager_writes_only_while_it_leads() {
         .options(options)
         .leader_election(election("first"))
         .build();
-    let configs: Api<ConfigMap> = Api::default_namespaced(manager.client().kube().clone());
+    let configs: Api<ConfigMap> = Api::default_namespaced(manager.client().kube());
     let config: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "x"}})).unwrap();
     assert!(configs.create(&PostParams::default(), &config).await.is_err());
     let mut running = Running::start(manager);
@@ -938,7 +938,7 @@ async fn requests_are_counted_by_the_host_they_go_to_and_those_without_an_answer
     let metrics = RestMetrics::register(&mut registry);
     let client = ClientConfig::new(&format!("http://{address}")).unwrap().into_client().unwrap();
     let counted = metrics.count(&client, &Time::system());
-    let pods = || Api::<k8s_openapi::api::core::v1::Pod>::default_namespaced(counted.kube().clone());
+    let pods = || Api::<k8s_openapi::api::core::v1::Pod>::default_namespaced(counted.kube());
     assert!(pods().get_opt("none").await.unwrap().is_none());
     server.shutdown().await;
     let error = counted.clientset().core_v1().pods("default").get("none").await.unwrap_err();

@@ -14,15 +14,17 @@ use kube_client::Api;
 use kube_core::params::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use watchkeeper_apiserver::ApiServer;
-use watchkeeper_client::rest::Retry;
+use watchkeeper_client::{
+    Client,
+    rest::{Retry, ToResourceClient},
+};
 use watchkeeper_controller::{
-    ErrorClass, ReconcileError,
+    Context, ErrorClass, ReconcileError,
     objects::{
         apply::{Applied, Applier},
         finalizer::{Event, FinalizeError, finalize},
-        write::{CreateOrUpdateError, MaybeConflict as _, Operation, create_or_update, retry_on_conflict},
+        write::{ConflictError as _, CreateOrUpdateError, Operation, create_or_update, retry_on_conflict},
     },
-    time::Time,
 };
 
 use crate::faults::{Fate, Faults};
@@ -114,7 +116,7 @@ async fn nothing_is_applied_if_the_finalizer_cannot_be_added() {
     let (server, asked, faults) = (ApiServer::in_process(), Asked::default(), Faults::none());
     let object = create(&server, json!({"metadata": {"name": "a"}})).await;
     faults.plan(|method, _| if *method == Method::PATCH { Fate::Lost } else { Fate::Pass });
-    let broken: Api<ConfigMap> = Api::default_namespaced(faults.client(&server).kube().clone());
+    let broken: Api<ConfigMap> = Api::default_namespaced(faults.client(&server).kube());
     let error = asked.reconcile(&broken, Arc::clone(&object), false).await.unwrap_err();
     assert!(matches!(error, FinalizeError::Add { .. }), "{error}");
 
@@ -247,7 +249,7 @@ fn wanted(data: &Value) -> ConfigMap {
 #[tokio::test]
 async fn an_apply_that_would_change_nothing_is_not_sent() {
     let (server, faults) = (ApiServer::in_process(), Faults::none());
-    let counted: Api<ConfigMap> = Api::default_namespaced(faults.client(&server).kube().clone());
+    let counted: Api<ConfigMap> = Api::default_namespaced(faults.client(&server).kube());
     let applier = Applier::new("shop");
     let first = wanted(&json!({"x": "1", "y": "2"}));
     let Applied::Changed(made) = applier.apply(&counted, &first, None).await.unwrap() else {
@@ -299,7 +301,7 @@ async fn an_apply_that_would_change_nothing_is_not_sent() {
 #[tokio::test]
 async fn a_status_is_applied_apart_from_the_rest_and_skipped_alike() {
     let (server, faults) = (ApiServer::in_process(), Faults::none());
-    let deployments: Api<Deployment> = Api::default_namespaced(faults.client(&server).kube().clone());
+    let deployments: Api<Deployment> = Api::default_namespaced(faults.client(&server).kube());
     let deployment: Deployment = serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": {
         "selector": {"matchLabels": {"app": "a"}},
         "template": {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
@@ -335,7 +337,7 @@ async fn a_field_of_another_manager_is_taken_or_is_a_conflict_as_was_chosen() {
 #[tokio::test]
 async fn an_object_is_created_or_updated_or_left_alone() {
     let (server, faults) = (ApiServer::in_process(), Faults::none());
-    let counted: Api<ConfigMap> = Api::default_namespaced(faults.client(&server).kube().clone());
+    let counted: Api<ConfigMap> = Api::default_namespaced(faults.client(&server).kube());
     let initial: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "a"}})).unwrap();
     let set = |value: &'static str| {
         move |config: &mut ConfigMap| {
@@ -368,7 +370,7 @@ async fn what_others_write_between_the_read_and_the_write_is_not_undone() {
     let second = Duration::from_secs(1);
     faults
         .plan(move |method, _| if *method == Method::PUT { Fate::Slow(second, second) } else { Fate::Pass });
-    let slow: Api<ConfigMap> = Api::default_namespaced(faults.client(&server).kube().clone());
+    let slow: Api<ConfigMap> = Api::default_namespaced(faults.client(&server).kube());
     let initial: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "a"}})).unwrap();
     let updating = create_or_update(&slow, initial, |config: &mut ConfigMap| {
         config.data = None;
@@ -387,12 +389,12 @@ async fn what_others_write_between_the_read_and_the_write_is_not_undone() {
 #[tokio::test(start_paused = true)]
 async fn a_conflict_is_tried_again_five_times_and_anything_else_is_not() {
     let server = ApiServer::in_process();
-    let (api, time) = (api(&server), Time::system());
+    let api = api(&server);
     let stale = create(&server, json!({"metadata": {"name": "a"}})).await;
     patch(&server, "a", json!({"data": {"k": "v"}})).await;
     let tries = Mutex::new(0);
     let begun = tokio::time::Instant::now();
-    let error = retry_on_conflict(&time, &Retry::conflicts().seeded(1), || async {
+    let error = retry_on_conflict(&Retry::conflicts().seeded(1), || async {
         *tries.lock().unwrap() += 1;
         api.replace("a", &PostParams::default(), &stale).await
     })
@@ -403,7 +405,7 @@ async fn a_conflict_is_tried_again_five_times_and_anything_else_is_not() {
     assert!(begun.elapsed() >= Duration::from_millis(40), "{:?}", begun.elapsed());
 
     *tries.lock().unwrap() = 0;
-    retry_on_conflict(&time, &Retry::conflicts(), || async {
+    retry_on_conflict(&Retry::conflicts(), || async {
         let mut object = if *tries.lock().unwrap() == 0 { (*stale).clone() } else { api.get("a").await? };
         *tries.lock().unwrap() += 1;
         object.data = None;
@@ -414,7 +416,7 @@ async fn a_conflict_is_tried_again_five_times_and_anything_else_is_not() {
     assert_eq!(*tries.lock().unwrap(), 2);
 
     *tries.lock().unwrap() = 0;
-    let error = retry_on_conflict(&time, &Retry::conflicts(), || async {
+    let error = retry_on_conflict(&Retry::conflicts(), || async {
         *tries.lock().unwrap() += 1;
         api.create(
             &PostParams::default(),
@@ -426,4 +428,47 @@ async fn a_conflict_is_tried_again_five_times_and_anything_else_is_not() {
     .unwrap_err();
     assert!(!error.is_conflict(), "that it exists is not a conflict: {error}");
     assert_eq!(*tries.lock().unwrap(), 1);
+}
+
+/// Creates, updates, applies and finalizes config maps of this name.
+async fn write_all(resource: &impl ToResourceClient<ConfigMap>, name: &str) {
+    let initial: ConfigMap = serde_json::from_value(json!({
+        "metadata": {"name": name, "namespace": "default"},
+    }))
+    .unwrap();
+    let change = |value: &'static str| {
+        move |map: &mut ConfigMap| {
+            map.data.get_or_insert_default().insert("k".to_owned(), value.to_owned());
+            Ok::<_, Infallible>(())
+        }
+    };
+    let mut operations = Vec::new();
+    for value in ["1", "2", "2"] {
+        operations.push(create_or_update(resource, initial.clone(), change(value)).await.unwrap().1);
+    }
+    assert_eq!(operations, [Operation::Created, Operation::Updated, Operation::Unchanged], "{name}");
+
+    let mut labelled = initial;
+    labelled.metadata.labels = Some([("app".to_owned(), "web".to_owned())].into());
+    let applied = Applier::new("shop").apply(resource, &labelled, None).await.unwrap();
+    let Applied::Changed(applied) = applied else { panic!("{applied:?}") };
+    let finalized = finalize(resource, OURS, Arc::new(applied), |event| async {
+        let Event::Apply(object) = event else { panic!("{event:?}") };
+        Ok::<_, Infallible>(finalizers(&object).len())
+    });
+    assert_eq!(finalized.await.unwrap(), 1, "{name}");
+}
+
+#[tokio::test]
+async fn helpers_take_a_context_a_client_a_resource_client_or_an_api_of_kube() {
+    let server = ApiServer::in_process();
+    let client = Client::from(server.client());
+    write_all(&Context::detached(&client), "context").await;
+    write_all(&client, "client").await;
+    write_all(&client.resource::<ConfigMap>().namespace("default"), "resource").await;
+    write_all(&api(&server), "api").await;
+
+    let nowhere: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "a"}})).unwrap();
+    let error = create_or_update(&client, nowhere, |_| Ok::<_, Infallible>(())).await.unwrap_err();
+    assert!(error.to_string().contains("set metadata.namespace"), "{error}");
 }

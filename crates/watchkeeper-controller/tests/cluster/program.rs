@@ -44,10 +44,8 @@ async fn keep_secret(
     log: Log,
 ) -> Result<Action, ReconcileError> {
     let Some(config) = request.object else { return Ok(Action::done()) };
-    let client = context.client().clone();
     let namespace = request.key.namespace().unwrap_or_default().to_owned();
-    let configs: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace);
-    let applied = finalize(&configs, FINALIZER, config, |event| async {
+    let applied = finalize(&context, FINALIZER, config, |event| async {
         let (recorder, applier) = (context.get::<Recorder>(), context.get::<Applier>());
         match event {
             finalizer::Event::Apply(config) => {
@@ -57,10 +55,9 @@ async fn keep_secret(
                 }))
                 .unwrap();
                 owner::set_controller(&*config, &mut secret)?;
-                let secrets: Api<Secret> = Api::namespaced(client, &namespace);
                 let cached =
                     context.lister::<Secret>().unwrap().namespace(namespace.as_str()).get(&name).ok();
-                let applied = applier.unwrap().apply(&secrets, &secret, cached.as_deref()).await;
+                let applied = applier.unwrap().apply(&context, &secret, cached.as_deref()).await;
                 if let Applied::Changed(_) = applied? {
                     log.lock().push(format!("{replica} made {name}"));
                     recorder.unwrap().event(

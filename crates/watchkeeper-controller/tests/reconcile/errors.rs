@@ -134,7 +134,7 @@ async fn a_conflict_is_looked_at_again_from_the_newer_state_and_is_no_failure() 
         async move {
             if is_stale {
                 left.fetch_sub(1, Ordering::Relaxed);
-                maps(&ctx.client()).replace("a", &PostParams::default(), &stale).await?;
+                maps(&ctx.client()).update(&PostParams::default(), &stale).await?;
             }
             Ok::<_, ReconcileError>(Action::done())
         }

@@ -2,8 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use kube_client::{Api, Client};
+use kube_client::Client;
 use parking_lot::Mutex;
+use watchkeeper_client::rest::ResourceClient;
 use watchkeeper_controller::{
     Action, Context, Controller, ReconcileError, Request,
     objects::finalizer::{Event, finalize},
@@ -11,8 +12,8 @@ use watchkeeper_controller::{
 
 use crate::support::*;
 
-fn foos(client: &Client) -> Api<Foo> {
-    Api::namespaced(client.clone(), "default")
+fn foos(client: &Client) -> ResourceClient<Foo> {
+    watchkeeper_client::Client::from(client.clone()).resource().namespace("default")
 }
 
 /// Returns a controller of foos with a finalizer of this name, and the names of the events that its
@@ -29,8 +30,7 @@ async fn start(
         let noted = Arc::clone(&noted);
         async move {
             let Some(foo) = request.object else { return Ok(Action::done()) };
-            let api = foos(&context.client());
-            let done = finalize(&api, finalizer, foo, |event| async move {
+            let done = finalize(&context, finalizer, foo, |event| async move {
                 noted.lock().push(match event {
                     Event::Apply(_) => "apply",
                     Event::Cleanup(_) => "cleanup",

@@ -3,14 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
-use kube_client::{
-    Api,
-    api::{DeleteParams, PostParams},
-};
+use kube_client::api::{DeleteParams, PostParams};
 use parking_lot::Mutex;
 use serde_json::json;
 use watchkeeper_apiserver::ApiServer;
-use watchkeeper_client::{Client, list_watch::ListWatch, rest::ResourceClient};
+use watchkeeper_client::{Client, limits::Limits, list_watch::ListWatch, rest::Deadlines};
 use watchkeeper_controller::{
     Action, Context, Controller, Freshness, ReconcileError, Request, Triggers, Watching,
 };
@@ -54,7 +51,7 @@ async fn write(what: Write, ctx: &Context) -> Result<(), ReconcileError> {
             maps.delete("b", &DeleteParams::default()).await?;
         }
         Write::ChangeUnwatched => {
-            let secrets: Api<Secret> = Api::namespaced(ctx.client(), "default");
+            let secrets = ctx.client().resource::<Secret>().namespace("default");
             let secret = serde_json::from_value(json!({"metadata": {"name": "s"}}))?;
             secrets.create(&PostParams::default(), &secret).await?;
         }
@@ -273,7 +270,7 @@ async fn a_write_that_the_informer_excludes_is_not_waited_for() {
     }
     // An informer that was not created by the factory.
     let server = server();
-    let maps = ResourceClient::<ConfigMap>::namespaced(Client::from(server.client()), "kube-system");
+    let maps = Client::from(server.client()).resource::<ConfigMap>().namespace("kube-system");
     let informer = SharedIndexInformer::new(Config::new("maps", ListWatch::new(&maps)));
     assert_eq!(creating(&server, Watching::informer(&informer)).await, [0, 10, 20], "standalone");
 }
@@ -284,7 +281,7 @@ async fn a_write_that_moves_an_object_out_of_the_selector_is_waited_for_until_th
     let client = server.client();
     create(&maps(&client), &map("a")).await;
     patch(&maps(&client), "a", json!({"metadata": {"labels": {"app": "web"}}})).await;
-    let collection = ResourceClient::<ConfigMap>::all(Client::from(client.clone()));
+    let collection = Client::from(client.clone()).resource::<ConfigMap>();
     let delay = Arc::new(Mutex::new(Duration::ZERO));
     let source = Delayed { source: ListWatch::new(&collection).labels("app=web"), delay: Arc::clone(&delay) };
     let factory = SharedInformerFactory::builder(client).source::<ConfigMap>(source).build();
@@ -322,7 +319,7 @@ async fn an_object_that_a_field_selector_may_exclude_costs_one_timeout() {
     let server = server();
     let client = server.client();
     create(&maps(&client), &map("a")).await;
-    let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
+    let pods = Client::from(client.clone()).resource::<Pod>().namespace("default");
     let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     create(&pods, &serde_json::from_value(pod).unwrap()).await;
     let factory = SharedInformerFactory::new(client);
@@ -332,7 +329,7 @@ async fn an_object_that_a_field_selector_may_exclude_costs_one_timeout() {
         let noted = Arc::clone(&noted);
         async move {
             noted.lock().push(ctx.freshness());
-            let pods: Api<Pod> = Api::namespaced(ctx.client(), "default");
+            let pods = ctx.client().resource::<Pod>().namespace("default");
             let text = request.causes.to_string();
             patch(&pods, "p", json!({"metadata": {"annotations": {"because": text}}})).await;
             Ok::<_, ReconcileError>(Action::done())
@@ -349,4 +346,31 @@ async fn an_object_that_a_field_selector_may_exclude_costs_one_timeout() {
     let waits = waits.lock();
     let [Freshness::Fresh, Freshness::TimedOut(_), rest @ ..] = waits.as_slice() else { panic!("{waits:?}") };
     assert_eq!(rest, [Freshness::Fresh; 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_client_of_a_context_has_the_settings_of_the_controllers_client() {
+    let (mut limits, mut deadlines) = (Limits::default(), Deadlines::default());
+    (limits.object_bytes, deadlines.request) = (4096, ms(1234));
+    let server = server();
+    let client = Client::from(server.client()).with_limits(limits.clone()).with_deadlines(deadlines);
+    create(&maps(&client), &map("a")).await;
+    // Converted to kube's client, the settings are found again with the first request.
+    for given in [client.clone(), Client::from(client.kube())] {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let settings = Arc::clone(&seen);
+        let reconcile = move |_: Request<ConfigMap>, ctx: Context| {
+            let settings = Arc::clone(&settings);
+            async move {
+                for client in [ctx.client(), ctx.untracked_client()] {
+                    client.resource::<ConfigMap>().namespace("default").get("a").await?;
+                    settings.lock().push((client.limits().clone(), client.deadlines()));
+                }
+                Ok::<_, ReconcileError>(Action::done())
+            }
+        };
+        let running = started(Controller::<ConfigMap>::new(given).reconcile_with(reconcile)).await;
+        running.stop().await;
+        assert_eq!(*seen.lock(), [(limits.clone(), deadlines), (limits.clone(), deadlines)]);
+    }
 }

@@ -6,7 +6,6 @@ use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{ConfigMap, Namespace},
 };
-use kube_client::Api;
 use kube_core::{Expression, ObjectMeta};
 use serde_json::json;
 use watchkeeper_controller::{
@@ -334,7 +333,7 @@ async fn a_kind_known_at_run_time_can_be_watched_and_reconciled() {
     let controller = Controller::watching(&factory, Watching::resource(&resource));
     let running = started(controller.reconcile_with(log.noting())).await;
     log.take();
-    let api: Api<ConfigMap> = maps(&client);
+    let api = maps(&client);
     create(&api, &map("a")).await;
     settle().await;
     let seen = log.take();

@@ -115,7 +115,7 @@ async fn metrics_have_the_names_that_dashboards_know() {
                 "panic" => panic!("failed"),
                 "timeout" => std::future::pending().await,
                 "conflict" if is_live && request.failures == 0 && ctx.reconcile_id() < 10 => {
-                    _ = maps(&ctx.client()).replace("conflict", &PostParams::default(), &stale).await?;
+                    _ = maps(&ctx.client()).update(&PostParams::default(), &stale).await?;
                 }
                 "later" => return Ok(Action::requeue_after(ms(3_600_000))),
                 "writer" => {

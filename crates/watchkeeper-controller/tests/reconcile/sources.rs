@@ -6,7 +6,6 @@ use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{ConfigMap, Namespace, Secret},
 };
-use kube_client::Api;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_controller::{
@@ -140,7 +139,7 @@ async fn an_optional_kind_joins_when_it_is_installed() {
     assert_eq!(of_maps.take_keys(), ["default/a"], "the others go on");
 
     install_foos(&client).await;
-    let foos: Api<Foo> = Api::namespaced(client, "default");
+    let foos = watchkeeper_client::Client::from(client).resource::<Foo>().namespace("default");
     settle().await;
     create(&foos, &foo("x")).await;
     tokio::time::sleep(Duration::from_mins(5)).await;

@@ -5,14 +5,15 @@ use std::{sync::Arc, time::Duration};
 use futures_util::StreamExt as _;
 use k8s_openapi::{
     api::{apps::v1::Deployment, core::v1::ConfigMap},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     apimachinery::pkg::apis::meta::v1::OwnerReference,
 };
 use kube_client::{
-    Api, Client,
+    Client,
     api::{DeleteParams, Patch, PatchParams, PostParams},
     client::Body,
 };
-use kube_core::{ApiResource, DynamicObject, ObjectMeta, Resource};
+use kube_core::{ObjectMeta, Resource};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -91,33 +92,35 @@ pub(crate) fn owned(mut deployment: Deployment, owners: &[OwnerReference]) -> De
     deployment
 }
 
-pub(crate) fn maps(client: &Client) -> Api<ConfigMap> {
-    Api::namespaced(client.clone(), "default")
+pub(crate) fn maps(client: &(impl Clone + Into<watchkeeper_client::Client>)) -> ResourceClient<ConfigMap> {
+    client.clone().into().resource().namespace("default")
 }
 
-pub(crate) fn deployments(client: &Client) -> Api<Deployment> {
-    Api::namespaced(client.clone(), "default")
+pub(crate) fn deployments(
+    client: &(impl Clone + Into<watchkeeper_client::Client>),
+) -> ResourceClient<Deployment> {
+    client.clone().into().resource().namespace("default")
 }
 
-pub(crate) async fn create<K>(api: &Api<K>, object: &K) -> K
+pub(crate) async fn create<K>(resource: &ResourceClient<K>, object: &K) -> K
 where
-    K: Clone + serde::Serialize + serde::de::DeserializeOwned + std::fmt::Debug,
+    K: Resource + serde::Serialize + serde::de::DeserializeOwned,
 {
-    api.create(&PostParams::default(), object).await.unwrap()
+    resource.create(&PostParams::default(), object).await.unwrap()
 }
 
-pub(crate) async fn patch<K>(api: &Api<K>, name: &str, patch: Value) -> K
+pub(crate) async fn patch<K>(resource: &ResourceClient<K>, name: &str, patch: Value) -> K
 where
-    K: Clone + serde::de::DeserializeOwned + std::fmt::Debug,
+    K: Resource + serde::de::DeserializeOwned,
 {
-    api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap()
+    resource.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap()
 }
 
-pub(crate) async fn delete<K>(api: &Api<K>, name: &str)
+pub(crate) async fn delete<K>(resource: &ResourceClient<K>, name: &str)
 where
-    K: Clone + serde::de::DeserializeOwned + std::fmt::Debug,
+    K: Resource + serde::de::DeserializeOwned,
 {
-    api.delete(name, &DeleteParams::default()).await.unwrap();
+    resource.delete(name, &DeleteParams::default()).await.unwrap();
 }
 
 /// A reconcile with its request.
@@ -271,7 +274,7 @@ pub(crate) fn late_maps(
 ) -> (Delayed<watchkeeper_client::list_watch::ListWatch<ConfigMap>>, Arc<Mutex<Duration>>) {
     let delay = Arc::new(Mutex::new(Duration::ZERO));
     let client = watchkeeper_client::Client::from(client.clone());
-    let source = watchkeeper_client::list_watch::ListWatch::new(&ResourceClient::all(&client));
+    let source = watchkeeper_client::list_watch::ListWatch::new(&client.resource());
     (Delayed { source, delay: Arc::clone(&delay) }, delay)
 }
 
@@ -300,10 +303,6 @@ pub(crate) fn refused(server: &ApiServer, forbidden: &'static str) -> Client {
 
 /// A custom kind, to be installed by tests that need it.
 pub(crate) async fn install_foos(client: &Client) {
-    let kind = ApiResource::erase::<
-        k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-    >(&());
-    let definitions: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
     let definition = json!({
         "metadata": {"name": "foos.example.com"},
         "spec": {
@@ -318,8 +317,8 @@ pub(crate) async fn install_foos(client: &Client) {
             }],
         },
     });
-    let definition: DynamicObject = serde_json::from_value(definition).unwrap();
-    create(&definitions, &definition).await;
+    let definition: CustomResourceDefinition = serde_json::from_value(definition).unwrap();
+    create(&watchkeeper_client::Client::from(client.clone()).resource(), &definition).await;
 }
 
 /// Returns the definition of the custom kind.

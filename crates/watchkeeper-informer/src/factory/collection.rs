@@ -23,8 +23,8 @@ where
 {
     fn collection(client: &Client, namespace: Option<&str>) -> ResourceClient<K> {
         match namespace {
-            Some(namespace) => ResourceClient::namespaced(client, namespace),
-            None => ResourceClient::all(client),
+            Some(namespace) => client.resource().namespace(namespace),
+            None => client.resource(),
         }
     }
 
@@ -39,7 +39,7 @@ where
     K::DynamicType: Default,
 {
     fn collection(client: &Client, _namespace: Option<&str>) -> ResourceClient<K> {
-        ResourceClient::cluster(client)
+        client.resource()
     }
 
     fn narrow(scope: Scope) -> Scope {

@@ -16,7 +16,6 @@ use tokio::sync::watch;
 use tracing::debug;
 use watchkeeper_client::{
     Client, decode::ObjectMetadata, dynamic::GroupVersionResource, list_watch::ListWatch,
-    rest::ResourceClient,
 };
 
 pub use self::{builder::FactoryBuilder, collection::CollectionScope, scope::Scope};
@@ -337,10 +336,10 @@ impl SharedInformerFactory {
         let settings = self.shared.settings.of::<K>(Some(resource));
         let collection = |client: &Client, namespace: Option<&str>| {
             let objects = match namespace {
-                Some(namespace) => ResourceClient::namespaced_with(client, namespace, &kind),
-                None => ResourceClient::all_with(client, &kind),
+                Some(namespace) => client.resource_with(&kind).namespace(namespace),
+                None => client.resource_with(&kind),
             };
-            ListWatch::new_with(&objects, &kind)
+            ListWatch::new(&objects)
         };
         self.find_or_make(key, &kind, settings, collection)
     }

@@ -1,8 +1,8 @@
 //! Reading collections.
 
-use std::collections::BTreeSet;
+use std::{any::Any, collections::BTreeSet};
 
-use kube_core::{ListMeta, ObjectList, Resource, TypeMeta, params::ListParams};
+use kube_core::{DynamicObject, ListMeta, ObjectList, Resource, TypeMeta, params::ListParams};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 
 use super::ResourceClient;
@@ -35,28 +35,42 @@ fn null_as_empty<'de, D: Deserializer<'de>, K: DeserializeOwned>(
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-impl<K: Clone> Page<K> {
-    pub(super) fn into_list(self) -> ObjectList<K> {
+impl<K: Clone + 'static> Page<K> {
+    pub(super) fn into_list(mut self) -> ObjectList<K> {
+        self.complete_types();
         ObjectList {
             types: TypeMeta { api_version: self.api_version, kind: self.kind },
             metadata: self.metadata,
             items: self.items,
         }
     }
+
+    /// Sets `apiVersion` and `kind` of dynamic objects from those of the list: servers omit both in items, and a `PodList`
+    /// contains `Pod`s.
+    fn complete_types(&mut self) {
+        let Some(kind) = self.kind.strip_suffix("List").filter(|kind| !kind.is_empty()) else { return };
+        for item in &mut self.items {
+            let Some(item) = (item as &mut dyn Any).downcast_mut::<DynamicObject>() else { return };
+            item.types.get_or_insert_with(|| TypeMeta {
+                api_version: self.api_version.clone(),
+                kind: kind.to_owned(),
+            });
+        }
+    }
 }
 
-impl<K: Resource + DeserializeOwned + Clone> ResourceClient<K> {
-    /// Reads a collection, or the one page of it that `params` asks for.
+impl<K: Resource + DeserializeOwned + Clone + 'static> ResourceClient<K> {
+    /// Returns the objects that `params` selects, or the page of them that `params` describes.
     pub async fn list(&self, params: &ListParams) -> Result<ObjectList<K>, Error> {
         let page: Page<K> = self.send(Verb::List, self.list_request(params)).await?;
         Ok(page.into_list())
     }
 
-    /// Reads a collection to its end, page by page, as one consistent list.
+    /// Returns all objects that `params` selects as one consistent list, read page by page.
     ///
-    /// Pages have `params.limit` objects, or 500. When the server no longer keeps the version the pages are read
-    /// at, the rest of them cannot be had; then the collection is read again whole, in one page, once.
-    /// The list holds the `resourceVersion` that is true for all of it: a watch may go on from there.
+    /// Pages have `params.limit` objects, or 500. If the server drops the version of the pages before the last of them is
+    /// read, the collection is read again once, in a single page. The list carries the `resourceVersion` that is valid for
+    /// all of it, so a watch can start there.
     pub async fn list_all(&self, params: &ListParams) -> Result<ObjectList<K>, Error> {
         let mut page_params = params.clone();
         page_params.limit.get_or_insert(PAGE_OBJECTS);

@@ -1,161 +1,161 @@
 //! The verbs of one type.
 
+mod kube_api;
 mod list;
 mod pod;
+mod scope;
 mod subresource;
 mod verbs;
+mod watch;
 
-use std::{borrow::Cow, fmt, marker::PhantomData};
+use std::{borrow::Cow, fmt, marker::PhantomData, sync::Arc};
 
 use kube_core::{
-    ClusterResourceScope, DynamicResourceScope, NamespaceResourceScope, Resource,
+    NamespaceScope, Resource,
     params::{ListParams, WatchParams},
 };
 use serde::de::DeserializeOwned;
 
+pub use kube_api::ToResourceClient;
+pub use scope::{KnownScope, KnownType};
 pub use verbs::Deletion;
 
-use super::{InvalidRequest, PathError, Request, RequestBuilder, ResourcePath, RestClient, Verb};
-use crate::Error;
+use super::{InvalidRequest, Request, RequestBuilder, ResourcePath, RestClient, Verb};
+use crate::{Client, Error};
 
-/// The verbs of one resource type, in one namespace, in all of them, or in the cluster.
+/// The verbs of one resource type: cluster-wide, in all namespaces, or in one.
 ///
-/// Works with every type that implements kube's [`Resource`]: those of `k8s_openapi`, those made by
-/// `#[derive(CustomResource)]`, `DynamicObject`, and `PartialObjectMeta<K>`, for which only metadata is asked. Which
-/// constructor fits is decided by the type's scope: asking for the namespaced pods of a cluster-wide type does not
-/// compile. Reading and writing single objects needs a namespace for namespaced types; on a client for all
-/// namespaces an object's own namespace is used, and verbs that have only a name are refused.
+/// Made by [`Client::resource`] for types known at compile time, and by [`Client::dynamic`] or [`Client::resource_with`] for
+/// others. Works with every type that implements kube's [`Resource`]: those of `k8s_openapi`, `#[derive(CustomResource)]`
+/// types, `DynamicObject`, and `PartialObjectMeta<K>`, for which the server sends metadata alone.
 ///
-/// Everything [`RestClient`] promises holds for each verb. Cheap to clone.
+/// Verbs that take an object use the object's namespace if no namespace was selected. Verbs that take only the name of a
+/// namespaced object need [`namespace`](Self::namespace). Everything that [`RestClient`] guarantees holds for each verb.
+/// Sends no request until a verb is called. Cheap to clone.
 ///
 /// ```
-/// # use watchkeeper_client::{Client, rest::ResourceClient};
+/// # use watchkeeper_client::Client;
 /// # use k8s_openapi::api::core::v1::{Node, Pod};
 /// # fn example(client: &Client) {
-/// let everywhere = ResourceClient::<Pod>::all(client);
-/// let here = ResourceClient::<Pod>::namespaced(client, "default");
-/// let nodes = ResourceClient::<Node>::cluster(client);
+/// let in_all_namespaces = client.resource::<Pod>();
+/// let in_one = client.resource::<Pod>().namespace("default");
+/// let nodes = client.resource::<Node>();
 /// # }
 /// ```
 ///
+/// Selecting a namespace of a cluster-scoped type does not compile:
+///
 /// ```compile_fail
-/// # use watchkeeper_client::{Client, rest::ResourceClient};
+/// # use watchkeeper_client::Client;
 /// # use k8s_openapi::api::core::v1::Node;
 /// # fn example(client: &Client) {
-/// let nodes = ResourceClient::<Node>::namespaced(client, "default"); // nodes are in no namespace
+/// let nodes = client.resource::<Node>().namespace("default");
 /// # }
 /// ```
+///
+/// kube's [`Api`](kube_client::Api) converts into a `ResourceClient` with `From`, and back with `TryFrom`.
+#[doc(alias = "Api")]
+#[doc(alias = "ResourceInterface")]
 pub struct ResourceClient<K> {
     rest: RestClient,
-    /// Refused when the first request is made, so that constructors do not fail.
-    collection: Result<ResourcePath, PathError>,
+    /// An error is returned by the first verb, so that selecting a namespace does not fail.
+    collection: Result<ResourcePath, InvalidRequest>,
+    /// Empty if it is not known.
+    kind: Arc<str>,
     reach: Reach,
     resource: PhantomData<fn() -> K>,
 }
 
-/// Where the objects of a client are.
+/// The location of the objects of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach {
     Cluster,
     OneNamespace,
     AllNamespaces,
+    /// The cluster, or all namespaces: known to the server alone.
+    Unknown,
 }
 
-impl<K: Resource> ResourceClient<K> {
-    fn new(
-        rest: impl Into<RestClient>,
-        dynamic_type: &K::DynamicType,
-        reach: Reach,
-        namespace: Option<&str>,
-    ) -> Self {
+impl<K: Resource<Scope: KnownScope>> ResourceClient<K> {
+    pub(crate) fn new(client: &Client, dynamic_type: &K::DynamicType) -> Self {
         let owned = |part: Cow<'_, str>| part.into_owned();
-        let path = ResourcePath::new(
+        let collection = ResourcePath::new(
             owned(K::group(dynamic_type)),
             owned(K::version(dynamic_type)),
             owned(K::plural(dynamic_type)),
         );
-        let collection = match namespace {
-            Some(namespace) => path.and_then(|path| path.in_namespace(namespace)),
-            None => path,
+        let kind = K::kind(dynamic_type);
+        Self::at(client, collection.map_err(InvalidRequest::from), &kind)
+    }
+
+    fn at(client: &Client, collection: Result<ResourcePath, InvalidRequest>, kind: &str) -> Self {
+        let has_namespace = collection.as_ref().is_ok_and(|path| path.namespace().is_some());
+        let reach = match K::Scope::IS_NAMESPACED {
+            _ if has_namespace => Reach::OneNamespace,
+            Some(true) => Reach::AllNamespaces,
+            Some(false) => Reach::Cluster,
+            None => Reach::Unknown,
         };
-        Self { rest: rest.into(), collection, reach, resource: PhantomData }
+        Self { rest: client.rest(), collection, kind: kind.into(), reach, resource: PhantomData }
     }
 }
 
 impl<K> ResourceClient<K>
 where
-    K: Resource<Scope = NamespaceResourceScope>,
-    K::DynamicType: Default,
+    K: Resource<Scope: NamespaceScope>,
 {
-    /// The objects of all namespaces.
-    pub fn all(rest: impl Into<RestClient>) -> Self {
-        Self::new(rest, &K::DynamicType::default(), Reach::AllNamespaces, None)
+    /// Returns this client for the objects of one namespace.
+    #[must_use]
+    #[doc(alias = "namespaced")]
+    #[doc(alias = "constrain")]
+    pub fn namespace(&self, namespace: &str) -> Self {
+        let collection = self.path().and_then(|path| Ok(path.in_namespace(namespace)?));
+        Self { collection, reach: Reach::OneNamespace, ..self.clone() }
     }
 
-    /// The objects of one namespace.
-    pub fn namespaced(rest: impl Into<RestClient>, namespace: &str) -> Self {
-        Self::new(rest, &K::DynamicType::default(), Reach::OneNamespace, Some(namespace))
-    }
-
-    /// The objects of the namespace the client's configuration names.
-    pub fn default_namespaced(rest: impl Into<RestClient>) -> Self {
-        let rest = rest.into();
-        let namespace = rest.client().kube().default_namespace().to_owned();
-        Self::namespaced(rest, &namespace)
-    }
-}
-
-impl<K> ResourceClient<K>
-where
-    K: Resource<Scope = ClusterResourceScope>,
-    K::DynamicType: Default,
-{
-    /// The objects of a type that is in no namespace.
-    pub fn cluster(rest: impl Into<RestClient>) -> Self {
-        Self::new(rest, &K::DynamicType::default(), Reach::Cluster, None)
-    }
-}
-
-/// For types known when the program runs. Whether they are namespaced is known then too, and said by the choice
-/// of constructor.
-impl<K: Resource<Scope = DynamicResourceScope>> ResourceClient<K> {
-    /// The objects of all namespaces.
-    pub fn all_with(rest: impl Into<RestClient>, dynamic_type: &K::DynamicType) -> Self {
-        Self::new(rest, dynamic_type, Reach::AllNamespaces, None)
-    }
-
-    /// The objects of one namespace.
-    pub fn namespaced_with(
-        rest: impl Into<RestClient>,
-        namespace: &str,
-        dynamic_type: &K::DynamicType,
-    ) -> Self {
-        Self::new(rest, dynamic_type, Reach::OneNamespace, Some(namespace))
-    }
-
-    /// The objects of a type that is in no namespace.
-    pub fn cluster_with(rest: impl Into<RestClient>, dynamic_type: &K::DynamicType) -> Self {
-        Self::new(rest, dynamic_type, Reach::Cluster, None)
+    /// Returns this client for the objects of the [default namespace](Client::default_namespace).
+    #[must_use]
+    #[doc(alias = "default_namespaced")]
+    pub fn default_namespace(&self) -> Self {
+        self.namespace(self.client().default_namespace())
     }
 }
 
 impl<K: Resource> ResourceClient<K> {
-    /// The client requests go through.
-    pub fn rest(&self) -> &RestClient {
+    /// Returns this client for the namespace of `object`. A client of one namespace, or of a cluster-scoped type, stays as it
+    /// is; one of another namespace returns an error from each verb.
+    #[must_use]
+    pub fn namespace_of(&self, object: &K) -> Self {
+        let collection = self.collection_of(object);
+        let has_namespace = collection.as_ref().is_ok_and(|path| path.namespace().is_some());
+        let reach = if has_namespace { Reach::OneNamespace } else { self.reach };
+        Self { collection, reach, ..self.clone() }
+    }
+
+    /// Returns the client that requests are sent through.
+    pub fn client(&self) -> &Client {
+        self.rest.client()
+    }
+
+    pub(crate) fn rest(&self) -> &RestClient {
         &self.rest
     }
 
-    /// The path of the collection.
+    /// Returns the path of the collection.
     pub fn path(&self) -> Result<ResourcePath, InvalidRequest> {
-        Ok(self.collection.clone()?)
+        self.collection.clone()
     }
 
-    /// The request of a list, for those who read the answer themselves.
+    pub(crate) fn kind(&self) -> &Arc<str> {
+        &self.kind
+    }
+
+    /// Returns the request of a list, for callers that read the response themselves.
     pub fn list_request(&self, params: &ListParams) -> Result<Request, InvalidRequest> {
         Request::list(self.path()?, params).map(Self::in_form)
     }
 
-    /// The request of a watch, for those who read the answer themselves.
+    /// Returns the request of a watch, for callers that read the response themselves.
     pub fn watch_request(
         &self,
         params: &WatchParams,
@@ -164,21 +164,22 @@ impl<K: Resource> ResourceClient<K> {
         Request::watch(self.path()?, params, resource_version).map(Self::in_form)
     }
 
-    /// The path of an object known by its name alone.
-    fn object_path(&self, name: &str) -> Result<ResourcePath, InvalidRequest> {
+    /// Returns the path of an object known only by its name.
+    pub(crate) fn object_path(&self, name: &str) -> Result<ResourcePath, InvalidRequest> {
+        let path = self.path()?;
         if self.reach == Reach::AllNamespaces {
             return Err(InvalidRequest::Scope(
-                "a name alone says no object of a namespaced type; choose its namespace with ResourceClient::namespaced",
+                "an object of a namespaced type needs a namespace besides its name; choose one with ResourceClient::namespace",
             ));
         }
-        Ok(self.path()?.named(name)?)
+        Ok(path.named(name)?)
     }
 
-    /// The collection an object belongs to, by its own word where the client is for all namespaces.
+    /// Returns the collection that an object belongs to: in its own namespace, if no namespace was selected.
     fn collection_of(&self, object: &K) -> Result<ResourcePath, InvalidRequest> {
         let path = self.path()?;
         match (self.reach, object.meta().namespace.as_deref()) {
-            (Reach::AllNamespaces, Some(namespace)) => Ok(path.in_namespace(namespace)?),
+            (Reach::AllNamespaces | Reach::Unknown, Some(namespace)) => Ok(path.in_namespace(namespace)?),
             (Reach::AllNamespaces, None) => Err(InvalidRequest::Scope(
                 "the object names no namespace, and the client is for all of them; set metadata.namespace",
             )),
@@ -189,7 +190,7 @@ impl<K: Resource> ResourceClient<K> {
         }
     }
 
-    /// The path of an object in hand.
+    /// Returns the path of an object.
     fn path_of(&self, object: &K) -> Result<ResourcePath, InvalidRequest> {
         let name = object.meta().name.as_deref();
         let name = name.ok_or(InvalidRequest::Object("the object has no metadata.name"))?;
@@ -200,13 +201,15 @@ impl<K: Resource> ResourceClient<K> {
         if K::metadata_api() { request.metadata_only() } else { request }
     }
 
-    /// Prepares to send, or says what was being tried.
+    /// Returns the request to send, or an error that names what was tried.
     fn sending(&self, verb: Verb, request: Result<Request, InvalidRequest>) -> Result<RequestBuilder, Error> {
-        let request = request.map_err(|reason| {
-            let resource = self.collection.as_ref().map_or("objects", ResourcePath::resource);
-            Error::Invalid { attempted: format!("{verb} {resource}"), reason }
-        })?;
+        let request = request.map_err(|reason| self.refused(verb, reason))?;
         Ok(self.rest.request(request))
+    }
+
+    pub(crate) fn refused(&self, verb: Verb, reason: InvalidRequest) -> Error {
+        let resource = self.collection.as_ref().map_or("objects", ResourcePath::resource);
+        Error::Invalid { attempted: format!("{verb} {resource}"), reason }
     }
 
     async fn send<T: DeserializeOwned>(
@@ -223,6 +226,7 @@ impl<K> Clone for ResourceClient<K> {
         Self {
             rest: self.rest.clone(),
             collection: self.collection.clone(),
+            kind: self.kind.clone(),
             reach: self.reach,
             resource: PhantomData,
         }

@@ -15,8 +15,8 @@ use crate::{
 };
 
 impl ResourceClient<Pod> {
-    /// Asks for a pod to be deleted within what its disruption budgets allow. A budget that does not allow it now is a
-    /// 429, with a wait in [`Error::retry_after`] if the server gave one.
+    /// Evicts a pod, if its disruption budgets allow that. A budget that does not is a 429, with a wait in
+    /// [`Error::retry_after`] if the server requests one.
     pub async fn evict(&self, name: &str, params: &EvictParams) -> Result<Status, Error> {
         let eviction = json!({
             "apiVersion": "policy/v1",
@@ -27,7 +27,7 @@ impl ResourceClient<Pod> {
         self.create_subresource(name, "eviction", &params.post_options, &eviction).await
     }
 
-    /// A pod's log, as it arrives. When it is followed, silence is not taken for a dead connection.
+    /// Returns the log of a pod as a stream. A followed log has no idle deadline.
     pub async fn log(&self, name: &str, params: &LogParams) -> Result<ByteStream, Error> {
         let request = self
             .object_path(name)

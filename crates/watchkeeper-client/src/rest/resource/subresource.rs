@@ -13,13 +13,13 @@ use crate::{
     rest::{InvalidRequest, Request, ResourcePath, Verb},
 };
 
-/// Any subresource, of any type: `T` is what it is read as.
+/// Subresources of any type; `T` is the type of the response.
 impl<K: Resource> ResourceClient<K> {
     fn subresource_path(&self, name: &str, subresource: &str) -> Result<ResourcePath, InvalidRequest> {
         Ok(self.object_path(name)?.subresource(subresource)?)
     }
 
-    /// Reads a subresource.
+    /// Returns a subresource of the object called `name`.
     pub async fn get_subresource<T: DeserializeOwned>(
         &self,
         name: &str,
@@ -31,7 +31,7 @@ impl<K: Resource> ResourceClient<K> {
         self.send(Verb::Get, request).await
     }
 
-    /// Creates a subresource: an eviction, a binding, a token.
+    /// Creates a subresource, such as an eviction, a binding or a token, and returns the response.
     pub async fn create_subresource<T: DeserializeOwned>(
         &self,
         name: &str,
@@ -44,7 +44,7 @@ impl<K: Resource> ResourceClient<K> {
         self.send(Verb::Create, request).await
     }
 
-    /// Replaces a subresource.
+    /// Replaces a subresource and returns the result.
     pub async fn update_subresource<T: DeserializeOwned>(
         &self,
         name: &str,
@@ -57,7 +57,7 @@ impl<K: Resource> ResourceClient<K> {
         self.send(Verb::Update, request).await
     }
 
-    /// Changes a subresource in part.
+    /// Patches a subresource and returns the result.
     pub async fn patch_subresource<T: DeserializeOwned, P: Serialize>(
         &self,
         name: &str,
@@ -70,17 +70,17 @@ impl<K: Resource> ResourceClient<K> {
         self.send(Verb::Patch, request).await
     }
 
-    /// Reads how many replicas an object has and should have.
+    /// Returns the `scale` of the object called `name`: its current and its wanted replicas.
     pub async fn scale(&self, name: &str) -> Result<Scale, Error> {
         self.get_subresource(name, "scale").await
     }
 
-    /// Says how many replicas an object should have.
+    /// Replaces the `scale` of an object and returns the result.
     pub async fn update_scale(&self, name: &str, params: &PostParams, scale: &Scale) -> Result<Scale, Error> {
         self.update_subresource(name, "scale", params, scale).await
     }
 
-    /// Changes how many replicas an object should have.
+    /// Patches the `scale` of an object and returns the result.
     pub async fn patch_scale<P: Serialize>(
         &self,
         name: &str,
@@ -92,7 +92,7 @@ impl<K: Resource> ResourceClient<K> {
 }
 
 impl<K: Resource + DeserializeOwned> ResourceClient<K> {
-    /// Changes the status of an object in part and returns the object as it is then.
+    /// Patches the status of an object and returns the object.
     pub async fn patch_status<P: Serialize>(
         &self,
         name: &str,

@@ -1,10 +1,12 @@
 //! Reading and writing single objects.
 
+use std::borrow::Cow;
+
 use kube_core::{
     ObjectList, Resource, Status,
     params::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams},
 };
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{ResourceClient, list::Page};
 use crate::{
@@ -12,14 +14,14 @@ use crate::{
     rest::{InvalidRequest, Request, Verb},
 };
 
-/// What a server answers to a deletion.
+/// The response to a deletion.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Deletion<T> {
-    /// What was asked to be deleted, as it was last. An object with a `deletionTimestamp` still exists, until its
-    /// finalizers are done and its grace period is over.
+    /// The deleted object, in its last state. An object with a `deletionTimestamp` still exists, until its finalizers
+    /// are removed and its grace period has ended.
     Object(Box<T>),
-    /// It is gone.
+    /// The status of a deletion that has completed.
     Status(Box<Status>),
 }
 
@@ -33,20 +35,19 @@ impl<T> Deletion<T> {
 }
 
 impl<K: Resource + DeserializeOwned> ResourceClient<K> {
-    /// Reads an object as it is now.
+    /// Returns the object called `name` in its newest state.
     pub async fn get(&self, name: &str) -> Result<K, Error> {
         self.get_with(name, &GetParams::default()).await
     }
 
-    /// Reads an object, from a cache that is at least as new as `params` says if it says so.
+    /// Returns the object called `name`; `params` may allow an older state, from the cache of the server.
     pub async fn get_with(&self, name: &str, params: &GetParams) -> Result<K, Error> {
         self.send(Verb::Get, self.get_request(name, params)).await
     }
 
-    /// As [`get`](Self::get), with `None` for an object that does not exist.
+    /// Returns the object called `name`, or `None` if the server reports that it does not exist.
     ///
-    /// A 404 that is about anything else (the type is not served, a proxy lost its way) stays an error; see
-    /// [`Error::is_object_not_found`].
+    /// Any other 404 (the type is not served, a proxy responded) is an error; see [`Error::is_object_not_found`].
     pub async fn get_opt(&self, name: &str) -> Result<Option<K>, Error> {
         let request = self.get_request(name, &GetParams::default());
         self.sending(Verb::Get, request)?.send_optional().await
@@ -56,28 +57,28 @@ impl<K: Resource + DeserializeOwned> ResourceClient<K> {
         Request::get(self.object_path(name)?, params).map(Self::in_form)
     }
 
-    /// Deletes an object.
+    /// Deletes the object called `name`.
     pub async fn delete(&self, name: &str, params: &DeleteParams) -> Result<Deletion<K>, Error> {
         let request =
             self.object_path(name).and_then(|path| Request::delete(path, params)).map(Self::in_form);
         self.sending(Verb::Delete, request)?.send_deletion().await
     }
 
-    /// Deletes what `list` selects. Not in one step: objects may appear and disappear while it goes on.
+    /// Deletes the objects that `list` selects, one by one: objects created meanwhile may stay.
     pub async fn delete_collection(
         &self,
         params: &DeleteParams,
         list: &ListParams,
     ) -> Result<Deletion<ObjectList<K>>, Error>
     where
-        K: Clone,
+        K: Clone + 'static,
     {
         let request = self.path().and_then(|path| Request::delete_collection(path, params, list));
         let deleted = self.sending(Verb::DeleteCollection, request)?.send_deletion::<Page<K>>().await?;
         Ok(deleted.map(Page::into_list))
     }
 
-    /// Changes an object in part and returns it as it is then.
+    /// Patches the object called `name` and returns the result.
     pub async fn patch<P: Serialize>(
         &self,
         name: &str,
@@ -90,35 +91,39 @@ impl<K: Resource + DeserializeOwned> ResourceClient<K> {
 }
 
 impl<K: Resource + DeserializeOwned + Serialize> ResourceClient<K> {
-    /// Creates an object and returns it as it was stored.
+    /// Creates an object and returns it as stored.
     pub async fn create(&self, params: &PostParams, object: &K) -> Result<K, Error> {
         let request = self.collection_of(object).and_then(|path| Request::create(path, params, object));
-        self.send(Verb::Create, request).await
+        self.send(Verb::Create, request.and_then(typed)).await
     }
 
-    /// Replaces an object with `object`, which carries the name and should carry the `resourceVersion` it was read at:
-    /// then a write in between is a conflict and not undone.
+    /// Replaces the object that has the name of `object`, and returns the result.
+    ///
+    /// With the `resourceVersion` that the object was read at, a write of another client in between is a conflict. Without
+    /// it, such a write is lost.
+    #[doc(alias = "replace")]
     pub async fn update(&self, params: &PostParams, object: &K) -> Result<K, Error> {
         let request = self.path_of(object).and_then(|path| Request::update(path, params, object));
-        self.send(Verb::Update, request).await
+        self.send(Verb::Update, request.and_then(typed)).await
     }
 
-    /// Replaces the status of an object; the rest of `object` is ignored by the server.
+    /// Replaces the status of an object and returns the result. The server ignores the rest of `object`.
+    #[doc(alias = "replace_status")]
     pub async fn update_status(&self, params: &PostParams, object: &K) -> Result<K, Error> {
         let request = self
             .path_of(object)
             .and_then(|path| Ok(path.subresource("status")?))
             .and_then(|path| Request::update(path, params, object));
-        self.send(Verb::Update, request).await
+        self.send(Verb::Update, request.and_then(typed)).await
     }
 
-    /// Declares the fields in `object` to be as they are there, owned by `params.field_manager`; creates the object if
-    /// it does not exist.
+    /// Applies `object` (server-side apply) and returns the result: its fields get the values in `object` and are owned by
+    /// `params.field_manager`. Creates the object if it does not exist.
     pub async fn apply(&self, params: &PatchParams, object: &K) -> Result<K, Error> {
         self.send(Verb::Patch, self.apply_request(None, params, object)).await
     }
 
-    /// The same for the status.
+    /// Applies the status of `object` (server-side apply) and returns the result.
     pub async fn apply_status(&self, params: &PatchParams, object: &K) -> Result<K, Error> {
         self.send(Verb::Patch, self.apply_request(Some("status"), params, object)).await
     }
@@ -138,6 +143,25 @@ impl<K: Resource + DeserializeOwned + Serialize> ResourceClient<K> {
         if let Some(subresource) = subresource {
             path = path.subresource(subresource)?;
         }
-        Request::patch(path, params, &Patch::Apply(object)).map(Self::in_form)
+        Request::patch(path, params, &Patch::Apply(object)).and_then(typed).map(Self::in_form)
     }
+}
+
+/// Rejects an object without `apiVersion` and `kind`, which the server would do less clearly.
+fn typed(request: Request) -> Result<Request, InvalidRequest> {
+    let types = serde_json::from_slice::<Types>(request.body());
+    if types.is_ok_and(|types| !types.api_version.is_empty() && !types.kind.is_empty()) {
+        return Ok(request);
+    }
+    Err(InvalidRequest::Object("the object carries no apiVersion and kind; set both in its types"))
+}
+
+/// The part of an object that names its type.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Types<'a> {
+    #[serde(borrow, default)]
+    api_version: Cow<'a, str>,
+    #[serde(borrow, default)]
+    kind: Cow<'a, str>,
 }

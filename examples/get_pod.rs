@@ -1,10 +1,11 @@
 //! Gets one pod with a typed client, and tells "not there" from "could not ask".
 //!
-//! `cargo run -p watchkeeper-examples --bin clientset_get_pod -- test`
+//! `cargo run -p watchkeeper-examples --bin get_pod -- test`
 
 use std::io::{self, Write};
 
 use clap::Parser;
+use k8s_openapi::api::core::v1::Pod;
 use watchkeeper::prelude::*;
 use watchkeeper_examples::{Cluster, Outcome};
 
@@ -26,9 +27,8 @@ async fn main() -> Outcome {
     let connection = cluster.connect().await?;
     let mut out = io::stdout();
 
-    // Group and version, then the resource. An accessor costs nothing; its verbs are the requests.
-    let clientset = connection.client().clientset();
-    let pods = clientset.core_v1().pods(&namespace);
+    // The type determines group, version and resource. Naming a resource sends nothing; its verbs are the requests.
+    let pods = connection.client().resource::<Pod>().namespace(&namespace);
 
     // None when the server says that this very pod does not exist; anything else that goes wrong is an error.
     match pods.get_opt(&name).await? {
