@@ -5,7 +5,7 @@ use std::{collections::VecDeque, fmt, hash::BuildHasher};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
-use crate::key_ref::KeyRef;
+use crate::key::KeyRef;
 
 /// What has a key.
 pub(crate) trait Keyed {

@@ -101,10 +101,10 @@ pub mod factory;
 mod freshness;
 pub mod handler;
 mod key;
-mod key_ref;
 mod keyed_queue;
 mod lister;
 mod object;
+mod panic;
 pub mod processor;
 mod reader;
 pub mod reflector;
@@ -133,7 +133,7 @@ pub use self::{
     shared_informer::{Distributor, InformerStats, SharedIndexInformer, StatusWatch, WeakInformer},
     spawn::{Spawn, Task},
     store::{
-        Applied, Change, EachOf, Index, IndexError, IndexFailure, IndexHealth, IndexValues, Indexer,
-        NAMESPACE_INDEX, Outcome, Replaced, Snapshot, Store, StoreError,
+        Applied, EachOf, Index, IndexError, IndexFailure, IndexHealth, IndexValues, Indexer, NAMESPACE_INDEX,
+        Replaced, Snapshot, Store, StoreError, StoreOp, StoreOpResult,
     },
 };

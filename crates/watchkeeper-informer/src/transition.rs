@@ -7,7 +7,7 @@ use kube_core::Resource;
 use crate::{
     delta_fifo::{Delta, DeltaKind},
     event::{Deleted, Event},
-    key_ref::{is_other_incarnation, is_same_version},
+    key::{is_other_incarnation, is_same_version},
 };
 
 /// What happens to the object in the cache, before anyone is told.

@@ -1,15 +1,15 @@
-//! From deltas to changes of the cache and notices to handlers.
+//! From deltas to ops of the cache and notices to handlers.
 
 use std::{fmt, sync::Arc};
 
 use tracing::error;
 
 use crate::{
-    Applied, Change, Object, ResourceVersion, Store, StoreError,
+    Applied, Object, ResourceVersion, Store, StoreError, StoreOp,
     delta_fifo::{Deltas, Popped},
-    key_ref::KeyRef,
+    key::KeyRef,
     reflector::VersionOrder,
-    store::PreparedChanges,
+    store::PreparedOps,
     sync::Mutex,
     transition::{Notice, StoreChange, transition},
 };
@@ -18,7 +18,7 @@ use crate::{
 #[must_use = "the cache is changed, and then handlers are told"]
 pub struct Handled<K> {
     /// At most one change for each key.
-    pub changes: Vec<Change<K>>,
+    pub ops: Vec<StoreOp<K>>,
     /// In the order of the deltas.
     pub notices: Vec<Notice<K>>,
 }
@@ -26,16 +26,16 @@ pub struct Handled<K> {
 impl<K: Object> fmt::Debug for Handled<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let events: Vec<_> = self.notices.iter().map(|notice| (&notice.event, notice.audience)).collect();
-        f.debug_struct("Handled").field("changes", &self.changes).field("notices", &events).finish()
+        f.debug_struct("Handled").field("ops", &self.ops).field("notices", &events).finish()
     }
 }
 
 /// Works out what the deltas of some keys, each of which occurs once, come to when the cache holds what
 /// `store` does: the table of [`transition`], applied to one delta of a key after the other.
 ///
-/// Changes nothing. Whoever applies the changes must be the only one to change these keys.
+/// Changes nothing. Whoever applies the ops must be the only one to change these keys.
 pub fn handle_deltas<K: Object>(keys: &[Deltas<K>], store: &Store<K>) -> Handled<K> {
-    let mut changes = Vec::with_capacity(keys.len());
+    let mut ops = Vec::with_capacity(keys.len());
     let mut notices = Vec::with_capacity(keys.len());
     for deltas in keys {
         let object = &deltas.oldest().object;
@@ -60,11 +60,11 @@ pub fn handle_deltas<K: Object>(keys: &[Deltas<K>], store: &Store<K>) -> Handled
             (None, None) => {}
             (Some(before), Some(after)) if Arc::ptr_eq(&before, &after) => {}
             // Its key was checked, so neither is refused.
-            (_, Some(object)) => changes.extend(Change::put(object)),
-            (Some(_), None) => changes.extend(key.to_key().map(Change::delete)),
+            (_, Some(object)) => ops.extend(StoreOp::put(object)),
+            (Some(_), None) => ops.extend(key.to_key().map(StoreOp::delete)),
         }
     }
-    Handled { changes, notices }
+    Handled { ops, notices }
 }
 
 /// A store, and how far each part of what feeds it has come.
@@ -80,9 +80,9 @@ impl<K: Object> Cache<K> {
     }
 
     /// What a batch comes to, ready to be applied. Runs index functions: hold no lock.
-    pub(crate) fn prepare(&self, popped: &Popped<K>) -> (PreparedChanges<K>, Vec<Notice<K>>) {
-        let Handled { changes, notices } = handle_deltas(popped.keys(), &self.store);
-        (self.store.prepare(changes), notices)
+    pub(crate) fn prepare(&self, popped: &Popped<K>) -> (PreparedOps<K>, Vec<Notice<K>>) {
+        let Handled { ops, notices } = handle_deltas(popped.keys(), &self.store);
+        (self.store.prepare(ops), notices)
     }
 
     /// Applies a prepared batch, running no code of the user's. When an index was added meanwhile, it comes
@@ -91,8 +91,8 @@ impl<K: Object> Cache<K> {
         &self,
         part: usize,
         popped: &Popped<K>,
-        changes: PreparedChanges<K>,
-    ) -> Result<Result<Committed<K>, StoreError>, PreparedChanges<K>> {
+        ops: PreparedOps<K>,
+    ) -> Result<Result<Committed<K>, StoreError>, PreparedOps<K>> {
         let mut marks = self.marks.lock();
         let reached = Mark { version: popped.resource_version(), epoch: popped.epoch() };
         let (version, is_new_epoch) = marks.with(part, &reached);
@@ -100,7 +100,7 @@ impl<K: Object> Cache<K> {
         let version = version.filter(|version| {
             self.versions == VersionOrder::Ordered && (is_new_epoch || self.is_no_step_back(version))
         });
-        let applied = self.store.apply_prepared(changes, version.as_ref(), is_new_epoch)?;
+        let applied = self.store.apply_prepared(ops, version.as_ref(), is_new_epoch)?;
         Ok(applied.map(|applied| {
             marks.set(part, reached);
             Committed { applied, is_new_epoch }

@@ -4,7 +4,7 @@ use std::{fmt::Write as _, sync::Arc};
 
 use watchkeeper_client::decode::Identity;
 
-use crate::{Object, Store, delta_fifo::KnownObjects, key_ref::KeyRef, reflector::Known};
+use crate::{Object, Store, delta_fifo::KnownObjects, key::KeyRef, reflector::Known};
 
 /// The objects of a store that a list of one namespace, or of all, is compared with.
 pub(super) struct StoredObjects<K> {

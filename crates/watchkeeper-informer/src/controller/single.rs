@@ -77,13 +77,13 @@ struct Inline<K, H> {
 
 impl<K: Object, H: EventHandler<K>> Process<K> for Inline<K, H> {
     fn process(&self, part: usize, popped: &Popped<K>) -> Result<(), StoreError> {
-        let (mut changes, notices) = self.cache.prepare(popped);
+        let (mut ops, notices) = self.cache.prepare(popped);
         let committed = loop {
-            match self.cache.commit(part, popped, changes) {
+            match self.cache.commit(part, popped, ops) {
                 Ok(committed) => break committed?,
-                Err(again) => changes = again,
+                Err(again) => ops = again,
             }
-            self.cache.store.complete(&mut changes);
+            self.cache.store.complete(&mut ops);
         };
         drop(committed);
         for Notice { event, audience } in notices {

@@ -8,7 +8,7 @@ use kube_core::Resource;
 use watchkeeper_client::decode::Identity;
 
 use super::{Delta, DeltaKind, Deltas, KnownObjects};
-use crate::{key_ref::KeyRef, keyed_queue::KeyedQueue};
+use crate::{key::KeyRef, keyed_queue::KeyedQueue};
 
 type Keys<'a> = HashSet<KeyRef<'a>, RandomState>;
 

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use kube_core::Resource;
 
 use super::core::Mark;
-use crate::{key_ref::KeyRef, keyed_queue::Keyed};
+use crate::{key::KeyRef, keyed_queue::Keyed};
 
 /// One thing that happened to an object.
 pub struct Delta<K> {

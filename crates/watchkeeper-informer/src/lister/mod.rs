@@ -14,7 +14,7 @@ pub use self::{
     generic::{AnyObject, GenericLister, GenericNamespaceLister, GenericView},
     view::{ListerView, NamespaceView},
 };
-use crate::{Object, ObjectKey, Snapshot, Store, key_ref::KeyRef};
+use crate::{Object, ObjectKey, Snapshot, Store, key::KeyRef};
 
 /// Reads objects of one kind from a cache. Cannot write to it.
 ///

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use kube_core::Selector;
 
 use super::{NotFound, ResourceName, matches};
-use crate::{Object, Snapshot, key_ref::KeyRef};
+use crate::{Object, Snapshot, key::KeyRef};
 
 /// A look at the objects of a [`Lister`](super::Lister) as of one moment.
 ///

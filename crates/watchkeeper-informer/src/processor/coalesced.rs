@@ -6,7 +6,7 @@ use kube_core::Resource;
 
 use crate::{
     event::{Deleted, Event},
-    key_ref::{KeyRef, is_other_incarnation},
+    key::{KeyRef, is_other_incarnation},
     keyed_queue::{Keyed, KeyedQueue},
 };
 

@@ -127,19 +127,19 @@ impl<K: Object> Distributor<K> {
 
 impl<K: Object> Process<K> for Distributor<K> {
     fn process(&self, part: usize, popped: &Popped<K>) -> Result<(), StoreError> {
-        let (mut changes, notices) = self.cache.prepare(popped);
+        let (mut ops, notices) = self.cache.prepare(popped);
         let committed = loop {
             let mut turn = self.processor.turn();
-            match self.cache.commit(part, popped, changes) {
+            match self.cache.commit(part, popped, ops) {
                 Ok(committed) => {
                     let committed = committed?;
                     turn.publish(notices);
                     break committed;
                 }
-                Err(again) => changes = again,
+                Err(again) => ops = again,
             }
             drop(turn);
-            self.cache.store.complete(&mut changes);
+            self.cache.store.complete(&mut ops);
         };
         self.progress.advance(committed.applied.resource_version.clone(), committed.is_new_epoch);
         Ok(())

@@ -225,7 +225,7 @@ fn an_object_the_function_fails_on_is_stored_and_not_in_that_index() {
     for (failures, (bad, reason)) in [
         ("bad", "the label is bad"),
         ("worse", "panicked: no such kind: worse"),
-        ("worst", "panicked: with something other than a text"),
+        ("worst", "panicked: (payload is not a string)"),
     ]
     .into_iter()
     .enumerate()
@@ -246,7 +246,7 @@ fn an_object_the_function_fails_on_is_stored_and_not_in_that_index() {
     }
     assert_eq!(
         index.health().last_failure.unwrap().to_string(),
-        r#"index "strict" could not index "a/x": panicked: with something other than a text"#
+        r#"index "strict" could not index "a/x": panicked: (payload is not a string)"#
     );
 }
 

@@ -11,10 +11,10 @@ use std::{
 use crate::objects::{at, key, keys_of, object, tagged, tags, version};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::{ObjectMeta, Resource};
-use watchkeeper_informer::{Change, KeyError, Outcome, ResourceVersion, Store, StoreError};
+use watchkeeper_informer::{KeyError, ResourceVersion, Store, StoreError, StoreOp, StoreOpResult};
 
-fn put(object: &Arc<ConfigMap>) -> Change<ConfigMap> {
-    Change::put(Arc::clone(object)).expect("has a key")
+fn put(object: &Arc<ConfigMap>) -> StoreOp<ConfigMap> {
+    StoreOp::put(Arc::clone(object)).expect("has a key")
 }
 
 fn resource_version(store: &Store<ConfigMap>) -> Option<String> {
@@ -70,20 +70,20 @@ fn a_batch_is_applied_in_order_and_each_change_says_what_it_did() {
     let changes = [
         put(&kept),
         put(&fleeting),
-        Change::delete(key("a/fleeting")),
+        StoreOp::delete(key("a/fleeting")),
         put(&again),
-        Change::delete(key("a/unknown")),
+        StoreOp::delete(key("a/unknown")),
     ];
     let applied = store.apply(changes, Some(&version("6"))).unwrap();
     let old: Vec<&str> = applied
-        .outcomes
+        .results
         .iter()
         .map(|outcome| match outcome {
-            Outcome::Added => "added",
-            Outcome::Updated { old } if Arc::ptr_eq(old, &before) => "updated the first",
-            Outcome::Deleted { old } if Arc::ptr_eq(old, &fleeting) => "deleted the fleeting",
-            Outcome::Absent => "absent",
-            Outcome::Updated { .. } | Outcome::Deleted { .. } => "something else",
+            StoreOpResult::Added => "added",
+            StoreOpResult::Updated { old } if Arc::ptr_eq(old, &before) => "updated the first",
+            StoreOpResult::Deleted { old } if Arc::ptr_eq(old, &fleeting) => "deleted the fleeting",
+            StoreOpResult::Absent => "absent",
+            StoreOpResult::Updated { .. } | StoreOpResult::Deleted { .. } => "something else",
         })
         .collect();
     assert_eq!(old, ["updated the first", "added", "deleted the fleeting", "added", "absent"]);
@@ -100,13 +100,13 @@ fn a_replacement_says_what_it_added_updated_and_deleted() {
         let first = [at("a/gone", "1"), at("a/kept", "2"), at("a/changed", "3")];
         let all = first.iter().chain(&extras).cloned();
         let replaced = store.replace(all, Some(&version("10"))).unwrap();
-        assert!(replaced.outcomes.iter().all(|outcome| matches!(outcome, Outcome::Added)));
-        assert_eq!((replaced.outcomes.len(), replaced.deleted.len()), (3 + extra, 0));
+        assert!(replaced.results.iter().all(|outcome| matches!(outcome, StoreOpResult::Added)));
+        assert_eq!((replaced.results.len(), replaced.deleted.len()), (3 + extra, 0));
 
         let second = [at("a/new", "12"), Arc::clone(&first[1]), at("a/changed", "11"), at("a/new", "13")];
         let replaced = store.replace(second.iter().chain(&extras).cloned(), Some(&version("20"))).unwrap();
-        let is = |index: usize, expected: &Arc<ConfigMap>| matches!(&replaced.outcomes[index], Outcome::Updated { old } if Arc::ptr_eq(old, expected));
-        assert!(matches!(replaced.outcomes[0], Outcome::Added));
+        let is = |index: usize, expected: &Arc<ConfigMap>| matches!(&replaced.results[index], StoreOpResult::Updated { old } if Arc::ptr_eq(old, expected));
+        assert!(matches!(replaced.results[0], StoreOpResult::Added));
         assert!(is(1, &first[1]) && is(2, &first[2]));
         assert!(is(3, &second[0]), "of two objects of one key the later counts");
         assert_eq!(keys_of(replaced.deleted), ["a/gone"]);
@@ -129,7 +129,7 @@ fn which_version_the_store_is_at_after_each_write() {
         ("a delete without a version", |store| _ = store.delete(&key("a/y")), Some("7")),
         (
             "a delete with the version of the event",
-            |store| _ = store.apply([Change::delete(key("a/x"))], Some(&version("9"))).unwrap(),
+            |store| _ = store.apply([StoreOp::delete(key("a/x"))], Some(&version("9"))).unwrap(),
             Some("9"),
         ),
         (
@@ -161,7 +161,7 @@ fn what_would_take_the_version_back_is_refused_whole() {
     for offered in ["9", "010", "other"] {
         let offered_version = version(offered);
         let refused: [Result<(), StoreError>; 3] = [
-            store.apply([Change::delete(key("a/x"))], Some(&offered_version)).map(drop),
+            store.apply([StoreOp::delete(key("a/x"))], Some(&offered_version)).map(drop),
             store.replace([at("a/z", "3")], Some(&offered_version)).map(drop),
             store.bookmark(&offered_version),
         ];
@@ -337,7 +337,7 @@ fn no_object_is_dropped_under_a_lock() {
     assert_eq!(dropped(), 1, "an update");
     store.delete(&"x".parse().unwrap());
     assert_eq!(dropped(), 2, "a delete");
-    assert!(store.apply([Change::put(probed("z")).unwrap()], Some(&version("4"))).is_err());
+    assert!(store.apply([StoreOp::put(probed("z")).unwrap()], Some(&version("4"))).is_err());
     assert_eq!(dropped(), 3, "a refused batch");
     assert!(store.replace([probed("z")], Some(&version("4"))).is_err());
     assert_eq!(dropped(), 4, "a refused replacement");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::objects::{expected_index, key, keys_of, tagged, tags, version};
 use k8s_openapi::api::core::v1::ConfigMap;
 use shuttle::thread;
-use watchkeeper_informer::{Change, Snapshot, Store};
+use watchkeeper_informer::{Snapshot, Store, StoreOp};
 
 const SCHEDULES: usize = 5_000;
 
@@ -31,8 +31,8 @@ fn check(snapshot: &Snapshot<ConfigMap>) {
     }
 }
 
-fn batch(generation: &str) -> [Change<ConfigMap>; 2] {
-    ["a/x", "a/y"].map(|key| Change::put(tagged(key, generation)).unwrap())
+fn batch(generation: &str) -> [StoreOp<ConfigMap>; 2] {
+    ["a/x", "a/y"].map(|key| StoreOp::put(tagged(key, generation)).unwrap())
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use crate::objects::{expected_index, key, keys_of, label, labelled, tags, version};
 use k8s_openapi::api::core::v1::ConfigMap;
 use proptest::prelude::*;
-use watchkeeper_informer::{Change, Outcome, Snapshot, Store};
+use watchkeeper_informer::{Snapshot, Store, StoreOp, StoreOpResult};
 
 type Model = BTreeMap<String, Arc<ConfigMap>>;
 
@@ -73,12 +73,12 @@ fn is_same(one: Option<&Arc<ConfigMap>>, other: Option<&Arc<ConfigMap>>) -> bool
 }
 
 /// Whether the outcome is what happens to a map that had `old` under the key.
-fn is_outcome(outcome: &Outcome<ConfigMap>, is_put: bool, before: Option<&Arc<ConfigMap>>) -> bool {
+fn is_outcome(outcome: &StoreOpResult<ConfigMap>, is_put: bool, before: Option<&Arc<ConfigMap>>) -> bool {
     match outcome {
-        Outcome::Added => is_put && before.is_none(),
-        Outcome::Updated { old } => is_put && is_same(Some(old), before),
-        Outcome::Deleted { old } => !is_put && is_same(Some(old), before),
-        Outcome::Absent => !is_put && before.is_none(),
+        StoreOpResult::Added => is_put && before.is_none(),
+        StoreOpResult::Updated { old } => is_put && is_same(Some(old), before),
+        StoreOpResult::Deleted { old } => !is_put && is_same(Some(old), before),
+        StoreOpResult::Absent => !is_put && before.is_none(),
     }
 }
 
@@ -166,18 +166,18 @@ impl Pair {
                         Ok(seed) => {
                             let object = seed.object();
                             self.expect_odd([&seed]);
-                            asked.push(Change::put(Arc::clone(&object)).expect("has a key"));
+                            asked.push(StoreOp::put(Arc::clone(&object)).expect("has a key"));
                             expected.push((true, self.model.insert(seed.key(), object)));
                         }
                         Err(number) => {
-                            asked.push(Change::delete(key(&key_of(number))));
+                            asked.push(StoreOp::delete(key(&key_of(number))));
                             expected.push((false, self.model.remove(&key_of(number))));
                         }
                     }
                 }
                 let applied = self.store.apply(asked, Some(&at)).expect("newer");
-                prop_assert_eq!(applied.outcomes.len(), expected.len());
-                for (outcome, (is_put, before)) in applied.outcomes.iter().zip(&expected) {
+                prop_assert_eq!(applied.results.len(), expected.len());
+                for (outcome, (is_put, before)) in applied.results.iter().zip(&expected) {
                     prop_assert!(is_outcome(outcome, *is_put, before.as_ref()));
                 }
             }
@@ -218,8 +218,8 @@ impl Pair {
             self.store.replace(list.iter().map(|(_, object)| Arc::clone(object)), Some(at)).expect("newer");
 
         let mut before = std::mem::take(&mut self.model);
-        prop_assert_eq!(replaced.outcomes.len(), list.len());
-        for ((key, object), outcome) in list.into_iter().zip(&replaced.outcomes) {
+        prop_assert_eq!(replaced.results.len(), list.len());
+        for ((key, object), outcome) in list.into_iter().zip(&replaced.results) {
             let earlier = self.model.insert(key.clone(), object);
             let old = earlier.or_else(|| before.remove(&key));
             prop_assert!(is_outcome(outcome, true, old.as_ref()));

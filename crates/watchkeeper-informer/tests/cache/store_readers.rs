@@ -10,7 +10,7 @@ use std::{
 
 use crate::objects::{key, labelled, version};
 use k8s_openapi::api::core::v1::ConfigMap;
-use watchkeeper_informer::{Change, Object, Snapshot, Store};
+use watchkeeper_informer::{Object, Snapshot, Store, StoreOp};
 
 const OBJECTS: usize = 150;
 const GENERATIONS: u32 = 600;
@@ -85,8 +85,8 @@ fn every_snapshot_is_of_one_write_and_they_never_go_back() {
                 let now = store.len();
                 let puts = generation(number, now.max(objects))
                     .into_iter()
-                    .map(|object| Change::put(object).unwrap());
-                let gone = (objects..now).map(|object| Change::delete(key(&format!("a/{object}"))));
+                    .map(|object| StoreOp::put(object).unwrap());
+                let gone = (objects..now).map(|object| StoreOp::delete(key(&format!("a/{object}"))));
                 store.apply(puts.chain(gone), Some(&at)).unwrap();
             }
             written.store(number, Ordering::SeqCst);

@@ -126,8 +126,8 @@ async fn an_object_without_a_name_is_left_out_and_the_others_of_its_batch_are_no
     let popped = fifo.pop_batch(10).await.unwrap();
     let store = Store::new();
     let handled = handle_deltas(popped.keys(), &store);
-    assert_eq!((handled.changes.len(), handled.notices.len()), (2, 2), "{handled:?}");
-    store.apply(handled.changes, None).unwrap();
+    assert_eq!((handled.ops.len(), handled.notices.len()), (2, 2), "{handled:?}");
+    store.apply(handled.ops, None).unwrap();
     assert_eq!(store.keys(), ["a", "b"].map(|key| key.parse::<ObjectKey>().unwrap()));
     popped.done();
 }

@@ -1,64 +1,58 @@
-//! A hash table of numbers that is cheap to copy.
+//! A copy-on-write hash table of numbers.
 
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hasher};
 
 use foldhash::fast::RandomState;
 
-use super::paged::Paged;
+use super::cow_vec::CowVec;
 
-/// The part of a hash the tables use: its upper half, which `home` needs to be the well-mixed one.
-pub(crate) fn hash_of(hasher: &RandomState, key: impl Hash) -> u32 {
-    (hasher.hash_one(key) >> 32) as u32
-}
-
-/// The same of the text of a key.
-pub(crate) fn hash_of_text(hasher: &RandomState, text: &[u8]) -> u32 {
+/// Returns the part of a hash that the tables use: the upper half, which is the well-mixed one.
+pub(crate) fn hash_of(hasher: &RandomState, text: &[u8]) -> u32 {
     let mut hasher = hasher.build_hasher();
     hasher.write(text);
     (hasher.finish() >> 32) as u32
 }
 
-/// Homes are added this many at a time, a page.
+/// The number of homes that are added at a time: one page.
 const STEP: u64 = 64;
-/// Above this many homes, a table that is nearly empty is rebuilt smaller.
+/// The number of homes above which a nearly empty table is rebuilt smaller.
 const KEEP_HOMES: u64 = 1024;
 
-/// A number and the hash of what it stands for. What it stands for is read from where the number points.
+/// A number with the hash of its key. The key itself is stored by the caller, under that number.
 #[derive(Debug, Clone, Copy, Default)]
 struct Entry {
     hash: u32,
-    /// The number plus one; zero is an empty place.
+    /// The number plus one. Zero is an empty place.
     tag: u32,
 }
 
-/// Finds a number by the hash of what it stands for; the caller compares.
+/// A hash table that finds a number by the hash of its key; the caller compares the keys.
 ///
-/// Linear probing over a [`Paged`] vector, because a copy of the store must be able to look keys up too, and a table in
-/// one piece would have to be copied whole. A hash's home grows with the hash, and entries are kept in the order of
-/// their hashes: a search that meets a larger hash is over, and growing is one pass without hashing anything.
-/// Entries that run past the last home lie behind it; there is no wrapping around.
+/// Linear probing over a [`CowVec`], so that a snapshot can look keys up without a copy of the whole table. The home of
+/// a hash grows with the hash, and entries are sorted by hash: a search ends at the first larger hash, and growing is one
+/// pass that hashes nothing. Entries past the last home are appended; the table does not wrap around.
 #[derive(Clone)]
-pub(crate) struct Table {
-    entries: Paged<Entry>,
+pub(crate) struct CowTable {
+    entries: CowVec<Entry>,
     homes: u64,
     len: u64,
 }
 
-impl Table {
+impl CowTable {
     pub(crate) fn new() -> Self {
-        Self { entries: Paged::new(), homes: 0, len: 0 }
+        Self { entries: CowVec::new(), homes: 0, len: 0 }
     }
 
-    pub(crate) fn find(&self, hash: u32, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
+    pub(crate) fn find(&self, hash: u32, mut is_match: impl FnMut(u32) -> bool) -> Option<u32> {
         let mut found = None;
         self.position(hash, |number| {
             found = Some(number);
-            is_it(number)
+            is_match(number)
         })?;
         found
     }
 
-    /// Adds a number. The caller has made sure that what it stands for is not there yet.
+    /// Adds a number whose key is not in the table.
     pub(crate) fn insert(&mut self, hash: u32, number: u32) {
         self.reserve(1);
         let mut carried = Entry { hash, tag: number + 1 };
@@ -83,7 +77,7 @@ impl Table {
 
     pub(crate) fn remove(&mut self, hash: u32, number: u32) {
         let Some(mut at) = self.position(hash, |candidate| candidate == number) else { return };
-        // Whatever stands to the right because this place was taken moves back.
+        // Entries that were displaced to the right move back.
         while let Some(&next) = self.entries.get(at + 1) {
             if next.tag == 0 || self.home(next.hash) > at {
                 break;
@@ -98,19 +92,19 @@ impl Table {
         }
     }
 
-    /// Has `hash` stand for another number.
+    /// Replaces the number `from` of a key with this `hash` by the number `to`.
     pub(crate) fn renumber(&mut self, hash: u32, from: u32, to: u32) {
         if let Some(at) = self.position(hash, |candidate| candidate == from) {
             self.set(at, Entry { hash, tag: to + 1 });
         }
     }
 
-    /// Whether adding this many means rebuilding the table.
+    /// Returns whether adding `additional` numbers rebuilds the table.
     pub(crate) fn grows_with(&self, additional: usize) -> bool {
         (self.len + additional as u64) * 5 > self.homes * 4
     }
 
-    /// Makes room for this many more.
+    /// Reserves capacity for `additional` numbers.
     pub(crate) fn reserve(&mut self, additional: usize) {
         if self.grows_with(additional) {
             let needed = (self.len + additional as u64) * 5 / 4 + 1;
@@ -118,10 +112,10 @@ impl Table {
         }
     }
 
-    fn position(&self, hash: u32, mut is_it: impl FnMut(u32) -> bool) -> Option<usize> {
+    fn position(&self, hash: u32, mut is_match: impl FnMut(u32) -> bool) -> Option<usize> {
         let mut at = self.home(hash);
         loop {
-            let run = self.entries.run(at);
+            let run = self.entries.rest_of_page(at);
             if run.is_empty() {
                 return None;
             }
@@ -129,7 +123,7 @@ impl Table {
                 if entry.tag == 0 || entry.hash > hash {
                     return None;
                 }
-                if entry.hash == hash && is_it(entry.tag - 1) {
+                if entry.hash == hash && is_match(entry.tag - 1) {
                     return Some(at);
                 }
                 at += 1;
@@ -137,9 +131,9 @@ impl Table {
         }
     }
 
-    /// Where the search for a hash begins: the same share of the homes as the hash is of all hashes.
+    /// Returns the place where the search for a hash begins. It divides the places in proportion to the hashes.
     fn home(&self, hash: u32) -> usize {
-        // Below `homes`, which the machine's memory bounds.
+        // Less than `homes`, which fits into memory.
         usize::try_from((u64::from(hash) * self.homes) >> 32).unwrap_or(usize::MAX)
     }
 
@@ -152,7 +146,7 @@ impl Table {
     fn rebuild(&mut self, homes: u64) {
         self.homes = homes.next_multiple_of(STEP).max(STEP);
         let places = usize::try_from(self.homes).unwrap_or(usize::MAX);
-        let before = std::mem::replace(&mut self.entries, Paged::of_defaults(places));
+        let before = std::mem::replace(&mut self.entries, CowVec::of_defaults(places));
         let mut next = 0;
         for &entry in before.iter().filter(|entry| entry.tag != 0) {
             let at = self.home(entry.hash).max(next);
@@ -179,10 +173,10 @@ mod tests {
         Insert(u32),
         Remove(usize),
         Renumber(usize),
-        Copy,
+        Clone,
     }
 
-    /// Few different hashes, at both ends of the range, so that runs are long and cross pages and the last home.
+    /// Generates few different hashes, at both ends of the range, so that runs are long and cross pages and the last home.
     fn hash() -> impl Strategy<Value = u32> {
         prop_oneof![any::<u32>(), 0..4_u32, (0..4_u32).prop_map(|below| u32::MAX - below)]
     }
@@ -192,12 +186,12 @@ mod tests {
             6 => hash().prop_map(Step::Insert),
             3 => any::<usize>().prop_map(Step::Remove),
             1 => any::<usize>().prop_map(Step::Renumber),
-            1 => Just(Step::Copy),
+            1 => Just(Step::Clone),
         ];
         prop::collection::vec(step, 0..500)
     }
 
-    fn assert_same(table: &Table, reference: &BTreeMap<u32, u32>) {
+    fn assert_same(table: &CowTable, reference: &BTreeMap<u32, u32>) {
         for (&number, &hash) in reference {
             assert_eq!(table.find(hash, |candidate| candidate == number), Some(number));
         }
@@ -212,9 +206,9 @@ mod tests {
 
         #[test]
         fn every_number_is_found_by_its_hash_and_none_other(steps in steps()) {
-            let mut ours = Table::new();
+            let mut ours = CowTable::new();
             let mut reference: BTreeMap<u32, u32> = BTreeMap::new();
-            let mut copies = Vec::new();
+            let mut clones = Vec::new();
             let mut next = 0;
             for step in steps {
                 let pick = |which: usize| reference.iter().nth(which % reference.len().max(1)).map(|(&n, &h)| (n, h));
@@ -235,24 +229,24 @@ mod tests {
                         reference.insert(next, hash);
                         next += 1;
                     },
-                    Step::Copy => copies.push((ours.clone(), reference.clone())),
+                    Step::Clone => clones.push((ours.clone(), reference.clone())),
                 }
             }
-            copies.push((ours, reference));
-            for (copy, expected) in copies {
-                assert_same(&copy, &expected);
+            clones.push((ours, reference));
+            for (clone, expected) in clones {
+                assert_same(&clone, &expected);
             }
         }
     }
 
     #[test]
-    fn a_table_that_was_large_gives_its_memory_back() {
+    fn a_table_that_was_large_frees_its_memory() {
         let hash = |number: u32| number.wrapping_mul(0x9e37_79b9);
-        let mut table = Table::new();
+        let mut table = CowTable::new();
         (0..100_000).for_each(|number| table.insert(hash(number), number));
         let large = table.entries.len();
         (10..100_000).for_each(|number| table.remove(hash(number), number));
         assert!(table.entries.len() < large / 50, "{} places of {large} left", table.entries.len());
-        assert!((0..10).all(|number| table.find(hash(number), |it| it == number).is_some()));
+        assert!((0..10).all(|number| table.find(hash(number), |found| found == number).is_some()));
     }
 }
