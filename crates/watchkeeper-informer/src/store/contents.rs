@@ -61,7 +61,7 @@ impl<K> Clone for Contents<K> {
     }
 }
 
-/// Reads.
+/// Methods that read.
 impl<K: Object> Contents<K> {
     pub(super) fn new() -> Self {
         Self {
@@ -168,7 +168,7 @@ impl<K: Object> Contents<K> {
     }
 }
 
-/// Writes. They neither run user code nor drop an object.
+/// Methods that write. They neither run user code nor drop an object.
 impl<K: Object> Contents<K> {
     /// Rejects a resourceVersion older than that of the contents. If the contents have a version without an order, every
     /// version is accepted, because nothing but its arrival tells that it is newer.

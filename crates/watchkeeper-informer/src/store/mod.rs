@@ -93,7 +93,7 @@ pub(crate) struct PreparedOps<K>(Batch<K>);
 #[doc(alias = "NewIndexer")]
 pub type Indexer<K> = Store<K>;
 
-/// Reads.
+/// Methods that read.
 impl<K: Object> Store<K> {
     /// Creates an empty store with an index by namespace ([`NAMESPACE_INDEX`]).
     #[doc(alias = "MetaNamespaceIndexFunc")]
@@ -158,7 +158,7 @@ impl<K: Object> Store<K> {
     }
 }
 
-/// Writes.
+/// Methods that write.
 impl<K: Object> Store<K> {
     /// Stores an object and returns the object with the same key that it replaces, if any. Advances the store's
     /// resourceVersion to that of the object if that is newer.
@@ -262,7 +262,7 @@ impl<K: Object> Store<K> {
     }
 }
 
-/// Indexes.
+/// Methods for indexes.
 impl<K: Object> Store<K> {
     /// Adds an index that maps each value that `function` returns for an object to that object.
     ///

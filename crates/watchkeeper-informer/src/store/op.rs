@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use super::index::{IndexFunction, Values};
 use crate::{KeyError, Object, ObjectKey, ResourceVersion, key::KeyRef};
 
-/// One write operation, for [`Store::apply`](super::Store::apply).
+/// A write operation, for [`Store::apply`](super::Store::apply).
 pub struct StoreOp<K>(Op<K>);
 
 pub(super) enum Op<K> {
@@ -52,7 +52,7 @@ pub enum StoreOpResult<K> {
         /// The object that was removed.
         old: Arc<K>,
     },
-    /// No object was stored under the key to delete.
+    /// The key to delete was not in use.
     Absent,
 }
 
