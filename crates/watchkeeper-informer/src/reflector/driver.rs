@@ -431,7 +431,7 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
             }
             ReflectorEvent::Quarantined(object) => warn!(reflector, "quarantined {object}"),
             ReflectorEvent::Released(key) => {
-                info!(reflector, key = &**key, "object released from quarantine")
+                info!(reflector, key = &**key, "object released from quarantine");
             }
             ReflectorEvent::VersionWentBack { what, found, seen } => {
                 warn!(reflector, what, found, seen, "server sent an older version than before; rejected");

@@ -124,10 +124,12 @@ pub struct IndexFailure {
     pub reason: String,
 }
 
+type ErasedFunction<K> = Box<dyn Fn(&K) -> Result<Values, String> + Send + Sync>;
+
 /// The name and the function of an index.
 pub(super) struct IndexFunction<K> {
     pub(super) name: Arc<str>,
-    function: Box<dyn Fn(&K) -> Result<Values, String> + Send + Sync>,
+    function: ErasedFunction<K>,
     health: Mutex<IndexHealth>,
 }
 

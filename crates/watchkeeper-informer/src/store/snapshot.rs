@@ -44,7 +44,7 @@ impl<K: Object> Snapshot<K> {
     }
 
     /// Returns the history epoch. It increases each time the server's history is found to have been replaced.
-    /// ResourceVersions of different epochs do not compare.
+    /// Versions of different epochs do not compare.
     pub fn epoch(&self) -> u64 {
         self.contents.epoch
     }

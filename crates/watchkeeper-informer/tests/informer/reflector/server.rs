@@ -605,7 +605,7 @@ impl DeltaSink<ConfigMap> for Shared {
         let mut world = self.0.lock();
         match &change {
             WatchDelta::Added(object) | WatchDelta::Updated(object) => {
-                world.check_event(&object.identity, false)
+                world.check_event(&object.identity, false);
             }
             WatchDelta::Deleted { identity, .. } => world.check_event(identity, true),
             WatchDelta::Bookmark { resource_version } => world.check_bookmark(resource_version),
