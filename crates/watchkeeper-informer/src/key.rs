@@ -274,7 +274,8 @@ impl fmt::Debug for KeyText {
     }
 }
 
-/// Returns whether both objects have a uid and the uids differ: one was deleted and the other was created with its name.
+/// Returns whether both objects have a uid and the uids differ: one was deleted and the other was created
+/// with its name.
 pub(crate) fn is_other_incarnation<K: Resource>(one: &K, other: &K) -> bool {
     matches!((&one.meta().uid, &other.meta().uid), (Some(one), Some(other)) if one != other)
 }

@@ -40,8 +40,9 @@ use crate::{
 /// 7. **Termination.** After [`close`](Self::close) queued changes are still popped, and then every `pop`
 ///    returns `None`.
 ///
-/// The queue is bounded by its producer, which awaits [`wait_for_capacity`](Self::wait_for_capacity) while too many changes are queued.
-/// Queueing itself never waits, so an initial list of any size is queued completely.
+/// The queue is bounded by its producer, which awaits [`wait_for_capacity`](Self::wait_for_capacity) while
+/// too many changes are queued. Queueing itself never waits, so an initial list of any size is queued
+/// completely.
 ///
 /// Several updates of one key are popped together but *not* merged: a handler with
 /// [`every_event`](crate::handler::HandlerOptions::every_event) has to receive each of them. Handlers that
@@ -80,7 +81,8 @@ struct Inner<K> {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FifoOptions {
-    /// The number of queued changes at which [`DeltaFifo::wait_for_capacity`] waits. Defaults to 2,000. The minimum is 1.
+    /// The number of queued changes at which [`DeltaFifo::wait_for_capacity`] waits. Defaults to 2,000. The
+    /// minimum is 1.
     pub max_queued_deltas: usize,
 }
 

@@ -82,7 +82,7 @@ impl HandlerOptions {
         self
     }
 
-    /// Delivers a [`Event::Synced`](crate::event::Event::Synced) for each object that a relist found
+    /// Delivers an [`Event::Synced`](crate::event::Event::Synced) for each object that a relist found
     /// unchanged.
     #[must_use]
     pub fn unchanged(mut self) -> Self {

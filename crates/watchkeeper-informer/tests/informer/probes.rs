@@ -1,5 +1,5 @@
-//! The faults that break informers in the field, each sent over a real socket, each to end in the right
-//! state. Those that are about memory are in `probes_memory.rs`, which has a process to itself.
+//! Faults that break informers in production, each sent over a real socket. The cache must end in the right state. The faults
+//! that test memory are in `memory/probes.rs`.
 
 use std::{
     sync::{

@@ -1,4 +1,4 @@
-//! The faults that are about memory, through the informer, in a process of their own: its peak is theirs.
+//! Faults that test the memory of an informer.
 
 use std::io::Write as _;
 
