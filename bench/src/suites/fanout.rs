@@ -1,7 +1,7 @@
 //! One stream of events to ten handlers, beside a channel for each handler.
 //!
 //! Both sides publish the same prepared events in the same steps from one task, run a task for each handler,
-//! and count what each handler was told. The peer sends an `Arc` of the event down one unbounded tokio
+//! and count the events that each handler receives. The peer sends an `Arc` of the event down one unbounded tokio
 //! channel for each handler, and each handler takes out as many at once as there are: the cheapest way to fan
 //! out with channels that loses nothing.
 
@@ -57,7 +57,7 @@ pub(crate) static SUITE: Suite = Suite {
     on_jemalloc: &[],
 };
 
-/// What channels do under the same names.
+/// The channels' side of these rows.
 pub(crate) static PEER: Suite = Suite {
     name: SUITE.name,
     about: "the channels' side of the fanout suite",

@@ -147,7 +147,7 @@ pub(crate) static SUITE: Suite = Suite {
     on_jemalloc: &[],
 };
 
-/// What kube-rs does under the same names.
+/// kube-rs's side of these rows.
 pub(crate) static PEER: Suite = Suite {
     name: SUITE.name,
     about: "kube-rs's side of the store suite",

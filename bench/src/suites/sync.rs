@@ -1,8 +1,8 @@
 //! From a server to a cache of whole pods, beside kube-rs's watcher and reflector.
 //!
-//! A process of its own serves the same bytes to both sides over a loopback socket; what is measured is the process of the
-//! client. Both sides run on two workers, keep every pod decoded, and are told of each: ours through the reflector, the
-//! FIFO, the store and one handler, kube-rs's through the watcher's stream and its reflector store.
+//! A process of its own serves the same bytes to both sides over a loopback socket; the measured process is the client's.
+//! Both sides run on two workers, cache every pod decoded, and receive each: ours through the reflector, the FIFO, the
+//! store and one handler, kube-rs's through the watcher's stream and its reflector store.
 
 mod kube_rs;
 mod ours;
@@ -85,7 +85,7 @@ pub(crate) static SUITE: Suite = Suite {
     on_jemalloc: &[],
 };
 
-/// What kube-rs does under the same names.
+/// kube-rs's side of these rows.
 pub(crate) static PEER: Suite = Suite {
     name: SUITE.name,
     about: "kube-rs's side of the sync suite",
@@ -99,12 +99,12 @@ pub(crate) static PEER: Suite = Suite {
     on_jemalloc: &[],
 };
 
-/// How the first list is asked for.
+/// The mode of the initial list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
-    /// 500 pods at a time: kube-rs's default.
+    /// Pages of 500 pods, the default of kube-rs.
     Pages,
-    /// As the first events of the watch: ours.
+    /// A streaming list, our default.
     Stream,
 }
 

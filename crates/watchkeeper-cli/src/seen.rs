@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use watchkeeper::{
-    informer::{Object, processor::Stopped},
+    informer::{Object, handler::Stopped},
     prelude::*,
 };
 

@@ -65,7 +65,7 @@ fn enqueue_keys(queue: &Queue) -> impl EventHandler<Pod> + use<> {
     }
 }
 
-/// Works off what is queued. A controller has a few tasks that do this for ever.
+/// Processes the queue until it is empty. The workers of a controller do this until they are stopped.
 async fn work(queue: &Queue, pods: &CacheReader<Pod>) {
     while !queue.is_empty() {
         if let Some(item) = queue.get().await {
@@ -75,7 +75,7 @@ async fn work(queue: &Queue, pods: &CacheReader<Pod>) {
     }
 }
 
-/// Looks at what is, not at what happened.
+/// Acts on the current state of the pod, not on the event.
 fn reconcile(item: &Item<'_, Arc<str>>, pods: &CacheReader<Pod>) {
     let (key, why) = (item.key(), item.causes());
     match pods.get(key) {
@@ -101,7 +101,7 @@ fn pod(name: &str, node: &str, version: u64) -> Pod {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "an example talks to whoever runs it")]
+#[expect(clippy::print_stdout, reason = "an example prints its results")]
 fn say(line: &str) {
     println!("{line}");
 }

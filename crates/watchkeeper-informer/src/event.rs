@@ -1,58 +1,58 @@
-//! What a handler is told.
+//! Events that handlers receive.
 
 use std::{fmt, sync::Arc};
 
-/// One step in the story of one object, as one handler hears it.
+/// An event of one object, as delivered to one handler.
 ///
-/// For each handler and key the story is `Added (Updated | Synced)* Deleted`, any number of times over:
+/// For each handler and key, the sequence of events is `Added (Updated | Synced)* Deleted`, repeated:
 ///
-/// - nothing is heard of a key before it was [`Added`](Event::Added), or after it was
-///   [`Deleted`](Event::Deleted) until it is added again;
+/// - The first event of a key is [`Added`](Event::Added). After [`Deleted`](Event::Deleted), the next one is
+///   `Added` again.
 /// - `old` of an [`Updated`](Event::Updated), the object of a [`Synced`](Event::Synced) and `last_seen` of a
-///   [`Deleted`](Event::Deleted) are the very `Arc` this handler was given last for that key;
-/// - `old` and `new` of an update are the same incarnation: an object that was deleted and created again
-///   under its name is a `Deleted` and an `Added`, even when the deletion itself was never seen.
+///   [`Deleted`](Event::Deleted) are the same `Arc` that this handler received last for that key.
+/// - `old` and `new` of an update have the same uid. An object that was deleted and created again with the
+///   same name is a `Deleted` and an `Added`, even if the deletion was not observed.
 ///
-/// By the time a handler hears of a state, the cache holds that state or a later one.
+/// When a handler is called, the cache contains the state of the event or a later one.
 ///
-/// Not every state need be heard of: one that was overtaken while the watch was broken, or while a slow
-/// handler's backlog was [coalesced](crate::processor::ListenerOptions), is passed over.
+/// Handlers do not receive every state. States that were superseded while the watch was interrupted, or while
+/// the backlog of a slow handler was [coalesced](crate::handler::HandlerOptions), are skipped.
 pub enum Event<K> {
     /// The object is new to this handler.
     Added {
-        /// The object.
+        /// The added object.
         object: Arc<K>,
-        /// True while the handler is told of what was there already: the objects of the first list, or what the
-        /// cache held when the handler was registered.
+        /// Whether the object existed before: it is in the initial list, or was cached when the handler was
+        /// added.
         is_initial: bool,
     },
     /// The object changed.
     Updated {
-        /// What this handler was given last.
+        /// The object that this handler received last.
         old: Arc<K>,
-        /// What the object is now.
+        /// The current object.
         new: Arc<K>,
     },
-    /// The object is what it was: a resync, or a list that found it unchanged.
+    /// The object is unchanged: a resync, or a relist that found it unchanged.
     Synced(Arc<K>),
-    /// The object is gone.
+    /// The object was deleted.
     Deleted(Deleted<K>),
 }
 
-/// The end of an object.
+/// The deletion of an object.
 pub struct Deleted<K> {
-    /// The object as it was last: its final state, or the last one known.
+    /// The final state of the object, or the last known one.
     pub object: Arc<K>,
-    /// What this handler was given last. The same as `object` when the final state is unknown and the handler
-    /// was up to date.
+    /// The object that this handler received last. Equal to `object` if the final state is unknown and the
+    /// handler was up to date.
     pub last_seen: Arc<K>,
-    /// True when the deletion itself was not seen, only that the object is gone: it may have changed since,
-    /// and may have been created and deleted any number of times.
+    /// Whether the deletion itself was not observed, only the absence of the object. The object may have
+    /// changed before it was deleted, and may have been created and deleted any number of times.
     pub final_state_unknown: bool,
 }
 
 impl<K> Event<K> {
-    /// The object as it is now, or as it was last.
+    /// Returns the current object, or the last state of a deleted one.
     pub fn object(&self) -> &Arc<K> {
         match self {
             Self::Added { object, .. } | Self::Synced(object) => object,
@@ -61,7 +61,8 @@ impl<K> Event<K> {
         }
     }
 
-    /// What the handler was given before this for the same key: nothing for an object that is new to it.
+    /// Returns the object that the handler received before for this key, or `None` for an object that is new
+    /// to it.
     pub fn last_seen(&self) -> Option<&Arc<K>> {
         match self {
             Self::Added { .. } => None,
@@ -71,13 +72,14 @@ impl<K> Event<K> {
         }
     }
 
-    /// True for an [`Added`](Event::Added) of something that was there before the handler was.
+    /// Returns whether this is an [`Added`](Event::Added) of an object that existed before the handler was
+    /// added.
     pub fn is_initial(&self) -> bool {
         matches!(self, Self::Added { is_initial: true, .. })
     }
 }
 
-// By hand: a derive would ask for `K: Clone`, and it is the pointers that are cloned.
+// Implemented by hand, because a derive would require `K: Clone`.
 impl<K> Clone for Event<K> {
     fn clone(&self) -> Self {
         match self {
@@ -101,7 +103,7 @@ impl<K> Clone for Deleted<K> {
     }
 }
 
-// Objects may hold secrets, so only the kind of event is shown.
+// Objects may contain secrets, so only the kind of the event is shown.
 impl<K> fmt::Debug for Event<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! How far a cache has come, to be waited on.
+//! Progress of a cache, and waiting for it.
 
 use tokio::sync::watch;
 
@@ -8,45 +8,45 @@ use crate::ResourceVersion;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FreshnessError {
-    /// The version has no place among others, so it cannot be told when it is reached.
+    /// The version has no order, so it is not known when it is reached.
     #[error(
-        "wait for resourceVersion {version}: it has no order here, as decimal numbers have that count for the whole \
-         collection; wait for an object to have it instead"
+        "wait for resourceVersion {version}: it cannot be compared with other versions of this collection; wait for an \
+         object with that version instead"
     )]
     Unordered {
-        /// The version.
+        /// The version that was waited for.
         version: ResourceVersion,
     },
-    /// The server's history began anew. A version from before says nothing about what comes after.
+    /// The server's history was replaced. A version of the earlier history does not compare with later ones.
     #[error(
-        "wait for resourceVersion {version}: the server's history has begun anew, and it will not be reached; read \
-         again what is to be waited for"
+        "wait for resourceVersion {version}: the server's history was replaced, so it will not be reached; read the \
+         object again and wait for its current version"
     )]
     NewEpoch {
-        /// The version.
+        /// The version that was waited for.
         version: ResourceVersion,
     },
-    /// The informer has not been started. The wait does not wait for a start.
+    /// The informer was not started. The wait does not wait for a start.
     #[error(
         "wait for resourceVersion {version}: the informer has not been started; call `start()` on the informer or \
          its factory before waiting"
     )]
     NotStarted {
-        /// The version that was to be waited for.
+        /// The version that was waited for.
         version: ResourceVersion,
     },
     /// The informer was stopped.
     #[error("wait for resourceVersion {version}: the informer was stopped before it was reached")]
     Stopped {
-        /// The version.
+        /// The version that was waited for.
         version: ResourceVersion,
     },
 }
 
-/// How far a cache has come.
+/// The progress of a cache.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// Nothing up to this version is missing.
+    /// The version up to which nothing is missing.
     pub(crate) version: Option<ResourceVersion>,
     pub(crate) epoch: u64,
     pub(crate) has_synced: bool,
@@ -54,17 +54,17 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Whether everything up to this version is in the cache.
+    /// Returns whether the cache contains everything up to `version`.
     fn has_reached(&self, version: &ResourceVersion) -> bool {
         self.version.as_ref().is_some_and(|reached| reached >= version)
     }
 }
 
-/// Where progress is written. It is sent after the cache has changed.
+/// The sender of progress. It sends after the cache has changed.
 #[derive(Debug)]
-pub(crate) struct Progressing(watch::Sender<Progress>);
+pub(crate) struct ProgressSender(watch::Sender<Progress>);
 
-impl Progressing {
+impl ProgressSender {
     pub(crate) fn new(has_synced: bool) -> Self {
         Self(watch::Sender::new(Progress { has_synced, ..Progress::default() }))
     }
@@ -85,7 +85,7 @@ impl Progressing {
         self.0.send_modify(|progress| progress.is_stopped = true);
     }
 
-    /// The cache has changed.
+    /// Records a change of the cache.
     pub(crate) fn advance(&self, version: Option<ResourceVersion>, is_new_epoch: bool) {
         self.0.send_modify(|progress| {
             progress.version = version;
@@ -93,8 +93,8 @@ impl Progressing {
         });
     }
 
-    /// Waits until everything up to this version is in the cache, or `is_enough` says that it will do. It is
-    /// asked whenever the cache has changed.
+    /// Waits until the cache contains everything up to `version`, or `is_enough` returns true. `is_enough` is
+    /// called after each change of the cache.
     pub(crate) async fn wait_until(
         &self,
         version: ResourceVersion,
@@ -118,7 +118,7 @@ impl Progressing {
             if is_enough() {
                 return Ok(());
             }
-            // The sender is here.
+            // The sender is not dropped while `self` exists.
             let _ = progress.changed().await;
         }
     }

@@ -1,26 +1,26 @@
-//! From the API server to the cache: one story per key, never skipped, never invented.
+//! Informers: a watched collection, a cache of it, and handlers that are called with every change.
 //!
-//! An informer follows the objects of one kind on a server, keeps a cache of them, and tells handlers of
-//! every change. It is what a controller stands on: it reads the cache instead of asking the server, and is
-//! told when to look again.
+//! An informer lists and watches the objects of one kind, keeps a cache of them, and calls handlers with every change.
+//! Controllers read the cache instead of the server, and reconcile when a handler is called.
 //!
-//! # What it promises
+//! # Guarantees
 //!
-//! - **The cache never goes back in time**, and knows a version up to which nothing is missing from it.
-//! - **The cache is changed before anybody is told**, and each handler hears one whole story of each key.
-//! - **Nothing is lost in silence.** What cannot be decoded is set aside and reported, and nothing else
-//!   suffers; a server that was restored from a backup is found out; waiting for the first list fails with
-//!   the reason when it will not come.
-//! - **Everything is bounded.** A stuck handler costs no more than the live keys, a slow cache slows the
-//!   server's stream down, and lists take turns.
-//! - **Nothing outlives its owner.** A factory owns its informers until it is shut down, is dropped or
-//!   releases one; a standalone informer stops with its last handle. A shutdown waits for the last task.
+//! - **The cache never goes back in time**, and reports a resourceVersion up to which it is complete.
+//! - **The cache is updated before handlers are called.** Each handler receives a consistent sequence of events for each
+//!   key.
+//! - **No silent loss.** An object that cannot be decoded is quarantined and reported, and all others are processed. A
+//!   server that was restored from a backup is detected. Waiting for the initial list fails with the reason if the list
+//!   cannot succeed.
+//! - **Everything is bounded.** The memory of a stuck handler is bounded by the number of live keys, a slow cache throttles
+//!   the server's stream, and concurrent lists are limited.
+//! - **Nothing outlives its owner.** A factory owns its informers until it is shut down, is dropped or releases one. A
+//!   standalone informer stops with its last handle. A shutdown waits for the last task.
 //!
-//! The promises in full are on the types that make them: [`SharedIndexInformer`], [`SharedInformerFactory`],
-//! [`Store`], [`Event`](event::Event), [`Reflector`](reflector::Reflector),
-//! [`DeltaFifo`](delta_fifo::DeltaFifo), [`Processor`](processor::Processor).
+//! The complete guarantees are documented on the types: [`SharedIndexInformer`], [`SharedInformerFactory`], [`Store`],
+//! [`Event`](event::Event), [`HandlerOptions`](handler::HandlerOptions), [`Reflector`](reflector::Reflector),
+//! [`DeltaFifo`](delta_fifo::DeltaFifo).
 //!
-//! # What it looks like
+//! # Example
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Pod;
@@ -41,10 +41,10 @@
 //! let pods = factory.informer::<Pod>();
 //! let by_node = pods.add_index("node", |pod: &Pod| pod.spec.as_ref()?.node_name.clone())?;
 //! let registration = pods.add_handler(|event: &Event<Pod>| match event {
-//!     Event::Added { object, .. } => println!("{:?} is there", object.metadata.name),
-//!     Event::Updated { new, .. } => println!("{:?} changed", new.metadata.name),
-//!     Event::Synced(object) => println!("{:?} is as it was", object.metadata.name),
-//!     Event::Deleted(deleted) => println!("{:?} is gone", deleted.object.metadata.name),
+//!     Event::Added { object, .. } => println!("{:?} added", object.metadata.name),
+//!     Event::Updated { new, .. } => println!("{:?} updated", new.metadata.name),
+//!     Event::Synced(object) => println!("{:?} unchanged", object.metadata.name),
+//!     Event::Deleted(deleted) => println!("{:?} deleted", deleted.object.metadata.name),
 //! })?;
 //!
 //! factory.start();
@@ -57,40 +57,37 @@
 //! # }
 //! ```
 //!
-//! With a work queue behind the handler it is a controller; `examples/informer_workqueue.rs` is one that
-//! prints pods.
+//! With a work queue behind the handler, this is a controller; see `examples/informer_workqueue.rs`.
 //!
-//! # What is in here
+//! # Contents
 //!
-//! | module | what it is |
+//! | module or type | purpose |
 //! |---|---|
-//! | [`factory`] | [`SharedInformerFactory`]: one informer per kind and scope, shared by all callers |
+//! | [`factory`] | [`SharedInformerFactory`]: one informer for each kind and scope, shared by all callers |
 //! | [`SharedIndexInformer`] | one watch, one cache, any number of handlers |
-//! | [`controller`] | the loop an informer is made of; with one handler and no task, [`controller::new_informer`] |
-//! | [`reflector`] | lists and watches one collection, and tells every change of it in order |
-//! | [`status`] | what a reflector is doing, and how often it did what |
-//! | [`delta_fifo`] | changes waiting to be applied, gathered by key |
-//! | [`Store`], [`Indexer`], [`CacheReader`] | the cache, its indexes and its snapshots; the same, to be read only |
-//! | [`Lister`] | reading the cache by namespace, name and label |
-//! | [`event`], [`handler`] | what handlers are told, and what they are |
-//! | [`transition`] | from a change of the cache to the events it means |
-//! | [`processor`] | events to handlers: one log, a cursor each, no handler in another's way |
-//! | [`small_stores`] | a plain FIFO, a store that pushes its whole state, a cache that forgets |
+//! | [`event`], [`handler`] | events, handlers, and the options and registrations of handlers |
+//! | [`Store`], [`Indexer`], [`CacheReader`] | the cache, its indexes and its snapshots; read-only access to the cache |
+//! | [`Lister`] | reads of the cache by namespace, name and label |
+//! | [`status`] | the status and the counters of an informer |
+//! | [`controller`] | the configuration and the loop of an informer; [`controller::new_informer`] is a cache with one handler |
+//! | [`reflector`] | lists and watches one collection, and passes every change to a sink |
+//! | [`delta_fifo`] | the queue of changes between a reflector and the cache |
+//! | [`small_stores`] | a FIFO, a store that pushes all contents, an expiring cache |
 //!
-//! # Coming from client-go
+//! # Names in client-go
 //!
 //! | client-go | here |
 //! |---|---|
 //! | `informers.NewSharedInformerFactory` | [`SharedInformerFactory::new`] |
 //! | `factory.Core().V1().Pods().Informer()` | [`factory.informer::<Pod>()`](SharedInformerFactory::informer) |
 //! | `dynamicinformer`, `ForResource(gvr)` | [`factory.for_resource(&gvr)`](SharedInformerFactory::for_resource) |
-//! | `WithNamespace`, `WithTweakListOptions` | [`Scope`](factory::Scope), for the factory or for one informer; several namespaces too |
-//! | `AddEventHandler`, `RemoveEventHandler` | [`add_handler`](SharedIndexInformer::add_handler), [`Registration::remove`](processor::Registration::remove), which waits |
+//! | `WithNamespace`, `WithTweakListOptions` | [`Scope`](factory::Scope), for the factory or for one informer, with any number of namespaces |
+//! | `AddEventHandler`, `RemoveEventHandler` | [`add_handler`](SharedIndexInformer::add_handler), [`Registration::remove`](handler::Registration::remove), which waits |
 //! | `AddIndexers`, `GetIndexer` | [`add_index`](SharedIndexInformer::add_index), [`indexer`](SharedIndexInformer::indexer) |
 //! | `factory.Start` | [`factory.start()`](SharedInformerFactory::start); again after requesting more informers |
 //! | `cache.WaitForCacheSync` | [`wait_for_sync`](SharedIndexInformer::wait_for_sync), which returns an error for an informer that cannot sync or was not started |
 //! | `RemoveInformer` (controller-runtime) | [`factory.release(&informer)`](SharedInformerFactory::release) |
-//! | `DeletedFinalStateUnknown` | [`Deleted::final_state_unknown`](event::Deleted::final_state_unknown); there always is an object |
+//! | `DeletedFinalStateUnknown` | [`Deleted::final_state_unknown`](event::Deleted::final_state_unknown); the object is always present |
 //! | `cache.NewInformer` | [`controller::new_informer`] |
 //! | cancelling the context, `factory.Shutdown` | [`shutdown`](SharedInformerFactory::shutdown) of the factory or of [one informer](SharedIndexInformer::shutdown), or dropping the last handle |
 
@@ -101,11 +98,10 @@ pub mod factory;
 mod freshness;
 pub mod handler;
 mod key;
-mod key_ref;
-mod keyed_queue;
 mod lister;
 mod object;
-pub mod processor;
+mod panic;
+mod processor;
 mod reader;
 pub mod reflector;
 mod resource_version;
@@ -116,7 +112,7 @@ mod start;
 pub mod status;
 mod store;
 mod sync;
-pub mod transition;
+mod transition;
 mod wakers;
 
 pub use self::{
@@ -130,10 +126,21 @@ pub use self::{
     object::Object,
     reader::CacheReader,
     resource_version::ResourceVersion,
-    shared_informer::{Distributor, InformerStats, SharedIndexInformer, StatusWatch, WeakInformer},
+    shared_informer::{InformerStats, SharedIndexInformer, StatusWatch, WeakInformer},
     spawn::{Spawn, Task},
     store::{
-        Applied, Change, EachOf, Index, IndexError, IndexFailure, IndexHealth, IndexValues, Indexer,
-        NAMESPACE_INDEX, Outcome, Replaced, Snapshot, Store, StoreError,
+        Applied, EachOf, Index, IndexError, IndexFailure, IndexHealth, IndexValues, Indexer, NAMESPACE_INDEX,
+        Replaced, Snapshot, Store, StoreError, StoreOp, StoreOpResult,
     },
 };
+
+/// Parts of an informer for its own benchmarks and tests. Not part of the public API.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::{
+        controller::apply::{DeltaEffects, Process, process_deltas},
+        processor::{ListenerTask, Processor, ProcessorGuard},
+        shared_informer::Distributor,
+        transition::{Audience, CacheUpdate, Notification, transition},
+    };
+}

@@ -1,4 +1,4 @@
-//! What the cache asks of an object.
+//! The trait of cached objects.
 
 use kube_core::Resource;
 
@@ -6,15 +6,15 @@ use crate::{KeyError, ObjectKey, ResourceVersion};
 
 /// An object that can be cached: any Kubernetes object that can be shared between threads.
 ///
-/// Implemented for everything that qualifies: the types of `k8s-openapi`, custom resources, `DynamicObject`, partial
-/// metadata. `Clone` is not asked for, because nothing is ever copied.
+/// Implemented for the types of `k8s-openapi`, custom resources, `DynamicObject` and partial metadata.
+/// `Clone` is not required, because objects are not copied.
 ///
-/// [`Resource::meta`] is called while the store is locked and must do nothing but return the metadata.
+/// [`Resource::meta`] is called while the store is locked and must only return the metadata.
 pub trait Object: Resource + Send + Sync + 'static {
-    /// The key the object is cached under.
+    /// Returns the key of the object.
     ///
     /// # Errors
-    /// When the object has no name, or its name or namespace contains a slash.
+    /// [`KeyError`] when the object has no name, or its name or namespace contains a slash.
     fn object_key(&self) -> Result<ObjectKey, KeyError>
     where
         Self: Sized,
@@ -22,12 +22,13 @@ pub trait Object: Resource + Send + Sync + 'static {
         ObjectKey::of(self)
     }
 
-    /// What tells the object from an earlier one of the same name. Empty counts as absent.
+    /// Returns the uid, which differs between objects that had the same name one after the other. An empty
+    /// uid counts as absent.
     fn object_uid(&self) -> Option<&str> {
         self.meta().uid.as_deref().filter(|uid| !uid.is_empty())
     }
 
-    /// The version of the object. Empty counts as absent.
+    /// Returns the resourceVersion. An empty version counts as absent.
     fn object_version(&self) -> Option<ResourceVersion>
     where
         Self: Sized,

@@ -1,14 +1,24 @@
-//! The cache of an informer, for those who do not keep it.
+//! Read access to the cache of an informer.
 
 use std::{fmt, sync::Arc};
 
 use crate::{Index, IndexError, Lister, Object, ObjectKey, ResourceVersion, Snapshot, Store};
 
-/// Reads the cache of an informer, in every way a [`Store`] can be read. There is no way to write: what is in
-/// the cache is what the server said, and never what somebody thought it would say.
+/// Read-only access to the cache of an informer, with all reads of a [`Store`].
 ///
-/// It keeps what is in the cache, and not the informer: when that stops, this goes on showing the state it
-/// stopped at.
+/// A reader keeps the cached objects alive, but not the informer. After the informer stopped, it returns the
+/// last state.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::Pod;
+/// use watchkeeper_informer::{CacheReader, factory::FactoryBuilder};
+///
+/// let factory = FactoryBuilder::without_client().build();
+/// let cache: CacheReader<Pod> = factory.informer::<Pod>().reader();
+/// assert!(cache.get("shop/web-0").is_none());
+/// assert_eq!(cache.snapshot().in_namespace("shop").len(), 0);
+/// assert_eq!(cache.index_names(), ["namespace"]);
+/// ```
 pub struct CacheReader<K> {
     store: Store<K>,
 }
@@ -18,90 +28,98 @@ impl<K: Object> CacheReader<K> {
         Self { store }
     }
 
-    /// The contents as they are now, and the version they are true for.
+    /// Returns a snapshot of the current contents, with their resourceVersion.
     pub fn snapshot(&self) -> Snapshot<K> {
         self.store.snapshot()
     }
 
-    /// The object of a key, such as `"namespace/name"` or an [`ObjectKey`].
+    /// Returns the object stored under `key` (`"namespace/name"` or an [`ObjectKey`]).
+    #[doc(alias = "GetByKey")]
     pub fn get(&self, key: impl AsRef<str>) -> Option<Arc<K>> {
         self.store.get(key)
     }
 
-    /// The object of this namespace and name. Cluster-scoped objects have no namespace.
+    /// Returns the object with this namespace and name. The namespace of cluster-scoped objects is `None`.
     pub fn get_in(&self, namespace: Option<&str>, name: &str) -> Option<Arc<K>> {
         self.store.get_in(namespace, name)
     }
 
-    /// Whether there is an object of this key.
+    /// Returns whether an object is stored under `key`.
     pub fn contains(&self, key: impl AsRef<str>) -> bool {
         self.store.contains(key)
     }
 
-    /// Every object, in no particular order.
+    /// Returns all objects, in unspecified order.
+    #[doc(alias = "List")]
     pub fn list(&self) -> Vec<Arc<K>> {
         self.store.list()
     }
 
-    /// Every key, sorted.
+    /// Returns all keys, sorted.
+    #[doc(alias = "ListKeys")]
     pub fn keys(&self) -> Vec<ObjectKey> {
         self.store.keys()
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
         self.store.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether the cache contains no objects.
     pub fn is_empty(&self) -> bool {
         self.store.is_empty()
     }
 
-    /// The version up to which nothing is missing from the cache; some objects may be newer. None before the
-    /// first list.
+    /// Returns the resourceVersion up to which the cache is complete; some objects may be newer. `None`
+    /// before the initial list.
+    #[doc(alias = "LastSyncResourceVersion")]
     pub fn resource_version(&self) -> Option<ResourceVersion> {
         self.store.resource_version()
     }
 
-    /// The index of this name.
+    /// Returns the index with this name.
     ///
     /// # Errors
-    /// When there is no such index.
+    /// [`IndexError::Unknown`] when the cache has no index with that name.
     pub fn index(&self, name: &str) -> Result<Index<K>, IndexError> {
         self.store.index(name)
     }
 
-    /// The objects that have a value in an index, in no particular order.
+    /// Returns the objects with this value in an index, in unspecified order.
     ///
     /// # Errors
-    /// When there is no such index.
+    /// [`IndexError::Unknown`] when the cache has no index with that name.
+    #[doc(alias = "ByIndex")]
     pub fn by_index(&self, index: &str, value: &str) -> Result<Vec<Arc<K>>, IndexError> {
         self.store.by_index(index, value)
     }
 
-    /// The keys of the objects that have a value in an index, sorted.
+    /// Returns the keys of the objects with this value in an index, sorted.
     ///
     /// # Errors
-    /// When there is no such index.
+    /// [`IndexError::Unknown`] when the cache has no index with that name.
+    #[doc(alias = "IndexKeys")]
     pub fn index_keys(&self, index: &str, value: &str) -> Result<Vec<ObjectKey>, IndexError> {
         self.store.index_keys(index, value)
     }
 
-    /// The values an index has objects for, sorted.
+    /// Returns the values for which an index contains objects, sorted.
     ///
     /// # Errors
-    /// When there is no such index.
+    /// [`IndexError::Unknown`] when the cache has no index with that name.
+    #[doc(alias = "ListIndexFuncValues")]
     pub fn index_values(&self, index: &str) -> Result<Vec<Arc<str>>, IndexError> {
         self.store.index_values(index)
     }
 
-    /// The names of the indexes, in the order they were added.
+    /// Returns the names of the indexes, in the order in which they were added.
+    #[doc(alias = "GetIndexers")]
     pub fn index_names(&self) -> Vec<String> {
         self.store.index_names()
     }
 
-    /// The same, read by name, namespace and label.
+    /// Returns a lister of the same cache, for reads by name, namespace and label.
     pub fn lister(&self) -> Lister<K>
     where
         K::DynamicType: Default,

@@ -1,14 +1,14 @@
-//! The version of an object or of a whole list.
+//! resourceVersions of objects and lists.
 
 use std::{cmp::Ordering, fmt, sync::Arc};
 
 use kube_core::Resource;
 
-/// A `resourceVersion`: opaque, equal or not, and with an order only where the server's form of it has one.
+/// A `resourceVersion`, with an order if it is a decimal number.
 ///
-/// Kubernetes API servers count in decimal; of two such versions, of any length, one is the newer. Versions with leading
-/// zeros (`"0"` among them, which in a request means "any") and versions that are not decimal numbers compare equal
-/// to themselves and to nothing else. Cloning shares the text.
+/// Kubernetes API servers use increasing decimal numbers of any length. Versions with leading zeros
+/// (including `"0"`, which in a request means "any") and versions that are not decimal numbers are equal to
+/// themselves and have no order. Cloning shares the text.
 ///
 /// ```
 /// use watchkeeper_informer::ResourceVersion;
@@ -21,40 +21,40 @@ use kube_core::Resource;
 pub struct ResourceVersion(Arc<str>);
 
 impl ResourceVersion {
-    /// The version of this text. The empty text is no version.
+    /// Creates a version from its text. Returns `None` for an empty text.
     pub fn new(text: &str) -> Option<Self> {
         (!text.is_empty()).then(|| Self(text.into()))
     }
 
-    /// As [`new`](Self::new), sharing the text.
+    /// Creates a version that shares its text.
     pub(crate) fn shared(text: &Arc<str>) -> Option<Self> {
         (!text.is_empty()).then(|| Self(Arc::clone(text)))
     }
 
-    /// The version of an object, if it has one.
+    /// Returns the version of an object, if it has one.
     pub fn of<K: Resource>(object: &K) -> Option<Self> {
         Self::new(object.meta().resource_version.as_deref()?)
     }
 
-    /// The text, to be sent back to the server as it came.
+    /// Returns the text, as sent by the server.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether this version has a place among others, apart from being itself.
+    /// Returns whether this version can be compared with other ones.
     pub fn is_ordered(&self) -> bool {
         is_number(&self.0)
     }
 }
 
-/// How two versions compare, as texts: as decimal numbers of any length. What is not such a number, or has a
-/// leading zero, has no order.
+/// Compares two versions as decimal numbers of any length. Other texts, and numbers with a leading zero, have
+/// no order.
 pub(crate) fn order(a: &str, b: &str) -> Option<Ordering> {
-    // Without leading zeros the longer number is the larger one.
+    // Without leading zeros, a longer number is larger.
     (is_number(a) && is_number(b)).then(|| a.len().cmp(&b.len()).then_with(|| a.cmp(b)))
 }
 
-/// Whether `a` is known to be older than `b`.
+/// Returns whether `a` is known to be older than `b`.
 pub(crate) fn is_older(a: &str, b: &str) -> bool {
     order(a, b) == Some(Ordering::Less)
 }

@@ -1,24 +1,24 @@
-//! Where tasks run.
+//! Execution of tasks.
 
 use std::{fmt, pin::Pin, sync::Arc};
 
 use tokio::{runtime::Handle, sync::watch};
 
-/// A task to be run to its end.
+/// A task to be run to completion.
 pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Runs tasks: of an informer one, and one for each of its handlers.
+/// A spawner of the tasks of informers: one for each informer and one for each handler.
 ///
-/// A runtime's `Handle` is one, and any `Fn(Task)`. There is no handle to be given back: whoever spawns
-/// through this knows by itself when its tasks have ended. A task that is dropped has ended.
+/// Implemented for tokio's `Handle` and for any `Fn(Task)`. The spawner returns no handle, because informers
+/// track their tasks themselves. A task may be dropped to end it.
 pub trait Spawn: Send + Sync + 'static {
-    /// Runs a task.
+    /// Spawns a task.
     fn spawn(&self, task: Task);
 }
 
 impl Spawn for Handle {
     fn spawn(&self, task: Task) {
-        // Its end is waited for where it was made.
+        // Informers track their tasks themselves.
         drop(Self::spawn(self, task));
     }
 }
@@ -29,18 +29,17 @@ impl<F: Fn(Task) + Send + Sync + 'static> Spawn for F {
     }
 }
 
-/// Knows how many tasks have not ended, those spawned through it as a [`Spawn`] included.
+/// A set of tasks, including those spawned through it as a [`Spawn`].
 #[derive(Clone)]
 pub(crate) struct Tasks {
     spawn: Option<Arc<dyn Spawn>>,
     running: Arc<watch::Sender<usize>>,
 }
 
-/// Room for a task that is about to be spawned: whoever waits for the end of all tasks waits for this one
-/// too.
-pub(crate) struct Place(Arc<watch::Sender<usize>>);
+/// The registration of a task that is about to be spawned. Waits for the end of all tasks include it.
+pub(crate) struct TaskSlot(Arc<watch::Sender<usize>>);
 
-/// Runs tasks in one place, from wherever they are spawned.
+/// A spawner that registers its tasks.
 #[derive(Clone)]
 pub(crate) struct Spawner {
     spawn: Arc<dyn Spawn>,
@@ -48,27 +47,30 @@ pub(crate) struct Spawner {
 }
 
 impl Tasks {
-    /// Tasks that run through `spawn`, or in the runtime of whoever makes the [`Spawner`].
+    /// Creates a set of tasks that are spawned by `spawn`, or in the runtime in which the [`Spawner`] is
+    /// created.
     pub(crate) fn new(spawn: Option<Arc<dyn Spawn>>) -> Self {
         Self { spawn, running: Arc::new(watch::Sender::new(0)) }
     }
 
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn slot(&self) -> TaskSlot {
         self.running.send_modify(|running| *running += 1);
-        Place(Arc::clone(&self.running))
+        TaskSlot(Arc::clone(&self.running))
     }
 
+    /// Returns the spawner of these tasks.
+    ///
     /// # Panics
-    /// Outside a tokio runtime, if there is nothing else to spawn through.
+    /// Panics outside of a tokio runtime, if no other spawner was given.
     pub(crate) fn spawner(&self) -> Spawner {
         let spawn = self.spawn.clone().unwrap_or_else(|| Arc::new(Handle::current()));
         Spawner { spawn, tasks: self.clone() }
     }
 
-    /// Returns when no task is running or about to be.
+    /// Waits until all registered tasks have ended.
     pub(crate) async fn ended(&self) {
         let mut running = self.running.subscribe();
-        // The sender is here.
+        // The sender is not dropped while `self` exists.
         let _ = running.wait_for(|running| *running == 0).await;
     }
 }
@@ -81,14 +83,14 @@ impl Spawn for Tasks {
 
 impl Spawner {
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.spawn_in(self.tasks.place(), task);
+        self.spawn_in(self.tasks.slot(), task);
     }
 
-    pub(crate) fn spawn_in(&self, place: Place, task: impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn spawn_in(&self, slot: TaskSlot, task: impl Future<Output = ()> + Send + 'static) {
         self.spawn.spawn(Box::pin(async move {
             task.await;
-            // The task itself is gone by now, and so is whatever it held.
-            drop(place);
+            // The task and everything that it owned have been dropped by now.
+            drop(slot);
         }));
     }
 }
@@ -99,7 +101,7 @@ impl fmt::Debug for Tasks {
     }
 }
 
-impl Drop for Place {
+impl Drop for TaskSlot {
     fn drop(&mut self) {
         self.0.send_modify(|running| *running -= 1);
     }

@@ -1,4 +1,4 @@
-//! Whether an informer has been started.
+//! The start of informers.
 
 use std::sync::{
     Arc,
@@ -10,8 +10,8 @@ use std::sync::{
 
 /// The start of an informer, shared by everything of the informer that callers can wait on.
 ///
-/// The default is for a reflector or a processor that is used without an informer. Such a part has no start:
-/// it is a future, which may be polled for the first time after a wait on it has begun.
+/// The default is for a reflector or processor without an informer, which has no start: such a future may be
+/// polled for the first time after a wait on it has begun.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Start(Option<Arc<AtomicBool>>);
 

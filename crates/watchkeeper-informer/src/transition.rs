@@ -1,4 +1,4 @@
-//! From a delta and what the cache holds to what the cache does and who is told what.
+//! Cache updates and notifications that follow from a delta.
 
 use std::sync::Arc;
 
@@ -7,95 +7,94 @@ use kube_core::Resource;
 use crate::{
     delta_fifo::{Delta, DeltaKind},
     event::{Deleted, Event},
-    key_ref::{is_other_incarnation, is_same_version},
+    key::{is_other_incarnation, is_same_version},
 };
 
-/// What happens to the object in the cache, before anyone is told.
+/// The update of one object in the cache, made before handlers are notified.
 #[derive(Debug)]
-#[must_use = "handlers are told of what the cache holds already"]
-pub enum StoreChange<K> {
-    /// It stays, or stays absent. Also when the same version arrives again: the cached `Arc` is the one
-    /// handlers were given, and the next `old` has to be that one.
+#[must_use = "the cache is updated before handlers are notified"]
+pub enum CacheUpdate<K> {
+    /// Leave the object, or its absence, unchanged. Also for the same version received again: the cached
+    /// `Arc` is the one that handlers received, and has to be the next `old`.
     Keep,
-    /// It becomes this one.
+    /// Store this object.
     Set(Arc<K>),
-    /// It goes.
+    /// Remove the object.
     Remove,
 }
 
-/// An event and whom it is for.
+/// An event and the handlers that receive it.
 #[derive(Debug)]
-pub struct Notice<K> {
-    /// What happened.
+pub struct Notification<K> {
+    /// The event to deliver.
     pub event: Event<K>,
-    /// Who is told.
+    /// The handlers that receive the event.
     pub audience: Audience,
 }
 
-/// Which handlers an event is for.
+/// The handlers that receive an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience {
-    /// All of them.
-    Everyone,
-    /// Those whose resync is due.
+    /// The event is for all handlers.
+    All,
+    /// The event is for handlers whose resync is due.
     Resyncing,
-    /// Those that asked to be told of objects a list, or a repeated event, found unchanged.
-    AskedForUnchanged,
+    /// The event is for handlers with [`HandlerOptions::unchanged`](crate::handler::HandlerOptions::unchanged).
+    WantsUnchanged,
 }
 
-/// What `delta` comes to when the cache holds `stored`: a change of the cache, and then these notices,
-/// appended in order.
+/// Returns the cache update for `delta` when the cache contains `stored`, and appends the resulting
+/// notifications.
 ///
-/// | delta | stored | cache | events | told |
+/// | delta | stored | cache | events | recipients |
 /// |---|---|---|---|---|
-/// | added, updated, replaced | nothing | set | `Added` | everyone |
-/// | | same version | keep | `Synced` | those that asked |
-/// | | other version, or a new epoch | set | `Updated` | everyone |
-/// | | other uid | set | `Deleted` (final state unknown), `Added` | everyone |
-/// | deleted | something | remove | `Deleted` | everyone |
-/// | | nothing | keep | none | |
-/// | sync | something | keep | `Synced` | those that are due |
-/// | | nothing | keep | none | |
+/// | added, updated, replaced | no object | set | `Added` | all |
+/// | | same version | keep | `Synced` | wants unchanged |
+/// | | other version, or a new epoch | set | `Updated` | all |
+/// | | other uid | set | `Deleted` (final state unknown), `Added` | all |
+/// | deleted | object | remove | `Deleted` | all |
+/// | | no object | keep | none | |
+/// | sync | object | keep | `Synced` | resyncing |
+/// | | no object | keep | none | |
 ///
-/// client-go also reports the deletion of an object nobody was ever told of; here no story starts with its
-/// end. Versions are compared for being the same, never for order: whether a server may go back in time is
-/// for whoever reads from it to judge.
+/// client-go also reports the deletion of an object that no handler was called with; here the events of a key
+/// always start with an `Added`. Versions are compared for equality only: the reflector rejects older ones.
 pub fn transition<K: Resource>(
     delta: &Delta<K>,
     stored: Option<&Arc<K>>,
-    notices: &mut Vec<Notice<K>>,
-) -> StoreChange<K> {
+    notifications: &mut Vec<Notification<K>>,
+) -> CacheUpdate<K> {
     let object = &delta.object;
-    let mut tell = |audience, event| notices.push(Notice { event, audience });
+    let mut tell = |audience, event| notifications.push(Notification { event, audience });
     let added = || Event::Added { object: Arc::clone(object), is_initial: delta.is_initial };
     match (delta.kind, stored) {
-        (DeltaKind::Deleted { .. } | DeltaKind::Sync, None) => StoreChange::Keep,
+        (DeltaKind::Deleted { .. } | DeltaKind::Sync, None) => CacheUpdate::Keep,
         (DeltaKind::Added | DeltaKind::Updated | DeltaKind::Replaced, None) => {
-            tell(Audience::Everyone, added());
-            StoreChange::Set(Arc::clone(object))
+            tell(Audience::All, added());
+            CacheUpdate::Set(Arc::clone(object))
         }
         (DeltaKind::Sync, Some(stored)) => {
             tell(Audience::Resyncing, Event::Synced(Arc::clone(stored)));
-            StoreChange::Keep
+            CacheUpdate::Keep
         }
         (DeltaKind::Deleted { final_state_unknown }, Some(stored)) => {
-            tell(Audience::Everyone, gone(object, stored, final_state_unknown));
-            StoreChange::Remove
+            tell(Audience::All, gone(object, stored, final_state_unknown));
+            CacheUpdate::Remove
         }
         (_, Some(stored)) if !delta.is_new_epoch && is_same_version(&**stored, &**object) => {
-            tell(Audience::AskedForUnchanged, Event::Synced(Arc::clone(stored)));
-            StoreChange::Keep
+            tell(Audience::WantsUnchanged, Event::Synced(Arc::clone(stored)));
+            CacheUpdate::Keep
         }
         (_, Some(stored)) if is_other_incarnation(&**stored, &**object) => {
-            // The deletion was not seen, so the last state known is what the cache has.
-            tell(Audience::Everyone, gone(stored, stored, true));
-            tell(Audience::Everyone, added());
-            StoreChange::Set(Arc::clone(object))
+            // The deletion was not observed, so the cached object is the last known state.
+            tell(Audience::All, gone(stored, stored, true));
+            tell(Audience::All, added());
+            CacheUpdate::Set(Arc::clone(object))
         }
         (_, Some(stored)) => {
             let event = Event::Updated { old: Arc::clone(stored), new: Arc::clone(object) };
-            tell(Audience::Everyone, event);
-            StoreChange::Set(Arc::clone(object))
+            tell(Audience::All, event);
+            CacheUpdate::Set(Arc::clone(object))
         }
     }
 }

@@ -14,10 +14,10 @@ use crate::suite::{Load, RunFailure};
 
 type Sender = UnboundedSender<Arc<Event<ConfigMap>>>;
 
-/// As many as the channel has in store, up to this.
+/// The maximum number of events that are received at once.
 const AT_ONCE: usize = 1_024;
 
-/// Sends all events and waits until every handler has been told of each.
+/// Sends all events and waits until every handler has received each.
 pub(super) fn fan_out(load: Load, step: u64) -> Result<Measurement, RunFailure> {
     let changes = Changes::new();
     let mut counts = Counts::default();
@@ -60,12 +60,12 @@ pub(super) fn fan_out(load: Load, step: u64) -> Result<Measurement, RunFailure> 
 fn send(senders: &[Sender], event: Event<ConfigMap>) {
     let event = Arc::new(event);
     for sender in senders {
-        // A handler that ended early is found out by its count.
+        // A handler that ended early is detected by its count.
         let _ = sender.send(Arc::clone(&event));
     }
 }
 
-/// Sends all events to one handler that takes none, and looks at what is held at the end.
+/// Sends all events to a handler that receives none, and measures the memory at the end.
 pub(super) fn stalled(load: Load) -> Result<Measurement, RunFailure> {
     let mut cache = Cache::new();
     let (sender, receiver) = mpsc::unbounded_channel();

@@ -66,7 +66,7 @@ impl Cache {
         Self { objects, bytes: heap::live_bytes() - before }
     }
 
-    /// Puts in the next version of an object, and says what changed.
+    /// Stores the next version of an object, and returns the change.
     pub(super) fn change(&mut self, number: u64) -> Event<ConfigMap> {
         let key = number % KEYS;
         let new = object(key, number + 1);
@@ -86,7 +86,7 @@ impl Cache {
     }
 }
 
-/// Events that each handler was told of.
+/// The number of events that each handler received.
 #[derive(Default)]
 pub(super) struct Counts(Vec<Arc<Count>>);
 

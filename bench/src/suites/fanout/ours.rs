@@ -7,19 +7,19 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use watchkeeper_informer::event::Event;
-use watchkeeper_informer::processor::{ListenerOptions, Processor};
-use watchkeeper_informer::transition::{Audience, Notice};
+use watchkeeper_informer::handler::HandlerOptions;
+use watchkeeper_informer::internals::{Audience, Notification, Processor};
 
 use super::load::{self, Cache, Changes, Counts, HANDLERS};
 use crate::heap;
 use crate::measure::{Measurement, Meter};
 use crate::suite::{Load, RunFailure};
 
-fn notice(event: Event<ConfigMap>) -> Notice<ConfigMap> {
-    Notice { event, audience: Audience::Everyone }
+fn notification(event: Event<ConfigMap>) -> Notification<ConfigMap> {
+    Notification { event, audience: Audience::All }
 }
 
-/// Publishes all events and waits until every handler has been told of each.
+/// Publishes all events and waits until every handler has received each.
 pub(super) fn fan_out(load: Load, step: u64) -> Result<Measurement, RunFailure> {
     let changes = Changes::new();
     let processor = Processor::<ConfigMap>::new(Duration::ZERO);
@@ -29,8 +29,8 @@ pub(super) fn fan_out(load: Load, step: u64) -> Result<Measurement, RunFailure> 
         let count = counts.another();
         let handler = move |_: &Event<ConfigMap>| count.add(1);
         // Nothing may be left out, or the handlers would have less to do than the peer's.
-        let options = ListenerOptions::new("counts").every_event();
-        registrations.push(processor.turn().add(handler, options, None::<Vec<_>>)?);
+        let options = HandlerOptions::new("counts").every_event();
+        registrations.push(processor.lock().add(handler, options, None::<Vec<_>>)?);
     }
     let runtime = load::runtime()?;
     let meter = Meter::start();
@@ -43,11 +43,11 @@ pub(super) fn fan_out(load: Load, step: u64) -> Result<Measurement, RunFailure> 
             let mut next = 0;
             while next < load.operations {
                 let end = load.operations.min(next + step);
-                publishing.turn().publish((next..end).map(|number| notice(changes.event(number))));
+                publishing.lock().publish((next..end).map(|number| notification(changes.event(number))));
                 next = end;
                 tokio::task::yield_now().await;
             }
-            publishing.turn().mark_synced();
+            publishing.lock().mark_synced();
             for registration in &registrations {
                 // A listener that ended early is found by the counts.
                 let _ = registration.synced().await;
@@ -61,7 +61,7 @@ pub(super) fn fan_out(load: Load, step: u64) -> Result<Measurement, RunFailure> 
     Ok(measured)
 }
 
-/// Publishes all events to one handler that is stuck in its first, and looks at what is held at the end.
+/// Publishes all events to a handler that is stuck in its first call, and measures the memory at the end.
 pub(super) fn stalled(load: Load) -> Result<Measurement, RunFailure> {
     let mut cache = Cache::new();
     let runtime = load::runtime()?;
@@ -73,15 +73,15 @@ pub(super) fn stalled(load: Load) -> Result<Measurement, RunFailure> {
             let pass = Arc::clone(&pass);
             async move { drop(pass.acquire().await) }
         };
-        let options = ListenerOptions::new("stuck");
-        let registration = processor.turn().add_async(handler, options, None::<Vec<_>>)?;
+        let options = HandlerOptions::new("stuck");
+        let registration = processor.lock().add_async(handler, options, None::<Vec<_>>)?;
         let mut tasks = JoinSet::new();
         let running = processor.clone();
         tasks.spawn(async move { running.run().await });
         let before = heap::live_bytes();
         let meter = Meter::start();
         for number in 0..load.operations {
-            processor.turn().publish([notice(cache.change(number))]);
+            processor.lock().publish([notification(cache.change(number))]);
             if number % 100 == 0 {
                 tokio::task::yield_now().await;
             }

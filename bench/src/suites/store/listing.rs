@@ -28,7 +28,7 @@ pub(super) fn update_while_listing(load: Load) -> Result<Measurement, RunFailure
     let measured = thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
-                // What is listed is looked at and let go, as a controller does.
+                // The list is read and dropped, as in a controller.
                 let listed = store.list();
                 lists.fetch_add(u64::from(listed.len() as u64 == COUNT), Ordering::Relaxed);
             }

@@ -9,7 +9,7 @@ use super::pods::{self, COUNT, NODES, expect, filled_store};
 use crate::measure::{Measurement, Meter};
 use crate::suite::{Load, RunFailure};
 
-/// Gets a pod as client-go's indexer hands it out: borrowed, and not looked at.
+/// Gets a pod as client-go's indexer returns it: borrowed, and not read.
 pub(super) fn get(load: Load) -> Result<Measurement, RunFailure> {
     gets(load, |store, key| store.snapshot().get(key).is_some())
 }

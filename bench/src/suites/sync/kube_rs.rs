@@ -21,13 +21,13 @@ pub(super) fn sync(load: Load, mode: Mode) -> Result<Measurement, RunFailure> {
     let runtime = runtime()?;
     let before = heap::live_bytes();
     let meter = Meter::start();
-    let (store, heard) = runtime.block_on(async {
+    let (store, received) = runtime.block_on(async {
         let (store, events) = reflected(&server, mode)?;
-        let heard = list(&mut pin!(events)).await?;
-        Ok::<_, RunFailure>((store, heard))
+        let received = list(&mut pin!(events)).await?;
+        Ok::<_, RunFailure>((store, received))
     })?;
     let measured = meter.stop(load.operations);
-    expect("told of", heard, load)?;
+    expect("received", received, load)?;
     expect("stored", store.len() as u64, load)?;
     with_memory(measured, before)
 }
@@ -42,9 +42,9 @@ pub(super) fn relist(load: Load) -> Result<Measurement, RunFailure> {
         list(&mut events).await?;
         server.expire_watches()?;
         let meter = Meter::start();
-        let heard = list(&mut events).await?;
+        let received = list(&mut events).await?;
         let measured = meter.stop(load.operations);
-        expect("told of", heard, load)?;
+        expect("received", received, load)?;
         Ok::<_, RunFailure>((measured, store))
     })?;
     expect("stored", store.len() as u64, load)?;
@@ -68,11 +68,11 @@ fn reflected(
 
 /// Follows the events until a list is complete, and counts its pods.
 async fn list(events: &mut (impl Stream<Item = Watched> + Unpin)) -> Result<u64, RunFailure> {
-    let mut heard = 0;
+    let mut received = 0;
     while let Some(event) = events.next().await {
         match event {
-            Ok(Event::InitApply(_)) => heard += 1,
-            Ok(Event::InitDone) => return Ok(heard),
+            Ok(Event::InitApply(_)) => received += 1,
+            Ok(Event::InitDone) => return Ok(received),
             // The error is that the watch has expired.
             Ok(Event::Init | Event::Apply(_) | Event::Delete(_)) | Err(watcher::Error::WatchError(_)) => {}
             Err(error) => return Err(error.into()),

@@ -48,10 +48,10 @@ pub(super) fn relist(load: Load) -> Result<Measurement, RunFailure> {
 
 struct Informer {
     pods: SharedIndexInformer<Pod>,
-    heard: Arc<AtomicU64>,
+    received: Arc<AtomicU64>,
 }
 
-/// An informer of the server's pods that has its first list, and has told its handler of it.
+/// Creates an informer of the server's pods, and waits until its handler has processed the initial list.
 async fn synced(server: &Server, mode: Mode) -> Result<Informer, RunFailure> {
     let client = ClientConfig::new(server.url())?.into_client()?;
     let source = ListWatch::new(&client.resource::<Pod>());
@@ -62,18 +62,18 @@ async fn synced(server: &Server, mode: Mode) -> Result<Informer, RunFailure> {
         }
     });
     let pods = SharedIndexInformer::new(config);
-    let heard = Arc::new(AtomicU64::new(0));
-    let count = Arc::clone(&heard);
+    let received = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&received);
     let handler = pods.add_handler(move |_: &Event<Pod>| _ = count.fetch_add(1, Relaxed))?;
     pods.start();
     pods.wait_for_sync(None).await?;
     handler.synced().await?;
-    Ok(Informer { pods, heard })
+    Ok(Informer { pods, received })
 }
 
 impl Informer {
     fn check(&self, load: Load) -> Result<(), RunFailure> {
-        expect("told of", self.heard.load(Relaxed), load)?;
+        expect("received", self.received.load(Relaxed), load)?;
         expect("stored", self.pods.snapshot().len() as u64, load)
     }
 }

@@ -27,7 +27,7 @@ use crate::cli;
 use crate::suite::RunFailure;
 use crate::suites::cluster_pods;
 
-/// As a TLS record carries it.
+/// The size of a TLS record.
 const CHUNK_BYTES: usize = 16 << 10;
 /// The version of the collection before any watch expired.
 const FIRST_VERSION: u64 = 900_000;
@@ -108,7 +108,7 @@ pub(crate) fn serve(pods: u64) -> Result<(), RunFailure> {
             }
         }
     });
-    // A read of standard input may still be under way, in a thread nobody has to wait for.
+    // A thread may still read standard input; it need not be waited for.
     runtime.shutdown_background();
     served
 }
@@ -126,7 +126,7 @@ async fn connection(socket: TcpStream, collection: Arc<Collection>) {
 struct Collection {
     /// All of them as in a list, with commas between them.
     items: Bytes,
-    /// Where each stands there.
+    /// The range of each pod in `items`.
     places: Vec<Range<usize>>,
     /// All of them as events of a watch.
     events: Bytes,

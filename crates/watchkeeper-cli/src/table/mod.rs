@@ -21,7 +21,7 @@ use watchkeeper::{
     client::discovery::{RestMapper, RestMapping},
     informer::{
         Index,
-        processor::{ListenerOptions, Registration},
+        handler::{HandlerOptions, Registration},
         status::Status,
     },
     kube_core::{DynamicObject, TypeMeta},
@@ -197,7 +197,7 @@ impl Following {
                 let _ = sender.send(Changed { what, object: Arc::clone(event.object()) }).await;
             }
         };
-        let registration = informer.add_async_handler(handler, ListenerOptions::default());
+        let registration = informer.add_async_handler(handler, HandlerOptions::default());
         let registration = registration.map_err(|error| Failure::Other(error.to_string()))?;
         factory.start();
         synced(&informer, &target).await?;
@@ -336,7 +336,7 @@ async fn synced(informer: &SharedIndexInformer<DynamicObject>, target: &Target) 
             if let Some(failure) = Failure::of_unusable_responses(&now, target) {
                 return failure;
             }
-            if let Status::Failing { message, will_pass: true, .. } = &now
+            if let Status::Failing { message, is_transient: true, .. } = &now
                 && !is_announced
             {
                 is_announced = true;

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 use watchkeeper_informer::{
     CacheReader, Object, ObjectKey, Spawn,
-    processor::Stopped,
+    handler::Stopped,
     status::{Status, SyncError},
 };
 use watchkeeper_workqueue::{AddOptions, Cause, Priority, RateLimiter, WorkQueue};

@@ -7,7 +7,7 @@ use watchkeeper_client::list_watch::Selection;
 use watchkeeper_informer::{
     CacheReader, Object, ObjectKey, ResourceVersion, SharedIndexInformer,
     event::Event,
-    processor::{ListenerOptions, Registration, Stopped},
+    handler::{HandlerOptions, Registration, Stopped},
     status::{Status, SyncError},
 };
 
@@ -108,7 +108,7 @@ impl<W: Object> Source for InformerSource<W> {
     }
 
     fn connect(&self, feed: Feed) -> Result<Box<dyn Connection>, Stopped> {
-        let options = ListenerOptions::new(format!("{} for {}", self.rule.kind, feed.queue.name()));
+        let options = HandlerOptions::new(format!("{} for {}", self.rule.kind, feed.queue.name()));
         let delivery = Delivery { feed, rule: Arc::clone(&self.rule) };
         let handler = move |event: &Event<W>| delivery.deliver(Change::of(event));
         let registration = self.informer.add_handler_with(handler, options)?;

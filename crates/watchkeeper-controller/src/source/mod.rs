@@ -6,7 +6,7 @@ mod watching;
 
 use futures_util::future::BoxFuture;
 use watchkeeper_informer::{
-    processor::Stopped,
+    handler::Stopped,
     status::{Status, SyncError},
 };
 

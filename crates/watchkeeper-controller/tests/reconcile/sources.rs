@@ -116,7 +116,7 @@ async fn a_watch_that_is_refused_starves_no_other() {
     assert_eq!(sources.iter().map(|source| source.is_optional).collect::<Vec<_>>(), [false, true]);
     assert!(sources[0].status.is_synced());
     assert!(sources[1].name.contains("secrets"), "{:?}", sources[1]);
-    let Status::Failing { message, attempts, will_pass: false, .. } = &sources[1].status else {
+    let Status::Failing { message, attempts, is_transient: false, .. } = &sources[1].status else {
         panic!("{:?}", sources[1])
     };
     assert!(message.contains("forbidden") && *attempts > 1, "{message} after {attempts}");

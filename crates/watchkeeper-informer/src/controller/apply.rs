@@ -1,108 +1,134 @@
-//! From deltas to changes of the cache and notices to handlers.
+//! Effects of deltas on the cache and on handlers.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use tracing::error;
 
 use crate::{
-    Applied, Change, Object, ResourceVersion, Store, StoreError,
-    delta_fifo::{Deltas, Popped},
-    key_ref::KeyRef,
+    Applied, Object, ResourceVersion, Store, StoreError, StoreOp,
+    delta_fifo::{DeltaBatch, Deltas},
+    key::KeyRef,
     reflector::VersionOrder,
-    store::PreparedChanges,
+    store::PreparedOps,
     sync::Mutex,
-    transition::{Notice, StoreChange, transition},
+    transition::{CacheUpdate, Notification, transition},
 };
 
-/// What deltas come to: what the cache does, and then who is told what.
-#[must_use = "the cache is changed, and then handlers are told"]
-pub struct Handled<K> {
-    /// At most one change for each key.
-    pub changes: Vec<Change<K>>,
-    /// In the order of the deltas.
-    pub notices: Vec<Notice<K>>,
+/// The consumer of the batches that a [`Controller`] pops.
+///
+/// It is called with one batch after the other, in the task of the controller, which reads nothing meanwhile.
+/// Batches of different sources (one for each namespace, if there are several) contain different keys.
+pub trait Process<K: Object>: Send + Sync + 'static {
+    /// Applies a batch to the cache and notifies handlers.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the cache rejects the batch. The controller then ends.
+    fn process(&self, part: usize, batch: &DeltaBatch<K>) -> Result<(), StoreError>;
+
+    /// Called when the initial list of a source has been processed.
+    fn part_synced(&self, part: usize);
+
+    /// Returns the interval at which to call [`is_resync_due`](Self::is_resync_due), fixed from now on; zero
+    /// for never.
+    fn resync_check_period(&self) -> Duration;
+
+    /// Returns whether all objects are to be resynced now.
+    fn is_resync_due(&self) -> bool;
 }
 
-impl<K: Object> fmt::Debug for Handled<K> {
+/// The effects of deltas: operations on the cache, then notifications to handlers.
+#[must_use = "the cache has to be updated, and then handlers have to be notified"]
+pub struct DeltaEffects<K> {
+    /// The operations on the cache, at most one for each key.
+    pub ops: Vec<StoreOp<K>>,
+    /// The notifications, in the order of the deltas.
+    pub notifications: Vec<Notification<K>>,
+}
+
+impl<K: Object> fmt::Debug for DeltaEffects<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let events: Vec<_> = self.notices.iter().map(|notice| (&notice.event, notice.audience)).collect();
-        f.debug_struct("Handled").field("changes", &self.changes).field("notices", &events).finish()
+        let events: Vec<_> = self
+            .notifications
+            .iter()
+            .map(|notification| (&notification.event, notification.audience))
+            .collect();
+        f.debug_struct("DeltaEffects").field("ops", &self.ops).field("notifications", &events).finish()
     }
 }
 
-/// Works out what the deltas of some keys, each of which occurs once, come to when the cache holds what
-/// `store` does: the table of [`transition`], applied to one delta of a key after the other.
+/// Returns the effects of the deltas of several keys, each of which occurs once, on the contents of `store`.
+/// Applies [`transition`] to the deltas of each key in order.
 ///
-/// Changes nothing. Whoever applies the changes must be the only one to change these keys.
-pub fn handle_deltas<K: Object>(keys: &[Deltas<K>], store: &Store<K>) -> Handled<K> {
-    let mut changes = Vec::with_capacity(keys.len());
-    let mut notices = Vec::with_capacity(keys.len());
+/// Changes nothing. The caller that applies the operations must be the only writer of these keys.
+pub fn process_deltas<K: Object>(keys: &[Deltas<K>], store: &Store<K>) -> DeltaEffects<K> {
+    let mut ops = Vec::with_capacity(keys.len());
+    let mut notifications = Vec::with_capacity(keys.len());
     for deltas in keys {
         let object = &deltas.oldest().object;
-        // What cannot be named cannot be stored. A source that names its objects lets none of these through.
+        // An object without a valid key cannot be stored. Sources quarantine such objects.
         let key = match KeyRef::of(&**object).check() {
             Ok(key) => key,
             Err(error) => {
-                error!(%error, "an object was left out of the cache");
+                error!(%error, "object without a valid key dropped");
                 continue;
             }
         };
         let stored = store.get_in(Some(key.namespace), key.name);
         let mut current = stored.clone();
         for delta in deltas.iter() {
-            match transition(delta, current.as_ref(), &mut notices) {
-                StoreChange::Keep => {}
-                StoreChange::Set(object) => current = Some(object),
-                StoreChange::Remove => current = None,
+            match transition(delta, current.as_ref(), &mut notifications) {
+                CacheUpdate::Keep => {}
+                CacheUpdate::Set(object) => current = Some(object),
+                CacheUpdate::Remove => current = None,
             }
         }
         match (stored, current) {
             (None, None) => {}
             (Some(before), Some(after)) if Arc::ptr_eq(&before, &after) => {}
-            // Its key was checked, so neither is refused.
-            (_, Some(object)) => changes.extend(Change::put(object)),
-            (Some(_), None) => changes.extend(key.to_key().map(Change::delete)),
+            // The key was checked above, so neither operation is rejected.
+            (_, Some(object)) => ops.extend(StoreOp::put(object)),
+            (Some(_), None) => ops.extend(key.to_key().map(StoreOp::delete)),
         }
     }
-    Handled { changes, notices }
+    DeltaEffects { ops, notifications }
 }
 
-/// A store, and how far each part of what feeds it has come.
+/// A store, with the progress of each source that feeds it.
 pub(crate) struct Cache<K> {
     pub(crate) store: Store<K>,
-    marks: Mutex<Marks>,
+    progress: Mutex<AllProgress>,
     pub(crate) versions: VersionOrder,
 }
 
 impl<K: Object> Cache<K> {
     pub(crate) fn new(store: Store<K>, parts: usize, versions: VersionOrder) -> Self {
-        Self { store, marks: Mutex::new(Marks(vec![Mark::default(); parts])), versions }
+        Self { store, progress: Mutex::new(AllProgress(vec![SourceProgress::default(); parts])), versions }
     }
 
-    /// What a batch comes to, ready to be applied. Runs index functions: hold no lock.
-    pub(crate) fn prepare(&self, popped: &Popped<K>) -> (PreparedChanges<K>, Vec<Notice<K>>) {
-        let Handled { changes, notices } = handle_deltas(popped.keys(), &self.store);
-        (self.store.prepare(changes), notices)
+    /// Computes the effects of a batch, ready to be applied. Runs index functions, so no lock may be held.
+    pub(crate) fn prepare(&self, batch: &DeltaBatch<K>) -> (PreparedOps<K>, Vec<Notification<K>>) {
+        let DeltaEffects { ops, notifications } = process_deltas(batch.keys(), &self.store);
+        (self.store.prepare(ops), notifications)
     }
 
-    /// Applies a prepared batch, running no code of the user's. When an index was added meanwhile, it comes
-    /// back, to be completed.
+    /// Applies a prepared batch without running user code. If an index was added meanwhile, returns the
+    /// operations as the outer error, to be completed.
     pub(crate) fn commit(
         &self,
         part: usize,
-        popped: &Popped<K>,
-        changes: PreparedChanges<K>,
-    ) -> Result<Result<Committed<K>, StoreError>, PreparedChanges<K>> {
-        let mut marks = self.marks.lock();
-        let reached = Mark { version: popped.resource_version(), epoch: popped.epoch() };
-        let (version, is_new_epoch) = marks.with(part, &reached);
-        // Versions that are only names say nothing about the whole.
+        batch: &DeltaBatch<K>,
+        ops: PreparedOps<K>,
+    ) -> Result<Result<Committed<K>, StoreError>, PreparedOps<K>> {
+        let mut progress = self.progress.lock();
+        let reached = SourceProgress { version: batch.resource_version(), epoch: batch.epoch() };
+        let (version, is_new_epoch) = progress.with(part, &reached);
+        // Opaque versions do not describe the whole collection.
         let version = version.filter(|version| {
             self.versions == VersionOrder::Ordered && (is_new_epoch || self.is_no_step_back(version))
         });
-        let applied = self.store.apply_prepared(changes, version.as_ref(), is_new_epoch)?;
+        let applied = self.store.apply_prepared(ops, version.as_ref(), is_new_epoch)?;
         Ok(applied.map(|applied| {
-            marks.set(part, reached);
+            progress.set(part, reached);
             Committed { applied, is_new_epoch }
         }))
     }
@@ -112,40 +138,42 @@ impl<K: Object> Cache<K> {
     }
 }
 
-/// What applying a batch did. Holds what was replaced, to be dropped where nothing is locked.
+/// The result of a batch. Contains the replaced objects, to be dropped outside of the locks.
 pub(crate) struct Committed<K> {
     pub(crate) applied: Applied<K>,
     pub(crate) is_new_epoch: bool,
 }
 
-/// How far a part has come.
+/// The progress of one source.
 #[derive(Debug, Clone, Default)]
-struct Mark {
+struct SourceProgress {
     version: Option<ResourceVersion>,
     epoch: u64,
 }
 
-/// How far each part has come. All of them together have come as far as the one that has come least far.
+/// The progress of each source. The combined progress is that of the source that has progressed least.
 #[derive(Debug)]
-struct Marks(Vec<Mark>);
+struct AllProgress(Vec<SourceProgress>);
 
-impl Marks {
-    /// How far all of them have come once `part` has reached this, and whether a new epoch begins with that.
-    fn with(&self, part: usize, reached: &Mark) -> (Option<ResourceVersion>, bool) {
-        let others = self.0.iter().enumerate().filter(|(other, _)| *other != part).map(|(_, mark)| mark);
-        let version = others.fold(reached.version.clone(), |least, mark| {
-            let (least, version) = (least?, mark.version.clone()?);
+impl AllProgress {
+    /// Returns the combined version once `part` has made this progress, and whether a new epoch starts with
+    /// it.
+    fn with(&self, part: usize, reached: &SourceProgress) -> (Option<ResourceVersion>, bool) {
+        let others =
+            self.0.iter().enumerate().filter(|(other, _)| *other != part).map(|(_, progress)| progress);
+        let version = others.fold(reached.version.clone(), |least, progress| {
+            let (least, version) = (least?, progress.version.clone()?);
             match least.partial_cmp(&version)? {
                 std::cmp::Ordering::Greater => Some(version),
                 _ => Some(least),
             }
         });
-        (version, self.0.get(part).is_some_and(|mark| mark.epoch != reached.epoch))
+        (version, self.0.get(part).is_some_and(|progress| progress.epoch != reached.epoch))
     }
 
-    fn set(&mut self, part: usize, reached: Mark) {
-        if let Some(mark) = self.0.get_mut(part) {
-            *mark = reached;
+    fn set(&mut self, part: usize, reached: SourceProgress) {
+        if let Some(progress) = self.0.get_mut(part) {
+            *progress = reached;
         }
     }
 }
@@ -154,25 +182,25 @@ impl Marks {
 mod tests {
     use super::*;
 
-    fn mark(version: &str, epoch: u64) -> Mark {
-        Mark { version: ResourceVersion::new(version), epoch }
+    fn at(version: &str, epoch: u64) -> SourceProgress {
+        SourceProgress { version: ResourceVersion::new(version), epoch }
     }
 
     #[test]
-    fn parts_together_have_come_as_far_as_the_one_that_has_come_least_far() {
-        let mut marks = Marks(vec![Mark::default(); 2]);
-        assert_eq!(marks.with(0, &mark("7", 0)), (None, false), "the other is nowhere yet");
-        marks.set(0, mark("7", 0));
-        assert_eq!(marks.with(1, &mark("10", 0)), (ResourceVersion::new("7"), false));
-        marks.set(1, mark("10", 0));
-        assert_eq!(marks.with(0, &mark("12", 0)), (ResourceVersion::new("10"), false));
-        assert_eq!(marks.with(0, &mark("3", 1)), (ResourceVersion::new("3"), true), "one began anew");
-        assert_eq!(marks.with(0, &mark("x", 0)), (None, false), "what has no order has no least");
+    fn the_combined_progress_is_that_of_the_source_that_has_progressed_least() {
+        let mut progress = AllProgress(vec![SourceProgress::default(); 2]);
+        assert_eq!(progress.with(0, &at("7", 0)), (None, false), "the other source has no version");
+        progress.set(0, at("7", 0));
+        assert_eq!(progress.with(1, &at("10", 0)), (ResourceVersion::new("7"), false));
+        progress.set(1, at("10", 0));
+        assert_eq!(progress.with(0, &at("12", 0)), (ResourceVersion::new("10"), false));
+        assert_eq!(progress.with(0, &at("3", 1)), (ResourceVersion::new("3"), true), "a new epoch");
+        assert_eq!(progress.with(0, &at("x", 0)), (None, false), "versions without an order have no minimum");
     }
 
     #[test]
-    fn one_part_alone_has_come_as_far_as_it_has() {
-        let marks = Marks(vec![Mark::default()]);
-        assert_eq!(marks.with(0, &mark("x", 0)), (ResourceVersion::new("x"), false));
+    fn the_progress_of_a_single_source_is_its_own() {
+        let progress = AllProgress(vec![SourceProgress::default()]);
+        assert_eq!(progress.with(0, &at("x", 0)), (ResourceVersion::new("x"), false));
     }
 }

@@ -1,4 +1,4 @@
-//! What a controller is made of.
+//! Configuration of informers.
 
 use std::{
     fmt,
@@ -18,10 +18,10 @@ use crate::{
 
 type Hook = Arc<dyn Fn(&WatchFailure) + Send + Sync>;
 
-/// Keys that are applied to the cache, and told to handlers, together.
+/// The default number of keys that are applied and published together.
 const BATCH_KEYS: usize = 1_024;
 
-/// Where an informer's objects come from, and what becomes of them before they are in the cache.
+/// The configuration of an informer: the sources of its objects, and the processing before the cache.
 ///
 /// ```
 /// use std::time::Duration;
@@ -33,13 +33,13 @@ const BATCH_KEYS: usize = 1_024;
 /// let config = Config::new("pods", source)
 ///     .resync_period(Duration::from_secs(600))
 ///     .transform(|mut pod| {
-///         pod.metadata.annotations = None; // never read here, so not kept
+///         pod.metadata.annotations = None; // not needed, so not cached
 ///         Ok(pod)
 ///     })
 ///     .on_watch_error(|failure| eprintln!("{failure}"));
 /// # drop(config);
 /// ```
-#[must_use = "a configuration does nothing until something is made of it"]
+#[must_use = "a configuration does nothing until an informer is created from it"]
 pub struct Config<K> {
     pub(crate) name: Arc<str>,
     pub(crate) sources: Vec<Source<K>>,
@@ -52,22 +52,22 @@ pub struct Config<K> {
     limiter: Option<RelistLimiter>,
 }
 
-/// A collection, and which namespace it is the whole of; none for one that has all there is.
+/// A collection with its namespace, or without one for a source of all objects.
 pub(crate) struct Source<K> {
     pub(crate) namespace: Option<Arc<str>>,
     pub(crate) lister_watcher: Arc<dyn ListerWatcher<K>>,
 }
 
 impl<K: Object> Config<K> {
-    /// Objects from one source; `name` is for logs.
+    /// Creates a configuration with one source. `name` is used in logs.
     pub fn new(name: impl Into<Arc<str>>, source: impl ListerWatcher<K>) -> Self {
         Self::of(name.into(), vec![Source { namespace: None, lister_watcher: Arc::new(source) }])
     }
 
-    /// Objects from several sources, each of which has one namespace, and all of that. They are followed side
-    /// by side: one that fails keeps the others from nothing but being synced together.
+    /// Creates a configuration with several sources, each of which contains all objects of one namespace. The
+    /// sources are independent: a source that fails only keeps the informer from being synced.
     ///
-    /// Of two for the same namespace the later counts.
+    /// Of several sources for the same namespace, the last one is used.
     pub fn by_namespace<S: ListerWatcher<K>>(
         name: impl Into<Arc<str>>,
         sources: impl IntoIterator<Item = (String, S)>,
@@ -94,43 +94,43 @@ impl<K: Object> Config<K> {
         }
     }
 
-    /// Sets what can be chosen about listing and watching. Its resync period is not used; see
+    /// Sets the options of lists and watches. Their resync period is ignored; see
     /// [`resync_period`](Self::resync_period).
     pub fn reflector(mut self, options: ReflectorOptions) -> Self {
         self.reflector = options;
         self
     }
 
-    /// Changes what can be chosen about listing and watching.
+    /// Changes the options of lists and watches.
     pub fn reflector_with(mut self, change: impl FnOnce(&mut ReflectorOptions)) -> Self {
         change(&mut self.reflector);
         self
     }
 
-    /// Sets what can be chosen about the queue in front of the cache.
+    /// Sets the options of the queue in front of the cache.
     pub fn fifo(mut self, options: FifoOptions) -> Self {
         self.fifo = options;
         self
     }
 
-    /// Sets how many keys are applied to the cache together, at most. 1,024 unless said otherwise.
+    /// Sets the maximum number of keys that are applied to the cache together. Defaults to 1,024.
     pub fn batch_keys(mut self, keys: usize) -> Self {
         self.batch_keys = keys.max(1);
         self
     }
 
-    /// Sets how often handlers are told of everything again, unless they say otherwise. Zero, which it is at
-    /// first, is never, for any handler.
+    /// Sets the default resync period of handlers. Defaults to zero, which disables resyncs for all handlers.
     pub fn resync_period(mut self, period: Duration) -> Self {
         self.resync_period = period;
         self
     }
 
-    /// Changes each object before it is in the cache: once, when it is received.
+    /// Sets a function that transforms each object before it is cached, once, when it is received.
     ///
-    /// An object it refuses or panics over is set aside and reported like one that cannot be decoded; so is
-    /// one whose name or namespace it changes, because it could not be found again. It should leave uid and
-    /// resourceVersion alone too: without them the cache cannot tell what changed.
+    /// An object for which the function fails or panics is quarantined like one that cannot be decoded. So is
+    /// an object whose name or namespace the function changes. The function should also keep uid and
+    /// resourceVersion, because the cache detects changes by them.
+    #[doc(alias = "SetTransform")]
     pub fn transform(
         mut self,
         transform: impl Fn(K) -> Result<K, TransformError> + Send + Sync + 'static,
@@ -140,34 +140,36 @@ impl<K: Object> Config<K> {
     {
         self.transform = Some(Arc::new(move |object: Arc<K>| {
             let before = ObjectKey::of(&*object);
-            // An object that was just decoded has one owner, so nothing is cloned.
+            // A newly decoded object has one owner, so nothing is cloned.
             let object = transform(Arc::unwrap_or_clone(object))?;
             if ObjectKey::of(&object) != before {
-                return Err(TransformError::new("it changed the name or the namespace"));
+                return Err(TransformError::new("it changed the name or namespace"));
             }
             Ok(Arc::new(object))
         }));
         self
     }
 
-    /// Is called with each failure of a list or watch, before it is tried again. It must not wait: nothing is
-    /// read meanwhile. A panic of it is logged and goes no further.
+    /// Sets a function that is called with each failure of a list or watch, before the retry. The function
+    /// must not block, because nothing is read meanwhile. A panic of the function is logged and otherwise
+    /// ignored.
+    #[doc(alias = "SetWatchErrorHandler")]
     pub fn on_watch_error(mut self, hook: impl Fn(&WatchFailure) + Send + Sync + 'static) -> Self {
         self.hook = Some(Arc::new(move |failure| {
             if catch_unwind(AssertUnwindSafe(|| hook(failure))).is_err() {
-                error!(%failure, "the watch error hook panicked");
+                error!(%failure, "watch error hook panicked");
             }
         }));
         self
     }
 
-    /// Takes turns with other informers in reading lists.
+    /// Limits concurrent lists together with the other informers that share `limiter`.
     pub fn limiter(mut self, limiter: RelistLimiter) -> Self {
         self.limiter = Some(limiter);
         self
     }
 
-    /// A reflector of one of the sources.
+    /// Creates the reflector of one source.
     pub(crate) fn reflector_of(&self, source: Source<K>) -> Reflector<K> {
         let name: Arc<str> = match &source.namespace {
             Some(namespace) => format!("{} in {namespace}", self.name).into(),

@@ -1,12 +1,12 @@
-//! The cache, as the queue and the reflector have to know it.
+//! The cache as the queue and the reflector use it.
 
 use std::{fmt::Write as _, sync::Arc};
 
 use watchkeeper_client::decode::Identity;
 
-use crate::{Object, Store, delta_fifo::KnownObjects, key_ref::KeyRef, reflector::Known};
+use crate::{Object, Store, delta_fifo::KnownObjects, key::KeyRef, reflector::VersionLookup};
 
-/// The objects of a store that a list of one namespace, or of all, is compared with.
+/// The objects of a store that belong to one namespace, or all of them.
 pub(super) struct StoredObjects<K> {
     pub(super) store: Store<K>,
     pub(super) namespace: Option<Arc<str>>,
@@ -38,10 +38,10 @@ impl<K: Object> KnownObjects<K> for StoredObjects<K> {
 }
 
 /// The objects of a store that need not be decoded again.
-pub(super) struct Held<K>(pub(super) Store<K>);
+pub(super) struct StoreLookup<K>(pub(super) Store<K>);
 
-impl<K: Object> Known<K> for Held<K> {
-    fn known(&self, identity: &Identity) -> Option<Arc<K>> {
+impl<K: Object> VersionLookup<K> for StoreLookup<K> {
+    fn lookup(&self, identity: &Identity) -> Option<Arc<K>> {
         self.0.get(identity.key()).filter(|object| {
             let meta = object.meta();
             meta.uid.as_deref() == identity.uid()

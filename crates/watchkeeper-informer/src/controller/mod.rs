@@ -1,67 +1,43 @@
-//! The loop that keeps a cache: reflector, queue, cache, and whoever is told.
+//! The loop that keeps a cache up to date: reflector, queue, cache and handlers.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `config.rs` | [`Config`]: where objects come from |
-//! | `apply.rs` | [`handle_deltas`]: what deltas come to |
-//! | `known.rs` | the cache, as the queue and the reflector have to know it |
+//! | `config.rs` | [`Config`]: sources, transform, resync period |
+//! | `apply.rs` | the effects of deltas |
+//! | `known.rs` | the cache as the queue and the reflector use it |
 //! | `single.rs` | [`new_informer`]: the loop with one handler |
 
-mod apply;
+pub(crate) mod apply;
 mod config;
 mod known;
 mod single;
 
-use std::{fmt, future::pending, sync::Arc, time::Duration};
+use std::{fmt, future::pending, sync::Arc};
 
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tracing::error;
 use watchkeeper_client::list_watch::Selection;
 
-pub(crate) use self::apply::Cache;
-use self::known::{Held, StoredObjects};
+use self::{
+    apply::Process,
+    known::{StoreLookup, StoredObjects},
+};
 pub use self::{
-    apply::{Handled, handle_deltas},
     config::Config,
     single::{new_indexer_informer, new_informer},
 };
 use crate::{
-    Object, Store, StoreError,
-    delta_fifo::{DeltaFifo, Popped},
-    reflector::Reflector,
-    start::Start,
-    status::Monitor,
+    Object, Store, StoreError, delta_fifo::DeltaFifo, reflector::Reflector, start::Start, status::Monitor,
 };
 
-/// What becomes of the changes that a [`Controller`] pops.
+/// Lists and watches the sources of a [`Config`] and processes all changes.
 ///
-/// It is called for one batch after the other, in the controller's task, which reads nothing meanwhile. The
-/// changes of different parts (one for each namespace, if there are several) are of different keys.
-pub trait Process<K: Object>: Send + Sync + 'static {
-    /// Applies a batch to the cache and tells of it.
-    ///
-    /// # Errors
-    /// When the cache refuses it. The controller then ends.
-    fn process(&self, part: usize, popped: &Popped<K>) -> Result<(), StoreError>;
-
-    /// The first list of a part has been processed.
-    fn part_synced(&self, part: usize);
-
-    /// How often to ask whether a [resync is due](Self::is_resync_due), from now on; zero for never.
-    fn resync_check_period(&self) -> Duration;
-
-    /// Whether everything is to be gone over again now.
-    fn is_resync_due(&self) -> bool;
-}
-
-/// Follows what a [`Config`] says, and has every change of it processed.
+/// - **Batches are processed one at a time**, with the changes of each key in order.
+/// - **Backpressure.** While the queue is full, nothing is read from the server.
+/// - **One future.** A controller spawns no task, and ends when the future is dropped.
 ///
-/// - **Changes are processed in batches, one at a time**, the changes of each key in order.
-/// - **A slow [`Process`] slows the server down**, not memory up: while the queue is full nothing is read.
-/// - **It is one future.** It starts no task, and ends when it is dropped.
-///
-/// [`SharedIndexInformer`](crate::SharedIndexInformer) is made of one; on its own it is for a cache with one
-/// handler, see [`new_informer`].
+/// A [`SharedIndexInformer`](crate::SharedIndexInformer) contains a controller. Use one directly for a cache
+/// with a single handler; see [`new_informer`].
 #[must_use = "a controller does nothing until it is run"]
 pub struct Controller<K> {
     name: Arc<str>,
@@ -70,7 +46,7 @@ pub struct Controller<K> {
     batch_keys: usize,
 }
 
-/// One source on its way to the cache.
+/// A source with its reflector and queue.
 struct Part<K> {
     namespace: Option<Arc<str>>,
     selection: Option<Selection>,
@@ -78,7 +54,7 @@ struct Part<K> {
     fifo: DeltaFifo<K>,
 }
 
-/// A part, as seen from outside the controller.
+/// The parts of a source that are shared with the informer.
 pub(crate) struct PartView<K> {
     pub(crate) namespace: Option<Arc<str>>,
     pub(crate) selection: Option<Selection>,
@@ -87,7 +63,7 @@ pub(crate) struct PartView<K> {
 }
 
 impl<K> PartView<K> {
-    /// Makes waits on the part fail until `start` is complete.
+    /// Makes waits on the source fail until `start` is complete.
     pub(crate) fn starting_with(mut self, start: &Start) -> Self {
         self.monitor = self.monitor.starting_with(start);
         self
@@ -95,23 +71,23 @@ impl<K> PartView<K> {
 }
 
 impl<K: Object> Controller<K> {
-    /// A controller that has `process` keep `store`, which nobody else may change.
-    pub fn new(mut config: Config<K>, store: &Store<K>, process: Arc<dyn Process<K>>) -> Self {
+    /// Creates a controller with the consumer `process`, which must be the only writer of `store`.
+    pub(crate) fn new(mut config: Config<K>, store: &Store<K>, process: Arc<dyn Process<K>>) -> Self {
         let sources = std::mem::take(&mut config.sources);
         let parts = sources.into_iter().map(|source| {
             let known = StoredObjects { store: store.clone(), namespace: source.namespace.clone() };
             Part {
                 namespace: source.namespace.clone(),
                 selection: source.lister_watcher.selection(),
-                reflector: config.reflector_of(source).known(Held(store.clone())),
+                reflector: config.reflector_of(source).reuse(StoreLookup(store.clone())),
                 fifo: DeltaFifo::new(known, config.fifo.clone()),
             }
         });
         Self { parts: parts.collect(), name: config.name, process, batch_keys: config.batch_keys }
     }
 
-    /// How the reflector of each source is doing, before, during and after the run: by namespace, if there
-    /// are several.
+    /// Returns the monitor of each source's reflector, by namespace if there are several sources. A monitor
+    /// can be used before, during and after the run.
     pub fn monitors(&self) -> Vec<(Option<Arc<str>>, Monitor)> {
         self.parts.iter().map(|part| (part.namespace.clone(), part.reflector.monitor())).collect()
     }
@@ -126,11 +102,11 @@ impl<K: Object> Controller<K> {
         self.parts.iter().map(view).collect()
     }
 
-    /// Follows the sources until `stop` is done, and then ends at once: what is in the queue is not processed
-    /// any more.
+    /// Lists and watches until `stop` completes, and then ends immediately. Queued changes are not processed.
     ///
     /// # Errors
-    /// When the cache refused a change.
+    /// [`StoreError`] when the cache rejected a change.
+    #[doc(alias = "RunWithContext")]
     pub async fn run(self, stop: impl Future<Output = ()> + Send) -> Result<(), StoreError> {
         let Self { name, parts, process, batch_keys } = self;
         let resynced =
@@ -146,23 +122,23 @@ impl<K: Object> Controller<K> {
             while let Some(ended) = running.next().await {
                 ended?;
             }
-            // Of nothing there is no end.
+            // A controller without sources runs until it is stopped.
             if is_empty { pending().await } else { Ok(()) }
         };
         tokio::select! {
             biased;
             () = stop => Ok(()),
-            result = all => result.inspect_err(|error| error!(informer = &*name, %error, "stopped")),
+            result = all => result.inspect_err(|error| error!(informer = &*name, %error, "informer stopped: cache rejected a change")),
             () = resynced.whenever(&*process) => Ok(()),
         }
     }
 }
 
-/// What is put in line again, and where that is counted.
+/// The queues to resync, with the monitors that count the resyncs.
 struct Resynced<K>(Vec<(DeltaFifo<K>, Monitor)>);
 
 impl<K: Object> Resynced<K> {
-    /// Puts everything in line again whenever somebody wants to hear of it.
+    /// Resyncs all queues whenever a resync is due.
     async fn whenever(&self, process: &dyn Process<K>) {
         let period = process.resync_check_period();
         if period.is_zero() {
@@ -176,7 +152,7 @@ impl<K: Object> Resynced<K> {
         loop {
             tokio::time::sleep(period).await;
             if process.is_resync_due() {
-                // One that is closed has nobody behind it to be told.
+                // A closed queue has no consumer.
                 let open = self.0.iter().take_while(|(fifo, _)| fifo.resync().is_ok());
                 open.for_each(|(_, monitor)| monitor.resynced());
             }
@@ -194,9 +170,9 @@ impl<K: Object> Part<K> {
         let Self { reflector, fifo, .. } = self;
         let processing = async {
             let mut has_synced = false;
-            while let Some(popped) = fifo.pop_batch(batch_keys).await {
-                process.process(number, &popped)?;
-                popped.done();
+            while let Some(batch) = fifo.pop_batch(batch_keys).await {
+                process.process(number, &batch)?;
+                batch.done();
                 if !has_synced && fifo.has_synced() {
                     has_synced = true;
                     process.part_synced(number);
@@ -212,7 +188,7 @@ impl<K: Object> Part<K> {
     }
 }
 
-/// Whoever waits for a queue is to hear that nobody will put anything in it.
+/// Closes the queues on drop, so that waits on them end.
 struct CloseOnDrop<K: Object>(Vec<DeltaFifo<K>>);
 
 impl<K: Object> Drop for CloseOnDrop<K> {

@@ -1,4 +1,4 @@
-//! A cache with one handler, which runs in the same task.
+//! A cache with one handler that runs in the task of the controller.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -8,23 +8,24 @@ use std::{
 
 use tracing::error;
 
-use super::{Cache, Config, Controller, Process};
+use super::{
+    Config, Controller,
+    apply::{Cache, Process},
+};
 use crate::{
     CacheReader, Object, Store, StoreError,
-    delta_fifo::Popped,
+    delta_fifo::DeltaBatch,
     handler::EventHandler,
-    transition::{Audience, Notice},
+    transition::{Audience, Notification},
 };
 
-/// A cache with one handler: the cache, to be read, and what keeps it, to be run.
+/// Creates a cache with one handler: the cache to read, and the controller to run.
 ///
-/// The handler is called in the controller's task, so that there is none beside it: a slow one holds up the
-/// cache, and through it the server. If that will not do, or there may be more than one, use a
-/// [`SharedIndexInformer`](crate::SharedIndexInformer). A panic of the handler is logged, and it is told of
-/// the next event.
+/// The handler is called in the task of the controller, so a slow handler blocks the cache and, by backpressure, the
+/// reads from the server. Use a [`SharedIndexInformer`](crate::SharedIndexInformer) for slow or several handlers. A
+/// panic of the handler is logged, and the handler is called with the next event.
 ///
 /// ```
-/// use std::sync::{Arc, Mutex};
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kube_core::ObjectMeta;
 /// use watchkeeper_client::list_watch::{ScriptedSource, WatchScript};
@@ -38,17 +39,18 @@ use crate::{
 /// let settings = ConfigMap { metadata, ..ConfigMap::default() };
 /// let _server = source.open_watch(WatchScript::new().added(settings).initial_events_end("7"));
 ///
-/// let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
-/// let handler = move |event: &Event<ConfigMap>| _ = told.send(event.clone());
+/// let (sender, mut events) = tokio::sync::mpsc::unbounded_channel();
+/// let handler = move |event: &Event<ConfigMap>| _ = sender.send(event.clone());
 /// let (cache, controller) = new_informer(Config::new("config maps", source), handler);
 /// tokio::select! {
 ///     ended = controller.run(std::future::pending()) => ended?,
-///     first = heard.recv() => assert!(first.is_some_and(|event| event.is_initial())),
+///     first = events.recv() => assert!(first.is_some_and(|event| event.is_initial())),
 /// }
-/// assert!(cache.get("settings").is_some(), "in the cache before anybody is told");
+/// assert!(cache.get("settings").is_some(), "cached before the handler is called");
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "NewInformer")]
 pub fn new_informer<K: Object>(
     config: Config<K>,
     handler: impl EventHandler<K>,
@@ -58,7 +60,9 @@ pub fn new_informer<K: Object>(
     (CacheReader::new(store), controller)
 }
 
-/// As [`new_informer`], for a store with indexes. Nobody else may change the store.
+/// Creates a controller with one handler for a store with indexes. The controller must be the only writer of
+/// the store.
+#[doc(alias = "NewIndexerInformer")]
 pub fn new_indexer_informer<K: Object>(
     config: Config<K>,
     handler: impl EventHandler<K>,
@@ -76,22 +80,22 @@ struct Inline<K, H> {
 }
 
 impl<K: Object, H: EventHandler<K>> Process<K> for Inline<K, H> {
-    fn process(&self, part: usize, popped: &Popped<K>) -> Result<(), StoreError> {
-        let (mut changes, notices) = self.cache.prepare(popped);
+    fn process(&self, part: usize, batch: &DeltaBatch<K>) -> Result<(), StoreError> {
+        let (mut ops, notifications) = self.cache.prepare(batch);
         let committed = loop {
-            match self.cache.commit(part, popped, changes) {
+            match self.cache.commit(part, batch, ops) {
                 Ok(committed) => break committed?,
-                Err(again) => changes = again,
+                Err(again) => ops = again,
             }
-            self.cache.store.complete(&mut changes);
+            self.cache.store.complete(&mut ops);
         };
         drop(committed);
-        for Notice { event, audience } in notices {
-            // There is one handler, and everything is resynced for it. It did not ask for what is unchanged.
-            if audience != Audience::AskedForUnchanged
+        for Notification { event, audience } in notifications {
+            // The only handler is resynced whenever a resync is due, and does not receive unchanged objects.
+            if audience != Audience::WantsUnchanged
                 && catch_unwind(AssertUnwindSafe(|| self.handler.handle(&event))).is_err()
             {
-                error!(?event, "the handler panicked");
+                error!(?event, "handler panicked");
             }
         }
         Ok(())

@@ -1,81 +1,85 @@
-//! The FIFO as a state machine: no lock, no waiting, no clock.
+//! The FIFO as a state machine without lock, task or clock.
 
-use std::{cell::LazyCell, collections::HashSet, fmt::Write as _, sync::Arc};
+use std::{cell::LazyCell, collections::HashSet, sync::Arc};
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
+use hashlink::LinkedHashMap;
 use kube_core::Resource;
 use watchkeeper_client::decode::Identity;
 
 use super::{Delta, DeltaKind, Deltas, KnownObjects};
-use crate::{key_ref::KeyRef, keyed_queue::KeyedQueue};
+use crate::key::{KeyRef, KeyText};
 
 type Keys<'a> = HashSet<KeyRef<'a>, RandomState>;
 
-/// A resourceVersion that everything up to which has been seen, and which beginning of the server's history
-/// it counts from.
+/// A resourceVersion up to which nothing is missing, and its history epoch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Mark {
+pub(super) struct Watermark {
     pub(super) version: Option<Arc<str>>,
     pub(super) epoch: u64,
 }
 
-/// A list, as the queue takes it.
+/// A list to be queued.
 pub(super) struct List<'a, K> {
     pub(super) objects: Vec<Arc<K>>,
-    /// What exists and could not be read.
+    /// The objects that exist but could not be decoded.
     pub(super) kept: &'a [Identity],
     pub(super) version: Option<&'a str>,
     pub(super) is_new_epoch: bool,
 }
 
-/// What a pop hands out.
-pub(super) struct Batch<K> {
+/// The result of a pop.
+pub(super) struct PoppedKeys<K> {
     pub(super) keys: Arc<[Deltas<K>]>,
-    /// What the consumer is complete up to once it has applied the batch.
-    pub(super) watermark: Mark,
+    /// The watermark of the consumer once it has applied these keys.
+    pub(super) watermark: Watermark,
 }
 
-/// How far the first list has come.
+/// The progress of the initial list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Population {
-    /// Nothing has been put in yet.
+    /// The initial list was not queued yet.
     Awaited,
-    /// Keys of the first list that are not finished.
+    /// The number of keys of the initial list that have not been processed.
     Popping(usize),
     Complete,
 }
 
-/// Invariants: a key is in line once; `queued_deltas` is the number of deltas in line; the marks of the keys
-/// in line do not get older from front to back.
+/// The capacity that an empty queue retains.
+const RETAINED_CAPACITY: usize = 1024;
+
+/// The state of the FIFO.
+///
+/// Invariants: each key is queued once; `queued_deltas` is the number of queued deltas; the watermarks of
+/// queued keys do not decrease from front to back.
 pub(super) struct Core<K> {
-    queue: KeyedQueue<Deltas<K>>,
+    /// The queued keys, in the order of their first change.
+    queue: LinkedHashMap<KeyText, Deltas<K>, RandomState>,
     queued_deltas: usize,
-    /// What was handed out and not yet finished.
+    /// The keys that were popped and are not finished.
     in_flight: Option<Arc<[Deltas<K>]>>,
-    /// What a consumer that has applied everything so far is complete up to.
-    mark: Mark,
-    /// The last watermark that was handed out.
-    marked: Mark,
+    /// The watermark of a consumer that has applied everything so far.
+    reached: Watermark,
+    /// The watermark of the last finished batch.
+    finished: Watermark,
     population: Population,
     is_closed: bool,
-    /// Objects that were let go of, to be dropped where nothing is locked.
+    /// Objects that are no longer queued, to be dropped outside of the lock.
     released: Vec<Arc<K>>,
-    key_text: String,
 }
 
 impl<K: Resource + 'static> Core<K> {
     pub(super) fn new() -> Self {
         Self {
-            queue: KeyedQueue::new(),
+            queue: new_queue(),
             queued_deltas: 0,
             in_flight: None,
-            mark: Mark::default(),
-            marked: Mark::default(),
+            reached: Watermark::default(),
+            finished: Watermark::default(),
             population: Population::Awaited,
             is_closed: false,
             released: Vec::new(),
-            key_text: String::new(),
         }
     }
 
@@ -99,22 +103,22 @@ impl<K: Resource + 'static> Core<K> {
         self.is_closed = true;
     }
 
-    /// True when there is something to pop and nothing in flight.
+    /// Returns whether a pop would succeed: something is queued and nothing is in flight.
     pub(super) fn can_pop(&self) -> bool {
-        self.in_flight.is_none() && (!self.queue.is_empty() || self.mark != self.marked)
+        self.in_flight.is_none() && (!self.queue.is_empty() || self.reached != self.finished)
     }
 
-    /// True when nothing will ever be popped again.
+    /// Returns whether nothing will be popped any more.
     pub(super) fn is_finished(&self) -> bool {
         self.is_closed && self.in_flight.is_none() && !self.can_pop()
     }
 
-    /// Takes what was let go of since the last call.
+    /// Returns the objects that were released since the last call.
     pub(super) fn take_released(&mut self) -> Vec<Arc<K>> {
         std::mem::take(&mut self.released)
     }
 
-    /// The server said that an object was added or changed.
+    /// Queues an added or updated object.
     pub(super) fn apply(&mut self, kind: DeltaKind, object: Arc<K>) {
         self.begin_unpopulated();
         let mark = version_of(&object);
@@ -122,8 +126,8 @@ impl<K: Resource + 'static> Core<K> {
         self.advance(mark);
     }
 
-    /// The server said that an object was deleted. One that nobody knows is not worth a delta, but its
-    /// version still counts.
+    /// Queues a deleted object. The deletion of an unknown object is dropped, but its version advances the
+    /// watermark.
     pub(super) fn delete(&mut self, object: Arc<K>, known: &dyn KnownObjects<K>) {
         self.begin_unpopulated();
         let mark = version_of(&object);
@@ -136,7 +140,7 @@ impl<K: Resource + 'static> Core<K> {
         self.advance(mark);
     }
 
-    /// An object was deleted whose final state cannot be read.
+    /// Queues the deletion of an object whose final state could not be decoded.
     pub(super) fn delete_unread(&mut self, key: &str, version: Option<&str>, known: &dyn KnownObjects<K>) {
         self.begin_unpopulated();
         if let Some(object) = self.last_state(key, known) {
@@ -146,14 +150,14 @@ impl<K: Resource + 'static> Core<K> {
         self.advance(version.map(Arc::from));
     }
 
-    /// A list: what is in line, in flight or known and not in the list is deleted, once; each object is
-    /// `Replaced`.
+    /// Queues a list: a `Deleted` for each object that is queued, in flight or known but not listed, and a
+    /// `Replaced` for each listed object.
     pub(super) fn replace(&mut self, list: List<'_, K>, known: &dyn KnownObjects<K>) {
         let List { objects, kept, version, is_new_epoch } = list;
         let is_initial = self.population == Population::Awaited;
         let gone = self.missing_from(&objects, kept, known);
-        // First what is gone: whoever accounts for names or addresses hears of what was freed before what is
-        // new.
+        // Deletions first, so that a consumer that accounts for names or addresses frees them before it
+        // allocates new ones.
         for object in gone {
             let kind = DeltaKind::Deleted { final_state_unknown: true };
             self.push(Delta { kind, object, is_initial, is_new_epoch });
@@ -164,67 +168,72 @@ impl<K: Resource + 'static> Core<K> {
         }
         if is_initial {
             let keys = self.queue.len();
-            self.queue.iter_mut().for_each(|deltas| deltas.counts_for_sync = true);
+            self.queue.values_mut().for_each(|deltas| deltas.counts_for_sync = true);
             self.population = if keys == 0 { Population::Complete } else { Population::Popping(keys) };
         }
         if is_new_epoch {
-            self.mark.epoch += 1;
+            self.reached.epoch += 1;
         }
         self.advance(version.map(Arc::from));
     }
 
-    /// `Sync` for each object of the cache that has nothing in line.
+    /// Queues a `Sync` for each known object that is not queued.
     pub(super) fn resync(&mut self, known: &dyn KnownObjects<K>) {
         let in_flight = self.in_flight_keys();
         let mut quiet = Vec::new();
         known.visit_keys(&mut |key| {
             let key_ref = KeyRef::split(key);
-            if !in_flight.contains(&key_ref) && !self.queue.contains(key_ref) {
+            if !in_flight.contains(&key_ref) && !self.is_queued(key_ref) {
                 quiet.extend(known.get(key));
             }
         });
-        // What is in flight is, as far as the queue can tell, in the cache already.
+        // Keys in flight count as applied.
         let applied = self
             .in_flight_deltas()
             .map(Deltas::newest)
-            .filter(|newest| !newest.is_deletion() && !self.queue.contains(KeyRef::of(&*newest.object)));
+            .filter(|newest| !newest.is_deletion() && !self.is_queued(KeyRef::of(&*newest.object)));
         quiet.extend(applied.map(|newest| Arc::clone(&newest.object)));
         for object in quiet {
             self.push(Delta { kind: DeltaKind::Sync, object, is_initial: false, is_new_epoch: false });
         }
     }
 
-    /// Nothing of interest happened up to this version.
+    /// Advances the watermark without a delta.
     pub(super) fn bookmark(&mut self, version: &str) {
         self.advance(Some(Arc::from(version)));
     }
 
-    /// Takes up to `max` keys out of the line, or none and a watermark when only that has moved. Nothing
-    /// while another batch is in flight.
+    /// Pops up to `max` keys, or none if only the watermark advanced. Returns `None` while another batch is
+    /// in flight.
     ///
-    /// A batch never spans the end of the first list.
-    pub(super) fn pop(&mut self, max: usize) -> Option<Batch<K>> {
+    /// A batch does not extend past the end of the initial list.
+    pub(super) fn pop(&mut self, max: usize) -> Option<PoppedKeys<K>> {
         if !self.can_pop() {
             return None;
         }
-        let is_of_first_list = self.queue.front().is_some_and(|deltas| deltas.counts_for_sync);
+        let is_of_first_list = self.queue.front().is_some_and(|(_, deltas)| deltas.counts_for_sync);
         let mut keys = Vec::with_capacity(max.min(self.queue.len()));
         while keys.len() < max.max(1)
-            && self.queue.front().is_some_and(|deltas| deltas.counts_for_sync == is_of_first_list)
+            && self.queue.front().is_some_and(|(_, deltas)| deltas.counts_for_sync == is_of_first_list)
         {
-            keys.extend(self.queue.pop_front());
+            keys.extend(self.queue.pop_front().map(|(_, deltas)| deltas));
+        }
+        if self.queue.is_empty() && self.queue.capacity() > RETAINED_CAPACITY {
+            // The memory for a list of the whole collection is not needed again soon.
+            self.queue = new_queue();
         }
         self.queued_deltas -= keys.iter().map(Deltas::len).sum::<usize>();
         let keys: Arc<[Deltas<K>]> = keys.into();
-        let watermark = self.queue.front().map_or(&self.mark, |deltas| &deltas.complete_before).clone();
+        let watermark =
+            self.queue.front().map_or(&self.reached, |(_, deltas)| &deltas.complete_before).clone();
         self.in_flight = Some(Arc::clone(&keys));
-        Some(Batch { keys, watermark })
+        Some(PoppedKeys { keys, watermark })
     }
 
-    /// The batch in flight has been applied.
-    pub(super) fn done(&mut self, watermark: Mark) {
+    /// Finishes the batch in flight, which was applied.
+    pub(super) fn done(&mut self, watermark: Watermark) {
         let Some(keys) = self.in_flight.take() else { return };
-        self.marked = watermark;
+        self.finished = watermark;
         if let Population::Popping(left) = self.population {
             let finished = keys.iter().filter(|deltas| deltas.counts_for_sync).count();
             let left = left.saturating_sub(finished);
@@ -232,36 +241,37 @@ impl<K: Resource + 'static> Core<K> {
         }
     }
 
-    /// The batch in flight has not been applied, or not known to have been: it goes back to where it was.
-    pub(super) fn put_back(&mut self) {
+    /// Requeues the batch in flight, which may not have been applied, at the front.
+    pub(super) fn requeue(&mut self) {
         let Some(keys) = self.in_flight.take() else { return };
         for mut deltas in keys.iter().rev().cloned() {
             self.queued_deltas += deltas.len();
-            if let Some(later) = self.queue.remove(KeyRef::of(&*deltas.first.object)) {
+            let key = key_text(&*deltas.first.object);
+            if let Some(later) = self.queue.remove(&key) {
                 deltas.append(later);
             }
-            self.queue.push_front(deltas);
+            self.queue.insert(key.clone(), deltas);
+            self.queue.to_front(&key);
         }
     }
 
-    /// The objects a list does not have: their last state in line, in flight or in the cache, unless that is
-    /// a deletion already. What the list could not read is not missing from it, if it is the same
-    /// incarnation.
+    /// Returns the last state of each object that is queued, in flight or known but not listed, unless that
+    /// is a deletion. An object that the list could not decode is not missing if it has the same uid.
     fn missing_from(
         &self,
         objects: &[Arc<K>],
         kept: &[Identity],
         known: &dyn KnownObjects<K>,
     ) -> Vec<Arc<K>> {
-        // Only made if there is something that could be missing: the first list has nothing before it.
+        // Lazy, because nothing can be missing from the initial list.
         let listed: LazyCell<Keys<'_>, _> =
             LazyCell::new(|| objects.iter().map(|object| KeyRef::of(&**object)).collect());
         let in_flight = self.in_flight_keys();
-        // A key that is in line and in flight counts as it stands in line: that is the later.
+        // The queued state of a key is newer than the one in flight.
         let only_in_flight =
-            self.in_flight_deltas().filter(|deltas| !self.queue.contains(KeyRef::of(&*deltas.first.object)));
-        let in_line = self.queue.iter();
-        let mut gone: Vec<Arc<K>> = in_line
+            self.in_flight_deltas().filter(|deltas| !self.is_queued(KeyRef::of(&*deltas.first.object)));
+        let queued = self.queue.values();
+        let mut gone: Vec<Arc<K>> = queued
             .chain(only_in_flight)
             .map(Deltas::newest)
             .filter(|newest| !newest.is_deletion() && !listed.contains(&KeyRef::of(&*newest.object)))
@@ -269,7 +279,7 @@ impl<K: Resource + 'static> Core<K> {
             .collect();
         known.visit_keys(&mut |key| {
             let key_ref = KeyRef::split(key);
-            let is_in_hand = in_flight.contains(&key_ref) || self.queue.contains(key_ref);
+            let is_in_hand = in_flight.contains(&key_ref) || self.is_queued(key_ref);
             if !listed.contains(&key_ref) && !is_in_hand {
                 gone.extend(known.get(key));
             }
@@ -285,31 +295,32 @@ impl<K: Resource + 'static> Core<K> {
         gone
     }
 
-    /// True when somebody has heard of the object, or will, and not that it is gone.
-    fn is_of_interest(&mut self, key: KeyRef<'_>, known: &dyn KnownObjects<K>) -> bool {
-        if self.queue.contains(key) {
+    /// Returns whether the object is queued, or is in flight or known and not deleted.
+    fn is_of_interest(&self, key: KeyRef<'_>, known: &dyn KnownObjects<K>) -> bool {
+        let text = KeyText::of(key);
+        if self.queue.contains_key(&text) {
             return true;
         }
         if let Some(newest) = self.in_flight_newest(key) {
             return !newest.is_deletion();
         }
-        self.key_text.clear();
-        // Writing to a string cannot fail.
-        let _ = write!(self.key_text, "{key}");
-        known.contains(&self.key_text)
+        known.contains(text.as_str())
     }
 
-    /// The object as it was last, unless it is gone.
-    fn last_state(&mut self, key: &str, known: &dyn KnownObjects<K>) -> Option<Arc<K>> {
+    /// Returns the last state of an object, unless it is deleted.
+    fn last_state(&self, key: &str, known: &dyn KnownObjects<K>) -> Option<Arc<K>> {
         let key_ref = KeyRef::split(key);
-        let newest = match self.queue.get_mut(key_ref) {
-            Some(deltas) => Some(deltas.newest().clone()),
-            None => self.in_flight_newest(key_ref).cloned(),
-        };
+        let queued = self.queue.get(&KeyText::of(key_ref)).map(Deltas::newest);
+        let newest = queued.or_else(|| self.in_flight_newest(key_ref));
         match newest {
-            Some(newest) => (!newest.is_deletion()).then_some(newest.object),
+            Some(newest) => (!newest.is_deletion()).then(|| Arc::clone(&newest.object)),
             None => known.get(key),
         }
+    }
+
+    fn is_queued(&self, key: KeyRef<'_>) -> bool {
+        // A queue is empty most of the time, and then no hash is needed.
+        !self.queue.is_empty() && self.queue.contains_key(&KeyText::of(key))
     }
 
     fn in_flight_deltas(&self) -> impl Iterator<Item = &Deltas<K>> {
@@ -325,14 +336,15 @@ impl<K: Resource + 'static> Core<K> {
     }
 
     fn push(&mut self, delta: Delta<K>) {
-        let Some(deltas) = self.queue.get_mut(KeyRef::of(&*delta.object)) else {
-            self.queue.push_back(Deltas::one(delta, self.mark.clone()));
+        let key = key_text(&*delta.object);
+        let Some(deltas) = self.queue.get_mut(&key) else {
+            self.queue.insert(key, Deltas::one(delta, self.reached.clone()));
             self.queued_deltas += 1;
             return;
         };
         match (deltas.newest().kind, delta.kind) {
-            // Of two deletions in a row the one that knows more is kept: the later, unless it only knows that
-            // the object is gone.
+            // Of two consecutive deletions the more informative one is kept: the later one, unless its final
+            // state is unknown.
             (DeltaKind::Deleted { .. }, DeltaKind::Deleted { final_state_unknown: true }) => {
                 self.released.push(delta.object);
             }
@@ -349,11 +361,11 @@ impl<K: Resource + 'static> Core<K> {
 
     fn advance(&mut self, version: Option<Arc<str>>) {
         if version.is_some() {
-            self.mark.version = version;
+            self.reached.version = version;
         }
     }
 
-    /// Something other than a list came first: there is no first list to wait for.
+    /// Records that the first change was not a list, so that no initial list has to be waited for.
     fn begin_unpopulated(&mut self) {
         if self.population == Population::Awaited {
             self.population = Population::Complete;
@@ -361,7 +373,15 @@ impl<K: Resource + 'static> Core<K> {
     }
 }
 
-/// True when both say who they are, and are not the same.
+fn new_queue<K>() -> LinkedHashMap<KeyText, Deltas<K>, RandomState> {
+    LinkedHashMap::with_hasher(RandomState::default())
+}
+
+fn key_text<K: Resource>(object: &K) -> KeyText {
+    KeyText::of(KeyRef::of(object))
+}
+
+/// Returns whether both have a uid and the uids differ.
 fn is_other_uid<K: Resource>(object: &K, identity: &Identity) -> bool {
     let uid = object.meta().uid.as_deref().filter(|uid| !uid.is_empty());
     matches!((uid, identity.uid()), (Some(one), Some(other)) if one != other)
@@ -370,4 +390,31 @@ fn is_other_uid<K: Resource>(object: &K, identity: &Identity) -> bool {
 fn version_of<K: Resource>(object: &Arc<K>) -> Option<Arc<str>> {
     let version = object.meta().resource_version.as_deref()?;
     (!version.is_empty()).then(|| Arc::from(version))
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+    use crate::delta_fifo::NothingKnown;
+
+    #[test]
+    fn a_queue_that_was_long_frees_its_memory() {
+        let object = |number: usize| {
+            let mut object = ConfigMap::default();
+            object.metadata.name = Some(number.to_string());
+            Arc::new(object)
+        };
+        let mut core = Core::new();
+        let objects = (0..5_000).map(object).collect();
+        core.replace(List { objects, kept: &[], version: None, is_new_epoch: false }, &NothingKnown);
+        assert!(core.queue.capacity() >= 5_000);
+        while let Some(popped) = core.pop(1_000) {
+            core.done(popped.watermark);
+        }
+        assert!(core.queue.capacity() <= RETAINED_CAPACITY, "{}", core.queue.capacity());
+        core.apply(DeltaKind::Added, object(0));
+        assert!(core.is_queued(KeyRef::split("0")));
+    }
 }

@@ -1,78 +1,77 @@
-//! What happened to one object.
+//! Changes of one object.
 
 use std::{fmt, sync::Arc};
 
-use kube_core::Resource;
+use super::core::Watermark;
 
-use super::core::Mark;
-use crate::{key_ref::KeyRef, keyed_queue::Keyed};
-
-/// One thing that happened to an object.
+/// A change of an object.
 pub struct Delta<K> {
-    /// What happened.
+    /// The kind of the change.
     pub kind: DeltaKind,
-    /// The object after it happened, or its last state when it is gone.
+    /// The object after the change, or its last state if it was deleted.
     pub object: Arc<K>,
-    /// True for what the first list brought: its objects, and the deletions of what it no longer had. A
-    /// change that arrived behind the first list is not part of it, even if both are popped together.
+    /// Whether the change belongs to the initial list: one of its objects, or the deletion of an object that
+    /// is not in it. A later change is not initial, even if both are popped together.
+    #[doc(alias = "isInInitialList")]
     pub is_initial: bool,
-    /// True for what a list brought that began a new epoch: the server's versions count from another
-    /// beginning, and the same version may be another state.
+    /// Whether the change comes from a list that started a new epoch, in which the same resourceVersion may
+    /// be another state.
     pub is_new_epoch: bool,
 }
 
-/// What happened to an object.
+/// The kind of a [`Delta`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DeltaKind {
-    /// The server said that it was created, or came into view.
+    /// The object was created, or started to match the selectors.
     Added,
-    /// The server said that it changed.
+    /// The object was modified.
     Updated,
-    /// It is gone.
+    /// The object was deleted.
     Deleted {
-        /// True when nobody saw it go: it was missing from a list, or its deletion could not be read. The
-        /// object is then the last state known.
+        /// Whether the deletion was not observed: the object is missing from a list, or its final state could
+        /// not be decoded. The object of the delta is then the last known state.
+        #[doc(alias = "DeletedFinalStateUnknown")]
         final_state_unknown: bool,
     },
-    /// A list had it, changed or not.
+    /// The object is in a list, changed or not.
     Replaced,
-    /// Nothing happened; handlers are to look at it again.
+    /// The object is unchanged and is delivered again by a resync.
     Sync,
 }
 
-/// Everything that happened to one object since it was popped last, oldest first. Never empty.
+/// The changes of one object since it was last popped, oldest first. Never empty.
 pub struct Deltas<K> {
-    /// Most often there is no more than this one, and it takes no allocation.
+    /// The first change is stored without an allocation, because most keys have one change only.
     pub(super) first: Delta<K>,
     rest: Vec<Delta<K>>,
-    /// How far everything was known when the key got in line: once it is this key's turn, everything before
-    /// it has been popped, so the consumer is complete up to here.
-    pub(super) complete_before: Mark,
-    /// True when the first list put it in line, or found it there.
+    /// The watermark when the key was queued. When the key is at the front, everything before it was popped,
+    /// so the consumer is complete up to this watermark.
+    pub(super) complete_before: Watermark,
+    /// Whether the key is part of the initial list.
     pub(super) counts_for_sync: bool,
 }
 
 impl<K> Deltas<K> {
-    pub(super) fn one(delta: Delta<K>, complete_before: Mark) -> Self {
+    pub(super) fn one(delta: Delta<K>, complete_before: Watermark) -> Self {
         Self { first: delta, rest: Vec::new(), complete_before, counts_for_sync: false }
     }
 
-    /// What happened first.
+    /// Returns the oldest change.
     pub fn oldest(&self) -> &Delta<K> {
         &self.first
     }
 
-    /// What happened last.
+    /// Returns the newest change.
     pub fn newest(&self) -> &Delta<K> {
         self.rest.last().unwrap_or(&self.first)
     }
 
-    /// All of it, oldest first.
+    /// Returns all changes, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Delta<K>> {
         std::iter::once(&self.first).chain(&self.rest)
     }
 
-    /// How many there are, at least one.
+    /// Returns the number of changes, at least one.
     #[expect(clippy::len_without_is_empty, reason = "never empty")]
     pub fn len(&self) -> usize {
         1 + self.rest.len()
@@ -86,7 +85,7 @@ impl<K> Deltas<K> {
         self.rest.last_mut().unwrap_or(&mut self.first)
     }
 
-    /// Appends what happened later.
+    /// Appends later changes.
     pub(super) fn append(&mut self, later: Self) {
         self.rest.push(later.first);
         self.rest.extend(later.rest);
@@ -95,19 +94,13 @@ impl<K> Deltas<K> {
 }
 
 impl<K> Delta<K> {
-    /// True when the object is gone after this.
+    /// Returns whether the change is a deletion.
     pub fn is_deletion(&self) -> bool {
         matches!(self.kind, DeltaKind::Deleted { .. })
     }
 }
 
-impl<K: Resource> Keyed for Deltas<K> {
-    fn key(&self) -> KeyRef<'_> {
-        KeyRef::of(&*self.first.object)
-    }
-}
-
-// By hand: a derive would ask for `K: Clone`.
+// Implemented by hand, because a derive would require `K: Clone`.
 impl<K> Clone for Delta<K> {
     fn clone(&self) -> Self {
         let Self { kind, ref object, is_initial, is_new_epoch } = *self;
@@ -126,7 +119,7 @@ impl<K> Clone for Deltas<K> {
     }
 }
 
-// Objects may hold secrets, so they are not shown.
+// Objects may contain secrets, so they are not shown.
 impl<K> fmt::Debug for Delta<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Delta")

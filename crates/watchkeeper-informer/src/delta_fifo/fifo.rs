@@ -1,4 +1,4 @@
-//! The FIFO as producer and consumer hold it.
+//! The FIFO as used by its producer and its consumer.
 
 use std::{
     fmt,
@@ -10,54 +10,55 @@ use std::{
 use kube_core::Resource;
 
 use super::{
-    DeltaKind, KnownObjects, Popped,
-    core::{Core, List, Mark},
+    DeltaBatch, DeltaKind, KnownObjects,
+    core::{Core, List, Watermark},
 };
 use crate::{
-    reflector::{Object, Replacement},
+    reflector::{ReceivedObject, Replacement},
     sync::Mutex,
     wakers::Wakers,
 };
 
-/// The changes a reflector has read and the cache has not yet taken in, key by key.
+/// A queue of changes by key, between a reflector and the cache.
 ///
-/// What it promises:
+/// # Guarantees
 ///
-/// 1. **Order.** The changes of one key come out in the order they went in. A key's turn comes by its first
-///    change since it was popped last; later ones join it there.
-/// 2. **Nothing is lost.** Every change is popped, but for a deletion right after a deletion (the more
-///    informative of the two is kept) and the deletion of an object that is neither in line nor known.
-/// 3. **A list leaves nothing behind.** [`replace`](Self::replace) puts a `Deleted` in line for each object
-///    that is in line, being processed or known, and not in the list: with its final state unknown, and the
-///    last state in line, or else the cache's. An object whose deletion is in line already is not deleted
-///    twice. Then each object of the list is `Replaced`.
-/// 4. **One batch at a time.** Nothing is popped while the last [`Popped`] has not been finished, and what is
-///    being processed counts as known. A batch that is dropped unfinished goes back to the front.
-/// 5. **The watermark tells the truth.** [`Popped::watermark`] is a resourceVersion up to which a consumer
-///    that applied this and everything before it has missed nothing. Some keys may be ahead of it, none is
-///    behind.
-/// 6. **Synced means processed.** [`has_synced`](Self::has_synced) turns true when everything the first list
-///    brought, deletions included, has been finished.
-/// 7. **It ends.** After [`close`](Self::close) what is in line is still popped, and then every `pop` returns
-///    `None`.
+/// 1. **Order.** The changes of one key are popped in the order in which they were queued. The position of a
+///    key is that of its first change since it was last popped; later changes are added to it.
+/// 2. **No loss.** Every change is popped, except one of two consecutive deletions (the more informative one
+///    is kept) and the deletion of an object that is neither queued nor known.
+/// 3. **A list is complete.** [`replace`](Self::replace) queues a `Deleted` for each object that is queued,
+///    in flight or known but not in the list, with an unknown final state and the last known object. An
+///    object whose deletion is already queued is not deleted twice. Then each object of the list is queued as
+///    `Replaced`.
+/// 4. **One batch at a time.** Nothing is popped until the last [`DeltaBatch`] is finished, and keys in
+///    flight count as known. A batch that is dropped unfinished is requeued at the front.
+/// 5. **A true watermark.** A consumer that has applied a batch and all earlier ones has missed nothing up to
+///    [`DeltaBatch::watermark`]. Some keys may be newer than that, none is older.
+/// 6. **Synced means processed.** [`has_synced`](Self::has_synced) is true when everything of the initial
+///    list, including deletions, has been processed.
+/// 7. **Termination.** After [`close`](Self::close) queued changes are still popped, and then every `pop`
+///    returns `None`.
 ///
-/// It is bounded by its producer's good will: [`room`](Self::room) waits while too much is in line. Putting
-/// something in never waits by itself, so a first list of any size goes in whole.
+/// The queue is bounded by its producer, which awaits [`wait_for_capacity`](Self::wait_for_capacity) while
+/// too many changes are queued. Queueing itself never waits, so an initial list of any size is queued
+/// completely.
 ///
-/// Several updates of one key are *not* merged into one, although they are popped together: a handler that
-/// asked for [every event](crate::processor::ListenerOptions::every_event) would miss some, and the queue
-/// cannot know whether there is one. Merging is left to the listeners that fall behind.
+/// Several updates of one key are popped together but *not* merged: a handler with
+/// [`every_event`](crate::handler::HandlerOptions::every_event) has to receive each of them. Handlers that
+/// lag merge events themselves.
 ///
-/// A handle: clones share one queue.
+/// A FIFO is a handle; clones share one queue.
 ///
-/// # Beside client-go
+/// # Comparison with client-go
 ///
-/// The rules are those of `DeltaFIFO`: changes accumulate by key, so the number of keys in line is bounded by
-/// the objects there are, and what a list no longer has is found with the queue's help. Of `RealFIFO` it has
-/// batches, processing without a lock, bookmarks in order, deletions before the rest of a list, and a sync
-/// that waits until the last object is processed. `RealFIFO` keeps the order between objects too, so that the
-/// cache is always a state the server once had; here that holds whenever the line is empty, and in between
-/// the watermark is behind what some keys show.
+/// The rules are those of `DeltaFIFO`: changes accumulate by key, so that the number of queued keys is
+/// bounded by the number of objects, and the queue helps to find the objects that a list no longer contains.
+/// Like `RealFIFO`, it has batches, processing without a lock, bookmarks in order, deletions before the other
+/// objects of a list, and a sync that waits until the last object is processed. `RealFIFO` also keeps the
+/// order between keys, so that the cache is always a state that the server had. Here this holds whenever the
+/// queue is empty; in between, the watermark is older than some objects.
+#[doc(alias = "NewDeltaFIFO")]
 pub struct DeltaFifo<K> {
     shared: Arc<Shared<K>>,
 }
@@ -68,7 +69,7 @@ struct Shared<K> {
     options: FifoOptions,
 }
 
-/// Everything under the one lock.
+/// The state under the lock.
 struct Inner<K> {
     core: Core<K>,
     poppers: Wakers,
@@ -76,22 +77,22 @@ struct Inner<K> {
     sync_waiters: Wakers,
 }
 
-/// How a [`DeltaFifo`] behaves.
+/// The options of a [`DeltaFifo`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FifoOptions {
-    /// [`DeltaFifo::room`] waits while at least this many changes are in line. 2,000 unless said otherwise,
-    /// never less than one.
+    /// The number of queued changes at which [`DeltaFifo::wait_for_capacity`] waits. Defaults to 2,000. The
+    /// minimum is 1.
     pub max_queued_deltas: usize,
 }
 
 impl FifoOptions {
-    /// The defaults.
+    /// Creates the default options.
     pub fn new() -> Self {
         Self { max_queued_deltas: 2_000 }
     }
 
-    /// Sets how many changes may be in line before [`DeltaFifo::room`] waits.
+    /// Sets the number of queued changes at which [`DeltaFifo::wait_for_capacity`] waits.
     #[must_use]
     pub fn max_queued_deltas(mut self, deltas: usize) -> Self {
         self.max_queued_deltas = deltas;
@@ -105,16 +106,16 @@ impl Default for FifoOptions {
     }
 }
 
-/// The queue no longer takes anything in.
+/// The error of using a queue that was closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the queue of changes is closed, because its informer is stopping: make a new informer to watch again"
+    "the queue of changes is closed because its informer is stopping: create a new informer to watch again"
 )]
 #[non_exhaustive]
 pub struct FifoClosed;
 
 impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
-    /// An empty queue in front of the cache that `known` is.
+    /// Creates an empty queue in front of the cache `known`.
     pub fn new(known: impl KnownObjects<K>, options: FifoOptions) -> Self {
         let inner = Inner {
             core: Core::new(),
@@ -125,92 +126,94 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
         Self { shared: Arc::new(Shared { state: Mutex::new(inner), known: Box::new(known), options }) }
     }
 
-    /// The server said that an object was created. As with [`update`](Self::update) and
-    /// [`delete`](Self::delete), the object's resourceVersion moves the watermark, so these are for events of
-    /// a watch, in the server's order.
+    /// Queues an object that was created. As with [`update`](Self::update) and [`delete`](Self::delete), the
+    /// resourceVersion of the object advances the watermark, so call these with watch events in the order of
+    /// the server.
     ///
     /// # Errors
-    /// When the queue is closed.
+    /// [`FifoClosed`] when the queue is closed.
     pub fn add(&self, object: Arc<K>) -> Result<(), FifoClosed> {
         self.put(|core, _| core.apply(DeltaKind::Added, object))
     }
 
-    /// The server said that an object changed.
+    /// Queues an object that was modified.
     ///
     /// # Errors
-    /// When the queue is closed.
+    /// [`FifoClosed`] when the queue is closed.
     pub fn update(&self, object: Arc<K>) -> Result<(), FifoClosed> {
         self.put(|core, _| core.apply(DeltaKind::Updated, object))
     }
 
-    /// The server said that an object was deleted, and this is its final state.
+    /// Queues the deletion of an object. `object` is its final state.
     ///
     /// # Errors
-    /// When the queue is closed.
+    /// [`FifoClosed`] when the queue is closed.
     pub fn delete(&self, object: Arc<K>) -> Result<(), FifoClosed> {
         self.put(|core, known| core.delete(object, known))
     }
 
-    /// The server said that the object under `key` (`namespace/name` or `name`) was deleted, and its final
-    /// state cannot be read: the last state known takes its place.
+    /// Queues the deletion of the object with this `key` (`namespace/name` or `name`) whose final state could
+    /// not be decoded. The last known state is used instead.
     ///
     /// # Errors
-    /// When the queue is closed.
+    /// [`FifoClosed`] when the queue is closed.
     pub fn delete_unread(&self, key: &str, resource_version: Option<&str>) -> Result<(), FifoClosed> {
         self.put(|core, known| core.delete_unread(key, resource_version, known))
     }
 
-    /// These are all the objects there are, at this resourceVersion.
+    /// Queues a complete list as of this resourceVersion.
     ///
     /// # Errors
-    /// When the queue is closed.
+    /// [`FifoClosed`] when the queue is closed.
+    #[doc(alias = "Replace")]
     pub fn replace(&self, objects: Vec<Arc<K>>, resource_version: Option<&str>) -> Result<(), FifoClosed> {
         let list = List { objects, kept: &[], version: resource_version, is_new_epoch: false };
         self.put(|core, known| core.replace(list, known))
     }
 
-    /// As [`replace`](Self::replace), of a list as a reflector tells it: what it could not read stays as it
-    /// is, if it is still the same incarnation, and the list may begin a new epoch.
+    /// Queues a complete list of a reflector. Objects that the list could not decode are kept if they have
+    /// the same uid, and the list may start a new epoch.
     ///
     /// # Errors
-    /// When the queue is closed.
+    /// [`FifoClosed`] when the queue is closed.
     pub fn replace_with(&self, list: Replacement<K>) -> Result<(), FifoClosed> {
         let Replacement { objects, kept, resource_version, is_new_epoch } = list;
-        let objects = objects.into_iter().map(|Object { object, .. }| object).collect();
+        let objects = objects.into_iter().map(|ReceivedObject { object, .. }| object).collect();
         let version = Some(resource_version.as_str());
         let list = List { objects, kept: &kept, version, is_new_epoch };
         self.put(|core, known| core.replace(list, known))
     }
 
-    /// Puts a `Sync` in line for each known object that has nothing in line.
+    /// Queues a `Sync` for each known object that is not queued.
     ///
     /// # Errors
-    /// When the queue is closed.
+    /// [`FifoClosed`] when the queue is closed.
+    #[doc(alias = "Resync")]
     pub fn resync(&self) -> Result<(), FifoClosed> {
         self.put(Core::resync)
     }
 
-    /// Nothing happened up to this resourceVersion that was not put in line before.
+    /// Advances the watermark: all changes up to this resourceVersion were queued before.
     ///
     /// # Errors
-    /// When the queue is closed.
+    /// [`FifoClosed`] when the queue is closed.
     pub fn bookmark(&self, resource_version: &str) -> Result<(), FifoClosed> {
         self.put(|core, _| core.bookmark(resource_version))
     }
 
-    /// Waits until there is room for more. A producer that waits before it reads on lets a slow consumer slow
-    /// down the server's stream instead of filling memory.
+    /// Waits until fewer than [`FifoOptions::max_queued_deltas`] changes are queued. A producer that waits
+    /// before it reads more lets a slow consumer throttle the server's stream instead of filling memory.
     ///
     /// # Errors
-    /// When the queue is closed.
-    pub async fn room(&self) -> Result<(), FifoClosed> {
-        let has_room = |core: &Core<K>| core.queued_deltas() < self.max_queued_deltas();
+    /// [`FifoClosed`] when the queue is closed.
+    pub async fn wait_for_capacity(&self) -> Result<(), FifoClosed> {
+        let has_capacity = |core: &Core<K>| core.queued_deltas() < self.max_queued_deltas();
         poll_fn(|context| {
             let inner = &mut *self.shared.state.lock();
             if inner.core.is_closed() {
                 return Poll::Ready(Err(FifoClosed));
             }
-            if has_room(&inner.core) {
+            if has_capacity(&inner.core) {
                 return Poll::Ready(Ok(()));
             }
             inner.producers.wait(context.waker());
@@ -219,22 +222,21 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
         .await
     }
 
-    /// Waits for the next key and takes its changes. `None` once the queue is closed and nothing is left.
+    /// Waits for the next key and pops its changes. Returns `None` when the queue is closed and empty.
     ///
-    /// Comes back without any key when only the watermark moved.
-    pub async fn pop(&self) -> Option<Popped<K>> {
+    /// The batch has no key if only the watermark advanced.
+    #[doc(alias = "Pop")]
+    pub async fn pop(&self) -> Option<DeltaBatch<K>> {
         self.pop_batch(1).await
     }
 
-    /// Waits, and takes up to `max` keys with their changes; each key once. `None` once the queue is closed
-    /// and nothing is left. A batch ends with the first list, so that what follows it is not taken for a part
-    /// of it.
+    /// Waits for changes and pops up to `max` keys with all of their changes. Returns `None` when the queue
+    /// is closed and empty. A batch ends at the end of the initial list.
     ///
-    /// Comes back without any key when only the watermark moved. The future may be dropped at any time
-    /// without loss.
-    pub async fn pop_batch(&self, max: usize) -> Option<Popped<K>> {
+    /// The batch has no key if only the watermark advanced. The future is cancel safe.
+    pub async fn pop_batch(&self, max: usize) -> Option<DeltaBatch<K>> {
         poll_fn(|context| {
-            // A consumer whose queue is never empty must still let others run.
+            // A consumer whose queue is never empty must not starve other tasks.
             let budget = ready!(tokio::task::coop::poll_proceed(context));
             let popped = ready!(self.poll_pop(max, context));
             budget.made_progress();
@@ -243,8 +245,9 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
         .await
     }
 
-    /// True when everything the first list brought has been popped and finished; also when changes came in
-    /// before any list.
+    /// Returns whether everything of the initial list has been popped and finished, or another change was
+    /// queued before any list.
+    #[doc(alias = "HasSynced")]
     pub fn has_synced(&self) -> bool {
         self.shared.state.lock().core.has_synced()
     }
@@ -252,7 +255,7 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
     /// Waits until [`has_synced`](Self::has_synced).
     ///
     /// # Errors
-    /// When the queue was closed before that, and nobody is left to finish what is in line.
+    /// [`FifoClosed`] when the queue is closed before that.
     pub async fn synced(&self) -> Result<(), FifoClosed> {
         poll_fn(|context| {
             let inner = &mut *self.shared.state.lock();
@@ -268,30 +271,30 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
         .await
     }
 
-    /// Takes nothing in any more. What is in line is still popped.
+    /// Closes the queue: nothing more can be queued, and queued changes are still popped.
     pub fn close(&self) {
         self.operate(|core, _| core.close());
     }
 
-    /// Keys in line.
+    /// Returns the number of queued keys.
     pub fn queued_keys(&self) -> usize {
         self.shared.state.lock().core.queued_keys()
     }
 
-    /// Changes in line, of all keys.
+    /// Returns the number of queued changes of all keys.
     pub fn queued_deltas(&self) -> usize {
         self.shared.state.lock().core.queued_deltas()
     }
 
-    pub(super) fn finish(&self, watermark: Mark) {
+    pub(super) fn finish(&self, watermark: Watermark) {
         self.operate(|core, _| core.done(watermark));
     }
 
-    pub(super) fn put_back(&self) {
-        self.operate(|core, _| core.put_back());
+    pub(super) fn requeue(&self) {
+        self.operate(|core, _| core.requeue());
     }
 
-    fn poll_pop(&self, max: usize, context: &mut Context<'_>) -> Poll<Option<Popped<K>>> {
+    fn poll_pop(&self, max: usize, context: &mut Context<'_>) -> Poll<Option<DeltaBatch<K>>> {
         let mut to_wake = Wakers::default();
         let popped = {
             let inner = &mut *self.shared.state.lock();
@@ -304,7 +307,7 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
             batch
         };
         to_wake.wake();
-        Poll::Ready(popped.map(|batch| Popped::new(self.clone(), batch)))
+        Poll::Ready(popped.map(|batch| DeltaBatch::new(self.clone(), batch)))
     }
 
     fn put(&self, step: impl FnOnce(&mut Core<K>, &dyn KnownObjects<K>)) -> Result<(), FifoClosed> {
@@ -317,7 +320,7 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
         })
     }
 
-    /// Runs one step of the state machine under the lock, then does what must be done without it.
+    /// Runs one step of the state machine under the lock, then its wake-ups and drops without the lock.
     fn operate<R>(&self, step: impl FnOnce(&mut Core<K>, &dyn KnownObjects<K>) -> R) -> R {
         let mut to_wake = Wakers::default();
         let (result, released) = {
@@ -337,7 +340,7 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
 }
 
 impl<K: Resource + 'static> Inner<K> {
-    /// After every step: wakes whoever has to act on what changed.
+    /// Collects the tasks that can make progress after a step.
     fn settle(&mut self, max_queued_deltas: usize, to_wake: &mut Wakers) {
         let is_closed = self.core.is_closed();
         if self.core.can_pop() || self.core.is_finished() {

@@ -1,26 +1,27 @@
-//! What the consumer of the FIFO holds.
+//! The cache as the FIFO uses it.
 
 use std::sync::Arc;
 
-/// The cache the popped deltas are applied to, as far as the FIFO has to know it.
+/// The cache to which popped changes are applied, as a FIFO uses it.
 ///
-/// It is asked while the FIFO is locked, so it must not call the FIFO. What has been popped and not yet
-/// [finished](super::Popped::done) may or may not show in it; the FIFO accounts for that itself. The cache
-/// must change only by what is popped.
+/// The methods are called while the FIFO is locked and must not call the FIFO. Changes that were popped but
+/// not [finished](super::DeltaBatch::done) may or may not be visible; the FIFO takes that into account. The
+/// cache must be changed by popped changes only.
+#[doc(alias = "KeyListerGetter")]
 pub trait KnownObjects<K>: Send + Sync + 'static {
-    /// The object under `namespace/name`, or `name` for one without a namespace.
+    /// Returns the object with this key (`namespace/name`, or `name` for cluster-scoped objects).
     fn get(&self, key: &str) -> Option<Arc<K>>;
 
-    /// True when there is an object under that key.
+    /// Returns whether the cache contains an object with this key.
     fn contains(&self, key: &str) -> bool {
         self.get(key).is_some()
     }
 
-    /// Shows each key once, in any order that does not change from run to run.
+    /// Calls `visit` with each key once, in a deterministic order.
     fn visit_keys(&self, visit: &mut dyn FnMut(&str));
 }
 
-/// Nothing is known: for a consumer that keeps no cache.
+/// An empty cache, for consumers without one.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NothingKnown;
 

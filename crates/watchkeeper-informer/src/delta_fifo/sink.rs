@@ -1,46 +1,45 @@
-//! The queue as the end of a reflector.
+//! The FIFO as the sink of a reflector.
 
 use kube_core::Resource;
 use watchkeeper_client::decode::Identity;
 
 use super::{DeltaFifo, FifoClosed};
-use crate::reflector::{Change, DeltaSink, Object, SinkClosed};
+use crate::reflector::{DeltaSink, ReceivedObject, SinkClosed, WatchDelta};
 
-/// Waits for [room](DeltaFifo::room), then puts the change in line.
+/// Waits for [capacity](DeltaFifo::wait_for_capacity), then queues the change.
 ///
-/// The watermark follows the versions that came over the wire, also where a transform took them off the
-/// objects.
+/// The watermark follows the versions on the wire, even if a transform removed them from the objects.
 impl<K: Resource + Send + Sync + 'static> DeltaSink<K> for DeltaFifo<K> {
-    async fn push(&mut self, change: Change<K>) -> Result<(), SinkClosed> {
-        self.room().await?;
+    async fn push(&mut self, change: WatchDelta<K>) -> Result<(), SinkClosed> {
+        self.wait_for_capacity().await?;
         match change {
-            Change::Added(Object { identity, object }) => {
+            WatchDelta::Added(ReceivedObject { identity, object }) => {
                 let mark = missing_version(&*object, &identity);
                 self.add(object)?;
                 self.mark(mark)
             }
-            Change::Updated(Object { identity, object }) => {
+            WatchDelta::Updated(ReceivedObject { identity, object }) => {
                 let mark = missing_version(&*object, &identity);
                 self.update(object)?;
                 self.mark(mark)
             }
-            Change::Deleted { identity, object: Some(object) } => {
+            WatchDelta::Deleted { identity, object: Some(object) } => {
                 let mark = missing_version(&*object, &identity);
                 self.delete(object)?;
                 self.mark(mark)
             }
-            Change::Deleted { identity, object: None } => {
+            WatchDelta::Deleted { identity, object: None } => {
                 self.delete_unread(identity.key(), identity.resource_version())
             }
-            Change::Replaced(list) => self.replace_with(list),
-            Change::Bookmark { resource_version } => self.bookmark(&resource_version),
-            Change::Resync => self.resync(),
+            WatchDelta::Replaced(list) => self.replace_with(list),
+            WatchDelta::Bookmark { resource_version } => self.bookmark(&resource_version),
+            WatchDelta::Resync => self.resync(),
         }?;
         Ok(())
     }
 }
 
-/// The version that came over the wire, if the object does not carry it.
+/// Returns the version on the wire, if the object does not contain it.
 fn missing_version<'a, K: Resource>(object: &K, identity: &'a Identity) -> Option<&'a str> {
     let carried = object.meta().resource_version.as_deref();
     identity.resource_version().filter(|&version| carried != Some(version))

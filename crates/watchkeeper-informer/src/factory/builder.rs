@@ -1,4 +1,4 @@
-//! What can be chosen about a factory.
+//! Configuration of factories.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -13,10 +13,10 @@ use crate::{
     spawn::Spawn,
 };
 
-/// Lists that a factory's informers read at the same time.
+/// The default number of concurrent lists.
 const LISTS_AT_ONCE: usize = 8;
 
-/// Makes a [`SharedInformerFactory`].
+/// A builder of a [`SharedInformerFactory`].
 #[must_use = "a builder does nothing until it is built"]
 pub struct FactoryBuilder {
     pub(super) client: Option<Client>,
@@ -41,31 +41,36 @@ impl FactoryBuilder {
         }
     }
 
-    /// A factory without a client, for types that all have [a source of their own](Self::source): for tests,
-    /// say.
+    /// Creates a builder of a factory without a client, for types that all have [their own
+    /// source](Self::source), for example in tests.
     pub fn without_client() -> Self {
         Self::new(None)
     }
 
-    /// Sets the scope of informers that are asked for without one. All there is, unless said otherwise.
+    /// Sets the scope of informers that are requested without one. Defaults to all namespaces.
+    #[doc(alias = "WithNamespace")]
+    #[doc(alias = "WithTweakListOptions")]
     pub fn scope(mut self, scope: Scope) -> Self {
         self.scope = scope;
         self
     }
 
-    /// Sets how often handlers are told of everything again, unless they or their type say otherwise. Never,
-    /// unless said otherwise.
+    /// Sets the resync period of handlers that neither set their own nor have a type with one. Defaults to
+    /// never.
+    #[doc(alias = "WithDefaultResync")]
     pub fn resync_period(mut self, period: Duration) -> Self {
         self.resync_period = period;
         self
     }
 
-    /// Sets how often the handlers of one type are told of everything again.
+    /// Sets the resync period of the handlers of one type.
+    #[doc(alias = "WithCustomResyncConfig")]
     pub fn resync_period_of<K: Object>(self, period: Duration) -> Self {
         self.configure::<K>(move |config| config.resync_period(period))
     }
 
-    /// Changes each object of a type before it is in the cache; see [`Config::transform`].
+    /// Sets a function that transforms each object of a type before it is cached; see [`Config::transform`].
+    #[doc(alias = "WithTransform")]
     pub fn transform<K: Object + Clone>(
         self,
         transform: impl Fn(K) -> Result<K, TransformError> + Send + Sync + 'static,
@@ -77,27 +82,27 @@ impl FactoryBuilder {
         })
     }
 
-    /// Sets what can be chosen about listing and watching, for every type.
+    /// Sets the options of lists and watches for all types.
     pub fn reflector(mut self, options: ReflectorOptions) -> Self {
         self.reflector = options;
         self
     }
 
-    /// Sets how many lists are read at the same time, of all informers: at the start, and when a server comes
-    /// back. 8 unless said otherwise.
+    /// Sets the maximum number of concurrent lists of all informers, at the start and after an outage.
+    /// Defaults to 8.
     pub fn lists_at_once(mut self, lists: usize) -> Self {
         self.limiter = RelistLimiter::new(lists);
         self
     }
 
-    /// Runs tasks through this instead of in the runtime that informers are started in.
+    /// Spawns tasks with `spawn` instead of the runtime in which the informers are started.
     pub fn spawn(mut self, spawn: impl Spawn) -> Self {
         self.spawn = Some(Arc::new(spawn));
         self
     }
 
-    /// Changes the configuration of the informers of a type, of every scope, after everything else. Called
-    /// for each of them.
+    /// Changes the configuration of every informer of a type, after all other settings. Called once for each
+    /// informer.
     pub fn configure<K: Object>(
         mut self,
         configure: impl Fn(Config<K>) -> Config<K> + Send + Sync + 'static,
@@ -106,7 +111,8 @@ impl FactoryBuilder {
         self
     }
 
-    /// As [`configure`](Self::configure), for a resource known at run time.
+    /// Changes the configuration of every informer of a resource known at run time. See
+    /// [`configure`](Self::configure).
     pub fn configure_resource(
         mut self,
         resource: GroupVersionResource,
@@ -116,14 +122,14 @@ impl FactoryBuilder {
         self
     }
 
-    /// Takes the objects of a type from here, whatever the scope, instead of from the client: a script, a
-    /// file, another cluster.
+    /// Sets the source of the objects of a type for all scopes, instead of the client: a script, a file,
+    /// another cluster.
     pub fn source<K: Object>(mut self, source: impl ListerWatcher<K>) -> Self {
         self.settings.change::<K>(None, |settings| settings.source = Some(Arc::new(source)));
         self
     }
 
-    /// As [`source`](Self::source), for a resource known at run time.
+    /// Sets the source of the objects of a resource known at run time. See [`source`](Self::source).
     pub fn source_of_resource(
         mut self,
         resource: GroupVersionResource,
@@ -134,7 +140,7 @@ impl FactoryBuilder {
         self
     }
 
-    /// The factory.
+    /// Builds the factory.
     pub fn build(self) -> SharedInformerFactory {
         SharedInformerFactory::of(self)
     }

@@ -1,17 +1,17 @@
-//! Where the objects of a type are on the server.
+//! Collections of types on the server.
 
 use kube_core::{ClusterResourceScope, NamespaceResourceScope, Resource};
 use watchkeeper_client::{Client, rest::ResourceClient};
 
 use super::Scope;
 
-/// The scope of a type whose informers a factory can make: namespaced or cluster-wide.
+/// The scope of a type: namespaced or cluster-scoped.
 pub trait CollectionScope<K: Resource>: sealed::Sealed {
-    /// The collection of the type in a namespace, or in all.
+    /// Returns the collection of the type in a namespace, or in all.
     #[doc(hidden)]
     fn collection(client: &Client, namespace: Option<&str>) -> ResourceClient<K>;
 
-    /// What a scope means for the type.
+    /// Returns the scope that applies to the type.
     #[doc(hidden)]
     fn narrow(scope: Scope) -> Scope;
 }

@@ -1,4 +1,4 @@
-//! An informer of any type, as its factory holds it.
+//! The informers of a factory, independent of their type.
 
 use std::{any::Any, pin::Pin, sync::Arc, time::Duration};
 

@@ -1,9 +1,9 @@
-//! One informer per kind and scope, shared by all callers.
+//! Factories of shared informers.
 
 mod builder;
 mod collection;
 mod entry;
-mod nowhere;
+mod missing_source;
 mod scope;
 mod settings;
 
@@ -21,7 +21,7 @@ use watchkeeper_client::{
 pub use self::{builder::FactoryBuilder, collection::CollectionScope, scope::Scope};
 use self::{
     entry::{AnyInformer, Entry, Ownership},
-    nowhere::Nowhere,
+    missing_source::MissingSource,
     settings::{AllSettings, Settings},
 };
 use crate::{
@@ -33,32 +33,31 @@ use crate::{
     sync::Mutex,
 };
 
-/// A factory of shared informers: one for each kind and [`Scope`].
+/// A factory of shared informers, with one informer for each kind and [`Scope`].
 ///
-/// # What it promises
+/// # Guarantees
 ///
 /// 1. **One watch and one cache** for the same objects. Every request for the same kind and scope returns the
 ///    same informer.
-/// 2. **The factory owns its informers**, as client-go's does, until it is [shut down](Self::shutdown), is
-///    dropped, or [releases](Self::release) one. A handler that was added, or a lister that was taken, works
-///    whether or not the caller keeps the informer: `factory.informer::<Pod>().add_handler(handler)?` is
-///    enough.
-/// 3. **Waits can fail.** [`wait_for_sync`](Self::wait_for_sync) reports the informer that will not sync, and
-///    the reason. An informer that was not started is one. A resource that is not installed yet fails the
-///    wait, and is followed as soon as it is installed.
-/// 4. **Lists take turns**, at the start and whenever many informers relist.
-/// 5. **A shutdown is complete.** When [`shutdown`](Self::shutdown) returns, no task of any of its informers
-///    is left.
+/// 2. **The factory owns its informers**, as in client-go, until it is [shut down](Self::shutdown), is
+///    dropped, or [releases](Self::release) one. A handler or lister works whether or not the caller keeps
+///    the informer: `factory.informer::<Pod>().add_handler(handler)?` is enough.
+/// 3. **Waits can fail.** [`wait_for_sync`](Self::wait_for_sync) returns an error with the informer that
+///    cannot sync, and the reason. This includes informers that were not started. A resource that is not
+///    installed fails the wait, and is watched as soon as it is installed.
+/// 4. **Concurrent lists are limited**, at the start and when many informers relist.
+/// 5. **A shutdown is complete.** When [`shutdown`](Self::shutdown) returns, all tasks of all informers have
+///    ended.
 ///
 /// # Lifetime
 ///
 /// A factory is a handle; clones are the same factory. When the last clone is dropped, its informers stop,
-/// except those that are held elsewhere: each of these stops with its last handle, as a standalone
-/// [`SharedIndexInformer`] does. Listers, readers, indexes and registrations are not handles. Nothing waits
-/// for the end of the tasks then, so prefer `shutdown().await`.
+/// except those with other handles, which stop with their last handle like a standalone
+/// [`SharedIndexInformer`]. Listers, readers, indexes and registrations are not handles. Dropping the factory
+/// does not wait for its tasks; prefer `shutdown().await`.
 ///
-/// The factory owns its informers and they own their handlers. A handler that captures a clone of the factory
-/// keeps all of them alive until the shutdown.
+/// The factory owns its informers, and these own their handlers. A handler that captures a clone of the
+/// factory keeps all of them alive until the shutdown.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
@@ -109,7 +108,7 @@ struct Informers {
     is_shut_down: bool,
 }
 
-/// What makes two informers the same.
+/// The identity of an informer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     object: TypeId,
@@ -129,12 +128,14 @@ pub struct FactorySyncError {
 }
 
 impl SharedInformerFactory {
-    /// Makes a factory whose informers cover all namespaces, without selectors.
+    /// Creates a factory whose informers cover all namespaces, without selectors.
     pub fn new(client: impl Into<Client>) -> Self {
         Self::builder(client).build()
     }
 
-    /// Returns a builder, for a factory with other settings.
+    /// Returns a builder of a factory with other settings.
+    #[doc(alias = "NewSharedInformerFactoryWithOptions")]
+    #[doc(alias = "NewFilteredSharedInformerFactory")]
     pub fn builder(client: impl Into<Client>) -> FactoryBuilder {
         FactoryBuilder::new(Some(client.into()))
     }
@@ -153,8 +154,9 @@ impl SharedInformerFactory {
 
     /// Returns the informer of a type known at compile time, in the factory's scope.
     ///
-    /// The first request makes the informer. It starts with the next [`start`](Self::start), also if the
-    /// factory was started before. The factory owns it, so the result need not be kept.
+    /// The first request creates the informer. It starts with the next [`start`](Self::start), even if the
+    /// factory was started before. The factory owns the informer, so the result need not be kept.
+    #[doc(alias = "InformerFor")]
     pub fn informer<K>(&self) -> SharedIndexInformer<K>
     where
         K: Object + DeserializeOwned,
@@ -212,14 +214,15 @@ impl SharedInformerFactory {
         self.dynamic(resource, scope)
     }
 
-    /// Starts every informer of the factory that is not running. Call it again after requesting more.
+    /// Starts every informer of the factory that is not running. Call this again after requesting more
+    /// informers.
     ///
     /// # Panics
-    /// Outside a tokio runtime, unless the factory was given another place to
-    /// [run tasks](FactoryBuilder::spawn).
+    /// Panics outside of a tokio runtime, unless the factory has another [spawner](FactoryBuilder::spawn).
+    #[doc(alias = "Start")]
     pub fn start(&self) {
-        // So that a shutdown meanwhile waits for what is started here.
-        let _place = self.shared.tasks.place();
+        // A concurrent shutdown waits for the tasks that are started here.
+        let _slot = self.shared.tasks.slot();
         for (_, informer, _) in self.owned() {
             informer.start();
         }
@@ -329,7 +332,7 @@ impl SharedInformerFactory {
     where
         K: Object + DeserializeOwned + Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
     {
-        // The kind is in the objects, and in no path.
+        // The kind is in the objects, but not in request paths.
         let kind_unknown = GroupVersionKind::gvk(&resource.group, &resource.version, "");
         let kind = ApiResource::from_gvk_with_plural(&kind_unknown, &resource.resource);
         let key = Key { object: TypeId::of::<K>(), resource: resource.clone(), scope };
@@ -354,8 +357,8 @@ impl SharedInformerFactory {
         if let Some(informer) = self.find(&key) {
             return informer;
         }
-        // Made without the lock, because the user's settings are applied. If another thread was faster, this
-        // one is dropped.
+        // Created without the lock, because user settings are applied. If another thread created the informer
+        // first, this one is dropped.
         let config = self.config(&key, settings, collection);
         let made = SharedIndexInformer::spawning(config, kind, Some(Arc::new(self.shared.tasks.clone())));
         let mut informers = self.shared.informers.lock();
@@ -371,7 +374,7 @@ impl SharedInformerFactory {
         informers.by_key.retain(|_, entry| entry.is_needed());
         let stopped = informers.by_key.insert(key, Entry::owning(made.clone()));
         drop(informers);
-        // The last handle to an informer runs code of the user, so not under the lock.
+        // The last handle to an informer may run user code on drop, so it is dropped without the lock.
         drop(stopped);
         made
     }
@@ -400,7 +403,7 @@ impl SharedInformerFactory {
         let source = settings.and_then(|settings| settings.source.clone());
         let config = match (source, &self.shared.client, key.scope.each_namespace()) {
             (Some(source), ..) => Config::new(name, source),
-            (None, None, _) => Config::new(name, Nowhere { resource: key.resource.to_string() }),
+            (None, None, _) => Config::new(name, MissingSource { resource: key.resource.to_string() }),
             (None, Some(client), None) => Config::new(name, selected(client, None)),
             (None, Some(client), Some(namespaces)) => Config::by_namespace(
                 name,

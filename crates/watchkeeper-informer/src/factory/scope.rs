@@ -1,9 +1,8 @@
-//! Which objects of a kind.
+//! The scope of informers: namespaces and selectors.
 
 use std::{collections::BTreeSet, fmt};
 
-/// Which objects of a kind an informer is of: namespaces and selectors. Two informers of one kind and equal
-/// scopes are one.
+/// The namespaces and selectors of an informer. A factory has one informer for each kind and scope.
 ///
 /// ```
 /// use watchkeeper_informer::factory::Scope;
@@ -13,45 +12,46 @@ use std::{collections::BTreeSet, fmt};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Scope {
-    /// None for all of them.
+    /// The namespaces, or `None` for all.
     namespaces: Option<BTreeSet<String>>,
     labels: Option<String>,
     fields: Option<String>,
 }
 
 impl Scope {
-    /// Every object there is.
+    /// Returns the scope of all objects.
     pub fn all() -> Self {
         Self::default()
     }
 
-    /// The objects of one namespace.
+    /// Returns the scope of the objects of one namespace.
     pub fn namespace(namespace: impl Into<String>) -> Self {
         Self::namespaces([namespace.into()])
     }
 
-    /// The objects of some namespaces, each followed by requests of its own: permissions in these namespaces
-    /// suffice. Objects that are in no namespace are not concerned: of those it is all.
+    /// Returns the scope of the objects of several namespaces. Each namespace is listed and watched
+    /// separately, so permissions in these namespaces suffice. Cluster-scoped objects are not restricted by
+    /// it.
     pub fn namespaces<N: Into<String>>(namespaces: impl IntoIterator<Item = N>) -> Self {
         let namespaces = Some(namespaces.into_iter().map(Into::into).collect());
         Self { namespaces, ..Self::default() }
     }
 
-    /// Only objects with these labels, as in `app=web,tier!=db`.
+    /// Selects objects by labels, for example `app=web,tier!=db`.
     #[must_use]
     pub fn labels(mut self, selector: impl Into<String>) -> Self {
         self.labels = Some(selector.into()).filter(|selector| !selector.is_empty());
         self
     }
 
-    /// Only objects with these fields, as in `spec.nodeName=node-1`.
+    /// Selects objects by fields, for example `spec.nodeName=node-1`.
     #[must_use]
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
         self.fields = Some(selector.into()).filter(|selector| !selector.is_empty());
         self
     }
 
-    /// The same for objects that are in no namespace.
+    /// Returns this scope for cluster-scoped objects.
     pub(super) fn cluster_wide(self) -> Self {
         Self { namespaces: None, ..self }
     }

@@ -1,4 +1,4 @@
-//! What a factory was told about a type.
+//! Settings of a factory by type.
 
 use std::{
     any::{Any, TypeId},
@@ -12,7 +12,7 @@ use crate::{Object, controller::Config};
 
 type Configure<K> = Arc<dyn Fn(Config<K>) -> Config<K> + Send + Sync>;
 
-/// What a factory was told about the informers of a type, or of one resource of a type.
+/// The settings for the informers of a type, or of one resource of a type.
 pub(super) struct Settings<K> {
     pub(super) source: Option<Arc<dyn ListerWatcher<K>>>,
     configure: Vec<Configure<K>>,
@@ -34,7 +34,7 @@ impl<K: Object> Settings<K> {
     }
 }
 
-/// The settings of all types. A type alone, or a resource of a type that many resources have.
+/// The settings of all types, by type or by type and resource.
 #[derive(Default)]
 pub(super) struct AllSettings(BTreeMap<(TypeId, Option<GroupVersionResource>), Box<dyn Any + Send + Sync>>);
 
@@ -43,7 +43,7 @@ impl AllSettings {
         self.0.get(&(TypeId::of::<K>(), resource.cloned()))?.downcast_ref()
     }
 
-    /// Calls `change` with the settings of a type, made for it if there are none.
+    /// Calls `change` with the settings of a type, which are created if necessary.
     pub(super) fn change<K: Object>(
         &mut self,
         resource: Option<GroupVersionResource>,
@@ -51,7 +51,7 @@ impl AllSettings {
     ) {
         let settings =
             self.0.entry((TypeId::of::<K>(), resource)).or_insert_with(|| Box::new(Settings::<K>::default()));
-        // What is under a type's id was put there by this function, for this type.
+        // An entry under a type's id has the settings of that type.
         if let Some(settings) = settings.downcast_mut() {
             change(settings);
         }

@@ -1,23 +1,25 @@
-//! A handler for a part of the objects.
+//! A handler for a subset of the objects.
 
 use std::{fmt, sync::Arc};
 
 use super::EventHandler;
 use crate::event::{Deleted, Event};
 
-/// Passes on the events of the objects a filter lets through, as if there were no others.
+/// A handler that passes on the events of objects that match a filter.
 ///
-/// An object that starts to pass is an `Added`, one that ceases to is a `Deleted`, so that the handler inside
-/// hears a whole story of each key too. The filter has to be a function of the object alone: it is asked
-/// about the last state the handler saw as well, to know whether that one had been passed on. This is why a
-/// deletion reaches the handler even when the final state would not pass.
+/// An update after which an object matches for the first time becomes an `Added`, and one after which it no
+/// longer matches becomes a `Deleted`, so that the inner handler receives a complete sequence of events for
+/// each key. The filter must be a function of the object alone: it is also called with the last object that
+/// the handler received, to find out whether that one matched. A deletion is therefore passed on even if the
+/// final state does not match.
+#[doc(alias = "FilteringResourceEventHandler")]
 pub struct FilteringHandler<F, H> {
     filter: F,
     handler: H,
 }
 
 impl<F, H> FilteringHandler<F, H> {
-    /// Passes on to `handler` what `filter` is true for.
+    /// Creates a handler that passes the events of objects that match `filter` to `handler`.
     pub fn new(filter: F, handler: H) -> Self {
         Self { filter, handler }
     }
@@ -37,7 +39,7 @@ where
                 (false, true) => {
                     self.handler.handle(&Event::Added { object: Arc::clone(new), is_initial: false });
                 }
-                // As a server does for a watch with a selector: the last state that passed is the one reported.
+                // As in a watch with a selector, the delete reports the last state that matched.
                 (true, false) => self.handler.handle(&Event::Deleted(Deleted {
                     object: Arc::clone(old),
                     last_seen: Arc::clone(old),

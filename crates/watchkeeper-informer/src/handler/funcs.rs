@@ -1,4 +1,4 @@
-//! A function for each kind of event.
+//! A handler with a function for each kind of event.
 
 use std::{fmt, sync::Arc};
 
@@ -9,17 +9,18 @@ type OnAdd<K> = Box<dyn Fn(&Arc<K>, bool) + Send + Sync>;
 type OnUpdate<K> = Box<dyn Fn(&Arc<K>, &Arc<K>) + Send + Sync>;
 type OnDelete<K> = Box<dyn Fn(&Deleted<K>) + Send + Sync>;
 
-/// A handler made of up to three functions. Events nobody asked for are passed over.
+/// A handler that consists of up to three functions. Events without a function are ignored.
 ///
 /// ```
 /// # use watchkeeper_informer::handler::HandlerFuncs;
 /// # use k8s_openapi::api::core::v1::Pod;
 /// let handler = HandlerFuncs::<Pod>::new()
-///     .on_add(|pod, is_initial| println!("{:?} (was there before us: {is_initial})", pod.metadata.name))
-///     .on_delete(|deleted| println!("{:?} is gone", deleted.object.metadata.name));
+///     .on_add(|pod, is_initial| println!("{:?} added (initial: {is_initial})", pod.metadata.name))
+///     .on_delete(|deleted| println!("{:?} deleted", deleted.object.metadata.name));
 /// # let _ = handler;
 /// ```
 #[must_use = "a handler does nothing until it is registered"]
+#[doc(alias = "ResourceEventHandlerFuncs")]
 pub struct HandlerFuncs<K> {
     add: Option<OnAdd<K>>,
     update: Option<OnUpdate<K>>,
@@ -27,24 +28,29 @@ pub struct HandlerFuncs<K> {
 }
 
 impl<K> HandlerFuncs<K> {
-    /// A handler that passes over everything.
+    /// Creates a handler that ignores all events.
     pub fn new() -> Self {
         Self { add: None, update: None, delete: None }
     }
 
-    /// Told of an object that is new, and whether it was there before the handler.
+    /// Sets the function for added objects. Its second argument is whether the object existed before the
+    /// handler was added.
+    #[doc(alias = "OnAdd")]
     pub fn on_add(mut self, function: impl Fn(&Arc<K>, bool) + Send + Sync + 'static) -> Self {
         self.add = Some(Box::new(function));
         self
     }
 
-    /// Told of the old and the new state of an object. A resync has the same object as both.
+    /// Sets the function for updated objects, called with the old and the new object. A resync passes the
+    /// same object twice.
+    #[doc(alias = "OnUpdate")]
     pub fn on_update(mut self, function: impl Fn(&Arc<K>, &Arc<K>) + Send + Sync + 'static) -> Self {
         self.update = Some(Box::new(function));
         self
     }
 
-    /// Told of an object that is gone.
+    /// Sets the function for deleted objects.
+    #[doc(alias = "OnDelete")]
     pub fn on_delete(mut self, function: impl Fn(&Deleted<K>) + Send + Sync + 'static) -> Self {
         self.delete = Some(Box::new(function));
         self

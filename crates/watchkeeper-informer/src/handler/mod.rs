@@ -1,4 +1,4 @@
-//! Who is told.
+//! Handlers of events.
 
 mod filtering;
 mod funcs;
@@ -7,20 +7,22 @@ use std::{future::Future, pin::Pin, sync::Arc};
 
 pub use self::{filtering::FilteringHandler, funcs::HandlerFuncs};
 use crate::event::Event;
+pub use crate::processor::{HandlerOptions, HandlerStatus, Registration, Stopped};
 
-/// Something that is told of events, one at a time and in order.
+/// A handler that is called with events, one at a time and in order.
 ///
-/// Any `Fn(&Event<K>) + Send + Sync` is one; [`HandlerFuncs`] has a function for each kind of event, and
-/// [`FilteringHandler`] passes on what concerns a part of the objects.
+/// Any `Fn(&Event<K>) + Send + Sync` is a handler. [`HandlerFuncs`] has a function for each kind of event,
+/// and [`FilteringHandler`] handles a subset of the objects.
 ///
-/// Each handler has a task of its own: a slow one delays nobody else, and falls behind only itself. It runs
-/// on the runtime's threads, so it must not block one for long; the usual handler puts a key into a work
-/// queue and is done. What has to wait is an [`AsyncEventHandler`].
+/// Each handler has its own task, so a slow handler delays no other one. Handlers run on the threads of the
+/// runtime and must not block them for long; a typical handler adds a key to a work queue. Use an
+/// [`AsyncEventHandler`] to wait.
 ///
-/// A handler that panics has handled its event, badly: the panic is caught, counted and logged, and it is
-/// told of the next event. (In a program built with `panic = "abort"` nothing can be caught.)
+/// A panic of a handler is caught, counted and logged, and the handler is called with the next event. (With
+/// `panic = "abort"` panics cannot be caught.)
+#[doc(alias = "ResourceEventHandler")]
 pub trait EventHandler<K>: Send + Sync + 'static {
-    /// Takes note of one event. The objects are shared: clone the `Arc` of what is to be kept.
+    /// Handles one event. The objects are shared: clone the `Arc` of an object to keep it.
     fn handle(&self, event: &Event<K>);
 }
 
@@ -36,11 +38,11 @@ impl<K, H: EventHandler<K>> EventHandler<K> for Arc<H> {
     }
 }
 
-/// A handler that may wait. It is told of the next event when its future for the last one has ended.
+/// An asynchronous handler. It is called with the next event when the future of the last one has completed.
 ///
-/// Costs an allocation for each event.
+/// Each event costs an allocation.
 pub trait AsyncEventHandler<K: 'static>: Send + Sync + 'static {
-    /// Takes note of one event.
+    /// Handles one event.
     fn handle(&self, event: Event<K>) -> impl Future<Output = ()> + Send;
 }
 
@@ -55,16 +57,16 @@ where
     }
 }
 
-/// What an [`AsyncEventHandler`] is doing about an event.
+/// The future of an [`AsyncEventHandler`].
 pub(crate) type Handling<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// A handler of either kind, as a listener holds it.
+/// A handler of either kind.
 pub(crate) enum Callback<K> {
     Sync(Box<dyn EventHandler<K>>),
     Async(Box<dyn Handle<K>>),
 }
 
-/// [`AsyncEventHandler`] for trait objects.
+/// An object-safe [`AsyncEventHandler`].
 pub(crate) trait Handle<K>: Send + Sync {
     fn handle(&self, event: Event<K>) -> Handling<'_>;
 }

@@ -1,4 +1,4 @@
-//! Listers of kinds that are not known where they are used.
+//! Listers of objects whose type is not known at compile time.
 
 use std::{any::Any, fmt, sync::Arc};
 
@@ -7,12 +7,12 @@ use kube_core::{ObjectMeta, Selector};
 use super::{Lister, ListerView, NamespaceLister, NamespaceView, NotFound};
 use crate::Object;
 
-/// An object of a kind that is not known where it is used: its metadata, and the object itself for who knows its type.
+/// An object of any type, with its metadata. Downcast it to the type.
 pub trait AnyObject: Any + Send + Sync {
-    /// The object's metadata.
+    /// Returns the metadata of the object.
     fn metadata(&self) -> &ObjectMeta;
 
-    /// The object, to be downcast.
+    /// Returns the object for downcasting.
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
@@ -36,48 +36,49 @@ impl fmt::Debug for dyn AnyObject {
     }
 }
 
-/// A [`Lister`] of a kind that is not known where it is used: `dyn GenericLister` holds one of any kind.
+/// A [`Lister`] of any type, as a trait object.
 pub trait GenericLister: fmt::Debug + Send + Sync {
-    /// As [`Lister::list`].
+    /// Returns the objects whose labels match; see [`Lister::list`].
     fn list(&self, selector: &Selector) -> Vec<Arc<dyn AnyObject>>;
 
-    /// As [`Lister::get`].
+    /// Returns the object with this key; see [`Lister::get`].
     ///
     /// # Errors
-    /// When it is not in the cache.
+    /// [`NotFound`] when the object is not in the cache.
     fn get(&self, key: &str) -> Result<Arc<dyn AnyObject>, NotFound>;
 
-    /// As [`Lister::view`]. The view is allocated, and nothing for a look at an object.
+    /// Returns a point-in-time view; see [`Lister::view`]. Allocates the view, but nothing for each object.
     fn view(&self) -> Box<dyn GenericView + '_>;
 
-    /// As [`Lister::namespace`].
+    /// Returns a lister of one namespace; see [`Lister::namespace`].
     fn namespace(&self, namespace: &str) -> Box<dyn GenericNamespaceLister>;
 }
 
-/// A [`NamespaceLister`] of a kind that is not known where it is used.
+/// A [`NamespaceLister`] of any type, as a trait object.
 pub trait GenericNamespaceLister: fmt::Debug + Send + Sync {
-    /// As [`NamespaceLister::list`].
+    /// Returns the objects whose labels match; see [`NamespaceLister::list`].
     fn list(&self, selector: &Selector) -> Vec<Arc<dyn AnyObject>>;
 
-    /// As [`NamespaceLister::get`].
+    /// Returns the object with this name; see [`NamespaceLister::get`].
     ///
     /// # Errors
-    /// When it is not in the cache.
+    /// [`NotFound`] when the object is not in the cache.
     fn get(&self, name: &str) -> Result<Arc<dyn AnyObject>, NotFound>;
 
-    /// As [`NamespaceLister::view`]. The view is allocated, and nothing for a look at an object.
+    /// Returns a point-in-time view; see [`NamespaceLister::view`]. Allocates the view, but nothing for each
+    /// object.
     fn view(&self) -> Box<dyn GenericView + '_>;
 }
 
-/// A [`ListerView`] or [`NamespaceView`] of a kind that is not known where it is used.
+/// A [`ListerView`] or [`NamespaceView`] of any type, as a trait object.
 pub trait GenericView {
-    /// The objects whose labels match.
+    /// Returns the objects whose labels match.
     fn list(&self, selector: &Selector) -> Vec<&dyn AnyObject>;
 
-    /// The object of a key; in the view of a namespace, of a name.
+    /// Returns the object with this key, or with this name in the view of a namespace.
     ///
     /// # Errors
-    /// When it is not in the cache.
+    /// [`NotFound`] when the object is not in the cache.
     fn get(&self, key: &str) -> Result<&dyn AnyObject, NotFound>;
 }
 

@@ -1,4 +1,4 @@
-//! Reading a cache the way one reads the API: by name, by namespace, by labels.
+//! Listers: reads of a cache by name, namespace and label.
 
 mod generic;
 mod view;
@@ -14,14 +14,14 @@ pub use self::{
     generic::{AnyObject, GenericLister, GenericNamespaceLister, GenericView},
     view::{ListerView, NamespaceView},
 };
-use crate::{Object, ObjectKey, Snapshot, Store, key_ref::KeyRef};
+use crate::{Object, ObjectKey, Snapshot, Store, key::KeyRef};
 
-/// Reads objects of one kind from a cache. Cannot write to it.
+/// A lister of the cached objects of one kind.
 ///
-/// Each call is of one moment; several that must agree are made on one [`Lister::view`], which is also the way to look at
-/// objects without counting references. A selector is matched here,
-/// with every operator the API has: `=`, `!=`, `in`, `notin`, exists and does not exist. The default selector selects
-/// everything. What is listed comes in no particular order.
+/// Each call reads a consistent state. Make several calls that must agree on one [`Lister::view`], which also
+/// returns objects without incrementing their reference counts. Label selectors are evaluated locally, with
+/// every operator of the API: `=`, `!=`, `in`, `notin`, exists and does not exist. The default selector
+/// matches all objects. Lists have an unspecified order.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
@@ -42,22 +42,22 @@ pub struct Lister<K> {
     resource: Arc<ResourceName>,
 }
 
-/// Reads objects of one kind and one namespace from a cache. As [`Lister`] otherwise.
+/// A lister of the cached objects of one kind in one namespace; see [`Lister`].
 pub struct NamespaceLister<K> {
     lister: Lister<K>,
     namespace: Arc<str>,
 }
 
-/// What the objects are called in errors.
+/// The name of the resource in errors.
 #[derive(Debug, PartialEq, Eq)]
 struct ResourceName {
     group: String,
     plural: String,
 }
 
-/// There is no such object in the cache.
+/// The error for an object that is not in the cache.
 ///
-/// Which says nothing about the server if the cache has not synced yet or lags behind.
+/// The object may exist on the server if the cache has not synced or is not up to date.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{plural} {name:?}{} is not in the cache", InNamespace(namespace.as_deref()))]
 #[non_exhaustive]
@@ -66,9 +66,9 @@ pub struct NotFound {
     pub group: String,
     /// The plural name of the resource.
     pub plural: String,
-    /// The namespace that was looked in; none for cluster-scoped objects.
+    /// The namespace; `None` for cluster-scoped objects.
     pub namespace: Option<String>,
-    /// The name that was looked for.
+    /// The name of the object.
     pub name: String,
 }
 
@@ -81,7 +81,7 @@ impl fmt::Display for InNamespace<'_> {
 }
 
 impl NotFound {
-    /// The same, in the form the API server would say it: 404, `NotFound`.
+    /// Returns the corresponding status of the API server: 404, `NotFound`.
     pub fn status(&self) -> Status {
         let resource = if self.group.is_empty() {
             self.plural.clone()
@@ -109,7 +109,7 @@ impl From<NotFound> for Status {
 }
 
 impl<K: Object> Lister<K> {
-    /// Reads from this store. For kinds known at compile time.
+    /// Creates a lister of a store, for a kind known at compile time.
     pub fn new(store: Store<K>) -> Self
     where
         K::DynamicType: Default,
@@ -117,14 +117,15 @@ impl<K: Object> Lister<K> {
         Self::for_kind(store, &K::DynamicType::default())
     }
 
-    /// Reads from this store, which holds objects of this kind. For kinds known at run time.
+    /// Creates a lister of a store, for a kind known at run time.
     pub fn for_kind(store: Store<K>, kind: &K::DynamicType) -> Self {
         let resource =
             ResourceName { group: K::group(kind).into_owned(), plural: K::plural(kind).into_owned() };
         Self { store, resource: Arc::new(resource) }
     }
 
-    /// The objects whose labels match.
+    /// Returns the objects whose labels match.
+    #[doc(alias = "List")]
     pub fn list(&self, selector: &Selector) -> Vec<Arc<K>> {
         let snapshot = self.store.snapshot();
         if selector.selects_all() {
@@ -134,30 +135,32 @@ impl<K: Object> Lister<K> {
         }
     }
 
-    /// The object of a key, such as `"namespace/name"` or an [`ObjectKey`].
+    /// Returns the object with this key (`"namespace/name"` or an [`ObjectKey`]).
     ///
     /// # Errors
-    /// When it is not in the cache.
+    /// [`NotFound`] when the object is not in the cache.
+    #[doc(alias = "Get")]
     pub fn get(&self, key: impl AsRef<str>) -> Result<Arc<K>, NotFound> {
         self.find(KeyRef::split(key.as_ref()))
     }
 
-    /// The objects of one namespace.
+    /// Returns a lister of one namespace.
     pub fn namespace(&self, namespace: impl Into<Arc<str>>) -> NamespaceLister<K> {
         NamespaceLister { lister: self.clone(), namespace: namespace.into() }
     }
 
-    /// Every key, sorted.
+    /// Returns all keys, sorted.
+    #[doc(alias = "ListKeys")]
     pub fn keys(&self) -> Vec<ObjectKey> {
         self.store.keys()
     }
 
-    /// A look at the objects as they are now, which counts no reference in any of them.
+    /// Returns a point-in-time view, which returns objects without incrementing their reference counts.
     pub fn view(&self) -> ListerView<'_, K> {
         ListerView::new(self.snapshot(), &self.resource)
     }
 
-    /// The whole cache as it is now.
+    /// Returns a snapshot of the whole cache.
     pub fn snapshot(&self) -> Snapshot<K> {
         self.store.snapshot()
     }
@@ -179,25 +182,26 @@ impl ResourceName {
 }
 
 impl<K: Object> NamespaceLister<K> {
-    /// The namespace.
+    /// Returns the name of the namespace.
     pub fn name(&self) -> &str {
         &self.namespace
     }
 
-    /// The objects of the namespace whose labels match. Looks at that namespace's objects only.
+    /// Returns the objects of the namespace whose labels match. Reads the objects of that namespace only.
     pub fn list(&self, selector: &Selector) -> Vec<Arc<K>> {
         self.view().list(selector).cloned().collect()
     }
 
-    /// A look at the objects of the namespace as they are now, which counts no reference in any of them.
+    /// Returns a point-in-time view of the namespace, which returns objects without incrementing their
+    /// reference counts.
     pub fn view(&self) -> NamespaceView<'_, K> {
         NamespaceView::new(self.lister.view(), &self.namespace)
     }
 
-    /// The object of this name.
+    /// Returns the object with this name.
     ///
     /// # Errors
-    /// When it is not in the cache.
+    /// [`NotFound`] when the object is not in the cache.
     pub fn get(&self, name: &str) -> Result<Arc<K>, NotFound> {
         self.lister.find(KeyRef { namespace: &self.namespace, name })
     }

@@ -1,34 +1,34 @@
-//! Looking at what is listed without taking hold of it.
+//! Point-in-time views of listers.
 
 use std::{fmt, sync::Arc};
 
 use kube_core::Selector;
 
 use super::{NotFound, ResourceName, matches};
-use crate::{Object, Snapshot, key_ref::KeyRef};
+use crate::{Object, Snapshot, key::KeyRef};
 
-/// A look at the objects of a [`Lister`](super::Lister) as of one moment.
+/// A point-in-time view of a [`Lister`](super::Lister).
 ///
-/// What it hands out is borrowed from it: no reference is counted in an object, which for objects that are not in the
-/// processor's cache is most of what a read costs. Clone the `Arc` of an object that is to be kept. As with a
-/// [`Snapshot`], which it is made of: look, and let it go.
+/// Objects are borrowed from the view, so reading one does not increment its reference count, which is most
+/// of the cost of reading an object that is not in the processor's cache. Clone the `Arc` of an object to
+/// keep it. A view contains a [`Snapshot`]: use it, and drop it.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
 /// use watchkeeper_informer::{Lister, Store};
 ///
 /// let pods = Lister::new(Store::<Pod>::new());
-/// let is_there = pods.view().get("shop/web-0").is_ok_and(|pod| pod.metadata.deletion_timestamp.is_none());
-/// assert!(!is_there);
+/// let is_live = pods.view().get("shop/web-0").is_ok_and(|pod| pod.metadata.deletion_timestamp.is_none());
+/// assert!(!is_live);
 /// ```
-#[must_use = "a view that is not looked at is of no use"]
+#[must_use = "a view has no effect unless it is read"]
 pub struct ListerView<'a, K> {
     snapshot: Snapshot<K>,
     resource: &'a ResourceName,
 }
 
-/// A look at the objects of a [`NamespaceLister`](super::NamespaceLister) as of one moment. As [`ListerView`] otherwise.
-#[must_use = "a view that is not looked at is of no use"]
+/// A point-in-time view of a [`NamespaceLister`](super::NamespaceLister); see [`ListerView`].
+#[must_use = "a view has no effect unless it is read"]
 pub struct NamespaceView<'a, K> {
     view: ListerView<'a, K>,
     namespace: &'a str,
@@ -39,20 +39,20 @@ impl<'a, K: Object> ListerView<'a, K> {
         Self { snapshot, resource }
     }
 
-    /// The objects whose labels match.
+    /// Returns an iterator over the objects whose labels match.
     pub fn list(&self, selector: &Selector) -> impl Iterator<Item = &Arc<K>> {
         selected(self.snapshot.iter(), selector)
     }
 
-    /// The object of a key, such as `"namespace/name"` or an [`ObjectKey`](crate::ObjectKey).
+    /// Returns the object with this key (`"namespace/name"` or an [`ObjectKey`](crate::ObjectKey)).
     ///
     /// # Errors
-    /// When it is not in the cache.
+    /// [`NotFound`] when the object is not in the cache.
     pub fn get(&self, key: impl AsRef<str>) -> Result<&Arc<K>, NotFound> {
         self.find(KeyRef::split(key.as_ref()))
     }
 
-    /// The whole cache as of that moment.
+    /// Returns the snapshot of the whole cache.
     pub fn snapshot(&self) -> &Snapshot<K> {
         &self.snapshot
     }
@@ -67,15 +67,16 @@ impl<'a, K: Object> NamespaceView<'a, K> {
         Self { view, namespace }
     }
 
-    /// The objects of the namespace whose labels match. Looks at that namespace's objects only.
+    /// Returns an iterator over the objects of the namespace whose labels match. Reads the objects of that
+    /// namespace only.
     pub fn list(&self, selector: &Selector) -> impl Iterator<Item = &Arc<K>> {
         selected(self.view.snapshot.in_namespace(self.namespace), selector)
     }
 
-    /// The object of this name.
+    /// Returns the object with this name.
     ///
     /// # Errors
-    /// When it is not in the cache.
+    /// [`NotFound`] when the object is not in the cache.
     pub fn get(&self, name: &str) -> Result<&Arc<K>, NotFound> {
         self.view.find(KeyRef { namespace: self.namespace, name })
     }

@@ -1,4 +1,4 @@
-//! The task of one handler.
+//! The task of one listener.
 
 use std::{
     any::Any,
@@ -14,48 +14,50 @@ use tracing::error;
 
 use super::{
     Shared,
-    log::{ListenerId, Report, Unstarted, Work},
+    log::{ListenerId, Report, UnstartedListener, Work},
 };
 use crate::{
     event::Event,
     handler::{Callback, Handle},
+    panic,
     sync::AtomicBool,
 };
 
-/// How a call went: well, or what it panicked with.
+/// The result of a call: `Err` with the payload of a panic.
 type Called = Result<(), Box<dyn Any + Send>>;
 
-/// Calls that count as one unit of the runtime's budget for a task that does not wait by itself. It hands out
-/// 128 units at a time, so that a handler of a microsecond keeps a thread for one millisecond.
-const CALLS_A_UNIT: usize = 8;
+/// The number of calls that count as one unit of the tokio task budget, for handlers that do not yield by
+/// themselves. The budget has 128 units, so that a handler that takes a microsecond occupies a thread for a
+/// millisecond.
+const CALLS_PER_UNIT: usize = 8;
 
-/// A handler to be run: [`run`](Self::run) gives it event after event.
+/// The task of a handler. [`run`](Self::run) calls the handler with one event after the other.
 ///
-/// Dropping it, run or not, removes the handler.
-#[must_use = "a handler hears nothing until its task runs"]
+/// Dropping the task removes the handler.
+#[must_use = "a handler is not called until its task runs"]
 pub struct ListenerTask<K: Resource> {
     name: Arc<str>,
     callback: Callback<K>,
     is_stopped: Arc<AtomicBool>,
-    // Last, so that the handler is gone by the time it is said to be.
-    place: Place<K>,
+    // The last field, so that the handler is dropped before it is reported as removed.
+    slot: ListenerSlot<K>,
 }
 
-/// The listener's place in the log, given up when it is dropped.
-struct Place<K: Resource> {
+/// A listener in the log, removed from it on drop.
+struct ListenerSlot<K: Resource> {
     shared: Arc<Shared<K>>,
     id: ListenerId,
 }
 
 impl<K: Resource + Send + Sync + 'static> ListenerTask<K> {
-    pub(super) fn new(shared: Arc<Shared<K>>, unstarted: Unstarted<K>) -> Self {
-        let Unstarted { id, name, callback, is_stopped } = unstarted;
-        Self { name, callback, is_stopped, place: Place { shared, id } }
+    pub(super) fn new(shared: Arc<Shared<K>>, unstarted: UnstartedListener<K>) -> Self {
+        let UnstartedListener { id, name, callback, is_stopped } = unstarted;
+        Self { name, callback, is_stopped, slot: ListenerSlot { shared, id } }
     }
 
     /// Calls the handler until it is removed or the processor is shut down.
     pub async fn run(self) {
-        self.place.shared.operate(|log, _| log.note_task(self.place.id, tokio::task::try_id()));
+        self.slot.shared.operate(|log, _| log.note_task(self.slot.id, tokio::task::try_id()));
         let mut report = Report::default();
         loop {
             match self.next_work(std::mem::take(&mut report)).await {
@@ -77,21 +79,21 @@ impl<K: Resource + Send + Sync + 'static> ListenerTask<K> {
     async fn next_work(&self, report: Report) -> Work<K> {
         let mut report = Some(report);
         poll_fn(|context| {
-            self.place.shared.operate(|log, after| {
-                // Told once, however often it is woken for nothing.
+            self.slot.shared.operate(|log, deferred| {
+                // Reported once, however many spurious wake-ups follow.
                 let report = report.take().unwrap_or_default();
-                log.next_work(self.place.id, report, context.waker(), after)
+                log.next_work(self.slot.id, report, context.waker(), deferred)
             })
         })
         .await
     }
 
-    /// Calls the handler for each of these, unless it is stopped first.
+    /// Calls the handler with each event, unless the listener is stopped first.
     async fn deliver_all(&self, events: &[Event<K>], report: &mut Report) {
         match &self.callback {
             Callback::Sync(handler) => {
-                for events in events.chunks(CALLS_A_UNIT) {
-                    // A handler that never waits must still let others run.
+                for events in events.chunks(CALLS_PER_UNIT) {
+                    // A handler that never yields must not starve other tasks.
                     tokio::task::coop::consume_budget().await;
                     for event in events {
                         if self.is_stopped() {
@@ -115,9 +117,9 @@ impl<K: Resource + Send + Sync + 'static> ListenerTask<K> {
 
     fn note(&self, called: Called, event: &Event<K>, report: &mut Report) {
         report.delivered += 1;
-        if let Err(panic) = called {
+        if let Err(payload) = called {
             report.panics += 1;
-            error!(handler = %self.name, panic = message(&*panic), ?event, "handler panicked");
+            error!(handler = %self.name, panic = panic::message(&*payload), ?event, "handler panicked");
         }
     }
 
@@ -126,7 +128,7 @@ impl<K: Resource + Send + Sync + 'static> ListenerTask<K> {
     }
 }
 
-/// Calls a handler that may wait. Neither making its future nor polling it may panic through.
+/// Calls an asynchronous handler. Catches panics of both the creation and the polling of its future.
 async fn call<K>(handler: &dyn Handle<K>, event: &Event<K>) -> Called {
     let mut handling = catch_unwind(AssertUnwindSafe(|| handler.handle(event.clone())))?;
     poll_fn(|context| {
@@ -136,15 +138,9 @@ async fn call<K>(handler: &dyn Handle<K>, event: &Event<K>) -> Called {
     .await
 }
 
-fn message(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("with something that is no text")
-}
-
-impl<K: Resource> Drop for Place<K> {
+impl<K: Resource> Drop for ListenerSlot<K> {
     fn drop(&mut self) {
-        self.shared.operate(|log, after| log.finish(self.id, after));
+        self.shared.operate(|log, deferred| log.finish(self.id, deferred));
     }
 }
 

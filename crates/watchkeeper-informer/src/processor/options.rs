@@ -1,44 +1,47 @@
-//! How a handler wants to be told.
+//! Options of handlers.
 
 use std::{sync::Arc, time::Duration};
 
-/// How one listener behaves.
+/// The options of one handler.
 ///
-/// # What a slow handler costs
+/// # The cost of a slow handler
 ///
-/// Events wait in a log that all listeners share, so a handler that lags costs nothing but the objects the
-/// log keeps alive. When it lags past [`max_lag_events`](Self::max_lag_events) or
-/// [`max_lag_age`](Self::max_lag_age), its backlog is *coalesced*: for each key it keeps what the handler was
-/// given last and what the object is now, and nothing in between. That takes memory for the live keys at
-/// most, however long the handler is stuck. When the backlog is worked off, the listener goes back to the
+/// Events wait in a log that all handlers share, so a handler that lags costs only the objects that the log
+/// keeps alive. A handler that lags more than [`max_lag_events`](Self::max_lag_events) or
+/// [`max_lag_age`](Self::max_lag_age) gets a *coalesced* backlog of its own, which contains for each key the
+/// object that the handler received last and the current one. Its memory is bounded by the number of live
+/// keys, however long the handler is stuck. When the handler has processed its backlog, it returns to the
 /// log.
 ///
-/// The handler still hears a whole story of each key, of fewer states: updates in a row become one, from what
-/// it was given last to the newest; an object that came and went is not mentioned; one that was deleted and
-/// created again is both. The order between different keys is that of their first unheard change.
+/// A coalesced handler still receives a complete sequence of events for each key, with fewer states.
+/// Consecutive updates become one update from the object that was delivered last to the newest one. An object
+/// that was added and deleted is omitted. An object that was deleted and created again is delivered as both.
+/// Keys are delivered in the order of their first pending event.
 ///
-/// With [`every_event`](Self::every_event) nothing is ever left out, and a stuck handler grows memory without
-/// bound, as in client-go.
+/// With [`every_event`](Self::every_event) nothing is coalesced, and the memory of a stuck handler is
+/// unbounded, as in client-go.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct ListenerOptions {
-    /// What to call the handler in logs.
+pub struct HandlerOptions {
+    /// The name of the handler in logs.
     pub name: Arc<str>,
-    /// How often the handler is to be told of everything again, or the processor's default. Zero is never.
+    /// The interval at which the handler receives a [`Synced`](crate::event::Event::Synced) for every object.
+    /// `None` is the default of the informer, and zero is never.
     pub resync_period: Option<Duration>,
-    /// How many events the handler may lag before its backlog is coalesced. 8,192 unless said otherwise.
+    /// The number of events that the handler may lag before its backlog is coalesced. Defaults to 8,192.
     pub max_lag_events: u64,
-    /// How old the first unheard event may be, when another arrives, before the backlog is coalesced. One
-    /// minute unless said otherwise.
+    /// The age of the first pending event at which the backlog is coalesced, when another event arrives.
+    /// Defaults to 1 min.
     pub max_lag_age: Duration,
-    /// Never coalesce. Off unless said otherwise.
+    /// Whether the handler receives every event and its backlog is never coalesced. Defaults to false.
     pub every_event: bool,
-    /// Tell the handler of objects that a list found unchanged. Off unless said otherwise.
+    /// Whether the handler receives a [`Synced`](crate::event::Event::Synced) for objects that a relist found
+    /// unchanged. Defaults to false.
     pub unchanged: bool,
 }
 
-impl ListenerOptions {
-    /// The defaults, under a name for logs.
+impl HandlerOptions {
+    /// Creates the default options with a name for logs.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self {
             name: name.into(),
@@ -50,36 +53,36 @@ impl ListenerOptions {
         }
     }
 
-    /// Sets how often the handler is told of everything again; zero is never. See
-    /// [`Processor::mark_due`](super::Processor::mark_due) for what becomes of it.
+    /// Sets the resync period; zero is never. The informer uses at least one second, and at least the
+    /// interval at which it checks for due resyncs.
     #[must_use]
     pub fn resync_period(mut self, period: Duration) -> Self {
         self.resync_period = Some(period);
         self
     }
 
-    /// Sets how many events the handler may lag before its backlog is coalesced.
+    /// Sets the number of events that the handler may lag before its backlog is coalesced.
     #[must_use]
     pub fn max_lag_events(mut self, events: u64) -> Self {
         self.max_lag_events = events;
         self
     }
 
-    /// Sets how old the first unheard event may be before the backlog is coalesced.
+    /// Sets the age of the first pending event at which the backlog is coalesced.
     #[must_use]
     pub fn max_lag_age(mut self, age: Duration) -> Self {
         self.max_lag_age = age;
         self
     }
 
-    /// Never coalesces: the handler is told of every event, and a stuck one grows memory without bound.
+    /// Disables coalescing: the handler receives every event, and the memory of a stuck handler is unbounded.
     #[must_use]
     pub fn every_event(mut self) -> Self {
         self.every_event = true;
         self
     }
 
-    /// Tells the handler, with [`Event::Synced`](crate::event::Event::Synced), of objects that a list found
+    /// Delivers an [`Event::Synced`](crate::event::Event::Synced) for each object that a relist found
     /// unchanged.
     #[must_use]
     pub fn unchanged(mut self) -> Self {
@@ -88,7 +91,7 @@ impl ListenerOptions {
     }
 }
 
-impl Default for ListenerOptions {
+impl Default for HandlerOptions {
     fn default() -> Self {
         Self::new("handler")
     }

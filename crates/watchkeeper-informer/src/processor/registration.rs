@@ -1,16 +1,17 @@
-//! A handler's place among the others.
+//! Registrations and status of handlers.
 
-use std::{fmt, future::poll_fn, sync::Arc};
+use std::{fmt, future::poll_fn, sync::Arc, time::Duration};
 
 use kube_core::Resource;
 
-use super::{ListenerStatus, Shared, log::ListenerId};
+use super::{Shared, log::ListenerId};
 use crate::{start::Start, status::SyncError};
 
 /// The registration of a handler.
 ///
-/// Dropping it changes nothing: the handler stays for as long as its informer runs, so `add_handler(…)?;` is
-/// enough. Keep it to remove the handler, to wait until it has synced, or to read its status.
+/// Dropping a registration has no effect: the handler stays registered until its informer stops, so
+/// `add_handler(…)?;` is enough. Keep the registration to remove the handler, to wait until it has synced, or
+/// to read its status.
 #[doc(alias = "ResourceEventHandlerRegistration")]
 pub struct Registration<K> {
     shared: Arc<Shared<K>>,
@@ -28,8 +29,9 @@ impl<K: Resource + Send + Sync + 'static> Registration<K> {
         Self { start: start.clone(), ..self }
     }
 
-    /// True when the informer has processed its first list, and the handler has *returned* from everything
-    /// that was there at first, well or by a panic. False for a handler that was removed.
+    /// Returns whether the handler has synced: the informer has processed the initial list, and the handler
+    /// has *returned* from every event of it, normally or by a panic. Returns false for a handler that was
+    /// removed.
     pub fn has_synced(&self) -> bool {
         self.status().is_some_and(|status| status.has_synced)
     }
@@ -50,24 +52,23 @@ impl<K: Resource + Send + Sync + 'static> Registration<K> {
         if is_synced { Ok(()) } else { Err(SyncError::Stopped) }
     }
 
-    /// How the handler is doing; `None` when it is gone.
-    pub fn status(&self) -> Option<ListenerStatus> {
+    /// Returns the status of the handler, or `None` after it was removed.
+    pub fn status(&self) -> Option<HandlerStatus> {
         let now = self.shared.now();
         self.shared.operate(|log, _| log.status(self.id, now))
     }
 
-    /// Removes the handler, without waiting for the call it may be in. What it has not been told, it is not
-    /// told any more. Doing it again does nothing.
+    /// Removes the handler without waiting for a running call. Pending events are not delivered. Calling this
+    /// again has no effect.
     pub fn stop(&self) {
-        self.shared.operate(|log, after| log.stop(self.id, after));
+        self.shared.operate(|log, deferred| log.stop(self.id, deferred));
     }
 
-    /// Removes the handler, and waits until the call it may be in has returned. After this it is not called
-    /// again.
+    /// Removes the handler and waits until a running call has returned. The handler is not called afterwards.
     ///
-    /// From within the handler itself it does not wait, since that would be for ever: the call it is made
-    /// from is then the last. (Waiting within the handler for *another* task that removes the handler does
-    /// wait for ever.) Dropped while it waits, the handler is stopped all the same.
+    /// When called by the handler itself, this does not wait, because the wait would never end: the running
+    /// call is the last one. (A handler that waits for *another* task that removes the handler does
+    /// deadlock.) The handler is removed even if the future is dropped.
     pub async fn remove(&self) {
         self.stop();
         let is_own_call = self.shared.log.lock().is_run_by(self.id, tokio::task::try_id());
@@ -87,4 +88,28 @@ impl<K> fmt::Debug for Registration<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Registration").field("id", &self.id).finish_non_exhaustive()
     }
+}
+
+/// The status of one handler at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HandlerStatus {
+    /// The number of events that the handler was called with, including calls that panicked.
+    pub delivered: u64,
+    /// The number of pending events: those in the log, or the keys of a coalesced backlog. Includes up to one
+    /// batch of events whose delivery has started.
+    pub pending: u64,
+    /// The time that the oldest pending event has waited. For a coalesced backlog, that of the oldest event
+    /// when it was coalesced. Zero without pending events.
+    pub lag: Duration,
+    /// Whether the backlog is coalesced.
+    pub is_coalescing: bool,
+    /// The number of times that the backlog was coalesced.
+    pub times_coalesced: u64,
+    /// The number of events that were merged with another one or canceled by it, and therefore not delivered.
+    pub events_coalesced: u64,
+    /// The number of calls that panicked.
+    pub panics: u64,
+    /// Whether the handler has returned from every event of the initial list.
+    pub has_synced: bool,
 }

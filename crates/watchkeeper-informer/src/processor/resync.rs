@@ -1,11 +1,11 @@
-//! When which listener is to be told of everything again.
+//! The schedule of resyncs.
 
 use std::time::Duration;
 
-/// No listener is resynced more often than this.
+/// The shortest resync period of a listener.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// How often anybody looks whether a resync is due.
+/// The interval at which the processor checks for due resyncs.
 #[derive(Debug)]
 pub(super) struct CheckPeriod {
     period: Duration,
@@ -13,7 +13,7 @@ pub(super) struct CheckPeriod {
 }
 
 impl CheckPeriod {
-    /// Zero is never.
+    /// Creates a check period; zero is never.
     pub(super) fn new(period: Duration) -> Self {
         Self { period, is_fixed: false }
     }
@@ -22,14 +22,14 @@ impl CheckPeriod {
         self.period
     }
 
-    /// From now on listeners have to make do with the period there is.
+    /// Fixes the period. Listeners that are added later do not shorten it.
     pub(super) fn fix(&mut self) -> Duration {
         self.is_fixed = true;
         self.period
     }
 
-    /// Takes a listener's wish into account, and returns it as far as it can be granted. True when the period
-    /// got shorter for it, which concerns the listeners there are.
+    /// Returns the period for a listener that wants to be resynced at intervals of `wanted`, and whether the
+    /// check period was shortened for it, which affects the other listeners.
     pub(super) fn admit(&mut self, wanted: Duration) -> (Duration, bool) {
         if wanted.is_zero() {
             return (wanted, false);
@@ -43,13 +43,13 @@ impl CheckPeriod {
     }
 }
 
-/// The resyncs of one listener.
+/// The resync schedule of one listener.
 #[derive(Debug)]
 pub(super) struct Resync {
     wanted: Duration,
     period: Duration,
     next_at: Duration,
-    /// True from when a resync was found due until the next time somebody looks.
+    /// True from the check that found the resync due until the next check.
     pub(super) is_due: bool,
 }
 
@@ -60,14 +60,14 @@ impl Resync {
         resync
     }
 
-    /// Follows a change of the check period.
+    /// Adapts the schedule to a change of the check period.
     pub(super) fn adjust(&mut self, check: &CheckPeriod, now: Duration) {
         let never = self.wanted.is_zero() || check.get().is_zero();
         self.period = if never { Duration::ZERO } else { self.wanted.max(check.get()) };
         self.plan(now);
     }
 
-    /// Finds out whether the listener is due now, and if so plans the next time.
+    /// Returns whether a resync is due now, and schedules the next one.
     pub(super) fn check(&mut self, now: Duration) -> bool {
         self.is_due = now >= self.next_at;
         if self.is_due {

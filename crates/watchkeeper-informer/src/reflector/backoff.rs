@@ -1,4 +1,4 @@
-//! Waits between attempts, one backoff for each class of failure.
+//! Delays between attempts, with a backoff for each class of failure.
 
 use std::time::Duration;
 
@@ -7,13 +7,14 @@ use watchkeeper_client::{
     error::{ApiReason, TransportKind},
 };
 
-use super::options::{BackoffOptions, FOR_EVER};
+use super::options::{BackoffOptions, MAX_WAIT};
 
-/// For how long after the last failed connection a server counts as starting. Until its caches are filled, an API server
-/// that was just started rejects requests that it accepts a moment later, with 403 and 404 among others.
+/// The time after the last failed connection for which a server counts as starting. Until its caches are
+/// filled, an API server that was just started rejects requests that it accepts a moment later, for example
+/// with 403 and 404.
 const STARTUP: Duration = Duration::from_secs(30);
 
-/// A class of failures, by what an attempt costs the server.
+/// A class of failures, by the cost of an attempt for the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
     /// The server cannot be reached, or is starting. An attempt costs nothing.
@@ -37,7 +38,7 @@ impl Class {
             | Reason::Redirect
             | Reason::Api(ApiReason::Unauthorized | ApiReason::Forbidden) => Self::Denied,
             Reason::Transport(_) | Reason::Idle => Self::Unreachable,
-            // A load balancer without a backend, unless the server itself asks for time.
+            // A load balancer without a backend, unless the server itself sends `Retry-After`.
             Reason::Api(ApiReason::BadGateway | ApiReason::Unavailable)
                 if failure.retry_after().is_none() =>
             {
@@ -58,10 +59,11 @@ impl Class {
         }
     }
 
-    /// The share of the time since the first failure of the class that is waited before the next attempt.
+    /// Returns the share of the time since the first failure of the class that is waited before the next
+    /// attempt.
     ///
-    /// A share of one doubles the waits. A sixteenth follows a recovery within about a sixteenth of what the outage
-    /// lasted, and is for failures that cost the server little.
+    /// A share of one doubles the delays. A sixteenth detects a recovery within about a sixteenth of the
+    /// duration of the outage, and is for failures that cost the server little.
     fn share(self) -> f64 {
         match self {
             Self::Unreachable | Self::Denied | Self::NotServed => 1.0 / 16.0,
@@ -70,17 +72,17 @@ impl Class {
     }
 }
 
-/// The failures of one class since there was last progress.
+/// The consecutive failures of one class.
 #[derive(Debug, Clone, Copy)]
 struct Streak {
     since: Duration,
     last: Duration,
 }
 
-/// Waits that grow with the time since the first failure of their class, from [`BackoffOptions::initial`] to
-/// [`BackoffOptions::max`], and start over once there was progress.
+/// Delays that grow with the time since the first failure of their class, from [`BackoffOptions::initial`] to
+/// [`BackoffOptions::max`], and are reset by progress.
 ///
-/// Each class has its own streak, so that an earlier fault of another kind delays no recovery.
+/// Each class has its own streak, so that an earlier failure of another class does not delay a recovery.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     options: BackoffOptions,
@@ -92,24 +94,25 @@ impl Backoff {
         Self { options, streaks: [None; Class::COUNT] }
     }
 
-    /// Forgets all failures, because there was progress.
+    /// Forgets all failures after progress.
     pub(crate) fn reset(&mut self) {
         self.streaks = [None; Class::COUNT];
     }
 
-    /// Returns whether the server was unreachable a moment ago, so that its rejections may be those of a server that is
-    /// not ready yet.
+    /// Returns whether the server was unreachable a moment ago, so that its rejections may be those of a
+    /// server that is not ready.
     pub(crate) fn is_starting(&self, now: Duration) -> bool {
         self.streaks[Class::Unreachable as usize]
             .is_some_and(|streak| now.saturating_sub(streak.last) <= STARTUP)
     }
 
-    /// Returns how long to wait after `failure`: between half of the interval and all of it, as `jitter` in 0..1 has it,
-    /// so that clients that failed together do not return together; and no less than the server asked for.
+    /// Returns the delay after `failure`: between half of the interval and all of it, depending on `jitter`
+    /// in 0..1, so that clients that failed together do not retry together. The delay is at least that
+    /// requested by the server.
     pub(crate) fn next(&mut self, now: Duration, failure: Failure, jitter: f64) -> Duration {
         let class = Class::of(failure);
-        // Whatever a starting server answers, it is the unreachable server that is waited for. That it answers is not
-        // noted as unreachable, or its start would never end.
+        // Any response of a starting server counts for the unreachable streak, but does not prolong it, or
+        // the start would never end.
         let (class, is_same) = if self.is_starting(now) {
             (Class::Unreachable, class == Class::Unreachable)
         } else {
@@ -120,8 +123,8 @@ impl Backoff {
             streak.last = now;
         }
         let age = now.saturating_sub(streak.since);
-        let max = self.options.max.min(FOR_EVER);
-        let interval = age.min(FOR_EVER).mul_f64(class.share()).clamp(self.options.initial.min(max), max);
+        let max = self.options.max.min(MAX_WAIT);
+        let interval = age.min(MAX_WAIT).mul_f64(class.share()).clamp(self.options.initial.min(max), max);
         let jitter = jitter.clamp(0.0, 1.0);
         let wait = interval.mul_f64(0.5 + jitter / 2.0);
         match failure.retry_after() {
@@ -230,7 +233,7 @@ mod tests {
     fn extreme_options_and_times_do_not_overflow() {
         let options = BackoffOptions { initial: Duration::MAX, max: Duration::MAX };
         let mut backoff = Backoff::new(options);
-        assert!(backoff.next(Duration::ZERO, transport(), 1.0) <= FOR_EVER);
+        assert!(backoff.next(Duration::ZERO, transport(), 1.0) <= MAX_WAIT);
         assert!(backoff.next(Duration::MAX, transport().after(Duration::MAX), 1.0) <= Duration::MAX);
         let options = BackoffOptions { initial: Duration::ZERO, max: Duration::ZERO };
         assert_eq!(Backoff::new(options).next(Duration::ZERO, transport(), 1.0), Duration::ZERO);

@@ -1,12 +1,12 @@
-//! The one place that reads the time.
+//! The clock of reflectors.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::options::FOR_EVER;
+use super::options::MAX_WAIT;
 
-/// The time since the clock was made, on tokio's clock: virtual where a test paused it.
+/// The time since the clock was created, on tokio's clock, which tests can pause.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
     origin: Instant,
@@ -23,14 +23,14 @@ impl Clock {
         read().saturating_duration_since(self.origin)
     }
 
-    /// The present moment, to be compared with other moments.
+    /// Returns the current time.
     pub(crate) fn instant() -> std::time::Instant {
         read().into_std()
     }
 
-    /// The moment `at` this clock. One that is too far off to be told is as good as never.
+    /// Returns the instant at a time of this clock, limited to [`MAX_WAIT`].
     pub(crate) fn at(&self, at: Duration) -> Instant {
-        self.origin.checked_add(at).unwrap_or_else(|| self.origin + FOR_EVER)
+        self.origin.checked_add(at).unwrap_or_else(|| self.origin + MAX_WAIT)
     }
 }
 

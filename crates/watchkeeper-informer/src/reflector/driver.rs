@@ -1,61 +1,55 @@
-//! The machine's hands: asks, reads, waits and hands on, and decides nothing.
+//! The async driver of the state machine: sends requests, reads responses, waits, and passes changes to the
+//! sink.
 
-use std::{fmt, future::poll_fn, pin::Pin, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use fastrand::Rng;
 use tokio::{sync::OwnedSemaphorePermit, task::coop::consume_budget, time::sleep_until};
 use tracing::{debug, info, warn};
-use watchkeeper_client::{
-    Error,
-    classify::{Failure, Reason},
-    error::TransportKind,
-    list_watch::{Item, ListPart, ListRequest, ListStream, ListerWatcher, Opening, WatchEvent, WatchStream},
-};
+use watchkeeper_client::list_watch::{Item, ListPart, ListRequest, ListerWatcher, WatchEvent};
 
 use super::{
-    Change, DeltaSink, Known, ReflectorOptions, RelistLimiter, SinkClosed, TransformError, WatchFailure,
+    DeltaSink, ReflectorOptions, RelistLimiter, SinkClosed, TransformError, VersionLookup, WatchDelta,
+    WatchFailure,
+    connection::{Check, Connection, Received, checked, next, read_check},
     intake::{Incoming, Intake, Transform},
-    machine::{Action, EventKind, Found, Input, Machine, Notice, Outcome, Trouble},
+    machine::{Action, EventKind, Input, Machine, ReflectorEvent, StepOutput},
     outage::OutageLog,
 };
 use crate::status::{Monitor, Reporter};
 
-/// The most objects that are read as evidence of a server's history; one is asked for.
-const MOST_CHECKED: usize = 8;
-
 type Hook = Arc<dyn Fn(&WatchFailure) + Send + Sync>;
-type Check = Pin<Box<dyn Future<Output = Result<Found, Trouble>> + Send>>;
 
-/// Follows a collection on a server and hands every change of it to a [`DeltaSink`].
+/// Lists and watches a collection, and passes every change to a [`DeltaSink`].
 ///
-/// # What it promises
+/// # Guarantees
 ///
-/// 1. **A true story.** The first change is a [`Change::Replaced`] with everything there is. After each, changes come in the
-///    order of the server's history, with no gap: what was missed while there was no connection comes by resuming behind
-///    the last change handed on, or as another `Replaced`.
-/// 2. **Never back in time.** Within one run nothing older is handed on after something newer, whatever replica answers.
-///    When the server's history was replaced (its storage was restored from a backup), the reflector notices before it
-///    resumes a watch, lists from scratch and declares a new epoch:
-///    [`Replacement::is_new_epoch`](super::Replacement::is_new_epoch). [`HistoryCheck`](super::HistoryCheck) describes the
-///    evidence; without evidence the collection is listed again.
-/// 3. **Nothing is lost in silence.** What was received is handed on, or set aside and reported
-///    ([`Monitor::quarantined`]), or ends the list or watch with a counted error, after which it is asked for again.
-/// 4. **The server is spared, and a recovery is noticed soon.** A broken watch is resumed, not listed again. Failures are
-///    followed by growing, jittered waits, one backoff for each class of failure ([`BackoffOptions`](super::BackoffOptions));
-///    `Retry-After` is respected. Listed objects that are [`Known`] are not decoded again. A list may be of any size.
-/// 5. **It can be seen.** [`Monitor`] tells at any time how it is going, and its waits can fail.
+/// 1. **A complete history.** The first change is a [`WatchDelta::Replaced`] with the whole collection. Later
+///    changes arrive in the order of the server's history and without a gap: after a lost connection the
+///    watch is resumed from the last change, or the collection is relisted as another `Replaced`.
+/// 2. **Never back in time.** Within one run, no older state follows a newer one, whichever API server
+///    replica responds. If the server's history was replaced (its storage was restored from a backup), the
+///    reflector detects this before it resumes a watch, relists from scratch and reports a new epoch:
+///    [`Replacement::is_new_epoch`](super::Replacement::is_new_epoch). [`HistoryCheck`](super::HistoryCheck)
+///    describes the evidence; without evidence the collection is relisted.
+/// 3. **No silent loss.** A received object is passed to the sink, or is quarantined and reported
+///    ([`Monitor::quarantined`]), or ends the list or watch with a counted error and is requested again.
+/// 4. **Low load on the server, fast recovery.** A broken watch is resumed, not relisted. Failures are
+///    followed by growing, jittered delays, with a backoff for each class of failure
+///    ([`BackoffOptions`](super::BackoffOptions)) that respects `Retry-After`. Listed objects that a
+///    [`VersionLookup`] returns are not decoded again. The size of a list is not limited.
+/// 5. **Observable.** [`Monitor`] returns the status at any time, and its waits can fail.
 ///
-/// It does not promise every state an object went through: what changes twice while there is no connection may be told once.
-/// And it does not tell whether the sink's side has processed a change, only that it took it.
+/// A reflector does not report every state of an object: an object that changes twice while the connection is
+/// lost may be reported once. It reports that the sink accepted a change, not that the change was processed.
 ///
-/// It runs in the task that polls [`Reflector::run`], starts no task of its own, and ends with it.
-///
+/// A reflector runs in the task that polls [`Reflector::run`], and spawns no task.
 /// ```
 /// use std::{future::pending, sync::Arc};
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use tokio::sync::mpsc;
 /// use watchkeeper_client::list_watch::{ListScript, ScriptedSource, WatchScript};
-/// use watchkeeper_informer::reflector::{Change, Reflector, ReflectorOptions};
+/// use watchkeeper_informer::reflector::{WatchDelta, Reflector, ReflectorOptions};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
@@ -66,13 +60,14 @@ type Check = Pin<Box<dyn Future<Output = Result<Found, Trouble>> + Send>>;
 /// let monitor = reflector.monitor();
 /// let (sink, mut changes) = mpsc::channel(64);
 /// tokio::select! {
-///     () = reflector.run(sink, pending()) => unreachable!("nobody stops it"),
-///     first = changes.recv() => assert!(matches!(first, Some(Change::Replaced(_)))),
+///     () = reflector.run(sink, pending()) => unreachable!("not stopped"),
+///     first = changes.recv() => assert!(matches!(first, Some(WatchDelta::Replaced(_)))),
 /// }
 /// assert_eq!(monitor.last_sync_resource_version().as_deref(), Some("7"));
 /// # }
 /// ```
 #[must_use = "a reflector does nothing until it is run"]
+#[doc(alias = "NewReflector")]
 pub struct Reflector<K> {
     name: Arc<str>,
     source: Arc<dyn ListerWatcher<K>>,
@@ -84,7 +79,7 @@ pub struct Reflector<K> {
 }
 
 impl<K: Send + Sync + 'static> Reflector<K> {
-    /// A reflector of what `source` has; `name` is for logs.
+    /// Creates a reflector of `source`. `name` is used in logs.
     pub fn new(name: impl Into<Arc<str>>, source: Arc<dyn ListerWatcher<K>>) -> Self {
         Self {
             name: name.into(),
@@ -97,25 +92,25 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Sets what can be chosen.
+    /// Sets the options.
     pub fn options(mut self, options: ReflectorOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Looks up here what need not be decoded again.
-    pub fn known(mut self, known: impl Known<K>) -> Self {
-        self.intake.set_known(known);
+    /// Sets a lookup of cached objects, which need not be decoded again.
+    pub fn reuse(mut self, lookup: impl VersionLookup<K>) -> Self {
+        self.intake.set_lookup(lookup);
         self
     }
 
-    /// Changes each object before it is handed on: once, when it is received. An object it refuses, or panics over, is set
-    /// aside like one that cannot be decoded.
+    /// Sets a function that transforms each object once, when it is received. An object for which the
+    /// function fails or panics is quarantined like one that cannot be decoded.
     pub fn transform(self, transform: impl Fn(K) -> Result<K, TransformError> + Send + Sync + 'static) -> Self
     where
         K: Clone,
     {
-        // An object that was just decoded has one owner, so nothing is cloned.
+        // A newly decoded object has one owner, so nothing is cloned.
         self.transform_shared(Arc::new(move |object| transform(Arc::unwrap_or_clone(object)).map(Arc::new)))
     }
 
@@ -124,33 +119,34 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         self
     }
 
-    /// Takes turns with others in reading lists.
+    /// Limits concurrent lists together with the other reflectors that share `limiter`.
     pub fn limiter(mut self, limiter: RelistLimiter) -> Self {
         self.limiter = Some(limiter);
         self
     }
 
-    /// Is called with each failure, before it is waited or tried again. No lock is held, and the reflector does nothing else
-    /// meanwhile.
+    /// Sets a function that is called with each failure, before the retry. No lock is held, and the reflector
+    /// waits for the function.
     pub fn on_watch_error(mut self, hook: impl Fn(&WatchFailure) + Send + Sync + 'static) -> Self {
         self.hook = Some(Arc::new(hook));
         self
     }
 
-    /// Tells how it is going, before, during and after the run.
+    /// Returns a monitor, which can be used before, during and after the run.
     pub fn monitor(&self) -> Monitor {
         self.reporter.monitor()
     }
 
-    /// Follows the collection until `stop` is done or the sink is closed. Either ends it at once, in the middle of whatever it
-    /// is doing or waiting for; so does dropping the future.
+    /// Lists and watches until `stop` completes or the sink is closed. Both end the reflector immediately, as
+    /// does dropping the future.
+    #[doc(alias = "ListAndWatch")]
     pub async fn run<S: DeltaSink<K>>(self, sink: S, stop: impl Future<Output = ()> + Send) {
         let name = Arc::clone(&self.name);
         let run = Run::new(self, sink).until_closed();
         tokio::select! {
             biased;
-            () = stop => debug!(reflector = &*name, "stopped"),
-            SinkClosed = run => debug!(reflector = &*name, "stopped: {SinkClosed}"),
+            () = stop => debug!(reflector = &*name, "reflector stopped"),
+            SinkClosed = run => debug!(reflector = &*name, "reflector stopped: sink closed"),
         }
     }
 }
@@ -164,22 +160,7 @@ impl<K> fmt::Debug for Reflector<K> {
     }
 }
 
-/// What is being read.
-enum Connection<K> {
-    None,
-    List(ListStream<K>),
-    Watch(WatchStream<K>),
-}
-
-/// What was heard while reading.
-enum Heard<K> {
-    Part(Option<Result<ListPart<K>, Error>>),
-    Event(Option<Result<WatchEvent<K>, Error>>),
-    Checked(Result<Found, Trouble>),
-    Timer,
-}
-
-/// A reflector that is running.
+/// A running reflector.
 struct Run<K, S> {
     name: Arc<str>,
     source: Arc<dyn ListerWatcher<K>>,
@@ -194,13 +175,13 @@ struct Run<K, S> {
     connection: Connection<K>,
     check: Option<Check>,
     /// Held while a list is being read.
-    turn: Option<OwnedSemaphorePermit>,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
-/// When everything is to be gone over again.
+/// The resync schedule.
 struct Resync {
     period: Option<Duration>,
-    /// None before there is anything to go over.
+    /// The time of the next resync, or `None` before the first list.
     due: Option<Duration>,
 }
 
@@ -224,7 +205,7 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
             sink,
             connection: Connection::None,
             check: None,
-            turn: None,
+            permit: None,
         }
     }
 
@@ -238,25 +219,25 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
         }
     }
 
-    /// One step of the machine, what it asks for, and what comes of that.
+    /// Makes one step of the machine, executes its action, and returns the next input.
     async fn step(&mut self, input: Input<K>) -> Result<Input<K>, SinkClosed> {
         // A source and a sink that are always ready must not keep the task from being stopped.
         consume_budget().await;
         let now = self.reporter.clock().now();
-        let Outcome { change, notices, check, action } = self.machine.step(now, input);
+        let StepOutput { change, events, check, action } = self.machine.step(now, input);
         if !matches!(action, Action::Read { .. }) {
             self.connection = Connection::None;
             self.check = None;
         }
         if !self.machine.is_listing() {
-            self.turn = None;
+            self.permit = None;
         }
         if let Some(change) = change {
             self.sink.push(change).await?;
             self.reporter.reached(self.machine.version());
         }
-        for notice in &notices {
-            self.tell(notice);
+        for event in &events {
+            self.record(event);
         }
         if let Some(request) = check {
             self.check = Some(self.open_check(request));
@@ -267,9 +248,9 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
     async fn act(&mut self, action: Action) -> Result<Input<K>, SinkClosed> {
         match action {
             Action::List(request) => {
-                self.take_turn().await?;
+                self.acquire_permit().await?;
                 let opening = self.source.list(request);
-                Ok(match self.meanwhile(opening).await? {
+                Ok(match self.with_resyncs(opening).await? {
                     Ok(page) => {
                         self.connection = Connection::List(page);
                         Input::Opened
@@ -279,10 +260,10 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
             }
             Action::Watch(request) => {
                 if self.machine.is_listing() {
-                    self.take_turn().await?;
+                    self.acquire_permit().await?;
                 }
                 let opening = self.source.watch(request);
-                Ok(match self.meanwhile(opening).await? {
+                Ok(match self.with_resyncs(opening).await? {
                     Ok(watch) => {
                         self.connection = Connection::Watch(watch);
                         Input::Opened
@@ -292,15 +273,15 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
             }
             Action::Check(request) => {
                 let check = self.open_check(request);
-                Ok(Input::Checked(self.meanwhile(check).await?))
+                Ok(Input::Checked(self.with_resyncs(check).await?))
             }
             Action::Read { deadline } => {
-                let heard = self.hear(deadline).await?;
-                Ok(self.understand(heard))
+                let received = self.receive(deadline).await?;
+                Ok(self.input_of(received))
             }
             Action::Wait { until } => {
                 let until = self.reporter.clock().at(until);
-                self.meanwhile(sleep_until(until)).await?;
+                self.with_resyncs(sleep_until(until)).await?;
                 Ok(Input::Timer)
             }
         }
@@ -310,17 +291,17 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
         Box::pin(read_check(self.source.list(request)))
     }
 
-    async fn take_turn(&mut self) -> Result<(), SinkClosed> {
-        if self.turn.is_none()
+    async fn acquire_permit(&mut self) -> Result<(), SinkClosed> {
+        if self.permit.is_none()
             && let Some(limiter) = self.limiter.clone()
         {
-            self.turn = self.meanwhile(async move { limiter.turn().await }).await?;
+            self.permit = self.with_resyncs(async move { limiter.acquire().await }).await?;
         }
         Ok(())
     }
 
-    /// Waits for `future`, and tells the sink of the resyncs that fall due meanwhile.
-    async fn meanwhile<T>(&mut self, future: impl Future<Output = T>) -> Result<T, SinkClosed> {
+    /// Waits for `future`, and passes a resync to the sink whenever one is due.
+    async fn with_resyncs<T>(&mut self, future: impl Future<Output = T>) -> Result<T, SinkClosed> {
         let mut future = std::pin::pin!(future);
         loop {
             self.resync_if_due().await?;
@@ -335,22 +316,23 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
         }
     }
 
-    async fn hear(&mut self, deadline: Option<Duration>) -> Result<Heard<K>, SinkClosed> {
+    async fn receive(&mut self, deadline: Option<Duration>) -> Result<Received<K>, SinkClosed> {
         loop {
             self.resync_if_due().await?;
             let clock = *self.reporter.clock();
             let wake = deadline.into_iter().chain(self.resync.due).min();
             tokio::select! {
                 biased;
-                found = answer(&mut self.check) => {
+                found = checked(&mut self.check) => {
                     self.check = None;
-                    return Ok(Heard::Checked(found));
+                    return Ok(Received::Checked(found));
                 }
-                // Before the timer: what is there to be heard is no silence, though it was long on its way through here.
-                heard = next(&mut self.connection) => return Ok(heard),
+                // Before the timer: data that has arrived is not silence, even if it was delayed on this
+                // side.
+                received = next(&mut self.connection) => return Ok(received),
                 () = sleep_until(clock.at(wake.unwrap_or_default())), if wake.is_some() => {
                     if deadline.is_some_and(|deadline| clock.now() >= deadline) {
-                        return Ok(Heard::Timer);
+                        return Ok(Received::Timer);
                     }
                 }
             }
@@ -361,28 +343,28 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
         if let (Some(due), Some(period)) = (self.resync.due, self.resync.period)
             && self.reporter.clock().now() >= due
         {
-            self.sink.push(Change::Resync).await?;
+            self.sink.push(WatchDelta::Resync).await?;
             self.reporter.counters().resynced();
             self.resync.due = Some(self.reporter.clock().now().saturating_add(period));
         }
         Ok(())
     }
 
-    fn understand(&self, heard: Heard<K>) -> Input<K> {
-        match heard {
-            Heard::Timer => return Input::Timer,
-            Heard::Checked(found) => return Input::Checked(found),
-            Heard::Part(_) | Heard::Event(_) => {}
+    fn input_of(&self, received: Received<K>) -> Input<K> {
+        match received {
+            Received::Timer => return Input::Timer,
+            Received::Checked(found) => return Input::Checked(found),
+            Received::Part(_) | Received::Event(_) => {}
         }
         let counters = self.reporter.counters();
-        counters.heard(self.reporter.clock().now());
-        match heard {
-            Heard::Part(Some(Ok(ListPart::Item(item)))) => {
+        counters.received(self.reporter.clock().now());
+        match received {
+            Received::Part(Some(Ok(ListPart::Item(item)))) => {
                 counters.listed();
                 Input::Item(self.listed(item))
             }
-            Heard::Part(Some(Ok(ListPart::End(end)))) => Input::PageEnd(end),
-            Heard::Event(Some(Ok(event))) => {
+            Received::Part(Some(Ok(ListPart::End(end)))) => Input::PageEnd(end),
+            Received::Event(Some(Ok(event))) => {
                 counters.event(&event);
                 match event {
                     WatchEvent::Added(item) => Input::Event(EventKind::Added, self.received(item)),
@@ -391,20 +373,24 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
                     WatchEvent::Bookmark(bookmark) => Input::Bookmark(bookmark),
                 }
             }
-            Heard::Part(Some(Err(error))) | Heard::Event(Some(Err(error))) => Input::Failed(error.into()),
-            Heard::Part(None) | Heard::Event(None) | Heard::Timer | Heard::Checked(_) => Input::Ended,
+            Received::Part(Some(Err(error))) | Received::Event(Some(Err(error))) => {
+                Input::Failed(error.into())
+            }
+            Received::Part(None) | Received::Event(None) | Received::Timer | Received::Checked(_) => {
+                Input::Ended
+            }
         }
     }
 
-    /// An object of an event. Those that begin a stream are a list.
+    /// Returns the object of an event. The initial events of a streaming list are listed objects.
     fn received(&self, item: Item<K>) -> Incoming<K> {
         if self.machine.is_listing() { self.listed(item) } else { self.taken(item) }
     }
 
-    /// An object of a list, which may be held already.
+    /// Returns a listed object, which may be cached already.
     fn listed(&self, item: Item<K>) -> Incoming<K> {
         let identity = item.identity();
-        let held = || self.intake.recognise(identity).or_else(|| self.machine.recall(identity));
+        let held = || self.intake.lookup(identity).or_else(|| self.machine.recall(identity));
         match self.machine.may_reuse().then(held).flatten() {
             Some(object) => {
                 self.reporter.counters().reused();
@@ -422,86 +408,50 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
         incoming
     }
 
-    fn tell(&mut self, notice: &Notice) {
-        self.reporter.tell(notice);
+    fn record(&mut self, event: &ReflectorEvent) {
+        self.reporter.record(event);
         let reflector = &*self.name;
         let now = self.reporter.clock().now();
-        if matches!(notice, Notice::Synced | Notice::WatchOpened)
+        if matches!(event, ReflectorEvent::Synced | ReflectorEvent::WatchOpened)
             && let Some(recovery) = self.outage.recovered(now)
         {
             recovery.log(reflector);
         }
-        match notice {
-            Notice::Synced => {
-                debug!(reflector, version = self.machine.version(), "the list is complete");
+        match event {
+            ReflectorEvent::Synced => {
+                debug!(reflector, version = self.machine.version(), "list complete");
                 let period = self.resync.period;
                 self.resync.due = self.resync.due.or(period.map(|period| now.saturating_add(period)));
             }
-            Notice::Failed(failure) => {
+            ReflectorEvent::Failed(failure) => {
                 self.outage.failed(now, failure.retry_in).log(reflector, failure);
                 if let Some(hook) = &self.hook {
                     hook(failure);
                 }
             }
-            Notice::Quarantined(object) => warn!(reflector, "set aside: {object}"),
-            Notice::Released(key) => info!(reflector, key = &**key, "no longer set aside"),
-            Notice::WentBack { what, found, seen } => {
-                warn!(reflector, what, found, seen, "the server sent something older than before");
+            ReflectorEvent::Quarantined(object) => warn!(reflector, "quarantined {object}"),
+            ReflectorEvent::Released(key) => {
+                info!(reflector, key = &**key, "object released from quarantine");
             }
-            Notice::NewEpoch { found, seen } => {
-                warn!(reflector, found, seen, "the server's versions begin anew");
+            ReflectorEvent::VersionWentBack { what, found, seen } => {
+                warn!(reflector, what, found, seen, "server sent an older version than before; rejected");
             }
-            Notice::StreamingGivenUp { why } => {
-                info!(reflector, why, "the server does not do lists as streams; asking for pages");
+            ReflectorEvent::NewEpoch { found, seen } => {
+                warn!(reflector, found, seen, "server history was replaced; starting a new epoch");
             }
-            Notice::ListStarted { is_streaming, cause } => {
-                debug!(reflector, is_streaming, cause, "a list begins");
+            ReflectorEvent::StreamingFallback { why } => {
+                info!(
+                    reflector,
+                    why, "streaming list not supported by server; falling back to paginated LIST"
+                );
             }
-            Notice::Listed { .. }
-            | Notice::WatchRestarted { .. }
-            | Notice::WatchOpened
-            | Notice::HistoryChecked => {}
+            ReflectorEvent::ListStarted { is_streaming, cause } => {
+                debug!(reflector, is_streaming, cause, "list started");
+            }
+            ReflectorEvent::Listed { .. }
+            | ReflectorEvent::WatchRestarted { .. }
+            | ReflectorEvent::WatchOpened
+            | ReflectorEvent::HistoryChecked => {}
         }
     }
-}
-
-/// The next thing of what is being read. Of nothing, there is none.
-async fn next<K>(connection: &mut Connection<K>) -> Heard<K> {
-    match connection {
-        Connection::List(page) => Heard::Part(poll_fn(|cx| page.as_mut().poll_next(cx)).await),
-        Connection::Watch(watch) => Heard::Event(poll_fn(|cx| watch.as_mut().poll_next(cx)).await),
-        Connection::None => Heard::Event(None),
-    }
-}
-
-async fn answer(check: &mut Option<Check>) -> Result<Found, Trouble> {
-    match check {
-        Some(check) => check.await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Reads a list of a few objects. A server that ignores what it was asked for, and sends more, is not read to the end.
-async fn read_check<K>(opening: Opening<ListStream<K>>) -> Result<Found, Trouble> {
-    let mut page = opening.await?;
-    let mut found = Found::default();
-    while let Some(part) = poll_fn(|cx| page.as_mut().poll_next(cx)).await {
-        match part? {
-            ListPart::Item(item) if found.objects.len() < MOST_CHECKED => {
-                found.objects.push((item.identity().clone(), item.bytes().cloned()));
-            }
-            ListPart::Item(item) => {
-                let message =
-                    format!("a list of one object has more than {MOST_CHECKED}: {:?}", item.identity().key());
-                return Err(Trouble::new(Failure::new(Reason::Protocol), message));
-            }
-            ListPart::End(end) => {
-                found.resource_version = end.resource_version;
-                found.remaining_item_count = end.remaining_item_count;
-                return Ok(found);
-            }
-        }
-    }
-    let failure = Failure::new(Reason::Transport(TransportKind::UnexpectedEof));
-    Err(Trouble::new(failure, "the list broke off before its end"))
 }

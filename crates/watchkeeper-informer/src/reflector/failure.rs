@@ -17,12 +17,13 @@ pub struct WatchFailure {
     pub message: Arc<str>,
     /// The step that recovers from the failure.
     pub next: Next,
-    /// The delay before that step. None means at once.
+    /// The delay before that step. `None` means immediately.
     pub retry_in: Option<Duration>,
     /// The number of consecutive failures, this one included.
     pub attempts: u32,
-    /// Whether the failure can be expected to pass by itself. If not, someone has to act: grant a role, install a resource.
-    pub will_pass: bool,
+    /// Whether the failure can be expected to pass without intervention. If not, a permission has to be
+    /// granted or a resource has to be installed.
+    pub is_transient: bool,
 }
 
 impl fmt::Display for WatchFailure {

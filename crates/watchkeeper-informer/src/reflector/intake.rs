@@ -1,4 +1,4 @@
-//! From an item on the wire to an object for the cache: recognised, or decoded and transformed.
+//! Reusing, decoding and transforming received objects.
 
 use std::{
     fmt,
@@ -9,53 +9,54 @@ use std::{
 use bytes::Bytes;
 use watchkeeper_client::{decode::Identity, list_watch::Item};
 
-use super::quarantine::{Cause, Quarantined};
+use super::quarantine::{QuarantineCause, Quarantined};
 
-/// What is already held, so that a list need not decode it again.
-pub trait Known<K>: Send + Sync + 'static {
-    /// The object, if it is held under this key with this uid and this resourceVersion, as it went into the cache.
-    fn known(&self, identity: &Identity) -> Option<Arc<K>>;
+/// A lookup of cached objects, so that a list need not decode them again.
+pub trait VersionLookup<K>: Send + Sync + 'static {
+    /// Returns the cached object with exactly this key, uid and resourceVersion.
+    fn lookup(&self, identity: &Identity) -> Option<Arc<K>>;
 }
 
-impl<K, F> Known<K> for F
+impl<K, F> VersionLookup<K> for F
 where
     F: Fn(&Identity) -> Option<Arc<K>> + Send + Sync + 'static,
 {
-    fn known(&self, identity: &Identity) -> Option<Arc<K>> {
+    fn lookup(&self, identity: &Identity) -> Option<Arc<K>> {
         self(identity)
     }
 }
 
-/// Why a transform refuses an object. The object is quarantined, and this is what is reported: keep its contents out.
+/// The error of a transform. The object is quarantined, and this text is reported, so it must not contain
+/// data of the object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TransformError(String);
 
 impl TransformError {
-    /// A refusal for this reason.
+    /// Creates an error with this reason.
     pub fn new(reason: impl fmt::Display) -> Self {
         Self(reason.to_string())
     }
 }
 
-/// An item taken in: the object, or why there is none.
+/// A received object: the decoded object, or the reason why it was rejected.
 #[derive(Debug)]
 pub(crate) struct Incoming<K> {
     pub(crate) identity: Identity,
     pub(crate) object: Result<Arc<K>, Rejection>,
-    /// The bytes it was decoded from, if there were any.
+    /// The bytes that the object was decoded from, if any.
     pub(crate) content: Option<Bytes>,
 }
 
-/// Why an item could not be taken in.
+/// The reason why an object was rejected.
 #[derive(Debug)]
 pub(crate) struct Rejection {
-    cause: Cause,
+    cause: QuarantineCause,
     error: String,
 }
 
 impl Rejection {
-    pub(crate) fn new(cause: Cause, error: String) -> Self {
+    pub(crate) fn new(cause: QuarantineCause, error: String) -> Self {
         Self { cause, error }
     }
 
@@ -69,35 +70,36 @@ impl Rejection {
     }
 }
 
-/// A transform as it is kept.
+/// A stored transform function.
 pub(crate) type Transform<K> = Arc<dyn Fn(Arc<K>) -> Result<Arc<K>, TransformError> + Send + Sync>;
 
-/// The way in. An object is transformed once, when it is received, and an object recognised as held is not received.
+/// The processing of received objects. An object is transformed once, when it is received. A reused object is
+/// not transformed again.
 pub(crate) struct Intake<K> {
-    known: Option<Arc<dyn Known<K>>>,
+    lookup: Option<Arc<dyn VersionLookup<K>>>,
     transform: Option<Transform<K>>,
 }
 
 impl<K> Default for Intake<K> {
     fn default() -> Self {
-        Self { known: None, transform: None }
+        Self { lookup: None, transform: None }
     }
 }
 
 impl<K: 'static> Intake<K> {
-    pub(crate) fn set_known(&mut self, known: impl Known<K>) {
-        self.known = Some(Arc::new(known));
+    pub(crate) fn set_lookup(&mut self, lookup: impl VersionLookup<K>) {
+        self.lookup = Some(Arc::new(lookup));
     }
 
     pub(crate) fn set_transform(&mut self, transform: Transform<K>) {
         self.transform = Some(transform);
     }
 
-    /// The object as it is held, if this very version of it is.
-    pub(crate) fn recognise(&self, identity: &Identity) -> Option<Arc<K>> {
-        // Without both, two objects cannot be told apart.
+    /// Returns the cached object, if it has exactly this version.
+    pub(crate) fn lookup(&self, identity: &Identity) -> Option<Arc<K>> {
+        // Without both, two objects cannot be distinguished.
         identity.uid().and(identity.resource_version())?;
-        self.known.as_ref()?.known(identity)
+        self.lookup.as_ref()?.lookup(identity)
     }
 
     pub(crate) fn take(&self, item: Item<K>) -> Incoming<K> {
@@ -105,7 +107,7 @@ impl<K: 'static> Intake<K> {
         let content = item.bytes().cloned();
         let object = item
             .decode()
-            .map_err(|error| Rejection::new(Cause::Decode, error.source.to_string()))
+            .map_err(|error| Rejection::new(QuarantineCause::Decode, error.source.to_string()))
             .and_then(|object| self.transformed(object));
         Incoming { identity, object, content }
     }
@@ -114,11 +116,11 @@ impl<K: 'static> Intake<K> {
         let Some(transform) = &self.transform else {
             return Ok(object);
         };
-        let rejected = |error| Rejection::new(Cause::Transform, error);
-        // One object that a user's function cannot stand is no reason to stop following the others.
+        let rejected = |error| Rejection::new(QuarantineCause::Transform, error);
+        // A panic of a user function affects one object, and the others are processed.
         match catch_unwind(AssertUnwindSafe(|| transform(object))) {
             Ok(transformed) => {
-                transformed.map_err(|error| rejected(format!("the transform refused it: {error}")))
+                transformed.map_err(|error| rejected(format!("the transform rejected the object: {error}")))
             }
             Err(_) => Err(rejected("the transform panicked".to_owned())),
         }

@@ -1,33 +1,35 @@
-//! From a server's lists and watches to an unbroken story of changes.
+//! Reflectors: list and watch one collection and pass every change to a sink.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `machine/` | the protocol as a state machine without IO, clock or dice: start here |
-//! | `driver.rs` | [`Reflector`]: the thin async shell that asks, reads, waits and hands on |
-//! | `sink.rs` | [`Change`] and [`DeltaSink`]: what it tells, and to whom |
-//! | `intake.rs` | recognising, decoding and transforming objects on their way in |
-//! | `quarantine.rs` | objects that exist and cannot be had |
-//! | `backoff.rs` | how long to wait |
-//! | `limiter.rs` | how many lists at once |
-//! | `outage.rs` | the log level of failures, by how long they last |
+//! | `machine/` | the list-watch protocol as a state machine without IO, clock or randomness; start here |
+//! | `driver.rs` | [`Reflector`]: the async driver of the machine |
+//! | `connection.rs` | the open responses that the driver reads |
+//! | `sink.rs` | [`WatchDelta`] and [`DeltaSink`]: the changes and their receiver |
+//! | `intake.rs` | reusing, decoding and transforming received objects |
+//! | `quarantine.rs` | objects that could not be decoded or transformed |
+//! | `backoff.rs` | the delay after a failure |
+//! | `limiter.rs` | the limit of concurrent lists |
+//! | `outage.rs` | the log level of failures, by the duration of the outage |
 //!
-//! # Coming from client-go
+//! # Comparison with client-go
 //!
 //! | | client-go | here |
 //! |---|---|---|
-//! | a watch that fails | most errors list again | resumes; lists again when resuming cannot work or did not |
-//! | a streaming list without its end | waits | falls back to a paginated list, and remembers that |
-//! | a broken list | begins with nothing | what was received is recalled, not decoded again |
-//! | an object that cannot be decoded | stops the whole collection | is set aside and reported; its last good version stays |
-//! | a failing transform | loses the event | as above |
-//! | an older version after a newer one | is applied | is refused, reported and listed again |
-//! | a server restored from a backup | goes unnoticed | detected before a watch is resumed, and declared as a new epoch |
-//! | the wait after a failure | one backoff, reset after two minutes | a backoff for each class of failure, reset by progress |
-//! | `Retry-After` inside a watch | ignored | the least to wait |
-//! | transforms of a streamed list | run twice | run once |
+//! | a watch fails | relists after most errors | resumes; relists when resuming cannot succeed or did not |
+//! | a streaming list has no end | waits | falls back to a paginated list, and remembers that |
+//! | a list breaks off | starts over | reuses the objects that were received |
+//! | an object cannot be decoded | stops the whole collection | quarantines and reports the object, and keeps its last good version |
+//! | a transform fails | loses the event | quarantines the object |
+//! | an older version after a newer one | applied | rejected, reported and relisted |
+//! | a server is restored from a backup | not detected | detected before a watch is resumed, and reported as a new epoch |
+//! | the delay after a failure | one backoff, reset after two minutes | a backoff for each class of failure, reset by progress |
+//! | `Retry-After` inside a watch | ignored | the minimum delay |
+//! | transforms of a streaming list | run twice | run once |
 
 mod backoff;
 pub(crate) mod clock;
+mod connection;
 mod driver;
 mod failure;
 mod intake;
@@ -42,12 +44,12 @@ pub(crate) use self::intake::Transform;
 pub use self::{
     driver::Reflector,
     failure::WatchFailure,
-    intake::{Known, TransformError},
+    intake::{TransformError, VersionLookup},
     limiter::RelistLimiter,
     options::{
         BackoffOptions, HistoryCheck, OnUndecodable, ReflectorOptions, StreamingOptions, VersionOrder,
         WatchOptions,
     },
-    quarantine::{Cause, Quarantined},
-    sink::{Change, DeltaSink, Object, Replacement, SinkClosed},
+    quarantine::{QuarantineCause, Quarantined},
+    sink::{DeltaSink, ReceivedObject, Replacement, SinkClosed, WatchDelta},
 };

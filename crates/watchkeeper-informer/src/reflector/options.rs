@@ -1,8 +1,8 @@
-//! What can be chosen about a reflector.
+//! Options of reflectors.
 
 use std::{ops::Range, time::Duration};
 
-/// What can be chosen about a reflector. The defaults are client-go's where it has the choice.
+/// The options of a reflector. The defaults are those of client-go where it has the same option.
 ///
 /// ```
 /// use watchkeeper_informer::reflector::ReflectorOptions;
@@ -14,36 +14,36 @@ use std::{ops::Range, time::Duration};
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ReflectorOptions {
-    /// How many objects to ask for in a page. None leaves it to the rules: 500 where the server reads from its storage,
-    /// everything at once where it answers from memory, because there the pages would bypass the memory.
+    /// The number of objects in a page. With `None`, lists that the server reads from its storage have pages
+    /// of 500, and lists from its watch cache have one page, because paging would bypass the cache.
     pub page_size: Option<u32>,
-    /// Watches.
+    /// The options of watches.
     pub watch: WatchOptions,
-    /// Lists as streams.
+    /// The options of streaming lists.
     pub streaming: StreamingOptions,
-    /// Waiting after failures.
+    /// The options of delays after failures.
     pub backoff: BackoffOptions,
-    /// The times at which the server's history is verified.
+    /// The options of the verification of the server's history.
     pub history_check: HistoryCheck,
-    /// What to do about an object that cannot be decoded or transformed.
+    /// The handling of objects that cannot be decoded or transformed.
     pub undecodable: OnUndecodable,
-    /// What the numbers in resourceVersions mean.
+    /// The meaning of resourceVersions.
     pub versions: VersionOrder,
-    /// How often to tell the sink to go over everything again; none, or zero, for never. Costs the server nothing.
+    /// The interval of resyncs. `None` or zero is never. A resync sends no request to the server.
     pub resync_period: Option<Duration>,
-    /// Where the randomness of waits and timeouts comes from, for runs that can be repeated; none for a new seed.
+    /// The seed of delays and timeouts, for reproducible runs. `None` is a random seed.
     pub seed: Option<u64>,
 }
 
-/// Choices about watches.
+/// Options of watches.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct WatchOptions {
-    /// A watch is asked to end at a random time between once and twice this, so that watches that began together do not
-    /// end together. 5 minutes; less counts as 5 minutes.
+    /// The minimum timeout of a watch. The requested timeout is random between once and twice this, so that
+    /// watches that started together do not end together. Defaults to 5 min, which is also the minimum.
     pub min_timeout: Duration,
-    /// How long after that time a watch that has not ended counts as dead. 30 seconds. (The HTTP source has a shorter one
-    /// of its own; this is for any source.)
+    /// The time after the requested end at which a watch counts as dead. Defaults to 30 s. (The HTTP source
+    /// has its own, shorter limit; this one applies to all sources.)
     pub grace: Duration,
 }
 
@@ -54,39 +54,39 @@ impl Default for WatchOptions {
 }
 
 impl WatchOptions {
-    /// The least and the most seconds a server is asked to keep a watch open.
+    /// Returns the range of the requested timeout in seconds.
     pub(crate) fn timeout_seconds(&self) -> Range<u64> {
-        let least = self.min_timeout.clamp(MIN_WATCH_TIMEOUT, FOR_EVER).as_secs();
+        let least = self.min_timeout.clamp(MIN_WATCH_TIMEOUT, MAX_WAIT).as_secs();
         least..least * 2
     }
 }
 
-/// The least a server is asked to keep a watch open.
+/// The minimum requested timeout of a watch.
 const MIN_WATCH_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// Longer than anything is waited for. Options may say longer; to compute with, this is enough.
-pub(crate) const FOR_EVER: Duration = Duration::from_hours(24 * 365);
+/// The maximum of all waits. Options may be longer; computations use this limit.
+pub(crate) const MAX_WAIT: Duration = Duration::from_hours(24 * 365);
 
-/// Options of streaming lists: a watch that begins with every object of the collection, costs a server less than a list,
-/// and continues as the watch.
+/// Options of streaming lists: a watch that begins with every object of the collection and continues as the watch. A
+/// streaming list costs the server less than a paginated one.
 ///
-/// A server that rejects the request, or does not mark the end of the initial events, is remembered and gets paginated
-/// lists instead. Streams that break say nothing about the server's abilities, and are tried again.
+/// A server that rejects the request, or does not mark the end of the initial events, is remembered and receives
+/// paginated lists instead. Streams that break do not count as missing support, and are retried.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct StreamingOptions {
     /// Whether to request streaming lists. Defaults to true.
     pub is_enabled: bool,
-    /// The number of streams in a row that may break before their initial events end, until one paginated list is tried
-    /// instead. Defaults to 3.
+    /// The number of consecutive streams that may break before the end of their initial events, until one
+    /// paginated list is tried instead. Defaults to 3.
     pub attempts: u32,
-    /// The longest silence before the end of the initial events. Defaults to 10 s: a server that supports streaming lists
-    /// marks the end as soon as it has sent the last object.
+    /// The maximum silence before the end of the initial events. Defaults to 10 s: a server that supports
+    /// streaming lists marks the end as soon as it has sent the last object.
     pub silence: Duration,
-    /// The longest time without a new object before the end of the initial events. Defaults to 60 s. The total time is
-    /// not limited.
+    /// The maximum time without a new object before the end of the initial events. Defaults to 60 s. The
+    /// total time is not limited.
     pub progress: Duration,
-    /// How long to remember that a server does not support streaming lists. Defaults to 30 min.
+    /// The time for which a server is remembered not to support streaming lists. Defaults to 30 min.
     pub remember: Duration,
 }
 
@@ -102,12 +102,12 @@ impl Default for StreamingOptions {
     }
 }
 
-/// Options of the waits after failures.
+/// Options of the delays after failures.
 ///
-/// Each class of failure (unreachable, denied, not served, overloaded, broken) has its own backoff, which starts over as
-/// soon as a watch makes progress. Waits for an overloaded server double. Waits for a server that cannot be reached, or
-/// rejects the request, are a sixteenth of the time since the first failure, so that a recovery is noticed soon after it
-/// happened. Each wait is between half of its interval and all of it.
+/// Each class of failure (unreachable, denied, not served, overloaded, broken) has its own backoff, which is
+/// reset as soon as a watch makes progress. Delays for an overloaded server double. Delays for a server that
+/// is unreachable or rejects the request are a sixteenth of the time since the first failure, so that a
+/// recovery is detected soon. Each delay is between half of its interval and all of it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct BackoffOptions {
@@ -125,21 +125,21 @@ impl Default for BackoffOptions {
 
 /// Options of the verification that the server's history is the one that was followed.
 ///
-/// A server whose storage was restored from a backup accepts a watch at a version of the lost history, and the cache
-/// then stays wrong. A list of one object, the newest that is held, at exactly the version reached tells the two
-/// histories apart. Without such evidence the collection is listed again; when the histories differ, the list begins a
-/// new epoch ([`Replacement::is_new_epoch`](super::Replacement::is_new_epoch)).
+/// A server whose storage was restored from a backup accepts a watch at a version of the lost history, and
+/// the cache then stays wrong. Listing one object, the newest cached one, at exactly the version reached
+/// distinguishes the two histories. Without such evidence the collection is relisted. If the histories
+/// differ, the list starts a new epoch ([`Replacement::is_new_epoch`](super::Replacement::is_new_epoch)).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HistoryCheck {
     /// Whether to verify before a watch is resumed. Defaults to true.
     pub on_reconnect: bool,
-    /// How often to verify while a watch is open. Defaults to 10 min; `None` for never.
+    /// The interval of verifications while a watch is open. Defaults to 10 min; `None` for never.
     pub every: Option<Duration>,
 }
 
 impl HistoryCheck {
-    /// Returns when the next check is due: at least a second from `now`, however often checks are wanted.
+    /// Returns the time of the next check, at least one second after `now`.
     pub(crate) fn next(&self, now: Duration) -> Option<Duration> {
         self.every.map(|every| now.saturating_add(every.max(Duration::from_secs(1))))
     }
@@ -151,25 +151,26 @@ impl Default for HistoryCheck {
     }
 }
 
-/// What to do about an object that cannot be decoded or transformed.
+/// The handling of objects that cannot be decoded or transformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum OnUndecodable {
-    /// Report it, keep its last good version, go on with the others.
+    /// Report the object, keep its last good version, and process the others.
     #[default]
     Quarantine,
-    /// Fail the list or the watch it came in, and try again.
+    /// Fail the list or watch that contains the object, and retry.
     Fail,
 }
 
-/// What the numbers in resourceVersions mean.
+/// The meaning of resourceVersions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum VersionOrder {
-    /// Later is larger, across the whole collection, as with every server that keeps its objects in etcd. An event or a
-    /// list with a smaller one is refused as a step back in time. Versions that are not numbers are not compared.
+    /// Later versions are larger, across the whole collection, as on every server that stores its objects in
+    /// etcd. An event or list with a smaller version is rejected as going back in time. Versions that are not
+    /// numbers are not compared.
     #[default]
     Ordered,
-    /// They are only names. For servers that number each object's versions apart.
+    /// Versions are opaque. For servers that count the versions of each object separately.
     Opaque,
 }

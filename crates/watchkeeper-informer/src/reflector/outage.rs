@@ -1,4 +1,4 @@
-//! The log level of a failure, by how long the API has been failing.
+//! The log level of failures, by the duration of the outage.
 //!
 //! | event | level |
 //! |---|---|
@@ -8,8 +8,8 @@
 //! | any other failure during an outage | DEBUG |
 //! | the end of an outage that was logged | INFO, with its duration |
 //!
-//! A failure within thirty seconds after the end continues the outage, so that an API that comes and goes is reported
-//! like one that is gone.
+//! A failure within thirty seconds after the end continues the outage, so that an API server that comes and
+//! goes is reported like one that is down.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ const ERROR_EVERY: Duration = Duration::from_mins(5);
 /// The time after the end of an outage within which a failure continues it.
 const RELAPSE_WITHIN: Duration = Duration::from_secs(30);
 
-/// The failures of one reflector, as far as their log level depends on them.
+/// The failures of one reflector that determine log levels.
 #[derive(Debug, Default)]
 pub(super) struct OutageLog {
     outage: Option<Outage>,
@@ -43,16 +43,16 @@ struct Outage {
     recovered_at: Option<Duration>,
 }
 
-/// How to log a failure.
+/// The log level of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Report {
-    /// At level INFO: an interruption that is over at once.
+    /// INFO: an interruption that is retried immediately.
     Info,
-    /// At level WARN: the beginning of an outage.
+    /// WARN: the start of an outage.
     Warn,
-    /// At level ERROR: an outage of this age.
+    /// ERROR: an outage of this age.
     Error { age: Duration },
-    /// At level DEBUG: a further failure of an outage that was logged.
+    /// DEBUG: a further failure of an outage that was logged.
     Debug,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Recovery {
 }
 
 impl OutageLog {
-    /// Records a failure at `now` that is retried after `retry_in`, or at once.
+    /// Records a failure at `now` that is retried after `retry_in`, or immediately.
     pub(super) fn failed(&mut self, now: Duration, retry_in: Option<Duration>) -> Report {
         let is_over = |outage: &mut Outage| {
             outage.recovered_at.is_some_and(|at| now.saturating_sub(at) > RELAPSE_WITHIN)
@@ -90,7 +90,8 @@ impl OutageLog {
         Report::Error { age }
     }
 
-    /// Records at `now` that the API works. Returns what to log, once for each outage that was logged.
+    /// Records at `now` that the API server responds. Returns the recovery to log, once for each outage that
+    /// was logged.
     pub(super) fn recovered(&mut self, now: Duration) -> Option<Recovery> {
         let outage = self.outage.as_mut().filter(|outage| outage.recovered_at.is_none())?;
         outage.recovered_at = Some(now);

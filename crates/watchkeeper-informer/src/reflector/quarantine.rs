@@ -1,31 +1,31 @@
-//! Objects that exist and cannot be had.
+//! Objects that could not be decoded or transformed.
 
 use std::{fmt, sync::Arc};
 
-/// Why an object that the server sent is not in the cache in that version.
+/// The reason why an object is quarantined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Cause {
-    /// Its bytes are not the type asked for.
+pub enum QuarantineCause {
+    /// The object does not decode as the requested type.
     Decode,
-    /// The transform refused it, or panicked over it.
+    /// The transform failed or panicked.
     Transform,
 }
 
-/// An object whose present version could not be taken in.
+/// An object whose current version could not be decoded or transformed.
 ///
-/// The cache keeps the last good version, if there was one; the siblings of the object are not concerned. It stays
-/// quarantined until a version arrives that can be taken in, or it is deleted.
+/// The cache keeps the last good version of the object, if any. Other objects are not affected. The object
+/// stays quarantined until a good version arrives or it is deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Quarantined {
-    /// `namespace/name`, or `name`.
+    /// The key of the object: `namespace/name`, or `name`.
     pub key: Arc<str>,
-    /// The version that could not be taken in.
+    /// The resourceVersion that was rejected.
     pub resource_version: Option<Arc<str>>,
-    /// At which step it failed.
-    pub cause: Cause,
-    /// What is wrong with it, in words that repeat nothing of the object.
+    /// The step that failed.
+    pub cause: QuarantineCause,
+    /// The error, without any data of the object.
     pub error: Arc<str>,
 }
 

@@ -1,91 +1,94 @@
-//! What a reflector tells, and to whom.
+//! Changes of a collection and their receiver.
 
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use watchkeeper_client::decode::Identity;
 
-/// An object as the server sent it, decoded and transformed, and which version of it this is.
+/// A received object, decoded and transformed, with its identity.
 #[derive(Debug)]
-pub struct Object<K> {
-    /// Key, uid and resourceVersion as they came over the wire, whatever a transform made of the object.
+pub struct ReceivedObject<K> {
+    /// The key, uid and resourceVersion on the wire, before any transform.
     pub identity: Identity,
-    /// The object.
+    /// The decoded and transformed object.
     pub object: Arc<K>,
 }
 
-impl<K> Clone for Object<K> {
+impl<K> Clone for ReceivedObject<K> {
     fn clone(&self) -> Self {
         Self { identity: self.identity.clone(), object: Arc::clone(&self.object) }
     }
 }
 
-/// The whole collection as of one version.
+/// The whole collection as of one resourceVersion.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Replacement<K> {
-    /// Every object there is, in the order of the list.
-    pub objects: Vec<Object<K>>,
-    /// Objects that exist and could not be decoded in their present version. They are not deleted: a sink that holds one
-    /// of them in an earlier version, under the same uid, keeps it. What it holds of that name under another uid is
-    /// gone.
+    /// All objects, in the order of the list.
+    pub objects: Vec<ReceivedObject<K>>,
+    /// The objects that exist but could not be decoded in their current version. They are not deleted: a sink
+    /// that contains an earlier version with the same uid keeps it. An object with the same name and another
+    /// uid was deleted.
     pub kept: Vec<Identity>,
-    /// The version this is true for.
+    /// The resourceVersion of the list.
     pub resource_version: String,
-    /// Whether the server's versions began anew (its storage was restored from a backup, say), so that versions from
-    /// before do not compare with those from now on: a lower one may be newer, and the same one may be another.
+    /// Whether the server's history was replaced, for example by a restore from a backup. Versions of the
+    /// earlier history then do not compare with later ones: a lower version may be newer, and the same
+    /// version may be another state.
     pub is_new_epoch: bool,
 }
 
-/// One thing that happened to the collection.
+/// A change of a collection.
 ///
-/// Changes come in the order of the server's history, except that a [`Change::Replaced`] may leap over any stretch of it.
-/// None is ever left out: what cannot be told as a change of its own is part of the next replacement.
+/// Changes arrive in the order of the server's history, except that a [`WatchDelta::Replaced`] may skip any
+/// part of it. No change is lost: a change that is not reported by itself is contained in the next
+/// replacement.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Change<K> {
-    /// The object came to be, or came to match the selectors. It may be held already, if the server says so twice.
-    Added(Object<K>),
-    /// The object changed.
-    Updated(Object<K>),
-    /// The object is gone, or matches the selectors no more.
+pub enum WatchDelta<K> {
+    /// The object was created, or started to match the selectors. The sink may already contain it.
+    Added(ReceivedObject<K>),
+    /// The object was modified.
+    Updated(ReceivedObject<K>),
+    /// The object was deleted, or stopped to match the selectors.
     Deleted {
-        /// Which object; its version is that of the deletion.
+        /// The identity of the object. Its version is that of the deletion.
         identity: Identity,
-        /// Its last state; none when that could not be decoded, and then the last state held has to do.
+        /// The final state of the object, or `None` if it could not be decoded. The sink then uses the last
+        /// state it has.
         object: Option<Arc<K>>,
     },
-    /// The collection is this, and nothing else.
+    /// The collection was listed and consists of exactly these objects.
     Replaced(Replacement<K>),
-    /// Nothing else happened up to this version.
+    /// All changes up to this resourceVersion were reported.
     Bookmark {
-        /// The version.
+        /// The resourceVersion of the bookmark.
         resource_version: String,
     },
-    /// It is time to go over everything again. Not a change at all, and not from the server.
+    /// A resync is due. This is not a change, and does not come from the server.
     Resync,
 }
 
-/// The sink was closed; there is nobody left to tell.
+/// The error of a sink that was closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the receiver of the reflector's changes is gone")]
+#[error("the receiver of the reflector's changes was dropped")]
 pub struct SinkClosed;
 
-/// Where a reflector's changes go.
+/// The receiver of a reflector's changes.
 ///
-/// A sink that is full makes the reflector wait, and the reflector then does not read: the server's connection fills up,
-/// and memory here does not.
+/// A full sink makes the reflector wait instead of reading, so that the server's connection is throttled and
+/// the memory is bounded.
 pub trait DeltaSink<K>: Send {
-    /// Takes a change, when there is room for it. Dropped before it is done, it may or may not have taken the change:
-    /// the reflector does that only when it ends.
+    /// Accepts a change, waiting for capacity. If the future is dropped, the change may or may not have
+    /// been accepted; the reflector drops it only when it ends.
     ///
     /// # Errors
-    /// When nobody is there to take changes any more. The reflector then ends.
-    fn push(&mut self, change: Change<K>) -> impl Future<Output = Result<(), SinkClosed>> + Send;
+    /// [`SinkClosed`] when the receiver was dropped. The reflector then ends.
+    fn push(&mut self, change: WatchDelta<K>) -> impl Future<Output = Result<(), SinkClosed>> + Send;
 }
 
-impl<K: Send + Sync> DeltaSink<K> for mpsc::Sender<Change<K>> {
-    async fn push(&mut self, change: Change<K>) -> Result<(), SinkClosed> {
+impl<K: Send + Sync> DeltaSink<K> for mpsc::Sender<WatchDelta<K>> {
+    async fn push(&mut self, change: WatchDelta<K>) -> Result<(), SinkClosed> {
         self.send(change).await.map_err(|_| SinkClosed)
     }
 }

@@ -1,33 +1,33 @@
-//! The cache and the handlers, changed together.
+//! The consumer of a shared informer: updates the cache and publishes events.
 
 use std::{fmt, iter::once_with, time::Duration};
 
 use crate::{
     CacheReader, Index, IndexError, IndexValues, Object, Store, StoreError,
-    controller::{Cache, Process},
-    delta_fifo::Popped,
-    freshness::Progressing,
+    controller::apply::{Cache, Process},
+    delta_fifo::DeltaBatch,
+    freshness::ProgressSender,
     handler::{AsyncEventHandler, EventHandler},
-    processor::{ListenerOptions, ListenerTask, Processor, Registration, Stopped},
+    processor::{HandlerOptions, ListenerTask, Processor, Registration, Stopped},
     reflector::VersionOrder,
     sync::Mutex,
 };
 
-/// What a shared informer does with what it pops: changes the cache, then tells every handler.
+/// Updates the cache with each batch of changes, then publishes the resulting events to all handlers.
 ///
-/// Each batch is applied and published in one turn, and a handler is added with what the cache holds in one
-/// turn, so that no handler misses a change or hears of one twice. Index functions run before the turn is
-/// taken, handlers in tasks of their own.
+/// A batch is applied and published under one [`ProcessorGuard`](crate::processor::ProcessorGuard), and a
+/// handler is added with a snapshot of the cache under one. Therefore no handler misses an event or receives
+/// one twice. Index functions run before the guard is acquired, and handlers run in their own tasks.
 pub struct Distributor<K> {
     cache: Cache<K>,
     processor: Processor<K>,
-    progress: Progressing,
+    progress: ProgressSender,
     unsynced: Mutex<Vec<usize>>,
 }
 
 impl<K: Object> Distributor<K> {
-    /// An empty cache without handlers, fed by this many parts (one for each namespace, or one for all there
-    /// is), whose handlers are resynced this often unless they say otherwise.
+    /// Creates an empty cache without handlers, fed by `parts` sources (one for each namespace, or one for
+    /// all). `resync_period` is the default of handlers.
     pub fn new(parts: usize, resync_period: Duration) -> Self {
         Self::with_order(parts, resync_period, VersionOrder::Ordered)
     }
@@ -36,16 +36,16 @@ impl<K: Object> Distributor<K> {
         let distributor = Self {
             cache: Cache::new(Store::new(), parts, versions),
             processor: Processor::new(resync_period),
-            progress: Progressing::new(parts == 0),
+            progress: ProgressSender::new(parts == 0),
             unsynced: Mutex::new((0..parts).collect()),
         };
         if parts == 0 {
-            distributor.processor.turn().mark_synced();
+            distributor.processor.lock().mark_synced();
         }
         distributor
     }
 
-    /// The cache.
+    /// Returns a reader of the cache.
     pub fn reader(&self) -> CacheReader<K> {
         CacheReader::new(self.cache.store.clone())
     }
@@ -53,7 +53,7 @@ impl<K: Object> Distributor<K> {
     /// Adds an index.
     ///
     /// # Errors
-    /// When there is one of that name.
+    /// [`IndexError::Duplicate`] when the cache already has an index with that name.
     pub fn add_index<F, V>(
         &self,
         name: impl Into<std::sync::Arc<str>>,
@@ -66,52 +66,52 @@ impl<K: Object> Distributor<K> {
         self.cache.store.add_index(name, function)
     }
 
-    /// Adds a handler, which first hears of everything there is.
+    /// Adds a handler. It is first called with an `Added` for every cached object.
     ///
     /// # Errors
-    /// After a [`shutdown`](Self::shutdown).
+    /// [`Stopped`] after a [`shutdown`](Self::shutdown).
     pub fn add_handler(
         &self,
         handler: impl EventHandler<K>,
-        options: ListenerOptions,
+        options: HandlerOptions,
     ) -> Result<Registration<K>, Stopped> {
-        let mut turn = self.processor.turn();
+        let mut guard = self.processor.lock();
         let snapshot = self.cache.store.snapshot();
-        // Listed in the handler's own task: in the turn there is time for a pointer only.
-        turn.add(handler, options, Some(once_with(move || snapshot.list()).flatten()))
+        // Listed in the task of the handler, to keep the critical section short.
+        guard.add(handler, options, Some(once_with(move || snapshot.list()).flatten()))
     }
 
-    /// Adds a handler that may wait, which first hears of everything there is.
+    /// Adds an asynchronous handler. It is first called with an `Added` for every cached object.
     ///
     /// # Errors
-    /// After a [`shutdown`](Self::shutdown).
+    /// [`Stopped`] after a [`shutdown`](Self::shutdown).
     pub fn add_async_handler(
         &self,
         handler: impl AsyncEventHandler<K>,
-        options: ListenerOptions,
+        options: HandlerOptions,
     ) -> Result<Registration<K>, Stopped> {
-        let mut turn = self.processor.turn();
+        let mut guard = self.processor.lock();
         let snapshot = self.cache.store.snapshot();
-        turn.add_async(handler, options, Some(once_with(move || snapshot.list()).flatten()))
+        guard.add_async(handler, options, Some(once_with(move || snapshot.list()).flatten()))
     }
 
-    /// Waits for a handler that nobody runs yet. `None` after a [`shutdown`](Self::shutdown).
+    /// Waits for a handler that is not running. Returns `None` after a [`shutdown`](Self::shutdown).
     pub async fn accept(&self) -> Option<ListenerTask<K>> {
         self.processor.accept().await
     }
 
-    /// Stops all handlers, for ever.
+    /// Stops all handlers permanently.
     pub fn shutdown(&self) {
         self.processor.shutdown();
         self.progress.stopped();
     }
 
-    /// Handlers there are, those included whose last call has not returned.
+    /// Returns the number of handlers, including removed ones whose last call has not returned.
     pub fn handler_count(&self) -> usize {
         self.processor.listener_count()
     }
 
-    /// Whether versions of different objects compare.
+    /// Returns whether resourceVersions of different objects compare.
     pub(super) fn has_order(&self) -> bool {
         self.cache.versions == VersionOrder::Ordered
     }
@@ -120,26 +120,26 @@ impl<K: Object> Distributor<K> {
         &self.cache.store
     }
 
-    pub(super) fn progress(&self) -> &Progressing {
+    pub(super) fn progress(&self) -> &ProgressSender {
         &self.progress
     }
 }
 
 impl<K: Object> Process<K> for Distributor<K> {
-    fn process(&self, part: usize, popped: &Popped<K>) -> Result<(), StoreError> {
-        let (mut changes, notices) = self.cache.prepare(popped);
+    fn process(&self, part: usize, batch: &DeltaBatch<K>) -> Result<(), StoreError> {
+        let (mut ops, notifications) = self.cache.prepare(batch);
         let committed = loop {
-            let mut turn = self.processor.turn();
-            match self.cache.commit(part, popped, changes) {
+            let mut guard = self.processor.lock();
+            match self.cache.commit(part, batch, ops) {
                 Ok(committed) => {
                     let committed = committed?;
-                    turn.publish(notices);
+                    guard.publish(notifications);
                     break committed;
                 }
-                Err(again) => changes = again,
+                Err(again) => ops = again,
             }
-            drop(turn);
-            self.cache.store.complete(&mut changes);
+            drop(guard);
+            self.cache.store.complete(&mut ops);
         };
         self.progress.advance(committed.applied.resource_version.clone(), committed.is_new_epoch);
         Ok(())
@@ -152,7 +152,7 @@ impl<K: Object> Process<K> for Distributor<K> {
             unsynced.is_empty()
         };
         if is_last {
-            self.processor.turn().mark_synced();
+            self.processor.lock().mark_synced();
             self.progress.synced();
         }
     }

@@ -1,67 +1,60 @@
-//! The informer as its users hold it.
+//! Handles of shared informers.
 
 use std::{
     fmt,
     sync::{Arc, Weak},
-    time::Duration,
 };
 
-use futures_util::future::select_all;
 use tokio::sync::watch;
 use tracing::debug;
-use watchkeeper_client::list_watch::Selection;
 
-use super::{Distributor, InformerStats, StatusWatch};
+use super::Distributor;
 use crate::{
     CacheReader, Index, IndexError, IndexValues, Lister, Object, ResourceVersion, Snapshot,
     controller::{Config, Controller, PartView},
-    freshness::FreshnessError,
     handler::{AsyncEventHandler, EventHandler},
-    processor::{ListenerOptions, Registration, Stopped},
-    reflector::Quarantined,
+    processor::{HandlerOptions, Registration, Stopped},
     spawn::{Spawn, Spawner, Tasks},
     start::Start,
-    status::{Monitor, Status, SyncError},
     sync::Mutex,
 };
 
-/// Follows a collection on a server, keeps a cache of it, and tells any number of handlers of every change.
+/// Lists and watches a collection, keeps a cache of it, and calls any number of handlers with every change.
 ///
-/// # What it promises
+/// # Guarantees
 ///
-/// 1. **The cache never goes back in time** while the informer runs. Up to
-///    [`resource_version`](CacheReader::resource_version) nothing is missing from it; single objects may be
-///    newer, for as long as changes are on their way to it.
-/// 2. **The cache is changed before handlers are told.** A handler that hears of a state finds it, or a later
-///    one, in the cache.
-/// 3. **Each handler hears one story of each key**: added, updated any number of times, deleted, and so on,
-///    with nothing twice and nothing before it was added. See [`Event`](crate::event::Event). A handler that
-///    is added late hears first of everything there is, and then of what happens, with neither a gap nor an
-///    overlap.
-/// 4. **Handlers are on their own.** Each has a task, its own resync period, its own sync; a slow one delays
-///    nobody and costs no more than the live keys, see [`ListenerOptions`]; a panic is caught and counted.
-/// 5. **Nothing is lost in silence.** What cannot be decoded is [set aside](Self::quarantined) and reported,
-///    and the rest goes on; a server that went back in time is found out.
-///    [`wait_for_sync`](Self::wait_for_sync) fails with the reason where waiting is of no use.
-/// 6. **What is unchanged is not news.** A list that finds an object as it was tells nobody, except those who
-///    [asked](ListenerOptions::unchanged).
-/// 7. **It stops with its last handle.** Dropping the last clone stops the watch and the handlers;
-///    [`shutdown`](Self::shutdown) waits until the last task has ended. An informer of a
-///    [`SharedInformerFactory`](crate::SharedInformerFactory) has one more handle, which the factory holds.
-/// 8. **A wait on an informer that was not started is an error**, and does not wait for a start.
+/// 1. **The cache never goes back in time** while the informer runs. It is complete up to its
+///    [`resource_version`](CacheReader::resource_version); single objects may be newer.
+/// 2. **The cache is updated before handlers are called.** A handler that is called with an object finds that
+///    version or a later one in the cache.
+/// 3. **Each handler receives a consistent sequence of events for each key**: an `Added`, any number of
+///    `Updated`, a `Deleted`, repeated. See [`Event`](crate::event::Event). A handler that is added late
+///    first receives an `Added` for every cached object, then all later events, without a gap or an overlap.
+/// 4. **Handlers are independent.** Each has its own task, resync period and sync state. A slow handler
+///    delays no other one, and its memory is bounded by the number of live keys; see [`HandlerOptions`].
+///    Panics are caught and counted.
+/// 5. **No silent loss.** An object that cannot be decoded is [quarantined](Self::quarantined) and reported,
+///    and all others are processed. A server whose history was replaced is detected.
+///    [`wait_for_sync`](Self::wait_for_sync) fails with the reason when waiting cannot succeed.
+/// 6. **Unchanged objects cause no events.** A relist that finds an object unchanged calls only handlers with
+///    [`HandlerOptions::unchanged`].
+/// 7. **The informer stops with its last handle.** Dropping the last clone stops the watch and the handlers.
+///    [`shutdown`](Self::shutdown) also waits until the last task has ended. A
+///    [`SharedInformerFactory`](crate::SharedInformerFactory) owns a handle to each of its informers.
+/// 8. **A wait on an informer that was not started is an error.** It does not wait for a start.
 ///
-/// What it does not promise: that a handler hears of every state an object was in, if the connection was lost
-/// or the handler lagged; or any order between handlers.
+/// An informer does not guarantee that a handler receives every state of an object: states are skipped after
+/// a lost connection or when the handler lags. The order between different handlers is unspecified.
 ///
 /// # Lifetime
 ///
-/// This type is a handle: clones are the same informer, and it runs until the last of them is dropped.
-/// [Registrations](Registration), [readers](CacheReader), listers and indexes are not handles: those of a
-/// stopped informer keep its last state. An informer that comes from a factory is owned by the factory too,
-/// and runs until the factory [releases](crate::SharedInformerFactory::release) it, is shut down or is dropped.
+/// This type is a handle: clones are the same informer, which runs until the last of them is dropped.
+/// [Registrations](Registration), [readers](CacheReader), listers and indexes are not handles; those of a
+/// stopped informer keep its last state. An informer of a factory is also owned by the factory, until the
+/// factory [releases](crate::SharedInformerFactory::release) it, is shut down or is dropped.
 ///
-/// A handler that needs the cache should capture a reader. A handler that captures a clone of its own informer
-/// keeps it alive until a shutdown; capture a [`WeakInformer`] instead.
+/// A handler that needs the cache should capture a reader. A handler that captures a clone of its own
+/// informer keeps it alive until a shutdown; capture a [`WeakInformer`] instead.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -95,31 +88,33 @@ pub struct SharedIndexInformer<K: Object> {
 /// A reference to an informer that does not keep it alive.
 pub struct WeakInformer<K: Object> {
     handle: Weak<Handle<K>>,
-    inner: Weak<Inner<K>>,
+    pub(super) inner: Weak<Inner<K>>,
     stop: Arc<watch::Sender<bool>>,
 }
 
-/// What is there for as long as somebody holds the informer.
+/// The state that exists as long as a handle to the informer does.
 struct Handle<K: Object> {
     inner: Arc<Inner<K>>,
 }
 
-/// What is there for as long as the informer or one of its tasks is.
-struct Inner<K: Object> {
+/// The state that exists as long as the informer or one of its tasks does.
+pub(super) struct Inner<K: Object> {
     name: Arc<str>,
-    distributor: Arc<Distributor<K>>,
-    parts: Vec<PartView<K>>,
+    pub(super) distributor: Arc<Distributor<K>>,
+    pub(super) parts: Vec<PartView<K>>,
     lister: Lister<K>,
-    /// Taken when it starts, or when it stops without having started.
+    /// The controller, until the informer starts or stops.
     unstarted: Mutex<Option<Controller<K>>>,
-    start: Start,
+    pub(super) start: Start,
     stop: Arc<watch::Sender<bool>>,
     tasks: Tasks,
 }
 
-/// Making and running.
+/// Methods that create, start and stop an informer.
 impl<K: Object> SharedIndexInformer<K> {
-    /// Makes an informer of a kind known at compile time. It does nothing until it is [started](Self::start).
+    /// Creates an informer for a kind known at compile time. It does nothing until it is
+    /// [started](Self::start).
+    #[doc(alias = "NewSharedIndexInformer")]
     #[must_use = "a standalone informer stops when its last handle is dropped"]
     pub fn new(config: Config<K>) -> Self
     where
@@ -128,14 +123,14 @@ impl<K: Object> SharedIndexInformer<K> {
         Self::for_kind(config, &K::DynamicType::default())
     }
 
-    /// Makes an informer of a kind known at run time.
+    /// Creates an informer for a kind known at run time.
     #[must_use = "a standalone informer stops when its last handle is dropped"]
     pub fn for_kind(config: Config<K>, kind: &K::DynamicType) -> Self {
         Self::spawning(config, kind, None)
     }
 
-    /// Makes an informer of a kind known at run time, with tasks that are run by `spawn` instead of the runtime in
-    /// which the informer is started.
+    /// Creates an informer for a kind known at run time. Its tasks are spawned by `spawn` instead of the
+    /// runtime in which it is started.
     #[must_use = "a standalone informer stops when its last handle is dropped"]
     pub fn spawned_by(config: Config<K>, kind: &K::DynamicType, spawn: impl Spawn) -> Self {
         Self::spawning(config, kind, Some(Arc::new(spawn)))
@@ -162,38 +157,40 @@ impl<K: Object> SharedIndexInformer<K> {
         Self { handle: Arc::new(Handle { inner: Arc::new(inner) }) }
     }
 
-    /// Starts the informer. Does nothing if it was started or stopped before.
+    /// Starts the informer. Has no effect if it was started or stopped before.
     ///
     /// # Panics
-    /// Outside a tokio runtime, unless the informer was given another place to run its tasks.
+    /// Panics outside of a tokio runtime, unless the informer has another [spawner](Self::spawned_by).
+    #[doc(alias = "RunWithContext")]
     pub fn start(&self) {
         let inner = self.inner();
-        // Before it counts as started, so that a shutdown that finds it started waits for its task.
-        let place = inner.tasks.place();
+        // Registered first, so that a concurrent shutdown waits for the task.
+        let slot = inner.tasks.slot();
         let spawner = inner.tasks.spawner();
-        // Before the controller is taken: of two concurrent calls, the one that finds none must not return to a wait that
-        // fails.
+        // Completed before the controller is taken: of two concurrent calls, the one that finds no controller
+        // must not return before waits succeed.
         inner.start.complete();
         let controller = inner.unstarted.lock().take();
         if let Some(controller) = controller {
             debug!(informer = &*inner.name, "informer started");
             let ending = StopOnDrop(Arc::clone(inner));
-            spawner.spawn_in(place, run(ending, controller, spawner.clone()));
+            spawner.spawn_in(slot, run(ending, controller, spawner.clone()));
         }
     }
 
-    /// Stops it, for all who hold it, and returns when its last task has ended and no handler will be called
-    /// again.
+    /// Stops the informer for all holders, and returns when its last task has ended and no handler is
+    /// running.
     ///
-    /// What handlers have not been told by then, they are not told. A call that is running is waited for, so
-    /// this is not to be awaited by one of its own handlers. It can be called at any time, and more than
-    /// once; dropped while it waits, the informer stops all the same.
+    /// Pending events are not delivered. Running calls are waited for, so a handler must not await the
+    /// shutdown of its own informer. The informer stops even if the future is dropped. A shutdown can be
+    /// repeated.
     pub async fn shutdown(&self) {
         self.inner().stop();
         self.inner().tasks.ended().await;
     }
 
-    /// Whether it was stopped.
+    /// Returns whether the informer was stopped.
+    #[doc(alias = "IsStopped")]
     pub fn is_stopped(&self) -> bool {
         *self.inner().stop.borrow()
     }
@@ -203,7 +200,7 @@ impl<K: Object> SharedIndexInformer<K> {
         !self.inner().start.is_pending()
     }
 
-    /// The name it has in logs.
+    /// Returns the name of the informer in logs.
     pub fn name(&self) -> &str {
         &self.inner().name
     }
@@ -218,72 +215,77 @@ impl<K: Object> SharedIndexInformer<K> {
         }
     }
 
-    /// Has everything end, without waiting for it.
+    /// Stops the informer without waiting for its tasks.
     pub(crate) fn stop(&self) {
         self.inner().stop();
     }
 
-    fn inner(&self) -> &Arc<Inner<K>> {
+    pub(super) fn inner(&self) -> &Arc<Inner<K>> {
         &self.handle.inner
     }
 
-    fn distributor(&self) -> &Distributor<K> {
+    pub(super) fn distributor(&self) -> &Distributor<K> {
         &self.inner().distributor
     }
 }
 
-/// Handlers.
+/// Methods for handlers.
 impl<K: Object> SharedIndexInformer<K> {
-    /// Adds a handler, at any time. It hears of each object in the cache as an initial addition, and then of
-    /// everything that happens. The same handler may be added several times; each time it is another one.
+    /// Adds a handler. It is first called with an initial [`Added`](crate::event::Event::Added) for every
+    /// object in the cache, then with every change. A handler that is added several times is called once for
+    /// each registration.
     ///
     /// # Errors
-    /// When the informer was stopped.
+    /// [`Stopped`] when the informer was stopped.
+    #[doc(alias = "AddEventHandler")]
     pub fn add_handler(&self, handler: impl EventHandler<K>) -> Result<Registration<K>, Stopped> {
-        self.add_handler_with(handler, ListenerOptions::default())
+        self.add_handler_with(handler, HandlerOptions::default())
     }
 
-    /// As [`add_handler`](Self::add_handler), with its own name, resync period and bounds on how far it may
-    /// lag.
+    /// Adds a handler with its own name, resync period and lag limits. See
+    /// [`add_handler`](Self::add_handler).
     ///
     /// # Errors
-    /// When the informer was stopped.
+    /// [`Stopped`] when the informer was stopped.
+    #[doc(alias = "AddEventHandlerWithOptions")]
+    #[doc(alias = "AddEventHandlerWithResyncPeriod")]
     pub fn add_handler_with(
         &self,
         handler: impl EventHandler<K>,
-        options: ListenerOptions,
+        options: HandlerOptions,
     ) -> Result<Registration<K>, Stopped> {
         let registration = self.distributor().add_handler(handler, options)?;
         Ok(registration.starting_with(&self.inner().start))
     }
 
-    /// As [`add_handler_with`](Self::add_handler_with), for a handler that may wait.
+    /// Adds an asynchronous handler. See [`add_handler_with`](Self::add_handler_with).
     ///
     /// # Errors
-    /// When the informer was stopped.
+    /// [`Stopped`] when the informer was stopped.
     pub fn add_async_handler(
         &self,
         handler: impl AsyncEventHandler<K>,
-        options: ListenerOptions,
+        options: HandlerOptions,
     ) -> Result<Registration<K>, Stopped> {
         let registration = self.distributor().add_async_handler(handler, options)?;
         Ok(registration.starting_with(&self.inner().start))
     }
 
-    /// Handlers there are, those included whose last call has not returned.
+    /// Returns the number of handlers, including removed ones whose last call has not returned.
     pub fn handler_count(&self) -> usize {
         self.distributor().handler_count()
     }
 }
 
-/// The cache.
+/// Methods for the cache.
 impl<K: Object> SharedIndexInformer<K> {
-    /// Adds an index, before or after the start; what is in the cache already is in it when this returns. See
-    /// [`IndexValues`] for what the function may return. One that fails or panics costs its object the place
-    /// in this index and nothing else, see [`Index::health`].
+    /// Adds an index, before or after the start. Cached objects are indexed before this returns. See
+    /// [`IndexValues`] for the return type of the function. An object for which the function fails or panics
+    /// is missing from this index only; see [`Index::health`].
     ///
     /// # Errors
-    /// When there is an index of that name.
+    /// [`IndexError::Duplicate`] when the cache already has an index with that name.
+    #[doc(alias = "AddIndexers")]
     pub fn add_index<F, V>(&self, name: impl Into<Arc<str>>, function: F) -> Result<Index<K>, IndexError>
     where
         F: Fn(&K) -> V + Send + Sync + 'static,
@@ -292,138 +294,32 @@ impl<K: Object> SharedIndexInformer<K> {
         self.distributor().add_index(name, function)
     }
 
-    /// The cache.
+    /// Returns a reader of the cache.
+    #[doc(alias = "GetStore")]
     pub fn reader(&self) -> CacheReader<K> {
         self.distributor().reader()
     }
 
-    /// The cache, by the name client-go gives a store with indexes.
+    /// Returns a reader of the cache, under client-go's name for a store with indexes.
+    #[doc(alias = "GetIndexer")]
     pub fn indexer(&self) -> CacheReader<K> {
         self.reader()
     }
 
-    /// The cache, read by name, namespace and label.
+    /// Returns a lister of the cache, for reads by name, namespace and label.
     pub fn lister(&self) -> Lister<K> {
         self.inner().lister.clone()
     }
 
-    /// The cache as it is now, and the version it is true for.
+    /// Returns a snapshot of the cache, with its resourceVersion.
     pub fn snapshot(&self) -> Snapshot<K> {
         self.distributor().store().snapshot()
     }
 
-    /// The version up to which nothing is missing from the cache. None before the first list.
+    /// Returns the resourceVersion up to which the cache is complete, or `None` before the initial list.
+    #[doc(alias = "LastSyncResourceVersion")]
     pub fn resource_version(&self) -> Option<ResourceVersion> {
         self.distributor().store().resource_version()
-    }
-}
-
-/// Waiting.
-impl<K: Object> SharedIndexInformer<K> {
-    /// Whether everything of the first list is in the cache. Handlers may still be on their way there: see
-    /// [`Registration::has_synced`].
-    pub fn has_synced(&self) -> bool {
-        self.distributor().progress().now().has_synced
-    }
-
-    /// Waits until the cache contains the whole initial list. Returns immediately if it ever did.
-    ///
-    /// The informer keeps trying after an error, and the wait can be repeated.
-    ///
-    /// # Errors
-    /// When waiting cannot help: the informer was not [started](Self::start) or was stopped, the server
-    /// rejects the request (no permission, no valid credentials, no such resource), or `within` has passed. See
-    /// [`SyncError`].
-    #[doc(alias = "WaitForCacheSync")]
-    pub async fn wait_for_sync(&self, within: Option<Duration>) -> Result<(), SyncError> {
-        self.inner().wait_for_sync(within).await
-    }
-
-    /// Waits until the cache contains everything up to `version`, for example that of a write. Returns
-    /// immediately if it does.
-    ///
-    /// The wait has no time limit; see `tokio::time::timeout`.
-    ///
-    /// # Errors
-    /// When the version has no order, when the server's history is found to have been replaced, or when the
-    /// informer was not started or was stopped. See [`FreshnessError`].
-    pub async fn wait_until(&self, version: &ResourceVersion) -> Result<(), FreshnessError> {
-        if !version.is_ordered() || !self.distributor().has_order() {
-            return Err(FreshnessError::Unordered { version: version.clone() });
-        }
-        self.inner().wait_until(version, || false).await
-    }
-
-    /// Waits until the cache contains the object of `key` at `version` or a newer one, and returns the object.
-    /// Also returns when the cache contains everything up to `version`: the object was deleted since, or is not
-    /// in the collection.
-    ///
-    /// The wait has no time limit. With a version that has no order, it ends when the object has exactly that
-    /// version.
-    ///
-    /// # Errors
-    /// When the server's history is found to have been replaced, or when the informer was not started or was
-    /// stopped. See [`FreshnessError`].
-    pub async fn wait_for(
-        &self,
-        key: impl AsRef<str>,
-        version: &ResourceVersion,
-    ) -> Result<Option<Arc<K>>, FreshnessError> {
-        let key = key.as_ref();
-        let store = self.distributor().store();
-        let is_there = || {
-            store
-                .get(key)
-                .and_then(|object| ResourceVersion::of(&*object))
-                .is_some_and(|held| held >= *version)
-        };
-        self.inner().wait_until(version, is_there).await?;
-        Ok(store.get(key))
-    }
-}
-
-/// How it is doing.
-impl<K: Object> SharedIndexInformer<K> {
-    /// What it is doing. With several sources, what the one is doing that is worst off.
-    pub fn status(&self) -> Status {
-        self.status_watch().status()
-    }
-
-    /// What it is doing, to be waited on.
-    pub fn status_watch(&self) -> StatusWatch {
-        StatusWatch::new(self.inner().parts.iter().map(|part| part.monitor.clone()).collect())
-    }
-
-    /// How each of its sources is doing: by namespace, if there are several.
-    pub fn monitors(&self) -> Vec<(Option<Arc<str>>, Monitor)> {
-        self.inner().parts.iter().map(|part| (part.namespace.clone(), part.monitor.clone())).collect()
-    }
-
-    /// Returns the [selection](Selection) of each source, by namespace if there are several sources. `None` stands for a source that
-    /// does not report its selection.
-    pub fn selections(&self) -> Vec<(Option<Arc<str>>, Option<Selection>)> {
-        self.inner().parts.iter().map(|part| (part.namespace.clone(), part.selection.clone())).collect()
-    }
-
-    /// The objects that exist and could not be taken in, of all sources.
-    pub fn quarantined(&self) -> Vec<Quarantined> {
-        self.inner().parts.iter().flat_map(|part| part.monitor.quarantined()).collect()
-    }
-
-    /// It in numbers.
-    pub fn stats(&self) -> InformerStats {
-        let inner = self.inner();
-        let snapshot = self.snapshot();
-        let sources = inner.parts.iter().map(|part| (part.namespace.clone(), part.monitor.counters()));
-        InformerStats {
-            objects: snapshot.len(),
-            resource_version: snapshot.resource_version().cloned(),
-            epoch: snapshot.epoch(),
-            queued_keys: inner.parts.iter().map(|part| part.fifo.queued_keys()).sum(),
-            queued_changes: inner.parts.iter().map(|part| part.fifo.queued_deltas()).sum(),
-            handlers: inner.distributor.handler_count(),
-            sources: sources.collect(),
-        }
     }
 }
 
@@ -441,74 +337,24 @@ impl<K: Object> WeakInformer<K> {
     pub(crate) fn is_of(&self, informer: &SharedIndexInformer<K>) -> bool {
         std::ptr::eq(self.handle.as_ptr(), Arc::as_ptr(&informer.handle))
     }
-
-    /// Waits as [`SharedIndexInformer::wait_for_sync`] does, without keeping the informer alive.
-    pub(crate) async fn wait_for_sync(&self, within: Option<Duration>) -> Result<(), SyncError> {
-        match self.inner.upgrade() {
-            Some(inner) => inner.wait_for_sync(within).await,
-            None => Err(SyncError::Stopped),
-        }
-    }
 }
 
 impl<K: Object> Inner<K> {
-    /// Has everything end, without waiting for it.
+    /// Stops everything without waiting.
     fn stop(&self) {
         let is_news = !self.stop.send_replace(true);
         if is_news {
             debug!(informer = &*self.name, "informer stopped");
         }
-        // One that was never started is over with this, and is dropped where nothing is locked.
+        // A controller that was never started is dropped here, outside of the lock.
         let unstarted = self.unstarted.lock().take();
         drop(unstarted);
         self.distributor.shutdown();
         self.start.complete();
     }
-
-    async fn wait_until(
-        &self,
-        version: &ResourceVersion,
-        is_enough: impl FnMut() -> bool,
-    ) -> Result<(), FreshnessError> {
-        if self.start.is_pending() {
-            return Err(FreshnessError::NotStarted { version: version.clone() });
-        }
-        self.distributor.progress().wait_until(version.clone(), is_enough).await
-    }
-
-    async fn wait_for_sync(&self, within: Option<Duration>) -> Result<(), SyncError> {
-        if self.start.is_pending() {
-            return Err(SyncError::NotStarted);
-        }
-        let settled = async {
-            let mut progress = self.distributor.progress().watch();
-            let synced = async {
-                progress.wait_for(|it| it.has_synced || it.is_stopped).await.is_ok_and(|it| it.has_synced)
-            };
-            if self.parts.is_empty() {
-                return if synced.await { Ok(()) } else { Err(SyncError::Stopped) };
-            }
-            let refused = select_all(self.parts.iter().map(|part| Box::pin(part.monitor.refusal())));
-            tokio::select! {
-                // What was synced once stays so, whatever became of it.
-                biased;
-                is_synced = synced => if is_synced { Ok(()) } else { Err(SyncError::Stopped) },
-                (error, ..) = refused => Err(error),
-            }
-        };
-        let Some(after) = within else {
-            return settled.await;
-        };
-        let last = || {
-            Box::new(StatusWatch::new(self.parts.iter().map(|part| part.monitor.clone()).collect()).status())
-        };
-        tokio::time::timeout(after, settled)
-            .await
-            .unwrap_or_else(|_| Err(SyncError::Deadline { after, last: last() }))
-    }
 }
 
-/// The informer's task. However it ends, and even if it is never polled, everything ends with it.
+/// Runs the task of the informer. Everything stops when the task ends, even if it was never polled.
 async fn run<K: Object>(ending: StopOnDrop<K>, controller: Controller<K>, spawner: Spawner) {
     let inner = &ending.0;
     let mut stop = inner.stop.subscribe();
@@ -524,7 +370,7 @@ async fn run<K: Object>(ending: StopOnDrop<K>, controller: Controller<K>, spawne
     tokio::select! {
         biased;
         () = start_handlers => {}
-        // Why it ended early is logged where it did.
+        // An early end was logged by the controller.
         _ = controller.run(stopped) => {}
     }
 }

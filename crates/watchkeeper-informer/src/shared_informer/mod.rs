@@ -2,12 +2,11 @@
 
 mod distributor;
 mod handle;
-mod stats;
 mod status;
+mod waiting;
 
 pub use self::{
     distributor::Distributor,
     handle::{SharedIndexInformer, WeakInformer},
-    stats::InformerStats,
-    status::StatusWatch,
+    status::{InformerStats, StatusWatch},
 };

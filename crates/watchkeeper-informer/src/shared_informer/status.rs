@@ -1,12 +1,20 @@
-//! The status of several sources as one.
+//! Status and counters of shared informers.
+
+use std::{collections::BTreeMap, sync::Arc};
 
 use futures_util::future::select_all;
+use watchkeeper_client::list_watch::Selection;
 
-use crate::status::{Monitor, Status};
+use super::handle::SharedIndexInformer;
+use crate::{
+    Object, ResourceVersion,
+    reflector::Quarantined,
+    status::{CountersSnapshot, Monitor, Status},
+};
 
-/// The status of an informer, to be waited on.
+/// The status of an informer, with waiting for changes.
 ///
-/// With several sources it is that of the one that is worst off.
+/// With several sources, this is the worst status of any source.
 #[derive(Debug, Clone)]
 pub struct StatusWatch {
     monitors: Vec<Monitor>,
@@ -17,14 +25,14 @@ impl StatusWatch {
         Self { monitors }
     }
 
-    /// The status as it is.
+    /// Returns the current status.
     pub fn status(&self) -> Status {
         let worst = self.monitors.iter().map(Monitor::status).max_by_key(rank);
         worst.unwrap_or_else(|| Status::Synced { since: crate::reflector::clock::Clock::instant() })
     }
 
-    /// Returns when the status of a source is another than when this was last called, or than when this was
-    /// made or cloned. After [`Status::Stopped`] there is no other, and it returns at once.
+    /// Waits until the status of a source differs from that at the last call, or when this value was created
+    /// or cloned. Returns immediately after [`Status::Stopped`], which is final.
     pub async fn changed(&mut self) -> Status {
         if self.monitors.is_empty() {
             std::future::pending::<()>().await;
@@ -35,7 +43,7 @@ impl StatusWatch {
     }
 }
 
-/// How bad it is.
+/// Returns the severity of a status.
 fn rank(status: &Status) -> u8 {
     match status {
         Status::Synced { .. } => 0,
@@ -45,5 +53,73 @@ fn rank(status: &Status) -> u8 {
         Status::Parked { .. } => 4,
         Status::Failing { .. } => 5,
         Status::Stopped => 6,
+    }
+}
+
+/// The counters of an informer at one moment, for metrics.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct InformerStats {
+    /// The number of objects in the cache.
+    pub objects: usize,
+    /// The resourceVersion up to which the cache is complete.
+    pub resource_version: Option<ResourceVersion>,
+    /// The history epoch: the number of times that the server's history was found to have been replaced.
+    pub epoch: u64,
+    /// The number of keys with changes that were received but are not in the cache yet.
+    pub queued_keys: usize,
+    /// The number of these changes.
+    pub queued_changes: usize,
+    /// The number of handlers, including removed ones whose last call has not returned.
+    /// [`Registration::status`](crate::handler::Registration::status) returns the status of each.
+    pub handlers: usize,
+    /// The lists, watches, events and failures of each source, by namespace. The key is `None` for a single
+    /// source.
+    pub sources: BTreeMap<Option<Arc<str>>, CountersSnapshot>,
+}
+
+/// Methods for status and counters.
+impl<K: Object> SharedIndexInformer<K> {
+    /// Returns the status. With several sources, this is the worst status of any source.
+    pub fn status(&self) -> Status {
+        self.status_watch().status()
+    }
+
+    /// Returns a watch on the status, to wait for changes.
+    pub fn status_watch(&self) -> StatusWatch {
+        StatusWatch::new(self.inner().parts.iter().map(|part| part.monitor.clone()).collect())
+    }
+
+    /// Returns the monitor of each source, by namespace if there are several.
+    pub fn monitors(&self) -> Vec<(Option<Arc<str>>, Monitor)> {
+        self.inner().parts.iter().map(|part| (part.namespace.clone(), part.monitor.clone())).collect()
+    }
+
+    /// Returns the [selection](Selection) of each source, by namespace if there are several. `None` is a
+    /// source that does not report its selection.
+    pub fn selections(&self) -> Vec<(Option<Arc<str>>, Option<Selection>)> {
+        self.inner().parts.iter().map(|part| (part.namespace.clone(), part.selection.clone())).collect()
+    }
+
+    /// Returns the quarantined objects of all sources: objects that exist but could not be decoded or
+    /// transformed.
+    pub fn quarantined(&self) -> Vec<Quarantined> {
+        self.inner().parts.iter().flat_map(|part| part.monitor.quarantined()).collect()
+    }
+
+    /// Returns the counters of this informer.
+    pub fn stats(&self) -> InformerStats {
+        let inner = self.inner();
+        let snapshot = self.snapshot();
+        let sources = inner.parts.iter().map(|part| (part.namespace.clone(), part.monitor.counters()));
+        InformerStats {
+            objects: snapshot.len(),
+            resource_version: snapshot.resource_version().cloned(),
+            epoch: snapshot.epoch(),
+            queued_keys: inner.parts.iter().map(|part| part.fifo.queued_keys()).sum(),
+            queued_changes: inner.parts.iter().map(|part| part.fifo.queued_deltas()).sum(),
+            handlers: inner.distributor.handler_count(),
+            sources: sources.collect(),
+        }
     }
 }

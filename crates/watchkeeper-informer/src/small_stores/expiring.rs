@@ -1,4 +1,4 @@
-//! Objects that are forgotten after a while.
+//! A cache whose objects expire.
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
@@ -6,11 +6,13 @@ use parking_lot::Mutex;
 
 use crate::{KeyError, Object, ObjectKey};
 
-/// A cache whose objects are gone a given time after they were last put in.
+/// A cache whose objects expire a fixed time after they were added.
 ///
-/// An object is never returned later than that. Its memory is given back when it is next asked for, listed or replaced, or
-/// by [`ExpiringCache::purge`]: there is no timer and no task. The clock is the caller's: any that says how long it has
-/// been since some fixed moment.
+/// An expired object is never returned. Its memory is freed by the next get, list or replace, or by
+/// [`ExpiringCache::purge`]: the cache has neither a timer nor a task. The caller provides the clock, a
+/// function that returns the time since a fixed moment.
+#[doc(alias = "NewTTLStore")]
+#[doc(alias = "ExpirationCache")]
 ///
 /// ```
 /// use std::{sync::Arc, time::Duration};
@@ -35,29 +37,30 @@ struct Entry<K> {
 }
 
 impl<K: Object> ExpiringCache<K> {
-    /// A cache that forgets objects this long after they were put in, by this clock. With zero it never forgets.
+    /// Creates a cache whose objects expire after `ttl`. Zero means never.
     pub fn new(ttl: Duration, now: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         Self { ttl, now: Box::new(now), entries: Mutex::default() }
     }
 
-    /// Puts an object in; its time begins now, anew if it was there.
+    /// Adds or replaces an object. Its lifetime starts now.
     ///
     /// # Errors
-    /// When the object has no key.
+    /// [`KeyError`] when the object has no valid key.
     pub fn add(&self, object: Arc<K>) -> Result<(), KeyError> {
         let (key, put_at) = (ObjectKey::of(&*object)?, (self.now)());
         let _old = self.entries.lock().insert(key, Entry { object, put_at });
         Ok(())
     }
 
-    /// Takes an object out, unless it had expired.
+    /// Removes and returns an object, unless it has expired.
     pub fn delete(&self, key: &ObjectKey) -> Option<Arc<K>> {
         let now = (self.now)();
         let removed = self.entries.lock().remove(key);
         removed.filter(|entry| self.is_live(entry, now)).map(|entry| entry.object)
     }
 
-    /// The object of a key, unless it has expired.
+    /// Returns the object with this key, unless it has expired.
+    #[doc(alias = "GetByKey")]
     pub fn get(&self, key: impl AsRef<str>) -> Option<Arc<K>> {
         let now = (self.now)();
         let mut entries = self.entries.lock();
@@ -71,7 +74,7 @@ impl<K: Object> ExpiringCache<K> {
         None
     }
 
-    /// The objects that have not expired, by key.
+    /// Returns the objects that have not expired, sorted by key.
     pub fn list(&self) -> Vec<Arc<K>> {
         let now = (self.now)();
         let mut entries = self.entries.lock();
@@ -82,17 +85,18 @@ impl<K: Object> ExpiringCache<K> {
         objects
     }
 
-    /// The keys of the objects that have not expired, sorted.
+    /// Returns the keys of the objects that have not expired, sorted.
+    #[doc(alias = "ListKeys")]
     pub fn keys(&self) -> Vec<ObjectKey> {
         let now = (self.now)();
         let entries = self.entries.lock();
         entries.iter().filter(|(_, entry)| self.is_live(entry, now)).map(|(key, _)| key.clone()).collect()
     }
 
-    /// Makes the contents these objects and no others. Their time begins now.
+    /// Replaces all contents with `objects`. Their lifetimes start now.
     ///
     /// # Errors
-    /// When an object has no key. Nothing is changed then.
+    /// [`KeyError`] when an object has no valid key. Nothing is changed then.
     pub fn replace(&self, objects: impl IntoIterator<Item = Arc<K>>) -> Result<(), KeyError> {
         let put_at = (self.now)();
         let entry = |object: Arc<K>| Ok((ObjectKey::of(&*object)?, Entry { object, put_at }));
@@ -101,19 +105,19 @@ impl<K: Object> ExpiringCache<K> {
         Ok(())
     }
 
-    /// Lets go of everything that has expired and says how much that was.
+    /// Removes all expired objects and returns their number.
     pub fn purge(&self) -> usize {
         let now = (self.now)();
         let expired = self.take_expired(&mut self.entries.lock(), now);
         expired.len()
     }
 
-    /// What has expired, to be dropped outside the lock.
+    /// Removes and returns the expired objects, to be dropped outside of the lock.
     fn take_expired(&self, entries: &mut Entries<K>, now: Duration) -> Vec<(ObjectKey, Entry<K>)> {
         entries.extract_if(.., |_, entry| !self.is_live(entry, now)).collect()
     }
 
-    /// A clock that went backwards finds nothing expired.
+    /// Returns whether an object has not expired. If the clock goes back, nothing is expired.
     fn is_live(&self, entry: &Entry<K>, now: Duration) -> bool {
         self.ttl.is_zero() || now.saturating_sub(entry.put_at) <= self.ttl
     }

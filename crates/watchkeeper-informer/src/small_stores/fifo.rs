@@ -12,39 +12,55 @@ use tokio::sync::Notify;
 
 use crate::{KeyError, Object, ObjectKey};
 
-/// A queue that hands out, for each object that changed, its latest state, once.
+/// A queue of the latest state of each changed object.
 ///
-/// An object that is added again before it is popped keeps its place and is popped in its newer state. A deleted one is
-/// not popped at all: who must hear of deletions uses a delta FIFO. Each state is handed to one caller of
-/// [`Fifo::pop`].
+/// An object that is added again before it is popped keeps its position and is popped in its newer state. A
+/// deleted object is not popped; use a [`DeltaFifo`](crate::delta_fifo::DeltaFifo) to observe deletions. Each
+/// state is returned to one caller of [`Fifo::pop`].
+///
+/// ```
+/// use std::sync::Arc;
+/// use k8s_openapi::api::core::v1::Pod;
+/// use watchkeeper_informer::small_stores::Fifo;
+///
+/// let fifo = Fifo::new();
+/// let mut pod = Pod::default();
+/// pod.metadata.name = Some("web-0".into());
+/// fifo.add(Arc::new(pod))?;
+/// assert_eq!(fifo.try_pop().and_then(|item| item.object.metadata.name.clone()).as_deref(), Some("web-0"));
+/// assert!(fifo.is_empty());
+/// # Ok::<(), watchkeeper_informer::KeyError>(())
+/// ```
+#[doc(alias = "NewFIFO")]
 pub struct Fifo<K> {
     state: Mutex<State<K>>,
     changed: Notify,
 }
 
-/// An object from a [`Fifo`].
+/// An object popped from a [`Fifo`].
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Popped<K> {
-    /// The object in its latest state.
+pub struct FifoItem<K> {
+    /// The latest state of the object.
     pub object: Arc<K>,
-    /// Whether the first list was not fully popped before this.
+    /// Whether the object belongs to the initial list.
     pub is_in_initial_list: bool,
 }
 
 struct State<K> {
-    /// What is queued under each key: nothing, when it was deleted since; the key stays until it is its turn.
+    /// The object queued under each key, or `None` if it was deleted since. The key stays queued until it is
+    /// popped.
     objects: BTreeMap<ObjectKey, Option<Arc<K>>>,
-    /// The same keys in order.
+    /// The queued keys in order.
     queue: VecDeque<ObjectKey>,
     is_populated: bool,
-    /// Keys of the first replacement that are still to be popped or passed over.
+    /// The number of keys of the first replacement that have not been popped or skipped.
     initial: usize,
     is_closed: bool,
 }
 
 impl<K: Object> Fifo<K> {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new() -> Self {
         let state = State {
             objects: BTreeMap::new(),
@@ -56,10 +72,10 @@ impl<K: Object> Fifo<K> {
         Self { state: Mutex::new(state), changed: Notify::new() }
     }
 
-    /// Queues an object, or has the one that is queued under its key be this one.
+    /// Queues an object, or replaces the one that is queued under its key.
     ///
     /// # Errors
-    /// When the object has no key.
+    /// [`KeyError`] when the object has no valid key.
     pub fn add(&self, object: Arc<K>) -> Result<(), KeyError> {
         let key = ObjectKey::of(&*object)?;
         let _old = self.state.lock().add(key, object);
@@ -67,15 +83,15 @@ impl<K: Object> Fifo<K> {
         Ok(())
     }
 
-    /// The same as [`Fifo::add`].
+    /// Queues an object, exactly as [`Fifo::add`] does.
     ///
     /// # Errors
-    /// When the object has no key.
+    /// [`KeyError`] when the object has no valid key.
     pub fn update(&self, object: Arc<K>) -> Result<(), KeyError> {
         self.add(object)
     }
 
-    /// Has the object of a key not be popped.
+    /// Removes the object with this key from the queue.
     pub fn delete(&self, key: &ObjectKey) {
         let _old = {
             let mut state = self.state.lock();
@@ -84,10 +100,11 @@ impl<K: Object> Fifo<K> {
         };
     }
 
-    /// Has these objects be popped, in this order, and nothing else that was queued.
+    /// Replaces all queued objects with `objects`, in this order.
     ///
     /// # Errors
-    /// When an object has no key. Nothing is changed then.
+    /// [`KeyError`] when an object has no valid key. Nothing is changed then.
+    #[doc(alias = "Replace")]
     pub fn replace(&self, objects: impl IntoIterator<Item = Arc<K>>) -> Result<(), KeyError> {
         let keyed = |object: Arc<K>| Ok((ObjectKey::of(&*object)?, object));
         let objects = objects.into_iter().map(keyed).collect::<Result<Vec<_>, KeyError>>()?;
@@ -96,11 +113,13 @@ impl<K: Object> Fifo<K> {
         Ok(())
     }
 
-    /// Waits for the next object. None once the queue is closed and empty. Dropping the future loses nothing.
-    pub async fn pop(&self) -> Option<Popped<K>> {
+    /// Waits for the next object and pops it. Returns `None` when the queue is closed and empty. The future
+    /// is cancel safe.
+    #[doc(alias = "Pop")]
+    pub async fn pop(&self) -> Option<FifoItem<K>> {
         loop {
             let mut changed = pin!(self.changed.notified());
-            // Registered before looking, so that what is added in between is heard.
+            // Enabled before the queue is read, so that an object that is added in between wakes this task.
             changed.as_mut().enable();
             {
                 let mut state = self.state.lock();
@@ -115,48 +134,50 @@ impl<K: Object> Fifo<K> {
         }
     }
 
-    /// The next object, if there is one now.
-    pub fn try_pop(&self) -> Option<Popped<K>> {
+    /// Pops the next object, if any.
+    pub fn try_pop(&self) -> Option<FifoItem<K>> {
         self.state.lock().pop()
     }
 
-    /// Ends every [`Fifo::pop`] once nothing is left to pop.
+    /// Closes the queue: [`Fifo::pop`] returns `None` once it is empty.
     pub fn close(&self) {
         self.state.lock().is_closed = true;
         self.changed.notify_waiters();
     }
 
-    /// Whether [`Fifo::close`] was called.
+    /// Returns whether [`Fifo::close`] was called.
     pub fn is_closed(&self) -> bool {
         self.state.lock().is_closed
     }
 
-    /// Whether everything the first [`Fifo::replace`] brought was popped; if something else was done first, that.
+    /// Returns whether everything of the first [`Fifo::replace`] was popped, or another change was made
+    /// before it.
+    #[doc(alias = "HasSynced")]
     pub fn has_synced(&self) -> bool {
         self.state.lock().has_synced()
     }
 
-    /// The object queued under a key.
+    /// Returns the object queued under a key.
     pub fn get(&self, key: impl AsRef<str>) -> Option<Arc<K>> {
         self.state.lock().objects.get(key.as_ref()).cloned().flatten()
     }
 
-    /// The queued objects, by key.
+    /// Returns the queued objects, sorted by key.
     pub fn list(&self) -> Vec<Arc<K>> {
         self.state.lock().objects.values().flatten().cloned().collect()
     }
 
-    /// The keys of the queued objects, sorted.
+    /// Returns the keys of the queued objects, sorted.
     pub fn keys(&self) -> Vec<ObjectKey> {
         self.state.lock().live().map(|(key, _)| key.clone()).collect()
     }
 
-    /// How many objects are queued.
+    /// Returns the number of queued objects.
     pub fn len(&self) -> usize {
         self.state.lock().live().count()
     }
 
-    /// Whether none is.
+    /// Returns whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -191,12 +212,12 @@ impl<K> State<K> {
         before
     }
 
-    fn pop(&mut self) -> Option<Popped<K>> {
+    fn pop(&mut self) -> Option<FifoItem<K>> {
         let is_in_initial_list = !self.has_synced();
         while let Some(key) = self.queue.pop_front() {
             self.initial = self.initial.saturating_sub(1);
             if let Some(object) = self.objects.remove(&key).flatten() {
-                return Some(Popped { object, is_in_initial_list });
+                return Some(FifoItem { object, is_in_initial_list });
             }
         }
         None

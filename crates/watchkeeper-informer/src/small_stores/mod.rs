@@ -1,10 +1,10 @@
-//! Stores for particular purposes, beside the cache.
+//! Stores for special purposes.
 //!
-//! | | |
+//! | type | purpose |
 //! |---|---|
 //! | [`Fifo`] | a queue of the latest state of each object |
-//! | [`UndeltaStore`] | a store that passes its whole contents on at each change |
-//! | [`ExpiringCache`] | objects that are forgotten after a while |
+//! | [`UndeltaStore`] | a store that calls a function with all contents after each change |
+//! | [`ExpiringCache`] | a cache whose objects expire |
 
 mod expiring;
 mod fifo;
@@ -12,6 +12,6 @@ mod undelta;
 
 pub use self::{
     expiring::ExpiringCache,
-    fifo::{Fifo, Popped},
+    fifo::{Fifo, FifoItem},
     undelta::UndeltaStore,
 };

@@ -1,4 +1,4 @@
-//! A store that passes its whole contents on at each change.
+//! A store that calls a function with all contents after each change.
 
 use std::{fmt, sync::Arc};
 
@@ -6,12 +6,12 @@ use parking_lot::Mutex;
 
 use crate::{Object, ObjectKey, ResourceVersion, Snapshot, Store, StoreError};
 
-/// A store whose every change is followed by a call of a function with its whole contents.
+/// A store that calls a function with a snapshot of all contents after each change.
 ///
-/// Calls are made one at a time, in order, without a lock held: the function may take its time, and may write to the store
-/// itself. A single writer's change has been passed on when its call returns. Changes that others make while the
-/// function runs are passed on together, once, by whoever is passing on; so the contents last passed on are
-/// always the newest, and however slow the function is, no states pile up.
+/// The function is called by one writer at a time, in order, and without a lock: it may be slow, and may
+/// write to the store. With a single writer, the function has returned when the write returns. Changes by
+/// other writers while the function runs are combined into one more call by the writer that runs it. The last
+/// snapshot is therefore always the newest, and a slow function does not queue states.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -36,45 +36,46 @@ type Push<K> = Box<dyn Fn(&Snapshot<K>) + Send + Sync>;
 #[derive(Debug, Default)]
 struct Pushing {
     is_running: bool,
-    /// Something changed that the running call may not have seen.
+    /// Whether the contents changed since the running call took its snapshot.
     is_due: bool,
 }
 
 impl<K: Object> UndeltaStore<K> {
-    /// An empty store that calls `push` after each change.
+    /// Creates an empty store that calls `push` after each change.
     pub fn new(push: impl Fn(&Snapshot<K>) + Send + Sync + 'static) -> Self {
         Self { store: Store::new(), push: Box::new(push), pushing: Mutex::default() }
     }
 
-    /// As [`Store::add`], then passes the contents on.
+    /// Stores an object as [`Store::add`] does, then calls the function.
     ///
     /// # Errors
-    /// When the object has no key. Nothing is passed on then.
+    /// [`StoreError::Key`] when the object has no valid key. The function is not called then.
     pub fn add(&self, object: Arc<K>) -> Result<Option<Arc<K>>, StoreError> {
         let old = self.store.add(object)?;
         self.pass_on();
         Ok(old)
     }
 
-    /// The same as [`UndeltaStore::add`].
+    /// Stores an object, exactly as [`UndeltaStore::add`] does.
     ///
     /// # Errors
-    /// When the object has no key. Nothing is passed on then.
+    /// [`StoreError::Key`] when the object has no valid key. The function is not called then.
     pub fn update(&self, object: Arc<K>) -> Result<Option<Arc<K>>, StoreError> {
         self.add(object)
     }
 
-    /// As [`Store::delete`], then passes the contents on.
+    /// Removes an object as [`Store::delete`] does, then calls the function.
     pub fn delete(&self, key: &ObjectKey) -> Option<Arc<K>> {
         let old = self.store.delete(key);
         self.pass_on();
         old
     }
 
-    /// As [`Store::replace`], then passes the contents on, once.
+    /// Replaces all contents as [`Store::replace`] does, then calls the function once.
     ///
     /// # Errors
-    /// When an object has no key, or the version is older than the store's. Nothing is changed or passed on then.
+    /// [`StoreError`] when an object has no valid key, or the version is older than that of the store.
+    /// Nothing is changed and the function is not called then.
     pub fn replace(
         &self,
         objects: impl IntoIterator<Item = Arc<K>>,
@@ -85,12 +86,12 @@ impl<K: Object> UndeltaStore<K> {
         Ok(())
     }
 
-    /// The contents as they are now.
+    /// Returns a snapshot of the current contents.
     pub fn snapshot(&self) -> Snapshot<K> {
         self.store.snapshot()
     }
 
-    /// The object of a key.
+    /// Returns the object with this key.
     pub fn get(&self, key: impl AsRef<str>) -> Option<Arc<K>> {
         self.store.get(key)
     }
@@ -110,7 +111,8 @@ impl<K: Object> UndeltaStore<K> {
         run.is_over = true;
     }
 
-    /// Whether to call once more. Saying no and ending the run is one step: a change after it starts another run.
+    /// Returns whether to call the function once more, and otherwise ends the run in the same step: a later
+    /// change starts another run.
     fn is_due(&self) -> bool {
         let mut pushing = self.pushing.lock();
         let is_due = std::mem::take(&mut pushing.is_due);
@@ -119,10 +121,10 @@ impl<K: Object> UndeltaStore<K> {
     }
 }
 
-/// A run of calls. Ends with the function's panic too: the next change passes on what this one did not.
+/// A run of calls. It also ends with a panic of the function; the next change then calls the function again.
 struct Run<'a> {
     pushing: &'a Mutex<Pushing>,
-    /// It ended by itself, and another may have begun since.
+    /// Whether the run has ended normally. Another run may have started since.
     is_over: bool,
 }
 

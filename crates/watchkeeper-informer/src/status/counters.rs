@@ -1,4 +1,4 @@
-//! What has been counted.
+//! Counters of reflectors.
 
 use std::{
     collections::BTreeMap,
@@ -9,12 +9,12 @@ use std::{
 use parking_lot::Mutex;
 use watchkeeper_client::list_watch::WatchEvent;
 
-/// The numbers behind [`CountersSnapshot`].
+/// The counters behind [`CountersSnapshot`].
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(super) lists: AtomicU64,
     pub(super) streaming_lists: AtomicU64,
-    /// Rare, and of a closed set of labels: a lock costs nothing here.
+    /// Behind a lock, because relists are rare. The set of labels is fixed.
     pub(super) relists: Labelled,
     pub(super) watches: AtomicU64,
     pub(super) watch_restarts: Labelled,
@@ -31,11 +31,11 @@ pub(crate) struct Counters {
     pub(super) streaming_given_up: AtomicU64,
     pub(super) probes: AtomicU64,
     pub(super) resyncs: AtomicU64,
-    /// Nanoseconds since the reflector was made, plus one; zero for never.
-    last_heard: AtomicU64,
+    /// The time since the reflector was created in nanoseconds, plus one. Zero for never.
+    last_received: AtomicU64,
 }
 
-/// Numbers by label.
+/// Counters by label.
 #[derive(Debug, Default)]
 pub(super) struct Labelled(Mutex<BTreeMap<&'static str, u64>>);
 
@@ -45,50 +45,52 @@ impl Labelled {
     }
 }
 
-/// What a reflector has done since its start, as it was when asked. Counting costs an addition to an atomic number, so it is
-/// always on; the numbers are read one after the other, so they may be a moment apart.
+/// The counters of a reflector since it was created, at one moment.
+///
+/// Counting costs an atomic addition and is always on. The counters are read one after the other, so they may
+/// differ slightly in time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CountersSnapshot {
-    /// Lists begun, as pages or as streams, the repeated ones included.
+    /// The number of lists that were started, paginated or streaming, including relists.
     pub lists: u64,
-    /// Those of them begun as streams.
+    /// The number of streaming lists that were started.
     pub streaming_lists: u64,
-    /// Lists begun after the first, by why.
+    /// The number of relists, by cause.
     pub relists: BTreeMap<&'static str, u64>,
-    /// Watches the server agreed to.
+    /// The number of watches that the server accepted.
     pub watches: u64,
-    /// Watches resumed, by why the one before ended.
+    /// The number of watches that were resumed, by the reason why the previous one ended.
     pub watch_restarts: BTreeMap<&'static str, u64>,
-    /// ADDED events, those that begin a stream included.
+    /// The number of ADDED events, including the initial events of streaming lists.
     pub added: u64,
-    /// MODIFIED events.
+    /// The number of MODIFIED events.
     pub modified: u64,
-    /// DELETED events.
+    /// The number of DELETED events.
     pub deleted: u64,
-    /// BOOKMARK events.
+    /// The number of BOOKMARK events.
     pub bookmarks: u64,
-    /// Objects received in pages.
+    /// The number of objects received in pages.
     pub listed: u64,
-    /// Objects of lists that were held already in that version, and so were not decoded again.
+    /// The number of listed objects that were already cached in that version and not decoded again.
     pub reused: u64,
-    /// Objects received that could not be decoded or transformed.
+    /// The number of received objects that could not be decoded or transformed.
     pub rejected: u64,
-    /// Objects set aside now.
+    /// The number of objects that are quarantined now.
     pub quarantined: u64,
-    /// Lists and watches that failed.
+    /// The number of lists and watches that failed.
     pub failures: u64,
-    /// Times the server sent something older than before. Each was refused.
+    /// The number of times that the server sent an older version than before. Each was rejected.
     pub steps_back: u64,
-    /// Times the server's versions began anew.
+    /// The number of times that the server's history was found to have been replaced.
     pub epochs: u64,
-    /// Times the server was found not to do lists as streams.
+    /// The number of times that the server was found not to support streaming lists.
     pub streaming_given_up: u64,
-    /// Times the server was asked which version it is at.
+    /// The number of times that the server's history was verified.
     pub probes: u64,
-    /// Resyncs.
+    /// The number of resyncs.
     pub resyncs: u64,
-    /// How long ago the server was last heard of; none for never.
+    /// The time since something was last received from the server, or `None` for never.
     pub last_event_age: Option<Duration>,
 }
 
@@ -97,9 +99,9 @@ pub(super) fn count(counter: &AtomicU64) {
 }
 
 impl Counters {
-    pub(crate) fn heard(&self, now: Duration) {
+    pub(crate) fn received(&self, now: Duration) {
         let nanos = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-        self.last_heard.store(nanos.saturating_add(1), Relaxed);
+        self.last_received.store(nanos.saturating_add(1), Relaxed);
     }
 
     pub(crate) fn event<K>(&self, event: &WatchEvent<K>) {
@@ -129,7 +131,7 @@ impl Counters {
 
     pub(super) fn snapshot(&self, now: Duration, quarantined: usize) -> CountersSnapshot {
         let read = |counter: &AtomicU64| counter.load(Relaxed);
-        let heard = read(&self.last_heard).checked_sub(1).map(Duration::from_nanos);
+        let received = read(&self.last_received).checked_sub(1).map(Duration::from_nanos);
         CountersSnapshot {
             lists: read(&self.lists),
             streaming_lists: read(&self.streaming_lists),
@@ -150,7 +152,7 @@ impl Counters {
             streaming_given_up: read(&self.streaming_given_up),
             probes: read(&self.probes),
             resyncs: read(&self.resyncs),
-            last_event_age: heard.map(|heard| now.saturating_sub(heard)),
+            last_event_age: received.map(|received| now.saturating_sub(received)),
         }
     }
 }

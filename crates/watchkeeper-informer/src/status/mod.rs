@@ -1,4 +1,4 @@
-//! How an informer is doing: a status to wait on, and counters to read.
+//! Status and counters of informers.
 
 mod counters;
 mod reporter;
@@ -11,66 +11,66 @@ use watchkeeper_client::classify::Reason;
 pub(crate) use self::reporter::Reporter;
 pub use self::{counters::CountersSnapshot, reporter::Monitor, wait::SyncError};
 
-/// How the following of a collection is going.
+/// The status of listing and watching a collection.
 ///
-/// What it says is about the connection to the server. A cache that has once been [`Status::Synced`] keeps what it holds
-/// whatever the status becomes; `Stale` and the failures say how far to trust that it is up to date.
+/// It describes the connection to the server. A cache that was once [`Status::Synced`] keeps its contents in
+/// every status; `Stale` and the failures tell that it may be outdated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Status {
-    /// Nothing has been received yet.
+    /// The server has not sent anything yet.
     Connecting,
-    /// The first list is being read.
+    /// The initial list is being read.
     Listing {
-        /// How many objects have been received.
+        /// The number of objects received so far.
         received: usize,
-        /// How many there are, as far as the server says.
-        about: Option<usize>,
+        /// The estimated total number of objects, if the server reports one.
+        estimated_total: Option<usize>,
     },
-    /// The list has been read whole and handed on, and changes follow as they happen.
+    /// The list is complete, and a watch follows the changes.
     Synced {
-        /// Since when.
+        /// The time of the transition to this status.
         since: Instant,
     },
-    /// The list was read once, and the connection has been lost. What is held may be old; it is being tried again.
+    /// The connection was lost after a complete list and is being retried. The cache may be outdated.
     Stale {
-        /// Since when.
+        /// The time of the transition to this status.
         since: Instant,
-        /// Why.
+        /// The cause, as a label for metrics.
         why: Reason,
     },
-    /// It does not work.
+    /// Listing or watching fails.
     Failing {
-        /// Why, as a label for metrics.
+        /// The cause, as a label for metrics.
         why: Reason,
-        /// Why, in words: what was tried, on what, and what to do.
+        /// The cause as text: operation, object, cause and remedy.
         message: Arc<str>,
-        /// Since when.
+        /// The time of the transition to this status.
         since: Instant,
-        /// How often in a row.
+        /// The number of consecutive failures.
         attempts: u32,
-        /// Whether it can be expected to pass by itself. If not, somebody has to mend it.
-        will_pass: bool,
+        /// Whether the failure can be expected to pass without intervention.
+        is_transient: bool,
     },
-    /// The server does not serve the resource. It may yet: a custom resource can be installed at any time, and is asked for
-    /// now and then.
+    /// The server does not serve the resource. A custom resource may be installed at any time, so the request
+    /// is repeated periodically.
     Parked {
-        /// What the server said.
+        /// The message of the server.
         message: Arc<str>,
-        /// Since when.
+        /// The time of the transition to this status.
         since: Instant,
     },
-    /// It is over.
+    /// The reflector was stopped. This status is final.
     Stopped,
 }
 
 impl Status {
-    /// Whether the list has been read whole and changes follow.
+    /// Returns whether the list is complete and a watch follows the changes.
     pub fn is_synced(&self) -> bool {
         matches!(self, Self::Synced { .. })
     }
 
-    /// A word for it, for metrics and logs. The set is closed and stable.
+    /// Returns a label for metrics and logs. The set of labels is fixed.
     pub fn label(&self) -> &'static str {
         match self {
             Self::Connecting => "connecting",

@@ -1,4 +1,4 @@
-//! Where the status is written, and where it is read.
+//! The status of a reflector: its writer and its readers.
 
 use std::{
     collections::BTreeMap,
@@ -21,7 +21,7 @@ use super::{
     counters::{Counters, count},
 };
 use crate::{
-    reflector::{Quarantined, WatchFailure, clock::Clock, machine::Notice},
+    reflector::{Quarantined, WatchFailure, clock::Clock, machine::ReflectorEvent},
     start::Start,
 };
 
@@ -31,7 +31,7 @@ struct Shared {
     counters: Counters,
     quarantine: Mutex<BTreeMap<Arc<str>, Quarantined>>,
     resource_version: Mutex<String>,
-    /// Whether a list has been handed on whole, ever.
+    /// Whether a complete list was ever passed to the sink.
     has_synced: AtomicBool,
 }
 
@@ -41,7 +41,7 @@ impl Shared {
     }
 }
 
-/// The writing end. Dropped, it says that it is over.
+/// The writer of a status. Dropping it sets [`Status::Stopped`].
 #[derive(Debug)]
 pub(crate) struct Reporter {
     status: watch::Sender<Status>,
@@ -65,23 +65,23 @@ impl Reporter {
         &self.shared.counters
     }
 
-    /// Everything up to this version has been handed on.
+    /// Records that everything up to `version` was passed to the sink.
     pub(crate) fn reached(&self, version: Option<&str>) {
         let mut reached = self.shared.resource_version.lock();
         if let Some(version) = version
             && *reached != version
         {
-            // In place: this happens with every event.
+            // In place, because this is called for every event.
             reached.clear();
             reached.push_str(version);
         }
     }
 
-    pub(crate) fn tell(&mut self, notice: &Notice) {
+    pub(crate) fn record(&mut self, event: &ReflectorEvent) {
         let Self { shared, .. } = self;
         let counters = &shared.counters;
-        match notice {
-            Notice::ListStarted { is_streaming, cause } => {
+        match event {
+            ReflectorEvent::ListStarted { is_streaming, cause } => {
                 count(&counters.lists);
                 if *is_streaming {
                     count(&counters.streaming_lists);
@@ -90,36 +90,39 @@ impl Reporter {
                     counters.relists.add(cause);
                 }
             }
-            Notice::Listed { received, about } => {
+            ReflectorEvent::Listed { received, estimated_total } => {
                 if !shared.has_synced() {
-                    self.status.send_replace(Status::Listing { received: *received, about: *about });
+                    self.status.send_replace(Status::Listing {
+                        received: *received,
+                        estimated_total: *estimated_total,
+                    });
                 }
             }
-            Notice::Synced => {
-                // Before the status, so that who is woken by it finds this true.
+            ReflectorEvent::Synced => {
+                // Set before the status, so that a task woken by the status observes it.
                 shared.has_synced.store(true, Release);
                 self.synced();
             }
-            Notice::WatchRestarted { reason } => counters.watch_restarts.add(reason),
-            Notice::WatchOpened => {
+            ReflectorEvent::WatchRestarted { reason } => counters.watch_restarts.add(reason),
+            ReflectorEvent::WatchOpened => {
                 count(&counters.watches);
                 self.synced();
             }
-            Notice::Failed(failure) => {
+            ReflectorEvent::Failed(failure) => {
                 count(&counters.failures);
                 self.failed(failure);
             }
-            Notice::Quarantined(object) => {
+            ReflectorEvent::Quarantined(object) => {
                 let mut quarantine = shared.quarantine.lock();
                 quarantine.insert(Arc::clone(&object.key), object.clone());
             }
-            Notice::Released(key) => {
+            ReflectorEvent::Released(key) => {
                 shared.quarantine.lock().remove(key);
             }
-            Notice::WentBack { .. } => count(&counters.steps_back),
-            Notice::NewEpoch { .. } => count(&counters.epochs),
-            Notice::StreamingGivenUp { .. } => count(&counters.streaming_given_up),
-            Notice::HistoryChecked => count(&counters.probes),
+            ReflectorEvent::VersionWentBack { .. } => count(&counters.steps_back),
+            ReflectorEvent::NewEpoch { .. } => count(&counters.epochs),
+            ReflectorEvent::StreamingFallback { .. } => count(&counters.streaming_given_up),
+            ReflectorEvent::HistoryChecked => count(&counters.probes),
         }
     }
 
@@ -136,7 +139,7 @@ impl Reporter {
 
     fn failed(&self, failure: &WatchFailure) {
         if failure.retry_in.is_none() {
-            // It goes on at once, and if that does not work either, that will be told.
+            // Retried immediately. If the retry fails too, that failure is reported.
             return;
         }
         let now = Clock::instant();
@@ -145,13 +148,13 @@ impl Reporter {
             *status = if why == Reason::Api(ApiReason::NotFound) {
                 let since = if let Status::Parked { since, .. } = status { *since } else { now };
                 Status::Parked { message, since }
-            } else if self.shared.has_synced() && failure.will_pass {
+            } else if self.shared.has_synced() && failure.is_transient {
                 let since = if let Status::Stale { since, .. } = status { *since } else { now };
                 Status::Stale { since, why }
             } else {
                 let since = if let Status::Failing { since, .. } = status { *since } else { now };
-                let WatchFailure { attempts, will_pass, .. } = *failure;
-                Status::Failing { why, message, since, attempts, will_pass }
+                let WatchFailure { attempts, is_transient, .. } = *failure;
+                Status::Failing { why, message, since, attempts, is_transient }
             };
         });
     }
@@ -163,7 +166,7 @@ impl Drop for Reporter {
     }
 }
 
-/// How a reflector is doing, to be read by anyone. Clones read the same.
+/// A reader of the status and the counters of a reflector. Clones read the same reflector.
 pub struct Monitor {
     pub(super) status: watch::Receiver<Status>,
     shared: Arc<Shared>,
@@ -176,42 +179,44 @@ impl Monitor {
         Self { start: start.clone(), ..self }
     }
 
-    /// The status.
+    /// Returns the current status.
     pub fn status(&self) -> Status {
         self.status.borrow().clone()
     }
 
-    /// Returns when the status is another than when this was last called, or than when the monitor was made or cloned; at
-    /// once if that is so already. After [`Status::Stopped`] there is no other, and it returns at once.
+    /// Waits until the status differs from that at the last call, or when the monitor was created or cloned.
+    /// Returns immediately if it already does, and after [`Status::Stopped`], which is final.
     pub async fn changed(&mut self) -> Status {
-        // The only error is that nobody will write it again.
+        // The only error is that the writer was dropped.
         let _ = self.status.changed().await;
         self.status.borrow_and_update().clone()
     }
 
-    /// Whether a list has been read whole and handed on, ever. What became of the connection since is another matter.
+    /// Returns whether a complete list was ever passed to the sink, whatever the connection status is now.
+    #[doc(alias = "HasSynced")]
     pub fn has_synced(&self) -> bool {
         self.shared.has_synced()
     }
 
-    /// Notes that everything was put in line again.
+    /// Counts a resync.
     pub(crate) fn resynced(&self) {
         self.shared.counters.resynced();
     }
 
-    /// The counters.
+    /// Returns the counters.
     pub fn counters(&self) -> CountersSnapshot {
         let quarantined = self.shared.quarantine.lock().len();
         self.shared.counters.snapshot(self.shared.clock.now(), quarantined)
     }
 
-    /// The objects that are set aside now, by key.
+    /// Returns the objects that are quarantined now, sorted by key.
     pub fn quarantined(&self) -> Vec<Quarantined> {
         self.shared.quarantine.lock().values().cloned().collect()
     }
 
-    /// Everything up to this version has been handed to the sink; none before the first list was. A cache behind the sink
-    /// may still be on its way there.
+    /// Returns the resourceVersion up to which everything was passed to the sink, or `None` before the
+    /// initial list. A cache behind the sink may not contain all of it yet.
+    #[doc(alias = "LastSyncResourceVersion")]
     pub fn last_sync_resource_version(&self) -> Option<String> {
         Some(self.shared.resource_version.lock().clone()).filter(|version| !version.is_empty())
     }
@@ -220,7 +225,7 @@ impl Monitor {
 impl Clone for Monitor {
     fn clone(&self) -> Self {
         let mut status = self.status.clone();
-        // A clone waits for what changes from now on, whatever the original had seen.
+        // A clone waits for changes from now on, whatever the original has observed.
         status.mark_unchanged();
         Self { status, shared: Arc::clone(&self.shared), start: self.start.clone() }
     }

@@ -15,18 +15,18 @@ pub enum SyncError {
         "not synced: the informer has not been started; call `start()` on the informer or its factory before waiting"
     )]
     NotStarted,
-    /// It will not work until somebody mends it.
+    /// The request is rejected until a permission, credential or configuration is changed.
     #[error("not synced: {message}")]
     Refused {
-        /// Why, as a label for metrics.
+        /// The cause, as a label for metrics.
         why: Reason,
-        /// Why, in words: what was tried, on what, and what to do.
+        /// The cause as text: operation, object, cause and remedy.
         message: Arc<str>,
     },
     /// The server does not serve the resource.
     #[error("not synced: the resource is not served: {message}")]
     NotServed {
-        /// What the server said.
+        /// The message of the server.
         message: Arc<str>,
     },
     /// The informer was stopped, or the handler that was waited for was removed.
@@ -35,9 +35,9 @@ pub enum SyncError {
     /// The deadline passed before the first list was complete. The message includes the last failure.
     #[error("not synced within {after:?}: {}", describe(last))]
     Deadline {
-        /// How long it was waited.
+        /// The time limit.
         after: Duration,
-        /// The status at the end of that time.
+        /// The status at the deadline.
         last: Box<Status>,
     },
 }
@@ -85,7 +85,7 @@ impl Monitor {
     }
 }
 
-/// The status in words, with the cause if there is one.
+/// Formats the status with its cause, if any.
 fn describe(status: &Status) -> String {
     match status {
         Status::Failing { message, attempts, .. } => format!("failing ({attempts} attempts): {message}"),
@@ -94,10 +94,10 @@ fn describe(status: &Status) -> String {
     }
 }
 
-/// What those who wait for the first list are to be told, if it is of no use to wait on.
+/// Returns the error of waits for the initial list, if waiting cannot succeed in this status.
 fn refusal(status: &Status) -> Option<SyncError> {
     match status {
-        Status::Failing { why, message, will_pass: false, .. } => {
+        Status::Failing { why, message, is_transient: false, .. } => {
             Some(SyncError::Refused { why: *why, message: Arc::clone(message) })
         }
         Status::Parked { message, .. } => Some(SyncError::NotServed { message: Arc::clone(message) }),

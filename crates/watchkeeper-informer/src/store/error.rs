@@ -1,51 +1,55 @@
-//! What a store refuses.
+//! Errors of stores and indexes.
 
 use crate::{KeyError, ResourceVersion};
 
-/// Why a store refused a write. It refused it whole: nothing of it was applied.
+/// The reason why a store rejected a write. A rejected write changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// An object cannot be stored because it has no key.
+    /// An object has no valid key.
     #[error("store an object: {0}")]
     Key(#[from] KeyError),
-    /// What was to be stored is older than what is.
+    /// The resourceVersion of the write is older than that of the store.
     #[error(
-        "store the state of resourceVersion {offered}: the store has that of {held}, and never goes back; list again, \
-         or replace the contents in a new epoch if the server's history was rewound"
+        "write at resourceVersion {offered}: the store is at {held} and does not go back; list again, or replace the \
+         contents in a new epoch if the server's history was rewound"
     )]
     Backwards {
-        /// The version the store is at.
+        /// The resourceVersion of the store.
         held: ResourceVersion,
-        /// The version that was offered.
+        /// The resourceVersion of the write.
         offered: ResourceVersion,
     },
-    /// A store holds four billion objects and no more.
-    #[error("store {offered} objects beside {held}: a store holds at most {}; watch a part of them", u32::MAX - 2)]
+    /// The store would exceed the maximum of 2³² - 3 objects.
+    #[error("add {offered} objects to {held}: a store has at most {}; watch fewer objects", u32::MAX - 2)]
     Full {
-        /// How many there are.
+        /// The number of objects in the store.
         held: usize,
-        /// How many were to be added.
+        /// The number of objects to add.
         offered: usize,
     },
 }
 
-/// Why there is no such index.
+/// The reason why an index was not found or not added.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndexError {
-    /// The name is taken.
-    #[error("add index {name:?}: the store has an index of that name; use it, or choose another name")]
+    /// The store already has an index with this name.
+    #[error(
+        "add index {name:?}: the store already has an index with that name; use it, or choose another name"
+    )]
     Duplicate {
-        /// The name.
+        /// The name of the index.
         name: String,
     },
-    /// No index has that name.
-    #[error("look up index {name:?}: there is none; there are {known:?}, and more can be added at any time")]
+    /// The store has no index with this name.
+    #[error(
+        "look up index {name:?}: no such index; the store has {known:?}, and add_index adds one at any time"
+    )]
     Unknown {
-        /// The name.
+        /// The name of the index.
         name: String,
-        /// The names there are.
+        /// The names of the indexes of the store.
         known: Vec<String>,
     },
 }

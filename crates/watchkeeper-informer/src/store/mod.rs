@@ -1,75 +1,67 @@
 //! The cache: objects by key, indexes, snapshots.
 //!
-//! `state.rs` is the contents, a value without locks that is cheap to copy; `pages.rs` is what makes it so, and `slots.rs`,
-//! `table.rs` and `index_table.rs` are made of it. `shared.rs` is the shell around it: who may write when, and what
-//! must happen outside the locks. This file is the store as its users hold it.
+//! | file | contents |
+//! |---|---|
+//! | `mod.rs`, `index.rs`, `snapshot.rs` | the public types: [`Store`], [`Index`], [`Snapshot`] |
+//! | `op.rs`, `error.rs` | write operations, their results and errors |
+//! | `shared.rs` | the locks, and the work that runs outside of them |
+//! | `contents.rs`, `index_table.rs` | the data, as a value without locks that is cheap to clone |
+//! | `cow_vec.rs`, `cow_table.rs` | the copy-on-write vector and hash table that the data consists of |
 
-mod change;
-mod definition;
+mod contents;
+mod cow_table;
+mod cow_vec;
 mod error;
 mod index;
 mod index_table;
-mod key_text;
-mod paged;
-mod pages;
+mod op;
 mod shared;
-mod slab;
-mod slot_set;
-mod slots;
 mod snapshot;
-mod state;
-mod stored;
-mod sync;
-mod table;
-mod values;
 
 use std::{fmt, sync::Arc};
 
 pub use self::{
-    change::{Applied, Change, Outcome, Replaced},
-    definition::{IndexFailure, IndexHealth},
     error::{IndexError, StoreError},
-    index::Index,
+    index::{EachOf, Index, IndexFailure, IndexHealth, IndexValues},
+    op::{Applied, Replaced, StoreOp, StoreOpResult},
     snapshot::Snapshot,
-    values::{EachOf, IndexValues},
 };
 use self::{
-    change::{Batch, Prepared},
-    definition::Definition,
-    key_text::KeyText,
-    shared::Shared,
+    index::IndexFunction,
+    op::OpBatch,
+    shared::{Batch, Shared},
 };
-use crate::{Object, ObjectKey, ResourceVersion};
+use crate::{Object, ObjectKey, ResourceVersion, key::KeyText};
 
-/// The name of the index every store has: namespaced objects by their namespace.
+/// The name of the built-in index by namespace.
+#[doc(alias = "NamespaceIndex")]
 pub const NAMESPACE_INDEX: &str = "namespace";
 
-/// The number of that index.
+/// The number of the built-in index by namespace.
 const NAMESPACES: usize = 0;
 
 /// A cache of objects by key, with indexes.
 ///
-/// A handle: clones share one store.
+/// A store is a handle; clones share the contents.
 ///
-/// # What it promises
+/// # Guarantees
 ///
-/// 1. **Reads are of one moment.** [`get`](Store::get), [`by_index`](Store::by_index) and [`list`](Store::list) each see
-///    every write before them and no half of one. Several reads that must agree are made on one [`Snapshot`], which
-///    carries the version its contents are true for. It is also how one looks at objects without keeping them, which
-///    counts no references.
-/// 2. **Writes are whole.** A batch of changes, or a replacement of everything, is seen by a read in full or not at all.
-/// 3. **Readers do not hold up the writer.** Listing copies a pointer under the lock and does the rest outside it. What a
-///    snapshot costs, the next write to each of its pages pays: a few microseconds.
-/// 4. **Big writes do not hold up readers.** They are made beside the contents and then put in their place; what did not
-///    change is shared, so there are never two caches side by side.
-/// 5. **The version never goes back**, unless a new epoch is declared. What would take it back is refused.
-/// 6. **Indexes agree with the objects** at every moment, and an index function that fails or panics costs its object
-///    the place in that index and nothing else.
-/// 7. **Objects are shared, never copied and never changed.** Those no longer stored are freed when the last reader lets go.
-/// 8. **No user code runs under a lock**: neither index functions nor the `Drop` of an object.
+/// 1. **Reads are consistent.** [`get`](Store::get), [`by_index`](Store::by_index) and [`list`](Store::list) each observe
+///    every earlier write completely. Several reads that must agree are made on one [`Snapshot`], which also returns
+///    objects without incrementing their reference counts.
+/// 2. **Writes are atomic.** A read observes all of a batch or replacement, or nothing of it.
+/// 3. **Readers do not block the writer.** Listing copies a pointer under the lock and does the rest outside. The first
+///    write to a page after a snapshot copies the page, which takes a few microseconds.
+/// 4. **Large writes do not block readers.** They are made on a copy, which shares the unchanged pages, and then
+///    installed.
+/// 5. **The resourceVersion never goes back** within an epoch. A write with an older version is rejected.
+/// 6. **Indexes agree with the objects** at all times. An object for which an index function fails or panics is missing
+///    from that index only.
+/// 7. **Objects are shared and immutable.** A removed object is freed when its last reader drops it.
+/// 8. **User code does not run under a lock**: neither index functions nor the `Drop` of an object.
 ///
-/// What it does not promise: an order of the objects, or that concurrent writers are served in the order they came. It
-/// does not compare versions of single objects; whoever feeds it decides what is news.
+/// A store guarantees neither an order of its objects nor fairness between concurrent writers. It does not compare the
+/// resourceVersions of single objects; the caller decides which object is newer.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -88,242 +80,256 @@ const NAMESPACES: usize = 0;
 /// assert_eq!(by_node.get("n1").len(), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[doc(alias = "NewStore")]
+#[doc(alias = "ThreadSafeStore")]
 pub struct Store<K> {
     shared: Arc<Shared<K>>,
 }
 
-/// Changes with the index values of their objects.
-pub(crate) struct PreparedChanges<K>(Batch<Vec<Prepared<K>>>);
+/// Operations with the index values of their objects, ready to be applied without running user code.
+pub(crate) struct PreparedOps<K>(Batch<K>);
 
-/// [`Store`], by the name client-go gives a store with indexes.
+/// [`Store`] under client-go's name for a store with indexes.
+#[doc(alias = "NewIndexer")]
 pub type Indexer<K> = Store<K>;
 
-/// Reading.
+/// Methods that read.
 impl<K: Object> Store<K> {
-    /// An empty store, with an index by namespace ([`NAMESPACE_INDEX`]).
+    /// Creates an empty store with an index by namespace ([`NAMESPACE_INDEX`]).
+    #[doc(alias = "MetaNamespaceIndexFunc")]
     pub fn new() -> Self {
         let shared = Arc::new(Shared::new());
         let by_namespace =
             |object: &K| object.meta().namespace.clone().filter(|namespace| !namespace.is_empty());
-        // Nobody else has the store yet, so the name cannot be taken.
-        let _ = shared.add_index(&Arc::new(Definition::new(NAMESPACE_INDEX.into(), by_namespace)));
+        // The store has no other index yet, so the name is not in use.
+        let _ = shared.add_index(&Arc::new(IndexFunction::new(NAMESPACE_INDEX.into(), by_namespace)));
         Self { shared }
     }
 
-    /// The contents as they are now.
+    /// Returns a snapshot of the current contents.
     pub fn snapshot(&self) -> Snapshot<K> {
         self.shared.snapshot()
     }
 
-    /// The object of a key, such as `"namespace/name"` or an [`ObjectKey`], to keep. For a look at it,
-    /// [`Snapshot::get`] is cheaper.
+    /// Returns the object stored under `key` (`"namespace/name"` or an [`ObjectKey`]). [`Snapshot::get`] is cheaper for an
+    /// object that is not kept.
+    #[doc(alias = "GetByKey")]
     pub fn get(&self, key: impl AsRef<str>) -> Option<Arc<K>> {
         self.shared.get(key.as_ref().as_bytes())
     }
 
-    /// The object of this namespace and name, to keep. Cluster-scoped objects have no namespace.
+    /// Returns the object with this namespace and name. The namespace of cluster-scoped objects is `None`.
     pub fn get_in(&self, namespace: Option<&str>, name: &str) -> Option<Arc<K>> {
-        self.shared.get(KeyText::looked_for(namespace, name)?.as_bytes())
+        self.shared.get(KeyText::for_lookup(namespace, name)?.as_bytes())
     }
 
-    /// Whether there is an object of this key.
+    /// Returns whether an object is stored under `key`.
     pub fn contains(&self, key: impl AsRef<str>) -> bool {
         self.shared.contains(key.as_ref().as_bytes())
     }
 
-    /// Every object, in no particular order.
+    /// Returns all objects, in unspecified order.
+    #[doc(alias = "List")]
     pub fn list(&self) -> Vec<Arc<K>> {
         self.snapshot().list()
     }
 
-    /// Every key, sorted.
+    /// Returns all keys, sorted.
+    #[doc(alias = "ListKeys")]
     pub fn keys(&self) -> Vec<ObjectKey> {
         self.snapshot().keys()
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
         self.shared.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether the store contains no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The version the contents are true for: that of the last list, event or bookmark applied. None before the first.
+    /// Returns the resourceVersion of the contents: that of the last list, event or bookmark that was applied. `None` if
+    /// none was.
+    #[doc(alias = "LastStoreSyncResourceVersion")]
     pub fn resource_version(&self) -> Option<ResourceVersion> {
         self.shared.resource_version()
     }
 }
 
-/// Writing.
+/// Methods that write.
 impl<K: Object> Store<K> {
-    /// Stores an object, in the place of an earlier one of the same key, which is returned. The store's version moves on
-    /// to the object's if that is newer.
+    /// Stores an object and returns the object with the same key that it replaces, if any. Advances the store's
+    /// resourceVersion to that of the object if that is newer.
     ///
     /// # Errors
-    /// When the object has no key to be stored under.
+    /// [`StoreError::Key`] when the object has no valid key.
     pub fn add(&self, object: Arc<K>) -> Result<Option<Arc<K>>, StoreError> {
         let version = ResourceVersion::of(&*object);
-        self.shared.apply_one(Change::put(object)?, version.as_ref())
+        self.shared.apply_one(StoreOp::put(object)?, version.as_ref())
     }
 
-    /// The same as [`Store::add`]: an object that is not there yet is added, and one that is there is replaced.
+    /// Stores an object, exactly as [`Store::add`] does. The object need not be stored before.
     ///
     /// # Errors
-    /// When the object has no key to be stored under.
+    /// [`StoreError::Key`] when the object has no valid key.
     pub fn update(&self, object: Arc<K>) -> Result<Option<Arc<K>>, StoreError> {
         self.add(object)
     }
 
-    /// Removes the object of a key and returns it. The store's version stays; a delete that is known to have happened at
-    /// some version is a [`Change`] for [`Store::apply`].
+    /// Removes and returns the object stored under `key`. Leaves the store's resourceVersion unchanged; use a [`StoreOp`]
+    /// and [`Store::apply`] for a delete with a known version.
     pub fn delete(&self, key: &ObjectKey) -> Option<Arc<K>> {
-        // A delete is never refused: it has a key, needs no room and no version.
-        self.shared.apply_one(Change::delete(key.clone()), None).ok().flatten()
+        // A delete is never rejected: it has a valid key, needs no capacity and has no version.
+        self.shared.apply_one(StoreOp::delete(key.clone()), None).ok().flatten()
     }
 
-    /// Makes several changes at once, after which the contents are true for `resource_version`; without one the version
-    /// stays. Changes of one key are made in their order.
+    /// Applies several operations atomically and sets the store's resourceVersion, if one is given. Operations on the same
+    /// key are applied in order.
     ///
     /// # Errors
-    /// When the version is older than the store's: what is newer must not be overwritten with what is older. Nothing is
-    /// changed then.
+    /// [`StoreError::Backwards`] when `resource_version` is older than that of the store. Nothing is changed then.
     pub fn apply(
         &self,
-        changes: impl IntoIterator<Item = Change<K>>,
+        ops: impl IntoIterator<Item = StoreOp<K>>,
         resource_version: Option<&ResourceVersion>,
     ) -> Result<Applied<K>, StoreError> {
-        self.shared.apply(Batch::new(changes), resource_version)
+        self.shared.apply(OpBatch::new(ops), resource_version)
     }
 
-    /// Takes changes and computes the index values of their objects, which runs the user's code, so that
-    /// [`apply_prepared`](Self::apply_prepared) need not.
-    pub(crate) fn prepare(&self, changes: Vec<Change<K>>) -> PreparedChanges<K> {
-        let mut batch = Batch::new(changes);
+    /// Computes the index values of operations, which runs user code, for [`apply_prepared`](Self::apply_prepared).
+    pub(crate) fn prepare(&self, ops: Vec<StoreOp<K>>) -> PreparedOps<K> {
+        let mut batch = OpBatch::new(ops);
         self.shared.index_batch(&mut batch);
-        PreparedChanges(batch)
+        PreparedOps(batch)
     }
 
-    /// As [`apply`](Self::apply), of changes that are prepared, running no code of the user's; and it may begin a new
-    /// epoch. When an index was added meanwhile, they come back, to be [completed](Self::complete).
+    /// Applies prepared operations without running user code, optionally in a new epoch. If an index was added since they
+    /// were prepared, returns them as the outer error, to be [completed](Self::complete).
     pub(crate) fn apply_prepared(
         &self,
-        changes: PreparedChanges<K>,
+        ops: PreparedOps<K>,
         resource_version: Option<&ResourceVersion>,
         is_new_epoch: bool,
-    ) -> Result<Result<Applied<K>, StoreError>, PreparedChanges<K>> {
-        self.shared.apply_indexed(changes.0, resource_version, is_new_epoch).map_err(PreparedChanges)
+    ) -> Result<Result<Applied<K>, StoreError>, PreparedOps<K>> {
+        self.shared.apply_indexed(ops.0, resource_version, is_new_epoch).map_err(PreparedOps)
     }
 
-    /// Prepares changes for the indexes that were added since they were.
-    pub(crate) fn complete(&self, changes: &mut PreparedChanges<K>) {
-        self.shared.index_batch(&mut changes.0);
+    /// Computes the values of the indexes that were added since the operations were prepared.
+    pub(crate) fn complete(&self, ops: &mut PreparedOps<K>) {
+        self.shared.index_batch(&mut ops.0);
     }
 
-    /// Makes the contents these objects and no others, true for `resource_version`. Of two objects of one key the later
-    /// counts.
+    /// Replaces all contents with `objects`, as of `resource_version`. If several objects have the same key, the last one is
+    /// stored.
     ///
-    /// Passing an object that is stored already, the very same, leaves it where it is.
+    /// An object that is already stored (the same `Arc`) is left in place.
     ///
     /// # Errors
-    /// When an object has no key, or the version is older than the store's. Nothing is changed then.
+    /// [`StoreError::Key`] when an object has no valid key, and [`StoreError::Backwards`] when `resource_version` is older
+    /// than that of the store. Nothing is changed then.
+    #[doc(alias = "Replace")]
     pub fn replace(
         &self,
         objects: impl IntoIterator<Item = Arc<K>>,
         resource_version: Option<&ResourceVersion>,
     ) -> Result<Replaced<K>, StoreError> {
-        self.shared.replace(batch_of(objects)?, resource_version, false)
+        self.shared.replace(puts(objects)?, resource_version, false)
     }
 
-    /// As [`Store::replace`], for when the server's history has begun anew (its storage was restored from a backup, or
-    /// it is another server): whatever the version is, it is the store's from now on.
+    /// Replaces all contents and starts a new epoch, in which any `resource_version` is accepted.
+    ///
+    /// For a server whose history was replaced: its storage was restored from a backup, or it is another server.
     ///
     /// # Errors
-    /// When an object has no key. Nothing is changed then.
+    /// [`StoreError::Key`] when an object has no valid key. Nothing is changed then.
     pub fn replace_in_new_epoch(
         &self,
         objects: impl IntoIterator<Item = Arc<K>>,
         resource_version: Option<&ResourceVersion>,
     ) -> Result<Replaced<K>, StoreError> {
-        self.shared.replace(batch_of(objects)?, resource_version, true)
+        self.shared.replace(puts(objects)?, resource_version, true)
     }
 
-    /// Says that the contents, as they are, are true for a newer version.
+    /// Advances the store's resourceVersion without changing the contents.
     ///
     /// # Errors
-    /// When the version is older than the store's.
+    /// [`StoreError::Backwards`] when `resource_version` is older than that of the store.
+    #[doc(alias = "Bookmark")]
     pub fn bookmark(&self, resource_version: &ResourceVersion) -> Result<(), StoreError> {
-        self.shared.apply(Batch::new([]), Some(resource_version)).map(drop)
+        self.shared.apply(OpBatch::new([]), Some(resource_version)).map(drop)
     }
 }
 
-/// Indexes.
+/// Methods for indexes.
 impl<K: Object> Store<K> {
-    /// Adds an index: from each value that `function` returns for an object to that object.
+    /// Adds an index that maps each value that `function` returns for an object to that object.
     ///
-    /// Objects that are there already are indexed before this returns; meanwhile the store is read and written as usual,
-    /// and nobody sees the index half done. The function is called for every object that is stored, before it is; it
-    /// should depend on the object alone. See [`IndexValues`] for what it may return.
+    /// Stored objects are indexed before this returns. Meanwhile the store can be read and written, and the incomplete
+    /// index is not visible. The function is called once for each object, before the object is stored, and must depend on
+    /// the object alone. See [`IndexValues`] for its return type.
     ///
     /// # Errors
-    /// When there is an index of that name.
+    /// [`IndexError::Duplicate`] when the store already has an index with that name.
+    #[doc(alias = "AddIndexers")]
     pub fn add_index<F, V>(&self, name: impl Into<Arc<str>>, function: F) -> Result<Index<K>, IndexError>
     where
         F: Fn(&K) -> V + Send + Sync + 'static,
         V: IndexValues,
     {
-        let definition = Arc::new(Definition::new(name.into(), function));
-        let number = self.shared.add_index(&definition)?;
-        Ok(Index::new(Arc::clone(&self.shared), number, definition))
+        let function = Arc::new(IndexFunction::new(name.into(), function));
+        let number = self.shared.add_index(&function)?;
+        Ok(Index::new(Arc::clone(&self.shared), number, function))
     }
 
-    /// The index of this name.
+    /// Returns the index with this name.
     ///
     /// # Errors
-    /// When there is no such index.
+    /// [`IndexError::Unknown`] when the store has no index with that name.
     pub fn index(&self, name: &str) -> Result<Index<K>, IndexError> {
-        let (number, definition) = self.shared.index(name)?;
-        Ok(Index::new(Arc::clone(&self.shared), number, definition))
+        let (number, function) = self.shared.index(name)?;
+        Ok(Index::new(Arc::clone(&self.shared), number, function))
     }
 
-    /// The objects that have a value in an index, to keep, in no particular order. For a look at them,
-    /// [`Snapshot::by_index`] is cheaper.
+    /// Returns the objects with this value in an index, in unspecified order. [`Snapshot::by_index`] is cheaper for objects
+    /// that are not kept.
     ///
     /// # Errors
-    /// When there is no such index.
+    /// [`IndexError::Unknown`] when the store has no index with that name.
+    #[doc(alias = "ByIndex")]
     pub fn by_index(&self, index: &str, value: &str) -> Result<Vec<Arc<K>>, IndexError> {
         Ok(self.index(index)?.get(value))
     }
 
-    /// The keys of the objects that have a value in an index, sorted.
+    /// Returns the keys of the objects with this value in an index, sorted.
     ///
     /// # Errors
-    /// When there is no such index.
+    /// [`IndexError::Unknown`] when the store has no index with that name.
+    #[doc(alias = "IndexKeys")]
     pub fn index_keys(&self, index: &str, value: &str) -> Result<Vec<ObjectKey>, IndexError> {
         Ok(self.index(index)?.keys(value))
     }
 
-    /// The values an index has objects for, sorted.
+    /// Returns the values for which an index contains objects, sorted.
     ///
     /// # Errors
-    /// When there is no such index.
+    /// [`IndexError::Unknown`] when the store has no index with that name.
+    #[doc(alias = "ListIndexFuncValues")]
     pub fn index_values(&self, index: &str) -> Result<Vec<Arc<str>>, IndexError> {
         Ok(self.index(index)?.values())
     }
 
-    /// The names of the indexes, in the order they were added.
+    /// Returns the names of the indexes, in the order in which they were added.
+    #[doc(alias = "GetIndexers")]
     pub fn index_names(&self) -> Vec<String> {
         self.snapshot().index_names().map(str::to_owned).collect()
     }
 }
 
-fn batch_of<K: Object>(
-    objects: impl IntoIterator<Item = Arc<K>>,
-) -> Result<Batch<Vec<Prepared<K>>>, StoreError> {
-    let changes: Result<Vec<Change<K>>, _> = objects.into_iter().map(Change::put).collect();
-    Ok(Batch::new(changes?))
+fn puts<K: Object>(objects: impl IntoIterator<Item = Arc<K>>) -> Result<Batch<K>, StoreError> {
+    let ops: Result<Vec<StoreOp<K>>, _> = objects.into_iter().map(StoreOp::put).collect();
+    Ok(OpBatch::new(ops?))
 }
 
 impl<K: Object> Default for Store<K> {

@@ -1,262 +1,263 @@
-//! The contents behind their locks: who may write when, and what happens outside.
+//! The contents of a store behind their locks: the order of writers, and the work that runs outside the locks.
 
 use std::sync::Arc;
 
 use super::{
-    change::{Applied, Batch, Change, Prepared, Replaced},
-    definition::Definition,
+    contents::Contents,
     error::{IndexError, StoreError},
-    slot_set::SlotSet,
+    index::IndexFunction,
+    index_table::SlotSet,
+    op::{Applied, IndexedOp, OpBatch, Replaced, StoreOp},
     snapshot::Snapshot,
-    state::State,
+};
+use crate::{
+    Object, ObjectKey, ResourceVersion,
     sync::{Mutex, MutexGuard, RwLock},
 };
-use crate::{Object, ObjectKey, ResourceVersion};
 
-/// Up to this many changes are made in place; more of them would keep readers waiting and are made on a copy.
-const FEW_CHANGES: usize = 64;
-/// Up to this many objects are collected under the read lock; more of them would keep the writer waiting.
-const FEW_OBJECTS: usize = 256;
-/// Objects that are indexed, for a new index, under one hold of the lock.
-const INDEXED_AT_ONCE: usize = 128;
+/// The largest number of operations that are applied in place. A larger write would block readers, so it is made on a
+/// copy.
+const MAX_IN_PLACE: usize = 64;
+/// The largest number of objects that are collected under the read lock. A larger read would block the writer.
+const MAX_READ_LOCKED: usize = 256;
+/// The number of objects that are added to a new index under one write lock.
+const INDEX_CHUNK: usize = 128;
 
-type Changes<K> = Batch<Vec<Prepared<K>>>;
+pub(super) type Batch<K> = OpBatch<Vec<IndexedOp<K>>>;
 
-/// What the handles of a store share.
+/// The state that the handles of a store share.
 pub(super) struct Shared<K> {
-    /// Held by whoever writes, so that a copy can be changed at leisure and put in its place. Never held while the
-    /// user's code runs.
-    writing: Mutex<()>,
-    /// Locked for writing only for a few changes, or to put another state in its place.
-    state: RwLock<Arc<State<K>>>,
+    /// Held by the writer, so that a copy of the contents can be changed and then installed. Never held while user code
+    /// runs.
+    write_lock: Mutex<()>,
+    /// Locked for writing only to apply a few operations, or to install other contents.
+    contents: RwLock<Arc<Contents<K>>>,
 }
 
 impl<K: Object> Shared<K> {
     pub(super) fn new() -> Self {
-        Self { writing: Mutex::new(()), state: RwLock::new(Arc::new(State::new())) }
+        Self { write_lock: Mutex::new(()), contents: RwLock::new(Arc::new(Contents::new())) }
     }
 
     pub(super) fn snapshot(&self) -> Snapshot<K> {
-        Snapshot::new(Arc::clone(&self.state.read()))
+        Snapshot::new(Arc::clone(&self.contents.read()))
     }
 
     pub(super) fn get(&self, key: &[u8]) -> Option<Arc<K>> {
-        self.state.read().get(key)
+        self.contents.read().get(key).cloned()
     }
 
     pub(super) fn contains(&self, key: &[u8]) -> bool {
-        self.state.read().contains(key)
+        self.contents.read().contains(key)
     }
 
     pub(super) fn len(&self) -> usize {
-        self.state.read().len()
+        self.contents.read().len()
     }
 
     pub(super) fn resource_version(&self) -> Option<ResourceVersion> {
-        self.state.read().resource_version.clone()
+        self.contents.read().resource_version.clone()
     }
 
-    pub(super) fn index(&self, name: &str) -> Result<(usize, Arc<Definition<K>>), IndexError> {
-        let state = self.state.read();
-        let number = state.index_number(name)?;
-        Ok((number, Arc::clone(&state.definitions[number])))
+    pub(super) fn index(&self, name: &str) -> Result<(usize, Arc<IndexFunction<K>>), IndexError> {
+        let contents = self.contents.read();
+        let number = contents.index_number(name)?;
+        Ok((number, Arc::clone(&contents.functions[number])))
     }
 
     pub(super) fn count(&self, index: usize, value: &str) -> usize {
-        self.state.read().indexed(index, value).map_or(0, SlotSet::len)
+        self.contents.read().indexed_slots(index, value).map_or(0, SlotSet::len)
     }
 
     pub(super) fn indexed(&self, index: usize, value: &str) -> Vec<Arc<K>> {
-        self.read_indexed(index, value, |state| state.indexed_objects(index, value))
+        self.read_indexed(index, value, |contents| contents.indexed(index, value).cloned().collect())
     }
 
     pub(super) fn indexed_keys(&self, index: usize, value: &str) -> Vec<ObjectKey> {
-        self.read_indexed(index, value, |state| state.indexed_keys(index, value))
+        self.read_indexed(index, value, |contents| contents.indexed_keys(index, value))
     }
 
-    /// Reads what has a value: under the lock when that is not much, and otherwise from a snapshot.
-    fn read_indexed<R>(&self, index: usize, value: &str, read: impl FnOnce(&State<K>) -> R) -> R {
-        let state = self.state.read();
-        if state.indexed(index, value).map_or(0, SlotSet::len) <= FEW_OBJECTS {
-            return read(&state);
+    /// Reads the objects with a value under the lock if they are few, and from a snapshot otherwise.
+    fn read_indexed<R>(&self, index: usize, value: &str, read: impl FnOnce(&Contents<K>) -> R) -> R {
+        let contents = self.contents.read();
+        if contents.indexed_slots(index, value).map_or(0, SlotSet::len) <= MAX_READ_LOCKED {
+            return read(&contents);
         }
-        let snapshot = Arc::clone(&state);
-        drop(state);
+        let snapshot = Arc::clone(&contents);
+        drop(contents);
         read(&snapshot)
     }
 
     pub(super) fn apply(
         &self,
-        batch: Batch<Vec<Prepared<K>>>,
+        mut batch: Batch<K>,
         resource_version: Option<&ResourceVersion>,
     ) -> Result<Applied<K>, StoreError> {
-        let size = batch.changes.len();
-        let check = |state: &State<K>| state.check_version(resource_version);
-        self.write(batch, size, check, |state, changes| {
-            let outcomes = changes.into_iter().map(|change| state.apply(change)).collect();
-            state.advance_to(resource_version);
-            Applied { outcomes, resource_version: state.resource_version.clone() }
+        let guard = self.lock_indexed(&mut batch);
+        self.apply_locked(guard, batch, resource_version, false)
+    }
+
+    /// Applies a batch whose index values are complete, without running user code. If an index was added since they were
+    /// computed, returns the batch unchanged as the outer error.
+    pub(super) fn apply_indexed(
+        &self,
+        batch: Batch<K>,
+        resource_version: Option<&ResourceVersion>,
+        is_new_epoch: bool,
+    ) -> Result<Result<Applied<K>, StoreError>, Batch<K>> {
+        let guard = self.write_lock.lock();
+        if !batch.is_indexed_by(&self.contents.read().functions) {
+            return Err(batch);
+        }
+        Ok(self.apply_locked(guard, batch, resource_version, is_new_epoch))
+    }
+
+    fn apply_locked(
+        &self,
+        guard: MutexGuard<'_, ()>,
+        batch: Batch<K>,
+        resource_version: Option<&ResourceVersion>,
+        is_new_epoch: bool,
+    ) -> Result<Applied<K>, StoreError> {
+        let size = batch.ops.len();
+        let check = |contents: &Contents<K>| check_version(contents, resource_version, is_new_epoch);
+        self.write_locked(guard, batch, size, check, |contents, ops| {
+            if is_new_epoch {
+                contents.begin_epoch();
+            }
+            let results = ops.into_iter().map(|op| contents.apply(op)).collect();
+            contents.advance_to(resource_version);
+            Applied { results, resource_version: contents.resource_version.clone() }
         })
     }
 
-    /// As [`apply`](Self::apply), if the index values of the batch are complete; it runs no code of the user's. A
-    /// batch that an index was added behind the back of comes back untouched.
-    pub(super) fn apply_indexed(
-        &self,
-        batch: Changes<K>,
-        resource_version: Option<&ResourceVersion>,
-        is_new_epoch: bool,
-    ) -> Result<Result<Applied<K>, StoreError>, Changes<K>> {
-        let writing = self.writing.lock();
-        if !batch.is_indexed_by(&self.state.read().definitions) {
-            return Err(batch);
-        }
-        let size = batch.changes.len();
-        let check = |state: &State<K>| {
-            if is_new_epoch { Ok(()) } else { state.check_version(resource_version) }
-        };
-        Ok(self.write_in_turn(writing, batch, size, check, |state, changes| {
-            if is_new_epoch {
-                state.begin_epoch();
-            }
-            let outcomes = changes.into_iter().map(|change| state.apply(change)).collect();
-            state.advance_to(resource_version);
-            Applied { outcomes, resource_version: state.resource_version.clone() }
-        }))
+    /// Computes the missing index values of a batch. Runs user code, so no lock may be held.
+    pub(super) fn index_batch(&self, batch: &mut Batch<K>) {
+        let functions = Arc::clone(&self.contents.read().functions);
+        batch.index(&functions);
     }
 
-    /// Computes what is missing of the index values of a batch. Runs the user's code: hold no lock.
-    pub(super) fn index_batch(&self, batch: &mut Batch<Vec<Prepared<K>>>) {
-        let definitions = Arc::clone(&self.state.read().definitions);
-        batch.index(&definitions);
-    }
-
-    /// One change, after which the store's version is `newer` if it is newer.
+    /// Applies one operation, and advances the store's resourceVersion to `version` if that is newer.
     pub(super) fn apply_one(
         &self,
-        change: Change<K>,
-        newer: Option<&ResourceVersion>,
+        op: StoreOp<K>,
+        version: Option<&ResourceVersion>,
     ) -> Result<Option<Arc<K>>, StoreError> {
-        let work = |state: &mut State<K>, [change]: [Prepared<K>; 1]| {
-            let outcome = state.apply(change);
-            if state.check_version(newer).is_ok() {
-                state.advance_to(newer);
+        let mut batch = OpBatch::one(op);
+        let guard = self.lock_indexed(&mut batch);
+        let write = |contents: &mut Contents<K>, [op]: [IndexedOp<K>; 1]| {
+            let result = contents.apply(op);
+            if contents.check_version(version).is_ok() {
+                contents.advance_to(version);
             }
-            outcome
+            result
         };
-        Ok(self.write(Batch::one(change), 1, |_| Ok(()), work)?.into_old())
+        Ok(self.write_locked(guard, batch, 1, |_| Ok(()), write)?.into_old())
     }
 
     pub(super) fn replace(
         &self,
-        batch: Batch<Vec<Prepared<K>>>,
+        mut batch: Batch<K>,
         resource_version: Option<&ResourceVersion>,
         is_new_epoch: bool,
     ) -> Result<Replaced<K>, StoreError> {
-        // What is to be removed counts as well, and how much that is shows only on the way.
-        let size = batch.changes.len().max(self.len());
-        let check = |state: &State<K>| {
-            if is_new_epoch { Ok(()) } else { state.check_version(resource_version) }
-        };
-        self.write(batch, size, check, |state, changes| {
+        // Removals count too. Their number is known only at the end, and is at most that of the stored objects.
+        let size = batch.ops.len().max(self.len());
+        let check = |contents: &Contents<K>| check_version(contents, resource_version, is_new_epoch);
+        let guard = self.lock_indexed(&mut batch);
+        self.write_locked(guard, batch, size, check, |contents, ops| {
             if is_new_epoch {
-                state.begin_epoch();
+                contents.begin_epoch();
             }
-            let (outcomes, deleted) = state.replace(changes);
-            state.advance_to(resource_version);
-            Replaced { outcomes, deleted, resource_version: state.resource_version.clone() }
+            let (results, deleted) = contents.replace(ops);
+            contents.advance_to(resource_version);
+            Replaced { results, deleted, resource_version: contents.resource_version.clone() }
         })
     }
 
-    /// Registers an index, then has every object that was there before go through it, a few at a time.
-    pub(super) fn add_index(&self, definition: &Arc<Definition<K>>) -> Result<usize, IndexError> {
+    /// Adds an index, then indexes the objects that were stored before, a few at a time.
+    pub(super) fn add_index(&self, function: &Arc<IndexFunction<K>>) -> Result<usize, IndexError> {
         let (number, before) = {
-            let _writing = self.writing.lock();
-            let mut state = self.state.write();
-            if state.definitions.iter().any(|other| other.name == definition.name) {
-                return Err(IndexError::Duplicate { name: definition.name.to_string() });
+            let _guard = self.write_lock.lock();
+            let mut contents = self.contents.write();
+            if contents.functions.iter().any(|other| other.name == function.name) {
+                return Err(IndexError::Duplicate { name: function.name.to_string() });
             }
-            // From here on every write indexes its own objects. What is left to do is what is in this snapshot.
-            let before = Snapshot::new(Arc::clone(&state));
-            (Arc::make_mut(&mut state).add_index(Arc::clone(definition)), before)
+            // From here on every write indexes its own objects. The objects of this snapshot remain.
+            let before = Snapshot::new(Arc::clone(&contents));
+            (Arc::make_mut(&mut contents).add_index(Arc::clone(function)), before)
         };
         let mut objects = before.iter();
         loop {
-            let some: Vec<_> = objects
-                .by_ref()
-                .take(INDEXED_AT_ONCE)
-                .map(|object| (definition.values(object), object))
-                .collect();
-            if some.is_empty() {
+            let chunk: Vec<_> =
+                objects.by_ref().take(INDEX_CHUNK).map(|object| (function.values(object), object)).collect();
+            if chunk.is_empty() {
                 break;
             }
-            self.in_place(|state| {
-                // An object that was replaced meanwhile was indexed when it was.
-                for (values, object) in &some {
-                    state.index_object(number, object, values);
+            self.write_in_place(|contents| {
+                // An object that was replaced meanwhile was indexed by the write that replaced it.
+                for (values, object) in &chunk {
+                    contents.index_object(number, object, values);
                 }
             });
         }
-        self.in_place(|state| state.complete_index(number));
+        self.write_in_place(|contents| contents.complete_index(number));
         Ok(number)
     }
 
-    fn in_place(&self, work: impl FnOnce(&mut State<K>)) {
-        let _writing = self.writing.lock();
-        work(Arc::make_mut(&mut self.state.write()));
+    fn write_in_place(&self, write: impl FnOnce(&mut Contents<K>)) {
+        let _guard = self.write_lock.lock();
+        write(Arc::make_mut(&mut self.contents.write()));
     }
 
-    /// Makes a write of this size, in place or on a copy, unless `check` refuses it.
+    /// Writes in place or on a copy, depending on `size`, unless `check` rejects the write.
     ///
-    /// What `work` takes out of the state it returns, and what is refused goes after the locks: nothing of the user's is
-    /// dropped under them.
-    fn write<C: AsMut<[Prepared<K>]>, R>(
+    /// `write` returns the objects that it removes from the contents, and a rejected batch is dropped after the locks are
+    /// released: user code in `Drop` does not run under a lock.
+    fn write_locked<C: AsMut<[IndexedOp<K>]>, R>(
         &self,
-        mut batch: Batch<C>,
+        guard: MutexGuard<'_, ()>,
+        mut batch: OpBatch<C>,
         size: usize,
-        check: impl FnOnce(&State<K>) -> Result<(), StoreError>,
-        work: impl FnOnce(&mut State<K>, C) -> R,
+        check: impl FnOnce(&Contents<K>) -> Result<(), StoreError>,
+        write: impl FnOnce(&mut Contents<K>, C) -> R,
     ) -> Result<R, StoreError> {
-        let writing = self.when_indexed(&mut batch);
-        self.write_in_turn(writing, batch, size, check, work)
-    }
-
-    fn write_in_turn<C: AsMut<[Prepared<K>]>, R>(
-        &self,
-        writing: MutexGuard<'_, ()>,
-        mut batch: Batch<C>,
-        size: usize,
-        check: impl FnOnce(&State<K>) -> Result<(), StoreError>,
-        work: impl FnOnce(&mut State<K>, C) -> R,
-    ) -> Result<R, StoreError> {
-        // Let go of before the batch is, should that be refused.
-        let writing = writing;
+        // A local is dropped before the parameters, so the lock is released before a rejected batch is dropped.
+        let guard = guard;
         let before = {
-            let state = self.state.read();
-            state.check_room(batch.changes.as_mut().len())?;
-            check(&state)?;
-            (size > FEW_CHANGES || state.grows_with(size)).then(|| Arc::clone(&state))
+            let contents = self.contents.read();
+            contents.check_capacity(batch.ops.as_mut().len())?;
+            check(&contents)?;
+            (size > MAX_IN_PLACE || contents.grows_with(size)).then(|| Arc::clone(&contents))
         };
         let Some(mut after) = before else {
-            return Ok(work(Arc::make_mut(&mut self.state.write()), batch.changes));
+            return Ok(write(Arc::make_mut(&mut self.contents.write()), batch.ops));
         };
-        let done = work(Arc::make_mut(&mut after), batch.changes);
-        let before = std::mem::replace(&mut *self.state.write(), after);
-        drop(writing);
+        let result = write(Arc::make_mut(&mut after), batch.ops);
+        let before = std::mem::replace(&mut *self.contents.write(), after);
+        drop(guard);
         drop(before);
-        Ok(done)
+        Ok(result)
     }
 
-    /// Waits for the turn to write, with the index values of the batch at hand by then. They are computed without the
-    /// turn; an index that was added meanwhile means computing its values and waiting again.
-    fn when_indexed<C: AsMut<[Prepared<K>]>>(&self, batch: &mut Batch<C>) -> MutexGuard<'_, ()> {
+    /// Computes the index values of a batch and acquires the write lock. The values are computed without the lock; if an
+    /// index was added meanwhile, its values are computed and the lock is acquired again.
+    fn lock_indexed<C: AsMut<[IndexedOp<K>]>>(&self, batch: &mut OpBatch<C>) -> MutexGuard<'_, ()> {
         loop {
-            let definitions = Arc::clone(&self.state.read().definitions);
-            batch.index(&definitions);
-            let writing = self.writing.lock();
-            if batch.is_indexed_by(&self.state.read().definitions) {
-                return writing;
+            let functions = Arc::clone(&self.contents.read().functions);
+            batch.index(&functions);
+            let guard = self.write_lock.lock();
+            if batch.is_indexed_by(&self.contents.read().functions) {
+                return guard;
             }
         }
     }
+}
+
+fn check_version<K: Object>(
+    contents: &Contents<K>,
+    offered: Option<&ResourceVersion>,
+    is_new_epoch: bool,
+) -> Result<(), StoreError> {
+    if is_new_epoch { Ok(()) } else { contents.check_version(offered) }
 }

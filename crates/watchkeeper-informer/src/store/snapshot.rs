@@ -1,146 +1,155 @@
-//! The contents of a store at one moment.
+//! Point-in-time views of a store.
 
 use std::{fmt, sync::Arc};
 
-use super::{error::IndexError, key_text::KeyText, state::State, stored::Stored};
-use crate::{Object, ObjectKey, ResourceVersion};
+use super::{contents::Contents, error::IndexError};
+use crate::{Object, ObjectKey, ResourceVersion, key::KeyText};
 
-/// The contents of a [`Store`](super::Store) at one moment: objects, indexes, and the version they are all true for.
+/// A point-in-time, read-only view of a [`Store`](super::Store): its objects, indexes and resourceVersion.
 ///
-/// Taking one copies a pointer, and it never changes. What it hands out one by one is borrowed from it, so that a look at an
-/// object counts no reference in it: for objects that are not in the processor's cache that is most of what a read
-/// costs. Clone the `Arc` of an object that is to be kept.
+/// Taking a snapshot copies one pointer, and a snapshot never changes. Single objects are borrowed from it, which leaves
+/// their reference counts alone: incrementing the count of an object that is not in the processor's cache is most of the
+/// cost of a read. Clone the `Arc` of an object to keep it.
 ///
-/// Whoever writes to the store afterwards copies the pages it touches, once for each snapshot, so take a snapshot, use it
-/// and let it go: while it lives it keeps alive every object that was in it.
+/// The first write to each page after a snapshot copies the page, and a snapshot keeps all of its objects alive. Take a
+/// snapshot, use it, and drop it.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
 /// use watchkeeper_informer::Store;
 ///
 /// let store = Store::<Pod>::new();
-/// // One look at one object, which is not kept.
+/// // Reads one object without keeping it.
 /// let node = store.snapshot().get("shop/web-0").and_then(|pod| pod.spec.as_ref()?.node_name.clone());
 /// assert_eq!(node, None);
-/// // Looks that agree with each other, and one object that is kept.
+/// // Makes several reads that agree with each other, and keeps one object.
 /// let snapshot = store.snapshot();
 /// let newest = snapshot.in_namespace("shop").max_by_key(|pod| pod.metadata.creation_timestamp.as_ref());
 /// let kept = newest.cloned();
 /// assert!(kept.is_none());
 /// ```
 pub struct Snapshot<K> {
-    state: Arc<State<K>>,
+    contents: Arc<Contents<K>>,
 }
 
 impl<K: Object> Snapshot<K> {
-    pub(super) fn new(state: Arc<State<K>>) -> Self {
-        Self { state }
+    pub(super) fn new(contents: Arc<Contents<K>>) -> Self {
+        Self { contents }
     }
 
-    /// The version the contents are true for: that of the last list, event or bookmark applied. None before the first.
+    /// Returns the resourceVersion of the contents: that of the last list, event or bookmark that was applied. `None` if
+    /// none was.
     pub fn resource_version(&self) -> Option<&ResourceVersion> {
-        self.state.resource_version.as_ref()
+        self.contents.resource_version.as_ref()
     }
 
-    /// How often the server's history was declared to have begun anew. Versions of different epochs do not compare.
+    /// Returns the history epoch. It increases each time the server's history is found to have been replaced.
+    /// Versions of different epochs do not compare.
     pub fn epoch(&self) -> u64 {
-        self.state.epoch
+        self.contents.epoch
     }
 
-    /// A look at the object of a key, such as `"namespace/name"` or an [`ObjectKey`].
+    /// Returns the object stored under `key` (`"namespace/name"` or an [`ObjectKey`]).
+    #[doc(alias = "GetByKey")]
     pub fn get(&self, key: impl AsRef<str>) -> Option<&Arc<K>> {
-        self.state.look(key.as_ref().as_bytes())
+        self.contents.get(key.as_ref().as_bytes())
     }
 
-    /// A look at the object of this namespace and name. Cluster-scoped objects have no namespace.
+    /// Returns the object with this namespace and name. The namespace of cluster-scoped objects is `None`.
     pub fn get_in(&self, namespace: Option<&str>, name: &str) -> Option<&Arc<K>> {
-        self.state.look(KeyText::looked_for(namespace, name)?.as_bytes())
+        self.contents.get(KeyText::for_lookup(namespace, name)?.as_bytes())
     }
 
-    /// Whether there is an object of this key.
+    /// Returns whether an object is stored under `key`.
     pub fn contains(&self, key: impl AsRef<str>) -> bool {
-        self.state.contains(key.as_ref().as_bytes())
+        self.contents.contains(key.as_ref().as_bytes())
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
-        self.state.len()
+        self.contents.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether the snapshot contains no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// A look at every object, in no particular order.
+    /// Returns an iterator over all objects, in unspecified order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<K>> {
-        self.state.iter().map(Stored::look)
+        self.contents.iter()
     }
 
-    /// Every object, to keep, in no particular order.
+    /// Returns all objects, in unspecified order.
+    #[doc(alias = "List")]
     pub fn list(&self) -> Vec<Arc<K>> {
-        self.state.list()
+        self.contents.list()
     }
 
-    /// The objects a look at which says yes, to keep, in no particular order.
-    pub fn filter(&self, mut wanted: impl FnMut(&K) -> bool) -> Vec<Arc<K>> {
-        self.state.iter().filter_map(|stored| stored.load_if(&mut wanted)).collect()
+    /// Returns the objects that match `predicate`, in unspecified order.
+    pub fn filter(&self, mut predicate: impl FnMut(&K) -> bool) -> Vec<Arc<K>> {
+        self.contents.iter().filter(|object| predicate(object)).cloned().collect()
     }
 
-    /// Every key, sorted.
+    /// Returns all keys, sorted.
+    #[doc(alias = "ListKeys")]
     pub fn keys(&self) -> Vec<ObjectKey> {
-        self.state.keys()
+        self.contents.keys()
     }
 
-    /// A look at the objects that have a value in an index, in no particular order.
+    /// Returns an iterator over the objects with this value in an index, in unspecified order.
     ///
     /// # Errors
-    /// When there is no such index.
+    /// [`IndexError::Unknown`] when the store has no index with that name.
+    #[doc(alias = "ByIndex")]
     pub fn by_index<'a>(
         &'a self,
         index: &str,
         value: &str,
     ) -> Result<impl ExactSizeIterator<Item = &'a Arc<K>> + fmt::Debug + use<'a, K>, IndexError> {
-        Ok(self.state.indexed_looks(self.state.index_number(index)?, value))
+        Ok(self.contents.indexed(self.contents.index_number(index)?, value))
     }
 
-    /// The keys of the objects that have a value in an index, sorted.
+    /// Returns the keys of the objects with this value in an index, sorted.
     ///
     /// # Errors
-    /// When there is no such index.
+    /// [`IndexError::Unknown`] when the store has no index with that name.
+    #[doc(alias = "IndexKeys")]
     pub fn index_keys(&self, index: &str, value: &str) -> Result<Vec<ObjectKey>, IndexError> {
-        Ok(self.state.indexed_keys(self.state.index_number(index)?, value))
+        Ok(self.contents.indexed_keys(self.contents.index_number(index)?, value))
     }
 
-    /// The values an index has objects for, sorted.
+    /// Returns the values for which an index contains objects, sorted.
     ///
     /// # Errors
-    /// When there is no such index.
+    /// [`IndexError::Unknown`] when the store has no index with that name.
+    #[doc(alias = "ListIndexFuncValues")]
     pub fn index_values(&self, index: &str) -> Result<Vec<Arc<str>>, IndexError> {
-        Ok(self.state.index_values(self.state.index_number(index)?))
+        Ok(self.contents.index_values(self.contents.index_number(index)?))
     }
 
-    /// The names of the indexes, in the order they were added.
+    /// Returns the names of the indexes, in the order in which they were added.
+    #[doc(alias = "GetIndexers")]
     pub fn index_names(&self) -> impl Iterator<Item = &str> {
-        self.state.index_names()
+        self.contents.index_names()
     }
 
-    /// A look at every object of a namespace, in no particular order.
+    /// Returns an iterator over the objects of a namespace, in unspecified order.
     pub fn in_namespace<'a>(
         &'a self,
         namespace: &str,
     ) -> impl ExactSizeIterator<Item = &'a Arc<K>> + fmt::Debug + use<'a, K> {
-        self.state.indexed_looks(super::NAMESPACES, namespace)
+        self.contents.indexed(super::NAMESPACES, namespace)
     }
 
-    pub(super) fn state(&self) -> &State<K> {
-        &self.state
+    pub(super) fn contents(&self) -> &Contents<K> {
+        &self.contents
     }
 }
 
 impl<K> Clone for Snapshot<K> {
     fn clone(&self) -> Self {
-        Self { state: Arc::clone(&self.state) }
+        Self { contents: Arc::clone(&self.contents) }
     }
 }
 

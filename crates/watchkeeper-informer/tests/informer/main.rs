@@ -1,12 +1,9 @@
-//! Shared informers, their factory and the loop they are made of, on virtual time and against a scripted
-//! server.
+//! Informers and reflectors against scripted sources and scripted HTTP servers, on virtual time where possible.
 
-mod cases;
-mod factory;
-mod freshness;
-mod handlers;
-mod lifetime;
-mod lists;
-mod single;
-mod support;
-mod waiting;
+mod example;
+#[path = "../memory/probe_server.rs"]
+mod probe_server;
+mod probes;
+mod readme;
+mod reflector;
+mod shared;

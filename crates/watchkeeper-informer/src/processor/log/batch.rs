@@ -1,73 +1,75 @@
-//! Events that were published together.
+//! Batches of events.
 
 use std::time::Duration;
 
 use kube_core::Resource;
 
-use super::{super::coalesced::Coalesced, ListenerId};
+use super::{super::backlog::CoalescedBacklog, ListenerId};
 use crate::{
     event::Event,
-    transition::{Audience, Notice},
+    transition::{Audience, Notification},
 };
 
-/// Events in one batch at most: what a stuck handler can hold on to beside its backlog.
+/// The maximum number of events in a batch, which a stuck handler keeps alive beside its backlog.
 const LARGEST: usize = 1_024;
 
-/// A batch that has no place in the log yet.
+/// A batch that is not yet in the log.
 pub(in super::super) struct Draft<K> {
     pub(super) audience: Audience,
     pub(super) events: Box<[Event<K>]>,
 }
 
 impl<K> Draft<K> {
-    /// Cuts events into batches, so that each is for the same listeners.
-    pub(in super::super) fn cut(mut notices: impl Iterator<Item = Notice<K>>) -> impl Iterator<Item = Self> {
-        let mut next = notices.next();
+    /// Splits notifications into batches with the same audience.
+    pub(in super::super) fn cut(
+        mut notifications: impl Iterator<Item = Notification<K>>,
+    ) -> impl Iterator<Item = Self> {
+        let mut next = notifications.next();
         std::iter::from_fn(move || {
-            let Notice { event, audience } = next.take()?;
-            let mut events = Vec::with_capacity(LARGEST.min(1 + notices.size_hint().0));
+            let Notification { event, audience } = next.take()?;
+            let mut events = Vec::with_capacity(LARGEST.min(1 + notifications.size_hint().0));
             events.push(event);
-            for notice in notices.by_ref() {
-                if notice.audience != audience || events.len() == LARGEST {
-                    next = Some(notice);
+            for notification in notifications.by_ref() {
+                if notification.audience != audience || events.len() == LARGEST {
+                    next = Some(notification);
                     break;
                 }
-                events.push(notice.event);
+                events.push(notification.event);
             }
             Some(Self { audience, events: events.into() })
         })
     }
 }
 
-/// Events in a row, for the same listeners.
-pub(in super::super) struct Batch<K> {
+/// Consecutive events for the same listeners.
+pub(in super::super) struct EventBatch<K> {
     pub(in super::super) events: Box<[Event<K>]>,
-    /// Where in the log the first stands.
+    /// The position of the first event in the log.
     pub(super) start: u64,
-    /// When it was published.
+    /// The time of publication.
     pub(super) at: Duration,
     pub(super) recipients: Recipients,
 }
 
-/// Whom a batch is for.
+/// The listeners that receive a batch.
 #[derive(Debug)]
 pub(super) enum Recipients {
-    Everyone,
-    /// In ascending order.
+    All,
+    /// The listeners with these ids, in ascending order.
     Only(Vec<ListenerId>),
 }
 
 impl Recipients {
     pub(super) fn include(&self, id: ListenerId) -> bool {
         match self {
-            Self::Everyone => true,
+            Self::All => true,
             Self::Only(ids) => ids.binary_search(&id).is_ok(),
         }
     }
 }
 
-impl<K: Resource> Batch<K> {
-    pub(super) fn absorb_into(&self, backlog: &mut Coalesced<K>, released: &mut Vec<Event<K>>) {
+impl<K: Resource> EventBatch<K> {
+    pub(super) fn absorb_into(&self, backlog: &mut CoalescedBacklog<K>, released: &mut Vec<Event<K>>) {
         for (position, event) in (self.start..).zip(&self.events) {
             backlog.absorb(event, position, released);
         }

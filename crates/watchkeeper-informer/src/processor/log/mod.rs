@@ -1,13 +1,13 @@
-//! The log of events and the place of every listener in it, as a state machine: no lock, no task, no clock.
+//! The log of events and the positions of its listeners, as a state machine without lock, task or clock.
 //!
-//! Events are appended in batches. A listener takes batch after batch, by reference; a batch is let go of
-//! when the last listener that reads the log has taken it. A listener that lags too far is taken off the log:
-//! its backlog, and then every further batch, is absorbed into a [`Coalesced`] of its own, until it has
-//! worked that off.
+//! Events are appended in batches. A listener reads one batch after the other, by reference. A batch is
+//! dropped when the last listener has read it. A listener that lags too far is removed from the log: its
+//! unread batches, and every later batch, are absorbed into its own [`CoalescedBacklog`], until it has
+//! processed that.
 
-mod aftermath;
 mod batch;
-mod member;
+mod deferred;
+mod listener_state;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -18,67 +18,69 @@ use std::{
 
 use kube_core::Resource;
 
-pub(super) use self::{
-    aftermath::Aftermath,
-    batch::{Batch, Draft},
-    member::{Initial, NewMember, Unstarted},
-};
 use self::{
-    aftermath::ModeChange,
     batch::Recipients,
-    member::{Feed, InHand, Member},
+    deferred::ModeChange,
+    listener_state::{Feed, InProgress, ListenerState},
 };
-use super::{ListenerStatus, coalesced::Coalesced, resync::CheckPeriod};
+pub(super) use self::{
+    batch::{Draft, EventBatch},
+    deferred::Deferred,
+    listener_state::{Initial, NewListener, UnstartedListener},
+};
+use super::{HandlerStatus, backlog::CoalescedBacklog, resync::CheckPeriod};
 use crate::{event::Event, transition::Audience, wakers::Wakers};
 
-/// Names a listener for as long as the processor lives.
+/// The number of a listener, unique for the lifetime of the processor.
 pub(super) type ListenerId = u64;
 
-/// Keys taken from a coalesced backlog at once.
+/// The number of keys that are taken from a coalesced backlog at a time.
 const CHUNK: usize = 64;
 
-/// What a listener has to do next.
+/// The next work of a listener.
 pub(super) enum Work<K> {
-    /// Say what was there before it.
+    /// Deliver the objects that were cached when the listener was added.
     Initial(Initial<K>),
-    /// Say what is in the log.
-    Batch(Arc<Batch<K>>),
-    /// Say what is left of the backlog.
+    /// Deliver a batch of the log.
+    Batch(Arc<EventBatch<K>>),
+    /// Deliver events of the coalesced backlog.
     Backlog(Vec<Event<K>>),
-    /// End.
+    /// End the task.
     Stop,
 }
 
-/// What a listener did since it asked for work last.
+/// The calls that a listener made since it last requested work.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Report {
     pub(super) delivered: u64,
     pub(super) panics: u64,
 }
 
-/// Invariants: `batches` are numbered from `first_batch` on without a gap; the `unread` of each is the number
-/// of followers whose `next` is at or before it; it is gone when that is zero. A follower that waits has read
-/// everything.
+/// The log of events and the state of its listeners.
+///
+/// Invariants: `batches` are numbered consecutively from `first_batch`. The `unread` of a batch is the number
+/// of followers whose `next` is at or before it, and the batch is removed when that is zero. A follower with
+/// a waker has read everything.
 pub(super) struct Log<K> {
     batches: VecDeque<Logged<K>>,
     first_batch: u64,
-    /// Where the next event will stand.
+    /// The position of the next event.
     end: u64,
-    members: BTreeMap<ListenerId, Member<K>>,
+    listeners: BTreeMap<ListenerId, ListenerState<K>>,
     next_id: ListenerId,
-    unstarted: VecDeque<Unstarted<K>>,
-    /// Who runs the listeners, waiting for one to run.
+    unstarted: VecDeque<UnstartedListener<K>>,
+    /// The tasks that wait for a listener to run.
     runners: Wakers,
-    /// Where the log stood when the informer had processed its first list.
+    /// The position of the log when the informer had processed the initial list.
     synced_at: Option<u64>,
     check_period: CheckPeriod,
-    /// For listeners that do not say how often they want to be resynced.
+    /// The resync period of listeners that do not set their own.
     default_period: Duration,
     is_shut_down: bool,
 }
 
 struct Logged<K> {
-    batch: Arc<Batch<K>>,
+    batch: Arc<EventBatch<K>>,
     unread: usize,
 }
 
@@ -88,7 +90,7 @@ impl<K: Resource> Log<K> {
             batches: VecDeque::new(),
             first_batch: 0,
             end: 0,
-            members: BTreeMap::new(),
+            listeners: BTreeMap::new(),
             next_id: 0,
             unstarted: VecDeque::new(),
             runners: Wakers::default(),
@@ -99,13 +101,13 @@ impl<K: Resource> Log<K> {
         }
     }
 
-    /// Adds a listener that hears `initial`, then everything that is appended from here on. `None` after a
-    /// shutdown.
+    /// Adds a listener that receives `initial`, then every event that is appended from now on. Returns `None`
+    /// after a shutdown.
     pub(super) fn add(
         &mut self,
-        new: NewMember<K>,
+        new: NewListener<K>,
         now: Duration,
-        after: &mut Aftermath<K>,
+        deferred: &mut Deferred<K>,
     ) -> Option<ListenerId> {
         if self.is_shut_down {
             return None;
@@ -115,20 +117,21 @@ impl<K: Resource> Log<K> {
         let wanted = new.options.resync_period.unwrap_or(self.default_period);
         let (wanted, is_shorter) = self.check_period.admit(wanted);
         if is_shorter {
-            for member in self.members.values_mut() {
-                member.resync.adjust(&self.check_period, now);
+            for listener in self.listeners.values_mut() {
+                listener.resync.adjust(&self.check_period, now);
             }
         }
         let feed = Feed::Following { next: self.next_batch() };
-        let (member, unstarted) = Member::new(id, new, wanted, &self.check_period, now, feed, self.end);
-        self.members.insert(id, member);
+        let (listener, unstarted) =
+            ListenerState::new(id, new, wanted, &self.check_period, now, feed, self.end);
+        self.listeners.insert(id, listener);
         self.unstarted.push_back(unstarted);
-        self.runners.take_into(&mut after.to_wake);
+        self.runners.take_into(&mut deferred.to_wake);
         Some(id)
     }
 
-    /// Takes out a listener that nobody runs yet; ready with nothing after a shutdown.
-    pub(super) fn accept(&mut self, waker: &Waker) -> Poll<Option<Unstarted<K>>> {
+    /// Returns a listener that is not running, or `None` after a shutdown.
+    pub(super) fn accept(&mut self, waker: &Waker) -> Poll<Option<UnstartedListener<K>>> {
         if self.is_shut_down {
             return Poll::Ready(None);
         }
@@ -139,23 +142,23 @@ impl<K: Resource> Log<K> {
         Poll::Pending
     }
 
-    /// The informer has processed its first list, and everything of it has been published.
-    pub(super) fn mark_synced(&mut self, after: &mut Aftermath<K>) {
+    /// Records that everything of the initial list was published.
+    pub(super) fn mark_synced(&mut self, deferred: &mut Deferred<K>) {
         let end = self.end;
         self.synced_at.get_or_insert(end);
-        for member in self.members.values_mut() {
-            if member.is_waiting() {
-                member.heard_to = end;
+        for listener in self.listeners.values_mut() {
+            if listener.is_waiting() {
+                listener.delivered_to = end;
             }
-            member.check_synced(self.synced_at, after);
+            listener.check_synced(self.synced_at, deferred);
         }
     }
 
-    /// Marks the listeners whose resync is due, and unmarks all others. True if there are any.
+    /// Marks the listeners whose resync is due and unmarks all others. Returns whether any is due.
     pub(super) fn mark_due(&mut self, now: Duration) -> bool {
         let mut is_any_due = false;
-        for member in self.members.values_mut() {
-            is_any_due |= member.resync.check(now);
+        for listener in self.listeners.values_mut() {
+            is_any_due |= listener.resync.check(now);
         }
         is_any_due
     }
@@ -164,108 +167,107 @@ impl<K: Resource> Log<K> {
         &mut self.check_period
     }
 
-    /// The listener has done what it was given, and wants more; it waits if there is none.
+    /// Completes the previous work of a listener and returns the next one, when there is any.
     pub(super) fn next_work(
         &mut self,
         id: ListenerId,
         report: Report,
         waker: &Waker,
-        after: &mut Aftermath<K>,
+        deferred: &mut Deferred<K>,
     ) -> Poll<Work<K>> {
         let next_batch = self.next_batch();
-        let Some(member) = self.members.get_mut(&id) else { return Poll::Ready(Work::Stop) };
-        member.waker = None;
-        member.finish_work(report);
-        if let Some(initial) = member.take_initial() {
+        let Some(listener) = self.listeners.get_mut(&id) else { return Poll::Ready(Work::Stop) };
+        listener.waker = None;
+        listener.finish_work(report);
+        if let Some(initial) = listener.take_initial() {
             return Poll::Ready(Work::Initial(initial));
         }
-        if let Feed::Coalescing { backlog, .. } = &mut member.feed
+        if let Feed::Coalescing { backlog, .. } = &mut listener.feed
             && backlog.len() == 0
         {
-            // Everything up to here has been heard: back to the log.
-            member.feed = Feed::Following { next: next_batch };
-            after.changes.push(ModeChange::CaughtUp { name: Arc::clone(&member.options.name) });
+            // The backlog is empty: return to the log.
+            listener.feed = Feed::Following { next: next_batch };
+            deferred.changes.push(ModeChange::CaughtUp { name: Arc::clone(&listener.options.name) });
         }
-        match &mut member.feed {
+        match &mut listener.feed {
             Feed::Closed => Poll::Ready(Work::Stop),
             Feed::Coalescing { backlog, .. } => {
-                member.heard_to = backlog.first_position().unwrap_or(self.end);
+                listener.delivered_to = backlog.first_position().unwrap_or(self.end);
                 let events = backlog.take(CHUNK);
-                member.in_hand = InHand::Events(events.len() as u64);
-                member.check_synced(self.synced_at, after);
+                listener.in_progress = InProgress::Events(events.len() as u64);
+                listener.check_synced(self.synced_at, deferred);
                 Poll::Ready(Work::Backlog(events))
             }
             Feed::Following { next } => {
                 while let Some(batch) = read(&mut self.batches, &mut self.first_batch, *next) {
                     *next += 1;
                     if batch.recipients.include(id) {
-                        member.heard_to = batch.start;
-                        member.in_hand = InHand::Events(batch.events.len() as u64);
-                        member.check_synced(self.synced_at, after);
+                        listener.delivered_to = batch.start;
+                        listener.in_progress = InProgress::Events(batch.events.len() as u64);
+                        listener.check_synced(self.synced_at, deferred);
                         return Poll::Ready(Work::Batch(batch));
                     }
-                    after.batches.push(batch);
+                    deferred.batches.push(batch);
                 }
-                member.heard_to = self.end;
-                member.waker = Some(waker.clone());
-                member.check_synced(self.synced_at, after);
+                listener.delivered_to = self.end;
+                listener.waker = Some(waker.clone());
+                listener.check_synced(self.synced_at, deferred);
                 Poll::Pending
             }
         }
     }
 
-    /// Stops a listener: it hears nothing any more, and ends when the call it may be in returns. It is gone
-    /// at once if nobody runs it.
-    pub(super) fn stop(&mut self, id: ListenerId, after: &mut Aftermath<K>) {
+    /// Stops a listener. It receives no further events and ends when a running call returns, or immediately
+    /// if it is not running.
+    pub(super) fn stop(&mut self, id: ListenerId, deferred: &mut Deferred<K>) {
         let place = self.unstarted.iter().position(|unstarted| unstarted.id == id);
         let unstarted = place.and_then(|place| self.unstarted.remove(place));
-        after.unstarted.extend(unstarted);
-        if let Some(member) = self.members.get_mut(&id) {
-            let feed = member.close(after);
-            self.leave(feed, after);
+        deferred.unstarted.extend(unstarted);
+        if let Some(listener) = self.listeners.get_mut(&id) {
+            let feed = listener.close(deferred);
+            self.leave(feed, deferred);
             if place.is_some() {
-                self.finish(id, after);
+                self.finish(id, deferred);
             }
         }
     }
 
-    /// The task of a listener has ended.
-    pub(super) fn finish(&mut self, id: ListenerId, after: &mut Aftermath<K>) {
-        if let Some(mut member) = self.members.remove(&id) {
-            let feed = member.close(after);
-            self.leave(feed, after);
-            after.members.push(member);
+    /// Removes a listener whose task has ended.
+    pub(super) fn finish(&mut self, id: ListenerId, deferred: &mut Deferred<K>) {
+        if let Some(mut listener) = self.listeners.remove(&id) {
+            let feed = listener.close(deferred);
+            self.leave(feed, deferred);
+            deferred.listeners.push(listener);
         }
     }
 
-    /// Stops all listeners, for ever.
-    pub(super) fn shut_down(&mut self, after: &mut Aftermath<K>) {
+    /// Stops all listeners permanently.
+    pub(super) fn shut_down(&mut self, deferred: &mut Deferred<K>) {
         self.is_shut_down = true;
-        let ids: Vec<ListenerId> = self.members.keys().copied().collect();
+        let ids: Vec<ListenerId> = self.listeners.keys().copied().collect();
         for id in ids {
-            self.stop(id, after);
+            self.stop(id, deferred);
         }
-        self.runners.take_into(&mut after.to_wake);
+        self.runners.take_into(&mut deferred.to_wake);
     }
 
-    /// Ready when the listener's task has ended.
+    /// Returns ready when the task of the listener has ended.
     pub(super) fn poll_gone(&mut self, id: ListenerId, waker: &Waker) -> Poll<()> {
-        match self.members.get_mut(&id) {
-            Some(member) => {
-                member.waiting.wait(waker);
+        match self.listeners.get_mut(&id) {
+            Some(listener) => {
+                listener.waiting.wait(waker);
                 Poll::Pending
             }
             None => Poll::Ready(()),
         }
     }
 
-    /// Ready with true when the listener has heard everything that was there at first, with false when it
-    /// never will.
+    /// Returns ready with true when the listener has synced, and with false when it cannot sync any more.
     pub(super) fn poll_synced(&mut self, id: ListenerId, waker: &Waker) -> Poll<bool> {
-        match self.members.get_mut(&id) {
-            Some(member) if member.is_synced => Poll::Ready(true),
-            Some(member) if !matches!(member.feed, Feed::Closed) => {
-                member.waiting.wait(waker);
+        match self.listeners.get_mut(&id) {
+            Some(listener) if listener.is_synced => Poll::Ready(true),
+            Some(listener) if !matches!(listener.feed, Feed::Closed) => {
+                listener.waiting.wait(waker);
                 Poll::Pending
             }
             _ => Poll::Ready(false),
@@ -273,23 +275,23 @@ impl<K: Resource> Log<K> {
     }
 
     pub(super) fn note_task(&mut self, id: ListenerId, task: Option<tokio::task::Id>) {
-        if let Some(member) = self.members.get_mut(&id) {
-            member.task = task;
+        if let Some(listener) = self.listeners.get_mut(&id) {
+            listener.task = task;
         }
     }
 
     pub(super) fn is_run_by(&self, id: ListenerId, task: Option<tokio::task::Id>) -> bool {
-        task.is_some() && self.members.get(&id).is_some_and(|member| member.task == task)
+        task.is_some() && self.listeners.get(&id).is_some_and(|listener| listener.task == task)
     }
 
     pub(super) fn listener_count(&self) -> usize {
-        self.members.len()
+        self.listeners.len()
     }
 
-    /// How a listener is doing; `None` when it is gone.
-    pub(super) fn status(&self, id: ListenerId, now: Duration) -> Option<ListenerStatus> {
-        let member = self.members.get(&id)?;
-        let (waiting, since) = match &member.feed {
+    /// Returns the status of a listener, or `None` after its removal.
+    pub(super) fn status(&self, id: ListenerId, now: Duration) -> Option<HandlerStatus> {
+        let listener = self.listeners.get(&id)?;
+        let (waiting, since) = match &listener.feed {
             Feed::Closed => (0, None),
             Feed::Coalescing { backlog, since } => {
                 (backlog.len() as u64, (backlog.len() > 0).then_some(*since))
@@ -302,105 +304,105 @@ impl<K: Resource> Log<K> {
                 )
             }
         };
-        Some(member.status(waiting, since.map_or(Duration::ZERO, |since| now.saturating_sub(since))))
+        Some(listener.status(waiting, since.map_or(Duration::ZERO, |since| now.saturating_sub(since))))
     }
 
     fn next_batch(&self) -> u64 {
         self.first_batch + self.batches.len() as u64
     }
 
-    /// Appends events for whom they concern.
-    pub(super) fn publish(&mut self, draft: Draft<K>, now: Duration, after: &mut Aftermath<K>) {
+    /// Appends events for the listeners that they concern.
+    pub(super) fn publish(&mut self, draft: Draft<K>, now: Duration, deferred: &mut Deferred<K>) {
         let Some(recipients) = self.recipients(draft.audience) else {
-            after.events.extend(draft.events);
+            deferred.events.extend(draft.events);
             return;
         };
         let number = self.next_batch();
-        let batch = Arc::new(Batch { start: self.end, at: now, recipients, events: draft.events });
+        let batch = Arc::new(EventBatch { start: self.end, at: now, recipients, events: draft.events });
         self.end += batch.events.len() as u64;
         let mut unread = 0;
-        after.to_wake.reserve(self.members.len());
-        for (&id, member) in &mut self.members {
+        deferred.to_wake.reserve(self.listeners.len());
+        for (&id, listener) in &mut self.listeners {
             let is_concerned = batch.recipients.include(id);
-            match &mut member.feed {
+            match &mut listener.feed {
                 Feed::Closed => continue,
                 Feed::Coalescing { backlog, .. } if is_concerned => {
-                    batch.absorb_into(backlog, &mut after.events);
-                    member.events_coalesced += backlog.take_merged();
+                    batch.absorb_into(backlog, &mut deferred.events);
+                    listener.events_coalesced += backlog.take_merged();
                 }
                 Feed::Coalescing { .. } => {}
-                // Somebody who has read everything is not made to pass over what is for others.
+                // A follower that has read everything skips a batch for others.
                 Feed::Following { next } if !is_concerned && *next == number => *next += 1,
                 Feed::Following { .. } => unread += 1,
             }
             if is_concerned {
-                Wakers::take_one_into(&mut member.waker, &mut after.to_wake);
+                Wakers::take_one_into(&mut listener.waker, &mut deferred.to_wake);
             }
         }
         if unread == 0 {
-            debug_assert!(self.batches.is_empty(), "a follower with unread batches has this one to read too");
+            debug_assert!(self.batches.is_empty(), "a follower with unread batches has not read this one");
             self.first_batch += 1;
-            after.batches.push(batch);
+            deferred.batches.push(batch);
         } else {
             self.batches.push_back(Logged { batch, unread });
-            self.bound_lag(now, after);
+            self.bound_lag(now, deferred);
         }
     }
 
-    /// `None` when there is nobody.
+    /// Returns the recipients of an event, or `None` if no listener is one.
     fn recipients(&self, audience: Audience) -> Option<Recipients> {
-        let wants = |member: &Member<K>| match audience {
-            Audience::Everyone => true,
-            Audience::Resyncing => member.resync.is_due,
-            Audience::AskedForUnchanged => member.options.unchanged,
+        let wants = |listener: &ListenerState<K>| match audience {
+            Audience::All => true,
+            Audience::Resyncing => listener.resync.is_due,
+            Audience::WantsUnchanged => listener.options.unchanged,
         };
-        if audience == Audience::Everyone {
-            return (!self.members.is_empty()).then_some(Recipients::Everyone);
+        if audience == Audience::All {
+            return (!self.listeners.is_empty()).then_some(Recipients::All);
         }
         let ids: Vec<ListenerId> =
-            self.members.iter().filter(|(_, member)| wants(member)).map(|(&id, _)| id).collect();
+            self.listeners.iter().filter(|(_, listener)| wants(listener)).map(|(&id, _)| id).collect();
         (!ids.is_empty()).then_some(Recipients::Only(ids))
     }
 
-    /// Takes those that lag too far off the log.
-    fn bound_lag(&mut self, now: Duration, after: &mut Aftermath<K>) {
-        for (&id, member) in &mut self.members {
-            let Feed::Following { next } = member.feed else { continue };
+    /// Switches listeners that lag too far to a coalesced backlog.
+    fn bound_lag(&mut self, now: Duration, deferred: &mut Deferred<K>) {
+        for (&id, listener) in &mut self.listeners {
+            let Feed::Following { next } = listener.feed else { continue };
             let Some(at) = index(next, self.first_batch) else { continue };
             let Some(oldest) = self.batches.get(at).map(|logged| Arc::clone(&logged.batch)) else { continue };
             let lag = self.end - oldest.start;
             let age = now.saturating_sub(oldest.at);
-            let options = &member.options;
+            let options = &listener.options;
             if options.every_event || (lag <= options.max_lag_events && age <= options.max_lag_age) {
                 continue;
             }
-            let mut backlog = Coalesced::new();
+            let mut backlog = CoalescedBacklog::new();
             for logged in self.batches.range_mut(at..) {
                 logged.unread -= 1;
                 if logged.batch.recipients.include(id) {
-                    logged.batch.absorb_into(&mut backlog, &mut after.events);
+                    logged.batch.absorb_into(&mut backlog, &mut deferred.events);
                 }
             }
-            member.times_coalesced += 1;
-            member.events_coalesced += backlog.take_merged();
-            after.changes.push(ModeChange::Lags { name: Arc::clone(&options.name), events: lag });
-            member.feed = Feed::Coalescing { backlog, since: oldest.at };
-            after.batches.push(oldest);
+            listener.times_coalesced += 1;
+            listener.events_coalesced += backlog.take_merged();
+            deferred.changes.push(ModeChange::Lags { name: Arc::clone(&options.name), events: lag });
+            listener.feed = Feed::Coalescing { backlog, since: oldest.at };
+            deferred.batches.push(oldest);
         }
-        trim(&mut self.batches, &mut self.first_batch, &mut after.batches);
+        trim(&mut self.batches, &mut self.first_batch, &mut deferred.batches);
     }
 
-    /// Forgets the place in the log that somebody had.
-    fn leave(&mut self, feed: Feed<K>, after: &mut Aftermath<K>) {
+    /// Releases the position of a listener in the log.
+    fn leave(&mut self, feed: Feed<K>, deferred: &mut Deferred<K>) {
         if let Feed::Following { next } = feed
             && let Some(at) = index(next, self.first_batch)
             && at < self.batches.len()
         {
             self.batches.range_mut(at..).for_each(|logged| logged.unread -= 1);
         } else {
-            after.feeds.push(feed);
+            deferred.feeds.push(feed);
         }
-        trim(&mut self.batches, &mut self.first_batch, &mut after.batches);
+        trim(&mut self.batches, &mut self.first_batch, &mut deferred.batches);
     }
 }
 
@@ -408,22 +410,22 @@ fn index(number: u64, first: u64) -> Option<usize> {
     usize::try_from(number.checked_sub(first)?).ok()
 }
 
-/// Reads a batch, and takes it out for whoever is the last to read it. What everybody has read is at the
-/// front: who has not read a batch has not read those after it either.
-fn read<K>(batches: &mut VecDeque<Logged<K>>, first: &mut u64, number: u64) -> Option<Arc<Batch<K>>> {
+/// Reads a batch, and removes it for the last reader. Read batches are at the front, because a listener that
+/// has not read a batch has not read the later ones.
+fn read<K>(batches: &mut VecDeque<Logged<K>>, first: &mut u64, number: u64) -> Option<Arc<EventBatch<K>>> {
     let at = index(number, *first)?;
     let logged = batches.get_mut(at)?;
     logged.unread -= 1;
     if logged.unread > 0 {
         return Some(Arc::clone(&logged.batch));
     }
-    debug_assert_eq!(at, 0, "a batch before one that everybody has read is gone");
+    debug_assert_eq!(at, 0, "batches before one that all followers have read were removed");
     *first += 1;
     batches.pop_front().map(|logged| logged.batch)
 }
 
-/// Takes out the batches that nobody has yet to read.
-fn trim<K>(batches: &mut VecDeque<Logged<K>>, first: &mut u64, unwanted: &mut Vec<Arc<Batch<K>>>) {
+/// Removes the batches that every follower has read.
+fn trim<K>(batches: &mut VecDeque<Logged<K>>, first: &mut u64, unwanted: &mut Vec<Arc<EventBatch<K>>>) {
     while batches.front().is_some_and(|logged| logged.unread == 0) {
         unwanted.extend(batches.pop_front().map(|logged| logged.batch));
         *first += 1;

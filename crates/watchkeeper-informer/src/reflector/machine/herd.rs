@@ -18,8 +18,8 @@ const LOST: Duration = Duration::from_mins(5);
 const OUTAGE: Duration = Duration::from_mins(1);
 const BACK: Duration = Duration::from_mins(6);
 
-fn failed(reason: Reason) -> Trouble {
-    Trouble::new(Failure::new(reason), "no")
+fn failed(reason: Reason) -> FailureReport {
+    FailureReport::new(Failure::new(reason), "no")
 }
 
 fn list_end() -> PageEnd {
@@ -71,7 +71,7 @@ impl Client {
                 Action::List(_) | Action::Watch(_) if is_down => Input::Failed(refused()),
                 Action::Check(_) => {
                     let resource_version = Some("10".to_owned());
-                    Input::Checked(Ok(Found { resource_version, ..Found::default() }))
+                    Input::Checked(Ok(CheckResponse { resource_version, ..CheckResponse::default() }))
                 }
                 // A server that was just started can replay nothing from before.
                 Action::Watch(_) if !has_relisted => Input::Failed(failed(Reason::Api(ApiReason::Expired))),

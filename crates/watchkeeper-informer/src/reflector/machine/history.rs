@@ -1,32 +1,34 @@
-//! Whether the server's history is still the one that was followed.
+//! Verification that the server's history is the one that was followed.
 //!
-//! A resourceVersion orders the states of one history. It does not tell whether two servers share that history: after a
-//! restore of its storage from an older backup, a server counts on from there and soon passes versions that it has used
-//! before, for other writes. A watch resumed at such a version works, and leaves the cache wrong for good. Therefore
-//! evidence is collected that what was followed is a prefix of the server's history:
+//! A resourceVersion orders the states of one history. It does not identify the history: after its storage
+//! was restored from an older backup, a server continues to count from there, and soon reaches versions that
+//! it used before for other writes. A watch that is resumed at such a version succeeds, and the cache stays
+//! wrong. Therefore the machine collects evidence that the history it followed is a prefix of the server's
+//! history:
 //!
-//! 1. **The newest change is found again.** If an object was written last, it has the same uid, resourceVersion and content
-//!    at exactly the version reached. If one was deleted last, it is absent at the version of its deletion and present at
-//!    the version before. Writes since then do not matter, because the server is asked for the past
-//!    (`resourceVersionMatch=Exact`). If a restore lost any change of this collection, it lost the last one too, and at
-//!    that version the server shows something else.
-//! 2. **No change is missing since.** After a broken connection a watch is resumed at the last *change*, not at the last
-//!    bookmark. If a restore lost only writes to other collections, the server now reports whatever it wrote to this one
-//!    at versions that the bookmark had covered, which proves the restore; or it cannot replay that far, and
-//!    the collection is listed. A watch that ended in good order at the time asked for is renewed at the bookmark: its
-//!    server was running until that moment.
+//! 1. **The newest change is found again.** An object that was written last has the same uid, resourceVersion
+//!    and content at exactly the version reached. An object that was deleted last is absent at the version of
+//!    its deletion and present at the version before. Later writes do not matter, because the request is for
+//!    the past (`resourceVersionMatch=Exact`). If a restore lost any change of this collection, it lost the
+//!    last one too, and the server shows another state at that version.
+//! 2. **No change is missing since.** After a broken connection a watch is resumed at the last *change*, not
+//!    at the last bookmark. If a restore lost only writes to other collections, the server now reports its
+//!    own writes to this one at versions that the bookmark covered, which proves the restore; or it cannot
+//!    replay that far, and the collection is relisted. A watch that ended normally at the requested time is
+//!    renewed at the bookmark, because its server was running until then.
 //!
-//! Without evidence the collection is listed again, and objects that are held under the same version are decoded again.
+//! Without evidence the collection is relisted, and objects that are cached in the same version are decoded
+//! again.
 //!
-//! What this cannot detect:
+//! This does not detect:
 //!
-//! * objects that a restored server modified at versions up to that of the last list, if the restore lost no change of this
-//!   collection and none was seen since that list (the number of objects is verified);
-//! * a restored server on which the last change was repeated at the same version: the same content written to the same
-//!   object, or the same object deleted;
-//! * where reads at an exact version are not supported or that version was compacted, a restored server whose present
-//!   state agrees with the newest change;
-//! * anything where versions are [opaque](crate::reflector::VersionOrder::Opaque): nothing is verified there.
+//! * objects that a restored server modified at versions up to that of the last list, if the restore lost no
+//!   change of this collection and none was received since that list (the number of objects is verified);
+//! * a restored server on which the last change was repeated at the same version: the same content written to
+//!   the same object, or the same object deleted;
+//! * where reads at an exact version are not supported or that version was compacted, a restored server whose
+//!   current state agrees with the newest change;
+//! * anything if versions are [opaque](crate::reflector::VersionOrder::Opaque): nothing is verified then.
 
 use bytes::Bytes;
 use kube_core::params::VersionMatch;
@@ -37,19 +39,19 @@ use watchkeeper_client::{
     list_watch::{ListRequest, ObjectName},
 };
 
-use super::{Action, Machine, Notice, State, Trouble, io::Effects};
+use super::{Action, FailureReport, Machine, ReflectorEvent, State, io::Effects};
 use crate::{reflector::VersionOrder, resource_version::is_older};
 
 /// The relation of the server's history to the one that was followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// Both are the same, as far as the evidence goes.
+    /// Both are the same, according to the evidence.
     Confirmed,
-    /// The connection was lost since they were last known to be the same.
+    /// The connection was lost since the last confirmation.
     Doubted,
-    /// The server had no evidence for or against. The collection is listed.
+    /// The server has no evidence for or against. The collection is relisted.
     Unverified,
-    /// The server has another history. The collection is listed, in a new epoch.
+    /// The server has another history. The collection is relisted in a new epoch.
     Replaced,
 }
 
@@ -62,29 +64,29 @@ impl Trust {
     }
 }
 
-/// How many of the newest objects are remembered, in case the newest are deleted.
+/// The number of newest objects that are remembered, because the newest ones may be deleted.
 const REMEMBERED: usize = 4;
 
 /// The newest changes of the collection.
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
-    /// The newest objects, the newest last.
+    /// The newest objects, in ascending order.
     written: Vec<Written>,
-    /// The object deleted last, unless something was written since.
+    /// The object that was deleted last, unless an object was written since.
     deleted: Option<Identity>,
-    /// The number of objects of the list, as long as nothing changed since.
+    /// The number of objects of the list, until something changes.
     listed: Option<usize>,
 }
 
 #[derive(Debug, Clone)]
 struct Written {
     identity: Identity,
-    /// The object as it was received; only of the newest, to hold on to one buffer and not several.
+    /// The bytes of the object. Only kept for the newest object, to keep one buffer alive.
     content: Option<Bytes>,
 }
 
 impl Evidence {
-    /// Completes the evidence of a list of so many objects.
+    /// Completes the evidence of a list with `listed` objects.
     pub(super) fn of_list(self, listed: usize) -> Self {
         Self { listed: Some(listed), ..self }
     }
@@ -126,16 +128,16 @@ impl Evidence {
     }
 }
 
-/// Something that must be true on a server that shares the history.
+/// A condition that holds on a server with the same history.
 #[derive(Debug)]
 enum Check {
     /// The object exists in this version.
     Present(Written),
-    /// The object of this uid exists, in whatever version.
+    /// The object with this uid exists, in any version.
     Existed(Identity),
     /// The object does not exist.
     Absent(Identity),
-    /// The collection has so many objects.
+    /// The number of objects in the collection.
     Count(usize),
 }
 
@@ -149,7 +151,7 @@ impl Check {
         }
     }
 
-    fn holds(&self, found: &Found) -> bool {
+    fn holds(&self, found: &CheckResponse) -> bool {
         let named = |key: &str| found.objects.iter().find(|(identity, _)| identity.key() == key);
         match self {
             Self::Present(Written { identity, content }) => {
@@ -166,7 +168,7 @@ impl Check {
                 Some(remaining) => {
                     usize::try_from(remaining).is_ok_and(|rest| found.objects.len() + rest == *count)
                 }
-                // Servers leave it out at the end of a list, and where selectors apply.
+                // Servers omit the count at the end of a list and with selectors.
                 None => found.objects.len().min(1) == (*count).min(1),
             },
         }
@@ -190,38 +192,38 @@ impl Check {
 
 /// The response to a check.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct CheckResponse {
     pub(crate) objects: Vec<(Identity, Option<Bytes>)>,
     pub(crate) resource_version: Option<String>,
     pub(crate) remaining_item_count: Option<i64>,
 }
 
-/// A verification in progress: the checks, made one after the other.
+/// A verification in progress, which makes one check after the other.
 #[derive(Debug)]
 pub(super) struct Verification {
     /// The version that was reached.
     reached: String,
-    /// The checks of past states, each with its version; after that the checks of the present state, which is weaker
+    /// The checks of past states with their versions, and the checks of the current state, which are weaker
     /// evidence, for servers that cannot show the past.
     past: Vec<(String, Check)>,
     present: Vec<Check>,
-    /// How many of the checks held.
+    /// The number of checks that succeeded.
     passed: usize,
     is_past: bool,
 }
 
-/// The conclusion from the response to a check.
+/// The result of a check.
 #[derive(Debug)]
 pub(super) enum Judgement {
-    /// Another request is needed.
+    /// Another check is needed.
     Ask,
     /// The history is the one that was followed.
     Confirmed,
     /// The server has no evidence for or against.
     Unconfirmed,
-    /// The server's history is another one.
+    /// The server has another history.
     Refuted(String),
-    /// The server could not be asked.
+    /// The request failed.
     Failed,
 }
 
@@ -249,7 +251,7 @@ impl Verification {
         Self { reached, past, present, passed: 0, is_past }
     }
 
-    /// Returns the check to be made, and the past version at which, if so.
+    /// Returns the next check, and its past version, if any.
     fn next(&self) -> Option<(Option<&str>, &Check)> {
         if self.is_past {
             self.past.get(self.passed).map(|(at, check)| (Some(at.as_str()), check))
@@ -268,10 +270,10 @@ impl Verification {
         }
     }
 
-    pub(super) fn judge(&mut self, response: &Result<Found, Trouble>) -> Judgement {
+    pub(super) fn judge(&mut self, response: &Result<CheckResponse, FailureReport>) -> Judgement {
         let found = match response {
             Ok(found) => found,
-            Err(trouble) => return self.cannot_answer(trouble.failure.reason()),
+            Err(failure_report) => return self.cannot_answer(failure_report.failure.reason()),
         };
         let shown = found.resource_version.as_deref();
         let (asked, check) = self.next().unzip();
@@ -292,7 +294,8 @@ impl Verification {
             return if self.next().is_none() { Judgement::Confirmed } else { Judgement::Ask };
         }
         match asked {
-            // A server that ignores that it was asked for the past shows the present, which may have changed since.
+            // A server that ignores the requested version shows the current state, which may have changed
+            // since.
             Some(at) if shown == Some(at) => {
                 let what = check.what();
                 Judgement::Refuted(format!("the server does not have {what} at resourceVersion {at}"))
@@ -303,7 +306,7 @@ impl Verification {
 
     fn cannot_answer(&mut self, reason: Reason) -> Judgement {
         match reason {
-            // Permissions may cover watch and not list, and then the list is streamed.
+            // Permissions may include watch but not list; the list is then streamed.
             Reason::Api(ApiReason::Forbidden) => Judgement::Unconfirmed,
             Reason::Api(
                 ApiReason::Expired
@@ -335,13 +338,13 @@ impl Verification {
     }
 }
 
-/// Returns the version before a version, and the version.
+/// Returns the preceding version and the version itself.
 fn version_before(version: &str) -> Option<(String, String)> {
     let before = version.parse::<u64>().ok()?.checked_sub(1).filter(|before| *before > 0)?;
     Some((before.to_string(), version.to_owned()))
 }
 
-/// A verification before going on.
+/// A verification before the next step.
 #[derive(Debug)]
 pub(super) struct Verifying {
     verification: Verification,
@@ -349,7 +352,7 @@ pub(super) struct Verifying {
 }
 
 impl<K> Machine<K> {
-    /// Returns whether the server has to show that its history is the one followed, before anything is built on that.
+    /// Returns whether the server has to confirm its history before the next step.
     pub(super) fn must_verify(&self) -> bool {
         self.trust == Trust::Doubted
             && self.options.history_check.on_reconnect
@@ -367,7 +370,7 @@ impl<K> Machine<K> {
         verification: Verification,
         fx: &mut Effects<K>,
     ) -> Action {
-        fx.notice(Notice::HistoryChecked);
+        fx.event(ReflectorEvent::HistoryChecked);
         let request = verification.request();
         self.state = State::Verifying(Verifying { verification, then });
         Action::Check(request)
@@ -376,7 +379,7 @@ impl<K> Machine<K> {
     pub(super) fn checked(
         &mut self,
         mut verifying: Verifying,
-        response: &Result<Found, Trouble>,
+        response: &Result<CheckResponse, FailureReport>,
         fx: &mut Effects<K>,
     ) -> Action {
         let then = verifying.then;
@@ -391,10 +394,10 @@ impl<K> Machine<K> {
                 self.go(then, fx)
             }
             (Judgement::Refuted(why), _) => self.history_replaced(&why, Phase::WatchStart, fx),
-            (Judgement::Failed, Err(trouble)) => {
-                let mut verdict = self.judge(Phase::WatchStart, trouble.failure);
+            (Judgement::Failed, Err(failure_report)) => {
+                let mut verdict = self.judge(Phase::WatchStart, failure_report.failure);
                 verdict.decision = verdict.decision.at_least(then);
-                self.follow(Phase::WatchStart, trouble.failure, verdict, &trouble.message, fx)
+                self.follow(Phase::WatchStart, failure_report.failure, verdict, &failure_report.message, fx)
             }
             (Judgement::Failed | Judgement::Unconfirmed, _) => {
                 self.trust = Trust::Unverified;
@@ -406,7 +409,7 @@ impl<K> Machine<K> {
         }
     }
 
-    /// Lists from scratch and begins a new epoch, because the server's history is not the one that was followed.
+    /// Relists from scratch in a new epoch, because the server's history was replaced.
     pub(super) fn history_replaced(&mut self, why: &str, phase: Phase, fx: &mut Effects<K>) -> Action {
         self.trust = Trust::Replaced;
         let message = format!("{why}: its history was replaced, for example by restoring a backup");

@@ -1,4 +1,4 @@
-//! What goes into the machine and what comes out of it.
+//! Inputs and outputs of the machine.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,15 +8,15 @@ use watchkeeper_client::{
     list_watch::{Bookmark, ListRequest, PageEnd, WatchRequest},
 };
 
-use super::history::Found;
-use crate::reflector::{Change, WatchFailure, intake::Incoming, quarantine::Quarantined};
+use super::history::CheckResponse;
+use crate::reflector::{WatchDelta, WatchFailure, intake::Incoming, quarantine::Quarantined};
 
-/// Something that happened outside.
+/// An input of the machine.
 #[derive(Debug)]
 pub(crate) enum Input<K> {
-    /// It begins.
+    /// The reflector was started.
     Started,
-    /// The server agreed to the list or watch asked for last.
+    /// The server accepted the requested list or watch.
     Opened,
     /// An object of a page.
     Item(Incoming<K>),
@@ -26,17 +26,17 @@ pub(crate) enum Input<K> {
     Event(EventKind, Incoming<K>),
     /// A bookmark of a watch.
     Bookmark(Bookmark),
-    /// The page or the watch ended in good order.
+    /// The page or watch ended normally.
     Ended,
-    /// It did not.
-    Failed(Trouble),
-    /// The deadline of the last action has come.
+    /// The list or watch failed.
+    Failed(FailureReport),
+    /// The deadline of the last action has passed.
     Timer,
     /// The response to [`Action::Check`], or to a check beside an open watch.
-    Checked(Result<Found, Trouble>),
+    Checked(Result<CheckResponse, FailureReport>),
 }
 
-/// What a watch event says happened to its object.
+/// The type of a watch event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EventKind {
     Added,
@@ -44,96 +44,96 @@ pub(crate) enum EventKind {
     Deleted,
 }
 
-/// What went wrong, for the classifier and for people.
+/// A failure, for the classifier and as text.
 #[derive(Debug)]
-pub(crate) struct Trouble {
+pub(crate) struct FailureReport {
     pub(crate) failure: Failure,
     pub(crate) message: Arc<str>,
 }
 
-impl Trouble {
+impl FailureReport {
     pub(crate) fn new(failure: Failure, message: impl Into<Arc<str>>) -> Self {
         Self { failure, message: message.into() }
     }
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for FailureReport {
     fn from(error: Error) -> Self {
         Self::new(Failure::from(&error), error.to_string())
     }
 }
 
-/// What to do next. Everything but [`Action::Read`] gives up what is being read.
+/// The next action of the driver. Every action except [`Action::Read`] closes the open response.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Action {
-    /// Ask for a page.
+    /// Request a page.
     List(ListRequest),
-    /// Ask for a watch.
+    /// Request a watch.
     Watch(WatchRequest),
-    /// Read a list of a few objects, as evidence of the server's history.
+    /// Request a list of a few objects, as evidence of the server's history.
     Check(ListRequest),
-    /// Read on, at most until then.
+    /// Continue reading, until the deadline.
     Read { deadline: Option<Duration> },
-    /// Do nothing until then.
+    /// Wait until this time.
     Wait { until: Duration },
 }
 
-/// Something to tell, count or log.
+/// An event to be reported, counted or logged.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Notice {
-    /// A list begins, as a stream or not. The first has no cause.
+pub(crate) enum ReflectorEvent {
+    /// A list was started. The initial list has no cause.
     ListStarted { is_streaming: bool, cause: Option<&'static str> },
-    /// So much of a list has been received, of about so many.
-    Listed { received: usize, about: Option<usize> },
-    /// The list was read whole.
+    /// A number of listed objects was received.
+    Listed { received: usize, estimated_total: Option<usize> },
+    /// The list is complete.
     Synced,
-    /// A watch is resumed, because of this.
+    /// A watch is resumed, for this reason.
     WatchRestarted { reason: &'static str },
-    /// The server agreed to a watch.
+    /// The server accepted a watch.
     WatchOpened,
     /// A list or watch failed.
     Failed(WatchFailure),
-    /// An object was set aside.
+    /// An object was quarantined.
     Quarantined(Quarantined),
-    /// An object is no longer set aside.
+    /// An object was released from quarantine.
     Released(Arc<str>),
-    /// The server sent something older than what it sent before.
-    WentBack { what: &'static str, found: String, seen: String },
-    /// The server's versions begin anew.
+    /// The server sent an older version than before.
+    VersionWentBack { what: &'static str, found: String, seen: String },
+    /// The server's history was replaced.
     NewEpoch { found: String, seen: String },
-    /// The server is taken not to do lists as streams, for a while.
-    StreamingGivenUp { why: &'static str },
-    /// A verification of the server's history began.
+    /// Streaming lists are not requested for a while.
+    StreamingFallback { why: &'static str },
+    /// A verification of the server's history started.
     HistoryChecked,
 }
 
-/// All that comes of one input.
+/// The output of one step.
 #[derive(Debug)]
-pub(crate) struct Outcome<K> {
-    /// For the sink, before the action.
-    pub(crate) change: Option<Change<K>>,
-    pub(crate) notices: Vec<Notice>,
-    /// A check to make beside what is being read. It replaces an earlier one.
+pub(crate) struct StepOutput<K> {
+    /// The change for the sink, before the action.
+    pub(crate) change: Option<WatchDelta<K>>,
+    pub(crate) events: Vec<ReflectorEvent>,
+    /// A check to make while reading continues. It replaces an earlier one.
     pub(crate) check: Option<ListRequest>,
     pub(crate) action: Action,
 }
 
-/// The part of an outcome that is gathered on the way to its action.
+/// The part of an output that is collected before its action is known.
 #[derive(Debug)]
 pub(super) struct Effects<K> {
-    pub(super) change: Option<Change<K>>,
-    pub(super) notices: Vec<Notice>,
+    pub(super) change: Option<WatchDelta<K>>,
+    pub(super) events: Vec<ReflectorEvent>,
     pub(super) check: Option<ListRequest>,
 }
 
 impl<K> Default for Effects<K> {
     fn default() -> Self {
-        Self { change: None, notices: Vec::new(), check: None }
+        Self { change: None, events: Vec::new(), check: None }
     }
 }
 
 impl<K> Effects<K> {
-    pub(super) fn notice(&mut self, notice: Notice) {
-        self.notices.push(notice);
+    pub(super) fn event(&mut self, event: ReflectorEvent) {
+        self.events.push(event);
     }
 }

@@ -1,47 +1,48 @@
-//! The list-watch protocol as a state machine: what happened and the time go in, what to do next comes out.
+//! The list-watch protocol as a state machine: an input and the time go in, the next action comes out.
 //!
-//! Nothing in here waits, asks, reads a clock or rolls dice of its own: times are durations since whenever the driver began,
-//! and the random numbers come from a generator that is handed in.
+//! The machine does not wait, send requests, read a clock or create randomness. Times are durations since the
+//! start of the driver, and random numbers come from an injected generator.
 //!
 //! ```text
-//!            ┌────────────── the wait is over ──────────────┐
-//!            │                                              │
-//!            ▼      refused, too often broken, too slow     │
-//!   New ─▶ Initial ────────────────────────────▶ Listing    │
-//!            │  the end of the initial events      │  last page
-//!            │  (the stream goes on as the watch)  │        │
-//!            ▼                                     ▼        │
-//!          Watching ◀──────────────────────────────┘     Waiting
-//!            │  ▲                                           ▲
-//!      ended │  │ the server shares the history             │
-//!            ▼  │                                           │
-//!          Verifying ──▶ Listing, when it does not          │
-//!      any of them ──── failed: what the classifier says ───┘
+//!            ┌──────────────── delay elapsed ────────────────┐
+//!            │                                               │
+//!            ▼        rejected, broken or too slow           │
+//!   New ─▶ StreamingList ────────────────────▶ PagedList     │
+//!            │  end of the initial events        │ last page │
+//!            │  (the stream is the watch)        │           │
+//!            ▼                                   ▼           │
+//!          Watch ◀───────────────────────────────┘        Backoff
+//!            │  ▲                                            ▲
+//!      ended │  │ history confirmed                          │
+//!            ▼  │                                            │
+//!          Verifying ──▶ list, if not confirmed              │
+//!      any state ──────── failure, by classifier ────────────┘
 //! ```
 //!
-//! The rules that everything else follows from:
+//! The rules:
 //!
-//! * **The version to go on from** is that of the last list read whole, the last event applied or the last bookmark. The
-//!   events a stream begins with are not in order and move it nowhere; only the bookmark that ends them does.
-//! * **Never back in time.** A list is asked to be at least as new as that version. One that is older, or an event that is,
-//!   is refused. Only a list that asked for the newest there is may be older: then the server's history was replaced,
-//!   and a new epoch begins.
-//! * **Identity before order.** Before a watch is resumed, the server has to show that its history is the one that was
-//!   followed: see [`history`]. Without evidence the collection is listed.
-//! * **Resume before relist, relist before starting from scratch.** The classifier decides; the machine tells it what was
-//!   tried since there was last progress.
+//! * **The version to resume from** is that of the last complete list, the last applied event or the last
+//!   bookmark. The initial events of a stream are not ordered and do not change it; only the bookmark at
+//!   their end does.
+//! * **Never back in time.** A list must be at least as new as that version. An older list or event is
+//!   rejected. Only a list of the newest state may be older: then the server's history was replaced, and a
+//!   new epoch starts.
+//! * **Identity before order.** Before a watch is resumed, the server has to show that its history is the one
+//!   that was followed; see [`history`]. Without evidence the collection is relisted.
+//! * **Resume before relist, relist before relisting from scratch.** The classifier decides, given the
+//!   attempts since the last progress.
 
-mod ahead;
-mod gathering;
 #[cfg(test)]
 mod herd;
 mod history;
-mod initial;
 mod io;
-mod listing;
+mod list_assembly;
+mod newer_than_list;
+mod paged_list;
+mod streaming_list;
 #[cfg(test)]
 mod tests;
-mod watching;
+mod watch;
 
 use std::{collections::BTreeSet, mem, sync::Arc, time::Duration};
 
@@ -51,92 +52,95 @@ use watchkeeper_client::{
     decode::Identity,
 };
 
-pub(crate) use self::history::Found;
-pub(crate) use self::io::{Action, EventKind, Input, Notice, Outcome, Trouble};
+pub(crate) use self::history::CheckResponse;
+pub(crate) use self::io::{Action, EventKind, FailureReport, Input, ReflectorEvent, StepOutput};
+pub(crate) use self::paged_list::cut_short;
 use self::{
-    ahead::Ahead,
-    gathering::Gathering,
     history::{Evidence, Trust, Verifying},
-    initial::Initial,
     io::Effects,
-    listing::{Listing, Paging},
-    watching::Watching,
+    list_assembly::ListAssembly,
+    newer_than_list::NewerThanList,
+    paged_list::{PagedList, Paging},
+    streaming_list::StreamingList,
+    watch::WatchState,
 };
 use super::{
-    Change, OnUndecodable, ReflectorOptions, Replacement, VersionOrder, WatchFailure, backoff::Backoff,
+    OnUndecodable, ReflectorOptions, Replacement, VersionOrder, WatchDelta, WatchFailure, backoff::Backoff,
     intake::Rejection,
 };
 use crate::resource_version;
 
-/// What the machine is about.
+/// The state of the list-watch protocol.
 #[derive(Debug)]
 enum State {
-    /// Nothing was done yet.
+    /// The machine has not sent a request.
     New,
-    /// A list is being read, page by page.
-    Listing(Listing),
-    /// A list is being read as the beginning of a watch.
-    Initial(Initial),
-    /// The list has been read; changes are.
-    Watching(Watching),
-    /// The server is asked for evidence of its history.
+    /// A paginated list is being read.
+    PagedList(PagedList),
+    /// A streaming list is being read.
+    StreamingList(StreamingList),
+    /// The list is complete, and a watch is requested or open.
+    Watch(WatchState),
+    /// The server's history is being verified.
     Verifying(Verifying),
-    /// Something failed, and is not tried again before `until`.
-    Waiting { until: Duration, then: Next },
+    /// A request failed and is retried at `until`.
+    Backoff { until: Duration, then: Next },
 }
 
-/// How new a list has to be.
+/// The required freshness of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Freshness {
-    /// Whatever the server has at hand: `0`. For the first list, when nothing has been seen that it could be older than.
+    /// Any state that the server has in memory: resourceVersion `0`. For the initial list, which cannot go
+    /// back in time.
     Any,
-    /// What was seen already must be in it.
+    /// A state that is not older than this version.
     NotOlderThan(String),
-    /// The newest there is, though that be older than what was seen.
+    /// The newest state, even if it is older than the version reached.
     Newest,
 }
 
-/// The whole state of a reflector but its connections.
+/// The state of a reflector without its connections.
 #[derive(Debug)]
 pub(crate) struct Machine<K> {
     options: ReflectorOptions,
     random: Rng,
     now: Duration,
     state: State,
-    gathering: Gathering<K>,
-    /// Everything up to here has been told to the sink.
+    assembly: ListAssembly<K>,
+    /// The version up to which everything was passed to the sink.
     version: Option<String>,
     /// The version of the last list or change. The version of a bookmark may be newer.
     changed: Option<String>,
-    ahead: Ahead,
-    /// The newest changes handed on.
+    ahead: NewerThanList,
+    /// The newest changes that were passed to the sink.
     evidence: Evidence,
     /// The newest objects of the list being read.
     listed: Evidence,
-    /// Whether the last watch was ended by the server at the time asked for.
+    /// Whether the server ended the last watch at the requested time.
     is_renewal: bool,
     /// The relation of the server's history to the one that was followed.
     trust: Trust,
-    /// The keys of objects that are set aside.
+    /// The keys of quarantined objects.
     quarantine: BTreeSet<Arc<str>>,
     backoff: Backoff,
-    /// What was done about the last failure, until there is progress.
+    /// The recovery from the last failure, until there is progress.
     tried: Option<Next>,
-    /// Failures since there was progress.
+    /// The number of failures since the last progress.
     failures: u32,
-    /// Whether a broken watch was answered with a list since a watch last worked.
+    /// Whether a broken watch was followed by a relist since a watch last worked.
     has_relisted: bool,
-    /// Why the next list.
+    /// The cause of the next list.
     cause: &'static str,
-    streaming: initial::Memory,
-    /// Whether the server pages even what it answers from memory: it then has no such memory, and whole lists are dear.
+    streaming: streaming_list::StreamingSupport,
+    /// Whether the server paginates lists from memory: it then has no watch cache, and lists in one page are
+    /// expensive.
     pages_anything: bool,
 }
 
-/// Why the first list is one.
+/// The cause of the initial list.
 const INITIAL: &str = "initial";
 
-/// Why a list follows something that was older than it should be.
+/// The cause of a relist after an older version than before.
 const WENT_BACK: &str = "went_back";
 
 impl<K> Machine<K> {
@@ -145,10 +149,10 @@ impl<K> Machine<K> {
             random,
             now: Duration::ZERO,
             state: State::New,
-            gathering: Gathering::default(),
+            assembly: ListAssembly::default(),
             version: None,
             changed: None,
-            ahead: Ahead::default(),
+            ahead: NewerThanList::default(),
             evidence: Evidence::default(),
             listed: Evidence::default(),
             is_renewal: false,
@@ -159,92 +163,103 @@ impl<K> Machine<K> {
             failures: 0,
             has_relisted: false,
             cause: INITIAL,
-            streaming: initial::Memory::default(),
+            streaming: streaming_list::StreamingSupport::default(),
             pages_anything: false,
             options,
         }
     }
 
-    /// Whether a list is being read, as a stream or not.
+    /// Returns whether a list is being read, paginated or streaming.
     pub(crate) fn is_listing(&self) -> bool {
-        matches!(self.state, State::Listing(_) | State::Initial(_))
+        matches!(self.state, State::PagedList(_) | State::StreamingList(_))
     }
 
-    /// Returns whether an object of the list being read may be replaced by the cached object of the same version. Not when the
-    /// list may be of another history, in which the same version is another write.
+    /// Returns whether an object of the current list may be replaced by the cached object of the same
+    /// version. Not if the list may be of another history, in which the same version is another write.
     pub(crate) fn may_reuse(&self) -> bool {
         if matches!(self.trust, Trust::Unverified | Trust::Replaced) {
             return false;
         }
         match &self.state {
-            State::Listing(listing) => *listing.freshness() != Freshness::Newest,
-            State::Initial(initial) => *initial.freshness() != Freshness::Newest,
-            State::New | State::Watching(_) | State::Verifying(_) | State::Waiting { .. } => false,
+            State::PagedList(paged) => *paged.freshness() != Freshness::Newest,
+            State::StreamingList(streaming) => *streaming.freshness() != Freshness::Newest,
+            State::New | State::Watch(_) | State::Verifying(_) | State::Backoff { .. } => false,
         }
     }
 
-    /// Everything up to here has been told to the sink.
+    /// Returns the version up to which everything was passed to the sink.
     pub(crate) fn version(&self) -> Option<&str> {
         self.version.as_deref()
     }
 
-    /// The object, if an earlier attempt at the present list brought this very version of it.
+    /// Returns the object, if an earlier attempt at the current list received exactly this version.
     pub(crate) fn recall(&self, identity: &Identity) -> Option<Arc<K>> {
-        self.gathering.recall(identity)
+        self.assembly.recall(identity)
     }
 
-    /// Takes what happened by `now`, and says what to do.
-    pub(crate) fn step(&mut self, now: Duration, input: Input<K>) -> Outcome<K> {
+    /// Processes an input at time `now` and returns the next action.
+    pub(crate) fn step(&mut self, now: Duration, input: Input<K>) -> StepOutput<K> {
         debug_assert!(now >= self.now, "time goes forward");
         self.now = now;
         let fx = &mut Effects::default();
         let action = match (mem::replace(&mut self.state, State::New), input) {
             (State::New, _) => self.go(Next::Relist, fx),
-            (State::Waiting { until, then }, Input::Timer) if now >= until => self.go(then, fx),
+            (State::Backoff { until, then }, Input::Timer) if now >= until => self.go(then, fx),
 
-            (State::Listing(listing), Input::Item(incoming)) => self.item(listing, incoming, fx),
-            (State::Listing(listing), Input::PageEnd(end)) => self.page_end(listing, end, fx),
-            (State::Listing(listing), Input::Failed(trouble)) => self.list_failed(listing, &trouble, fx),
-            (State::Listing(listing), Input::Ended) => self.list_failed(listing, &listing::cut_short(), fx),
-
-            (State::Initial(initial), Input::Opened) => self.initial_opened(initial),
-            (State::Initial(initial), Input::Event(kind, incoming)) => {
-                self.initial_event(initial, kind, incoming, fx)
+            (State::PagedList(paged), Input::Item(incoming)) => self.item(paged, incoming, fx),
+            (State::PagedList(paged), Input::PageEnd(end)) => self.page_end(paged, end, fx),
+            (State::PagedList(paged), Input::Failed(failure_report)) => {
+                self.list_failed(paged, &failure_report, fx)
             }
-            (State::Initial(initial), Input::Bookmark(mark)) => self.initial_bookmark(initial, mark, fx),
-            (State::Initial(initial), Input::Timer) => self.initial_timer(initial, fx),
-            (State::Initial(initial), Input::Ended) => self.initial_ended(initial, fx),
-            (State::Initial(initial), Input::Failed(trouble)) => self.initial_failed(initial, &trouble, fx),
+            (State::PagedList(paged), Input::Ended) => self.list_failed(paged, &cut_short(), fx),
 
-            (State::Watching(watching), Input::Opened) => self.watch_opened(watching, fx),
-            (State::Watching(watching), Input::Event(kind, incoming)) => {
-                self.watch_event(watching, kind, incoming, fx)
+            (State::StreamingList(streaming), Input::Opened) => self.initial_opened(streaming),
+            (State::StreamingList(streaming), Input::Event(kind, incoming)) => {
+                self.initial_event(streaming, kind, incoming, fx)
             }
-            (State::Watching(watching), Input::Bookmark(mark)) => self.watch_bookmark(watching, mark, fx),
-            (State::Watching(watching), Input::Timer) => self.watch_timer(watching, fx),
-            (State::Watching(watching), Input::Checked(found)) => self.checked_beside(watching, &found, fx),
-            (State::Watching(watching), Input::Ended) => self.watch_ended(&watching, fx),
-            (State::Watching(watching), Input::Failed(trouble)) => self.watch_failed(&watching, &trouble, fx),
+            (State::StreamingList(streaming), Input::Bookmark(mark)) => {
+                self.initial_bookmark(streaming, mark, fx)
+            }
+            (State::StreamingList(streaming), Input::Timer) => self.initial_timer(streaming, fx),
+            (State::StreamingList(streaming), Input::Ended) => self.initial_ended(streaming, fx),
+            (State::StreamingList(streaming), Input::Failed(failure_report)) => {
+                self.initial_failed(streaming, &failure_report, fx)
+            }
+
+            (State::Watch(watch), Input::Opened) => self.watch_opened(watch, fx),
+            (State::Watch(watch), Input::Event(kind, incoming)) => {
+                self.watch_event(watch, kind, incoming, fx)
+            }
+            (State::Watch(watch), Input::Bookmark(mark)) => self.watch_bookmark(watch, mark, fx),
+            (State::Watch(watch), Input::Timer) => self.watch_timer(watch, fx),
+            (State::Watch(watch), Input::Checked(found)) => self.checked_beside(watch, &found, fx),
+            (State::Watch(watch), Input::Ended) => self.watch_ended(&watch, fx),
+            (State::Watch(watch), Input::Failed(failure_report)) => {
+                self.watch_failed(&watch, &failure_report, fx)
+            }
 
             (State::Verifying(verifying), Input::Checked(found)) => self.checked(verifying, &found, fx),
 
-            // A list that opened, a timer that came early, the response to a check beside a watch that is over.
+            // A list that was opened, an early timer, or the response to a check beside a watch that has
+            // ended.
             (state, _) => {
                 self.state = state;
                 self.carry_on()
             }
         };
-        let Effects { change, notices, check } = mem::take(fx);
-        Outcome { change, notices, check, action }
+        let Effects { change, events, check } = mem::take(fx);
+        StepOutput { change, events, check, action }
     }
 
-    /// What to do when nothing changed.
+    /// Returns the action that continues the current state.
     fn carry_on(&self) -> Action {
         match &self.state {
-            State::Waiting { until, .. } => Action::Wait { until: *until },
-            State::New | State::Listing(_) | State::Verifying(_) => Action::Read { deadline: None },
-            State::Initial(initial) => Action::Read { deadline: initial.deadline(&self.options.streaming) },
-            State::Watching(watching) => Action::Read { deadline: watching.deadline(&self.options.watch) },
+            State::Backoff { until, .. } => Action::Wait { until: *until },
+            State::New | State::PagedList(_) | State::Verifying(_) => Action::Read { deadline: None },
+            State::StreamingList(streaming) => {
+                Action::Read { deadline: streaming.deadline(&self.options.streaming) }
+            }
+            State::Watch(watch) => Action::Read { deadline: watch.deadline(&self.options.watch) },
         }
     }
 
@@ -274,8 +289,7 @@ impl<K> Machine<K> {
         }
     }
 
-    /// The list is whole: tells it, and goes on from its version. An error when it is a step back in time, and must not
-    /// be used.
+    /// Completes a list: emits it and continues from its version. Fails if the list goes back in time.
     fn sync(&mut self, found: String, freshness: &Freshness, fx: &mut Effects<K>) -> Result<(), StepBack> {
         let mut is_new_epoch = self.trust == Trust::Replaced;
         if let Some(seen) = &self.version
@@ -289,27 +303,28 @@ impl<K> Machine<K> {
         }
         if is_new_epoch {
             let seen = self.version.clone().unwrap_or_default();
-            fx.notice(Notice::NewEpoch { found: found.clone(), seen });
+            fx.event(ReflectorEvent::NewEpoch { found: found.clone(), seen });
         }
         self.trust = Trust::Confirmed;
-        let gathered = self.gathering.finish();
-        self.evidence = mem::take(&mut self.listed).of_list(gathered.objects.len() + gathered.rejected.len());
+        let assembled = self.assembly.finish();
+        self.evidence =
+            mem::take(&mut self.listed).of_list(assembled.objects.len() + assembled.rejected.len());
         self.ahead = if self.options.versions == VersionOrder::Ordered {
-            Ahead::of(&gathered.objects, &found)
+            NewerThanList::of(&assembled.objects, &found)
         } else {
-            Ahead::default()
+            NewerThanList::default()
         };
         let mut released = mem::take(&mut self.quarantine);
-        let mut kept = Vec::with_capacity(gathered.rejected.len());
-        for (identity, rejection) in gathered.rejected {
+        let mut kept = Vec::with_capacity(assembled.rejected.len());
+        for (identity, rejection) in assembled.rejected {
             released.remove(identity.key());
-            self.set_aside(&identity, &rejection, fx);
+            self.quarantine_object(&identity, &rejection, fx);
             kept.push(identity);
         }
-        fx.notices.extend(released.into_iter().map(Notice::Released));
-        fx.notice(Notice::Synced);
-        fx.change = Some(Change::Replaced(Replacement {
-            objects: gathered.objects,
+        fx.events.extend(released.into_iter().map(ReflectorEvent::Released));
+        fx.event(ReflectorEvent::Synced);
+        fx.change = Some(WatchDelta::Replaced(Replacement {
+            objects: assembled.objects,
             kept,
             resource_version: found.clone(),
             is_new_epoch,
@@ -319,23 +334,23 @@ impl<K> Machine<K> {
         Ok(())
     }
 
-    fn set_aside(&mut self, identity: &Identity, rejection: &Rejection, fx: &mut Effects<K>) {
+    fn quarantine_object(&mut self, identity: &Identity, rejection: &Rejection, fx: &mut Effects<K>) {
         let report = rejection.report(identity);
         self.quarantine.insert(Arc::clone(&report.key));
-        fx.notice(Notice::Quarantined(report));
+        fx.event(ReflectorEvent::Quarantined(report));
     }
 
     fn release(&mut self, key: &str, fx: &mut Effects<K>) {
         if let Some(key) = self.quarantine.take(key) {
-            fx.notice(Notice::Released(key));
+            fx.event(ReflectorEvent::Released(key));
         }
     }
 
-    /// What to fail with because of an object that cannot be had, if that is to be.
-    fn strict_trouble(&self, identity: &Identity, rejection: &Rejection) -> Option<Trouble> {
+    /// Returns the failure for an object that cannot be decoded, if the options require one.
+    fn strict_failure(&self, identity: &Identity, rejection: &Rejection) -> Option<FailureReport> {
         (self.options.undecodable == OnUndecodable::Fail).then(|| {
             let message = rejection.report(identity).to_string();
-            Trouble::new(Failure::new(Reason::Decode), message)
+            FailureReport::new(Failure::new(Reason::Decode), message)
         })
     }
 
@@ -348,9 +363,9 @@ impl<K> Machine<K> {
         classify(self.tried.map_or(situation, |tried| situation.after(tried)), failure)
     }
 
-    fn fail(&mut self, phase: Phase, trouble: &Trouble, fx: &mut Effects<K>) -> Action {
-        let verdict = self.judge(phase, trouble.failure);
-        self.follow(phase, trouble.failure, verdict, &trouble.message, fx)
+    fn fail(&mut self, phase: Phase, failure_report: &FailureReport, fx: &mut Effects<K>) -> Action {
+        let verdict = self.judge(phase, failure_report.failure);
+        self.follow(phase, failure_report.failure, verdict, &failure_report.message, fx)
     }
 
     fn protocol_failure() -> Failure {
@@ -368,7 +383,7 @@ impl<K> Machine<K> {
         self.follow_because(verdict.reason.label(), phase, failure, verdict, message, fx)
     }
 
-    /// Does what was decided, now or after a wait. `cause` is what a list is counted under, if it comes to that.
+    /// Executes a decision, immediately or after a delay. A relist is counted under `cause`.
     fn follow_because(
         &mut self,
         cause: &'static str,
@@ -378,7 +393,7 @@ impl<K> Machine<K> {
         message: &Arc<str>,
         fx: &mut Effects<K>,
     ) -> Action {
-        // A server that answered this request at all has not been replaced since the last check.
+        // A server that responded to this request has not been replaced since the last check.
         self.is_renewal = false;
         if phase == Phase::WatchStream || is_loss_of_connection(failure.reason()) {
             self.trust.connection_lost();
@@ -390,7 +405,7 @@ impl<K> Machine<K> {
         }
         let Verdict { decision, reason } = verdict;
         let next = decision.next();
-        // A broken watch is answered with a list at once, unless the last list led to no watch that worked.
+        // After a broken watch the relist is immediate, unless the previous relist led to no working watch.
         let is_list_in_vain = phase != Phase::List && self.has_relisted;
         self.has_relisted |= phase != Phase::List && next != Next::Resume;
         let is_paced = match decision {
@@ -403,14 +418,14 @@ impl<K> Machine<K> {
         self.tried = Some(next);
         self.report(phase, verdict, message, wait, fx);
         if next == Next::Resume {
-            fx.notice(Notice::WatchRestarted { reason: reason.label() });
+            fx.event(ReflectorEvent::WatchRestarted { reason: reason.label() });
         } else {
             self.cause = cause;
         }
         match wait {
             Some(wait) => {
                 let until = self.now.saturating_add(wait);
-                self.state = State::Waiting { until, then: next };
+                self.state = State::Backoff { until, then: next };
                 Action::Wait { until }
             }
             None => self.go(next, fx),
@@ -426,19 +441,19 @@ impl<K> Machine<K> {
         fx: &mut Effects<K>,
     ) {
         self.failures = self.failures.saturating_add(1);
-        fx.notice(Notice::Failed(WatchFailure {
+        fx.event(ReflectorEvent::Failed(WatchFailure {
             phase,
             reason: verdict.reason,
             message: Arc::clone(message),
             next: verdict.decision.next(),
             retry_in,
             attempts: self.failures,
-            will_pass: !matches!(verdict.decision, Decision::GiveUp { .. }),
+            is_transient: !matches!(verdict.decision, Decision::GiveUp { .. }),
         }));
     }
 }
 
-/// Returns whether a failure with this reason leaves open which server, in what state, will answer the next request.
+/// Returns whether a failure with this reason leaves open which server will respond to the next request.
 fn is_loss_of_connection(reason: Reason) -> bool {
     matches!(
         reason,
@@ -446,7 +461,7 @@ fn is_loss_of_connection(reason: Reason) -> bool {
     )
 }
 
-/// A list that is older than what was seen.
+/// A list that is older than the version reached.
 #[derive(Debug)]
 struct StepBack {
     found: String,
@@ -454,15 +469,15 @@ struct StepBack {
 }
 
 impl StepBack {
-    /// What to tell and do about it. A server that is merely behind has to be asked for the newest there is; if it says the
-    /// same again, then that is the newest, and its history was replaced.
+    /// Returns the decision and the message. A server that lags behind is asked for the newest state. If that
+    /// is as old, the server's history was replaced.
     fn verdict<K>(self, fx: &mut Effects<K>) -> (Verdict, Arc<str>) {
         let Self { found, seen } = self;
         let message = format!(
             "the list is of resourceVersion {found}, though at least {seen} was asked for; \
              set ReflectorOptions::versions to Opaque if this server's versions do not count up"
         );
-        fx.notice(Notice::WentBack { what: "list", found, seen });
+        fx.event(ReflectorEvent::VersionWentBack { what: "list", found, seen });
         (Verdict { decision: Decision::RelistFromScratch, reason: Reason::Protocol }, message.into())
     }
 }

@@ -30,22 +30,22 @@ fn added(key: &str, version: &str) -> Input<()> {
 }
 
 fn failed(reason: Reason) -> Input<()> {
-    Input::Failed(Trouble::new(Failure::new(reason), "no"))
+    Input::Failed(FailureReport::new(Failure::new(reason), "no"))
 }
 
-fn list_causes(outcome: &Outcome<()>) -> Vec<(bool, Option<&'static str>)> {
-    let cause = |notice: &Notice| match notice {
-        Notice::ListStarted { is_streaming, cause } => Some((*is_streaming, *cause)),
+fn list_causes(output: &StepOutput<()>) -> Vec<(bool, Option<&'static str>)> {
+    let cause = |event: &ReflectorEvent| match event {
+        ReflectorEvent::ListStarted { is_streaming, cause } => Some((*is_streaming, *cause)),
         _ => None,
     };
-    outcome.notices.iter().filter_map(cause).collect()
+    output.events.iter().filter_map(cause).collect()
 }
 
 #[test]
 fn a_streaming_list_is_given_up_however_late_its_timer_fires() {
     for late in [Duration::ZERO, Duration::from_millis(1), SECOND * 100] {
-        let outcome = streaming().step(SECOND * 10 + late, Input::Timer);
-        assert!(matches!(outcome.action, Action::List(_)), "{late:?}: {:?}", outcome.action);
+        let output = streaming().step(SECOND * 10 + late, Input::Timer);
+        assert!(matches!(output.action, Action::List(_)), "{late:?}: {:?}", output.action);
     }
     let early = streaming().step(SECOND * 9, Input::Timer);
     assert_eq!(early.action, Action::Read { deadline: Some(SECOND * 10) });

@@ -1,5 +1,5 @@
 use super::*;
-use crate::reflector::machine::Trouble;
+use crate::reflector::machine::FailureReport;
 use watchkeeper_client::classify::Failure;
 
 fn named(key: &str, version: &str) -> Identity {
@@ -11,13 +11,13 @@ fn content(text: &str) -> Bytes {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "what a check returns")]
-fn found(at: &str, objects: &[Identity]) -> Result<Found, Trouble> {
+fn found(at: &str, objects: &[Identity]) -> Result<CheckResponse, FailureReport> {
     let objects = objects.iter().map(|identity| (identity.clone(), None)).collect();
-    Ok(Found { objects, resource_version: Some(at.to_owned()), remaining_item_count: None })
+    Ok(CheckResponse { objects, resource_version: Some(at.to_owned()), remaining_item_count: None })
 }
 
-fn failed(reason: Reason) -> Result<Found, Trouble> {
-    Err(Trouble::new(Failure::new(reason), "no"))
+fn failed(reason: Reason) -> Result<CheckResponse, FailureReport> {
+    Err(FailureReport::new(Failure::new(reason), "no"))
 }
 
 /// Evidence of objects written in this order.
@@ -67,7 +67,8 @@ fn the_same_version_with_other_content_refutes_the_history() {
     evidence.written(&named("a", "9"), Some(&content("ours")));
     for (theirs, is_confirmed) in [("ours", true), ("theirs", false)] {
         let objects = vec![(named("a", "9"), Some(content(theirs)))];
-        let found = Found { objects, resource_version: Some("20".to_owned()), remaining_item_count: None };
+        let found =
+            CheckResponse { objects, resource_version: Some("20".to_owned()), remaining_item_count: None };
         let judgement = verification(&evidence).judge(&Ok(found));
         assert_eq!(matches!(judgement, Judgement::Confirmed), is_confirmed, "{judgement:?}");
         assert_eq!(matches!(judgement, Judgement::Refuted(_)), !is_confirmed, "{judgement:?}");
@@ -123,7 +124,7 @@ fn the_objects_of_a_list_must_have_been_as_many_as_long_as_nothing_changed_since
     };
     let counted = |remaining_item_count| {
         let objects = vec![(named("a", "9"), None)];
-        Ok(Found { objects, resource_version: Some("20".to_owned()), remaining_item_count })
+        Ok(CheckResponse { objects, resource_version: Some("20".to_owned()), remaining_item_count })
     };
     assert!(matches!(ask().judge(&counted(Some(1))), Judgement::Confirmed));
     assert!(matches!(ask().judge(&counted(None)), Judgement::Confirmed), "selectors hide the number");

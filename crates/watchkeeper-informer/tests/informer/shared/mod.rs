@@ -1,0 +1,11 @@
+//! Shared informers, the factory, and the controller with one handler.
+
+mod cases;
+mod factory;
+mod freshness;
+mod handlers;
+mod lifetime;
+mod lists;
+mod single;
+mod support;
+mod waiting;
