@@ -44,7 +44,7 @@ struct FactorySpec {
     lines: u32,
 }
 
-/// A server that answers every request with `document`, and a client for it.
+/// Starts a server that responds to every request with `document`, and returns a client for it.
 async fn answering(document: Value) -> (ScriptedServer, Client) {
     let server = ScriptedServer::handler(move |_| Reply::json(200, document.to_string())).await;
     let client = Client::from(server.client());

@@ -164,7 +164,7 @@ impl ControllerMetrics {
     /// Creates the series of one controller and of its work queue.
     ///
     /// # Errors
-    /// Returns [`DuplicateName`] if another controller of this registry has the name.
+    /// Returns [`DuplicateName`] if another controller of this registry has the same name.
     pub(crate) fn controller(&self, queue: &WorkQueue<ObjectKey>) -> Result<OneController, DuplicateName> {
         // The queue has the name of the controller, so its registration guards both.
         let controller = queue.name();

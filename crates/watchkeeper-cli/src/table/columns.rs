@@ -66,7 +66,7 @@ pub(super) async fn of(client: &Client, mapping: &RestMapping) -> Vec<Column> {
         };
         return known.iter().map(column).collect();
     }
-    // Without a definition, or the right to read it, the table has names and ages.
+    // Without a definition, or permission to read it, the table has names and ages only.
     let definitions = client.resource::<CustomResourceDefinition>();
     let name = format!("{}.{}", mapping.resource.resource, mapping.resource.group);
     match definitions.get_opt(&name).await {

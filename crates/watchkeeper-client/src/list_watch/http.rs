@@ -266,7 +266,7 @@ impl<K> fmt::Debug for ListWatch<K> {
     }
 }
 
-/// What a fault in a body is to whoever sent the request.
+/// Converts a decoding error of a body to the error of its request.
 pub(crate) fn unreadable(request: &RequestInfo, fault: DecodeError) -> Error {
     let request = Box::new(request.clone());
     match fault {

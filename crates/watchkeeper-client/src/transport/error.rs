@@ -82,8 +82,8 @@ pub enum TransportError {
         /// The value of the limit.
         allowed: u64,
     },
-    /// Path and query do not fit behind the address of the server.
-    #[error("request to {server}: path and query of {length} bytes do not make a URL with it")]
+    /// The path and query cannot be combined with the address of the server.
+    #[error("request to {server}: path and query of {length} bytes do not form a valid URL")]
     BadTarget {
         /// The API server.
         server: String,

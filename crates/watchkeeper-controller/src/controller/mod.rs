@@ -291,7 +291,7 @@ impl<K: Object> Controller<K> {
         self
     }
 
-    /// Sets how long a key that failed waits. By default each key from 5 ms doubling to 1000 s.
+    /// Sets the rate limiter of failed keys. Defaults to an exponential backoff per key, from 5 ms to 1000 s.
     pub fn rate_limiter(mut self, limiter: impl RateLimiter<ObjectKey>) -> Self {
         self.limiter = Box::new(limiter);
         self

@@ -89,13 +89,13 @@ impl Options {
     }
 }
 
-/// Each key from 5 ms doubling to 1000 s. The rate that client-go's controllers share between all keys is not among it:
-/// one failing key would slow down another's retry.
+/// Returns the default rate limiter: an exponential backoff per key, from 5 ms to 1000 s. The overall rate
+/// limit of client-go is omitted, because a failing key would delay the retries of others.
 pub(super) fn default_limiter() -> Box<dyn RateLimiter<ObjectKey>> {
     Box::new(ItemExponential::new(Duration::from_millis(5), Duration::from_secs(1000)))
 }
 
-/// A clock that is shared, as a queue takes it.
+/// A shared clock in the form that a queue takes.
 #[derive(Debug)]
 pub(super) struct SharedClock(pub(super) Arc<dyn Clock>);
 

@@ -48,7 +48,7 @@ pub struct ReconcileLoop<K: Object, R> {
     sources: Vec<Arc<dyn Source>>,
     triggers: Vec<Triggers>,
     access: Vec<Access>,
-    /// Why the metrics chosen with `Controller::metrics` could not be registered.
+    /// The error of registering the metrics chosen with `Controller::metrics`.
     rejected: Option<DuplicateName>,
     connections: Mutex<Option<Arc<Connections>>>,
     is_running: AtomicBool,

@@ -28,7 +28,7 @@ use crate::{
 /// Processes keys until a stop is requested.
 pub(super) async fn work<K: Object, R: Reconciler<K>>(shared: &Shared<K, R>, signals: &Arc<Signals>) {
     let mut room = None;
-    // Waiting for the end takes a lock, so that is done only where there is nothing else to do.
+    // Waiting for the stop signal takes a lock, so it is done only when the queue is empty.
     while !signals.is_stopping() {
         let item = tokio::select! {
             biased;

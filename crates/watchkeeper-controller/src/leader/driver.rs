@@ -79,7 +79,7 @@ impl LeaderElector {
         metrics: &LeaderMetrics,
     ) -> Self {
         let leases = client.into().resource().namespace(&election.namespace);
-        // Replicas differ by name, so what they draw from it differs too; and a run can be repeated.
+        // Seeded by the identity: the jitter differs between replicas, and a run is reproducible.
         let seed = election.identity.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         });
