@@ -39,6 +39,11 @@ fn at_most(object_bytes: usize) -> Limits {
     limits
 }
 
+#[expect(clippy::disallowed_methods, reason = "the virtual clock of the test is what is measured")]
+fn now() -> tokio::time::Instant {
+    tokio::time::Instant::now()
+}
+
 /// Converts to kube's client and back.
 fn round_trip(client: &Client) -> Client {
     Client::from(kube_client::Client::from(client))
@@ -60,7 +65,7 @@ async fn a_deadline_survives_conversions_whether_shorter_or_longer_than_the_defa
         for client in [client, once, twice] {
             // The second request knows the deadline before it is sent.
             for request in 1..=2 {
-                let started = tokio::time::Instant::now();
+                let started = now();
                 let result = read(&client).await;
                 assert_eq!(result.is_ok(), is_in_time, "request {request}: {result:?}");
                 if let Err(error) = result {

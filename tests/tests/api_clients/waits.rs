@@ -53,6 +53,11 @@ impl Stage {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "the virtual clock of the test is what is measured")]
+fn now() -> tokio::time::Instant {
+    tokio::time::Instant::now()
+}
+
 /// A condition that reports each state it is called with.
 struct Reported<C> {
     condition: C,
@@ -202,7 +207,7 @@ async fn a_wait_for_a_condition_ends_when_the_status_has_it() {
 async fn the_end_of_the_time_is_an_error_with_the_last_state_and_the_last_failure() {
     let stage = Stage::new();
     let maps = stage.maps();
-    let started = tokio::time::Instant::now();
+    let started = now();
     let error = maps.await_condition("a", wait::exists(), MINUTE).await.unwrap_err();
     assert_eq!(started.elapsed(), MINUTE);
     let Error::Unmet { last, source, .. } = &error else { panic!("{error}") };
@@ -223,7 +228,7 @@ async fn the_end_of_the_time_is_an_error_with_the_last_state_and_the_last_failur
 #[tokio::test(start_paused = true)]
 async fn a_failure_that_does_not_pass_ends_a_wait_at_once() {
     let stage = Stage::new();
-    let started = tokio::time::Instant::now();
+    let started = now();
     let widgets = stage.client.dynamic(&"example.com/v1/widgets".parse().unwrap()).namespace("default");
     let error = widgets.await_condition("a", wait::exists(), MINUTE).await.unwrap_err();
     assert!(error.is_not_found() && !error.is_object_not_found(), "{error}");
