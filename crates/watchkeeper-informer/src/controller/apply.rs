@@ -14,7 +14,7 @@ use crate::{
     transition::{CacheUpdate, Notification, transition},
 };
 
-/// The consumer of the batches that a [`Controller`] pops.
+/// The consumer of the batches that a [`Controller`](super::Controller) pops.
 ///
 /// It is called with one batch after the other, in the task of the controller, which reads nothing meanwhile.
 /// Batches of different sources (one for each namespace, if there are several) contain different keys.
