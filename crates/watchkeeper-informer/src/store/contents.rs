@@ -1,6 +1,6 @@
 //! The contents of a store: a value without locks that is cheap to clone.
 
-use std::{fmt, hint::black_box, ops::Range, sync::Arc};
+use std::{fmt, ops::Range, sync::Arc};
 
 use foldhash::fast::RandomState;
 
@@ -135,17 +135,6 @@ impl<K: Object> Contents<K> {
     pub(super) fn indexed(&self, index: usize, value: &str) -> IndexedObjects<'_, K> {
         let slots = self.indexed_slots(index, value);
         IndexedObjects { contents: self, slots, positions: 0..slots.map_or(0, SlotSet::len) }
-    }
-
-    /// Returns the objects with this value in an index, to be kept.
-    ///
-    /// The reference counts are read before they are incremented. The processor makes reads of objects that are not in its
-    /// cache in parallel, and increments one after the other.
-    pub(super) fn indexed_shared(&self, index: usize, value: &str) -> Vec<Arc<K>> {
-        for object in self.indexed(index, value) {
-            black_box(Arc::strong_count(object));
-        }
-        self.indexed(index, value).cloned().collect()
     }
 
     /// Returns the keys of the objects with this value in an index, sorted.

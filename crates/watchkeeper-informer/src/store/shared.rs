@@ -70,7 +70,7 @@ impl<K: Object> Shared<K> {
     }
 
     pub(super) fn indexed(&self, index: usize, value: &str) -> Vec<Arc<K>> {
-        self.read_indexed(index, value, |contents| contents.indexed_shared(index, value))
+        self.read_indexed(index, value, |contents| contents.indexed(index, value).cloned().collect())
     }
 
     pub(super) fn indexed_keys(&self, index: usize, value: &str) -> Vec<ObjectKey> {
