@@ -17,7 +17,7 @@ use watchkeeper_client::{
 };
 use watchkeeper_tests::{Cluster, ServiceWire, Switch};
 
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 struct Stage {

@@ -39,7 +39,7 @@ pub(super) fn lockstep(load: Load) -> Result<Measurement, RunFailure> {
 /// Measures distinct keys from producers to consumers.
 pub(super) fn distinct(load: Load, producers: usize, consumers: usize) -> Result<Measurement, RunFailure> {
     let queue = Measured::new("distinct")?;
-    produce_and_consume(load, producers, consumers, &queue, &load::event(), |item| item.done())
+    produce_and_consume(load, producers, consumers, &queue, &load::event(), done)
 }
 
 /// Measures rate limited adds that are forgotten when handled. The delay of the limiter is zero, so that the row measures the
@@ -47,7 +47,15 @@ pub(super) fn distinct(load: Load, producers: usize, consumers: usize) -> Result
 pub(super) fn rate_limited(load: Load) -> Result<Measurement, RunFailure> {
     let limiter = ItemExponential::new(Duration::ZERO, Duration::from_secs(1));
     let queue = Measured::with(WorkQueue::builder("rate-limited").rate_limiter(limiter).build())?;
-    produce_and_consume(load, 1, 1, &queue, &load::event().rate_limited(), |item| item.forget())
+    produce_and_consume(load, 1, 1, &queue, &load::event().rate_limited(), forget)
+}
+
+fn done(item: Item<'_, Key>) {
+    item.done();
+}
+
+fn forget(item: Item<'_, Key>) {
+    item.forget();
 }
 
 /// Runs a task per producer, each over its own part of the keys, and a task per consumer. Shutting down after the last add

@@ -88,7 +88,8 @@ where
             follower: Follower::new(),
             observations: Observations::default(),
         };
-        let result = Deadline::after(within).run(wait.run()).await;
+        // Boxed, because the state of a list and a watch takes kilobytes, which every future that waits would contain.
+        let result = Deadline::after(within).run(Box::pin(wait.run())).await;
         result.unwrap_or_else(|after| Err(wait.unmet(after)))
     }
 }
