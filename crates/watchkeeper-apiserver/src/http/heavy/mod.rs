@@ -1,8 +1,10 @@
 //! Isolation of CPU-heavy requests.
 //!
 //! Most requests take microseconds and run on the task of their connection. A request that may take longer, judged by the
-//! size of its input, runs on a blocking thread. The number of such requests that run at a time is limited, so that the
-//! remaining cores serve the others.
+//! size of its input, runs on a thread for heavy requests. The number of such threads is limited, so that the remaining
+//! cores serve the others.
+
+mod threads;
 
 use std::{panic, sync::Arc, thread::available_parallelism};
 
@@ -12,6 +14,7 @@ use tokio::{
     sync::Semaphore,
 };
 
+use self::threads::Threads;
 use super::{negotiate::Media, verb::Verb};
 use crate::{
     rest::{Request, represent::Form, table_of},
@@ -36,6 +39,7 @@ const MAX_ADMITTED_BYTES: usize = 64 * 1024 * 1024;
 pub(super) struct HeavyQueue {
     slots: Arc<Semaphore>,
     admitted: Arc<Mutex<Admitted>>,
+    threads: Arc<Threads>,
     /// Whether heavy requests run inline on a current-thread runtime, so that the order of everything is reproducible.
     is_deterministic: bool,
 }
@@ -70,21 +74,26 @@ impl HeavyQueue {
     }
 
     fn with_slots(slots: usize, is_deterministic: bool) -> Self {
-        Self { slots: Arc::new(Semaphore::new(slots)), admitted: Arc::default(), is_deterministic }
+        Self {
+            slots: Arc::new(Semaphore::new(slots)),
+            admitted: Arc::default(),
+            threads: Arc::new(Threads::new(slots)),
+            is_deterministic,
+        }
     }
 
-    /// Returns the runtime on whose blocking threads heavy requests run; `None` if they run inline.
+    /// Returns the runtime that heavy requests use on their threads; `None` if they run inline.
     pub(super) fn runtime(&self) -> Option<Handle> {
         let handle = Handle::try_current().ok()?;
         let is_inline = self.is_deterministic && handle.runtime_flavor() == RuntimeFlavor::CurrentThread;
         (!is_inline).then_some(handle)
     }
 
-    /// Runs `work` on a blocking thread of the current runtime as soon as a slot is free. `bytes` is the memory that the
-    /// work holds while it waits.
+    /// Runs `work` on a thread for heavy requests as soon as a slot is free. `bytes` is the memory that the work holds while
+    /// it waits.
     ///
     /// # Errors
-    /// 429 if too many requests, or requests of too many bytes, are waiting.
+    /// 429 if too many requests, or requests of too many bytes, are waiting; 500 if no thread can be started.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         bytes: usize,
@@ -93,14 +102,17 @@ impl HeavyQueue {
         let place = self.admit(bytes)?;
         let slot = Arc::clone(&self.slots).acquire_owned().await;
         let slot = slot.map_err(|_| ApiError::internal("the queue of heavy requests is closed"))?;
+        let threads = Arc::clone(&self.threads);
+        // The runtime knows of blocking tasks only: it waits for them, and paused time stands still meanwhile.
         let running = tokio::task::spawn_blocking(move || {
             let _held = (place, slot);
-            work()
+            threads.run(work)
         });
-        running.await.map_err(|error| match error.try_into_panic() {
-            Ok(panic) => panic::resume_unwind(panic),
-            Err(_) => ApiError::internal("the server is shutting down"),
-        })
+        match running.await.map_err(tokio::task::JoinError::try_into_panic) {
+            Ok(done) => done.map_err(|error| ApiError::internal(error.to_string())),
+            Err(Ok(panic)) => panic::resume_unwind(panic),
+            Err(Err(_)) => Err(ApiError::internal("the server is shutting down")),
+        }
     }
 
     fn admit(&self, bytes: usize) -> Result<Place, ApiError> {
