@@ -1,12 +1,14 @@
 //! The handle of a queue.
 
 mod adding;
+#[cfg(feature = "prometheus")]
+mod sample;
 mod taking;
 
 use std::{
     fmt,
     hash::{BuildHasher, Hash},
-    sync::{Arc, Weak},
+    sync::Arc,
     task::{Poll, Waker},
     time::Duration,
 };
@@ -22,6 +24,8 @@ use crate::{
     waiters::Waiters,
 };
 
+#[cfg(feature = "prometheus")]
+pub(crate) use self::sample::Sample;
 pub use self::taking::Get;
 
 /// A type that can be a key: small, cheap to clone, compared by value. `Arc<str>` is a good choice.
@@ -171,7 +175,7 @@ impl<K: Key> WorkQueue<K> {
     /// Returns the figures of the queue, for metrics.
     #[doc(alias = "MetricsProvider")]
     pub fn stats(&self) -> QueueStats {
-        self.shared.stats()
+        self.shared.observe(Core::stats)
     }
 
     /// Refuses adds from now on, and ends every `get` after the last queued key was dequeued.
@@ -251,12 +255,6 @@ impl<K: Key> WorkQueue<K> {
     fn now_nanos(&self) -> u64 {
         self.shared.now_nanos()
     }
-
-    /// Returns a reference for the metrics, which does not keep the queue alive.
-    pub(crate) fn downgrade(&self) -> Weak<dyn Sample> {
-        let shared: Arc<dyn Sample> = Arc::clone(&self.shared) as _;
-        Arc::downgrade(&shared)
-    }
 }
 
 impl<K: Key> Shared<K> {
@@ -302,17 +300,6 @@ impl<K: Key> Inner<K> {
             wakers.append(drains);
         }
         wakers
-    }
-}
-
-/// A queue of any key type, as the metrics use it.
-pub(crate) trait Sample: Send + Sync {
-    fn stats(&self) -> QueueStats;
-}
-
-impl<K: Key> Sample for Shared<K> {
-    fn stats(&self) -> QueueStats {
-        self.observe(Core::stats)
     }
 }
 
