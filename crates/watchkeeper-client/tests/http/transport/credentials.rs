@@ -11,7 +11,7 @@ use watchkeeper_client::{
     transport::{Credential, CredentialError, CredentialSource},
 };
 
-use crate::{
+use super::{
     get, later, send,
     server::{Server, answer, only},
     status,
@@ -215,8 +215,8 @@ async fn a_source_that_has_nothing_fails_the_request_before_it_is_sent() {
     let server = Server::plain().await;
     let source = Tokens(Mutex::default());
     let client = server.config().credential_source(source).into_client().unwrap();
-    let error = crate::failure(&client).await;
+    let error = super::failure(&client).await;
     assert!(error.ends_with("credential source a list: empty"), "{error}");
-    assert_eq!(crate::kind(&client).await, TransportKind::Credentials);
+    assert_eq!(super::kind(&client).await, TransportKind::Credentials);
     assert!(server.seen().is_empty());
 }

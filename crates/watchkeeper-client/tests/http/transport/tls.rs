@@ -6,7 +6,7 @@ use http::Method;
 use watchkeeper_client::config::{ClientConfig, Environment, Kubeconfig, Loader};
 use watchkeeper_client::error::TransportKind;
 
-use crate::{
+use super::{
     authority::{Authority, Leaf},
     failure, get, kind, later, send,
     server::{Server, answer},

@@ -1,5 +1,5 @@
 //! Configuration, credentials, TLS and HTTP, against servers on the loopback interface.
-#![expect(clippy::unwrap_used, reason = "what cannot be set up fails the test where it stands")]
+#![expect(clippy::unwrap_used, reason = "a failed setup step fails the test")]
 
 mod authority;
 mod credentials;

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 use watchkeeper_client::config::{ClientConfig, ConfigError, Environment, Kubeconfig, Loader};
 
-use crate::{
+use super::{
     server::{Server, only},
     status,
 };
@@ -285,7 +285,7 @@ fn pod(directory: &Path, host: &str, port: &str) -> Environment {
 
 #[tokio::test]
 async fn a_pod_talks_to_its_api_server_with_its_service_account() {
-    let authority = crate::authority::Authority::new("cluster");
+    let authority = super::authority::Authority::new("cluster");
     let tls = authority.server(&["127.0.0.1"]).serve(None);
     let server = Server::start(Some(tls), only("fresh")).await;
     let directory = tempfile::tempdir().unwrap();

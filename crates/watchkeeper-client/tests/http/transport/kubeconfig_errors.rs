@@ -3,7 +3,7 @@
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use watchkeeper_client::config::{ClientConfig, ConfigError, Environment, Kubeconfig, Loader};
 
-use crate::authority::Authority;
+use super::authority::Authority;
 
 /// A marker in place of every secret, which no error may contain.
 const CANARY: &str = "canary-5f1d";

@@ -14,7 +14,7 @@ use watchkeeper_client::{
     transport::ExecPolicy,
 };
 
-use crate::{
+use super::{
     authority::Authority,
     failure, later,
     server::{Server, only},
@@ -322,7 +322,7 @@ async fn what_goes_wrong_is_said_without_repeating_arguments_environment_or_outp
         let error = failure(&client).await;
         assert!(error.contains(expected), "{script}: {error}");
         assert!(!error.contains(CANARY), "{error}");
-        let kube = crate::get(&client, "/").await.unwrap_err();
+        let kube = super::get(&client, "/").await.unwrap_err();
         assert!(!format!("{kube} {kube:?}").contains(CANARY), "{kube:?}");
         let rest = client.rest().get().absolute_path("/").text().await.unwrap_err();
         assert!(rest.to_string().contains(expected), "the REST client names the cause: {rest}");

@@ -14,7 +14,7 @@ use watchkeeper_client::{
     config::{Environment, Kubeconfig, Loader},
 };
 
-use crate::{
+use super::{
     authority::Authority,
     get, send,
     server::{Seen, Server, answer},

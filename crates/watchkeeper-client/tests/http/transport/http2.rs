@@ -15,7 +15,7 @@ use tokio::{
 };
 use watchkeeper_client::{Client, config::ClientConfig};
 
-use crate::{
+use super::{
     authority::Authority,
     get,
     server::{Seen, Server, answer},

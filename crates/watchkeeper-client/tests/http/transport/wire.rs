@@ -16,7 +16,7 @@ use watchkeeper_client::{
     transport::{CollectWarnings, Impersonation},
 };
 
-use crate::{
+use super::{
     authority::Authority,
     failure, get,
     server::{Answer, Server, answer},
@@ -125,7 +125,7 @@ async fn an_endless_response_head_ends_in_an_error_that_names_the_bound() {
     assert_eq!(client.limits().header_bytes, 16 << 10);
     let error = failure(&client).await;
     assert!(error.contains("message head is too large (the limit is 16384 bytes)"), "{error}");
-    assert_eq!(crate::kind(&client).await, TransportKind::Malformed);
+    assert_eq!(super::kind(&client).await, TransportKind::Malformed);
 }
 
 #[tokio::test]
@@ -158,7 +158,7 @@ async fn a_refused_connection_says_so() {
     let error = failure(&client).await;
     assert!(error.starts_with(&format!("cannot connect to http://{address}/: ")), "{error}");
     assert!(error.contains("refused"), "{error}");
-    assert_eq!(crate::kind(&client).await, TransportKind::Refused);
+    assert_eq!(super::kind(&client).await, TransportKind::Refused);
 }
 
 #[tokio::test]

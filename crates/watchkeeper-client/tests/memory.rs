@@ -1,4 +1,4 @@
-//! Peak memory with hostile sizes, in a process of its own.
+//! Peak memory with hostile sizes. A program of its own, because the peak is that of the whole process.
 #![cfg(target_os = "linux")]
 
 use std::{fs, io::Write as _};

@@ -1,0 +1,4 @@
+//! Discovery and REST mapping.
+
+mod client;
+mod mapper;

@@ -1,0 +1,5 @@
+//! Lists and watches.
+
+mod example;
+mod lists;
+mod watches;

@@ -1,0 +1,6 @@
+//! The REST client and typed resource clients.
+
+mod bodies;
+mod errors;
+mod resources;
+mod streams;
