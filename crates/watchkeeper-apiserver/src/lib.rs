@@ -75,7 +75,6 @@
 
 mod apply;
 mod auth;
-mod clock;
 #[cfg(test)]
 mod complexity;
 mod controllers;
@@ -100,6 +99,6 @@ mod table;
 mod watch;
 
 pub use auth::tokens::TokenFileError;
-pub use clock::{Clock, Sleep, TokioClock};
 pub use http::{ConnectionLimits, Endpoint, ResponseBody};
 pub use server::{ApiServer, ApiServerBuilder, ApiService};
+pub use watchkeeper_time::{Clock, Sleep, TokioClock};

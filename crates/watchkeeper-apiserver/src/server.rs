@@ -19,12 +19,12 @@ use tokio::sync::watch;
 use tower::Service;
 
 use crate::{
+    Clock, TokioClock,
     auth::{
         service_account::TokenIssuer,
         stored::Authorization,
         tokens::{TokenFileError, Tokens},
     },
-    clock::{Clock, TokioClock},
     controllers::{Background, ControllerOptions},
     http::{
         AllowedHosts, Api, ConnectionLimits, Endpoint, Guards, Identity, ListenOptions, Listener,
@@ -300,7 +300,7 @@ impl ApiServerBuilder {
     /// Creates the server.
     pub fn build(self) -> ApiServer {
         let (shutdown, is_down) = watch::channel(false);
-        let clock = self.clock.unwrap_or_else(|| Arc::new(TokioClock::new()));
+        let clock = self.clock.unwrap_or_else(|| Arc::new(TokioClock::starting_now()));
         let store: Arc<dyn Storage> = Arc::new(MemoryStore::new(self.history));
         let rest = Rest {
             store,

@@ -1,59 +1,56 @@
-//! Injected clocks.
+//! The injected clock of managers and electors.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use watchkeeper_workqueue::{Clock, Sleep, TokioClock};
+use watchkeeper_time::{Clock, Sleep, TokioClock};
 
-/// A pair of clocks: a monotonic clock for decisions, and a wall clock for timestamps.
+/// A shared handle of a [`Clock`], with the timestamps of Kubernetes objects.
 ///
-/// All decisions use the monotonic clock, which never goes backwards. The wall clock provides only the
+/// All decisions use the monotonic time, which never goes backwards. The wall-clock time provides only the
 /// timestamps in objects.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Time {
     clock: Arc<dyn Clock>,
-    date: Arc<dyn Fn() -> Timestamp + Send + Sync>,
 }
 
-/// A point in time on both clocks.
+/// A point in time: monotonic and wall-clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
-    /// The time since the origin of the monotonic clock.
+    /// The time since the origin of the clock.
     pub at: Duration,
     /// The wall-clock time.
     pub date: Timestamp,
 }
 
 impl Time {
-    /// Returns the system clocks.
+    /// Returns tokio's clock with the wall-clock time of the machine.
     pub fn system() -> Self {
-        Self::new(TokioClock::new(), Timestamp::now)
+        Self::new(TokioClock::new())
     }
 
-    /// Creates a pair of the given clocks.
-    pub fn new(clock: impl Clock, date: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
-        Self { clock: Arc::new(clock), date: Arc::new(date) }
+    /// Creates a handle of `clock`.
+    pub fn new(clock: impl Clock) -> Self {
+        Self { clock: Arc::new(clock) }
     }
 
-    /// Returns tokio's clock and a wall clock that starts at `date` and advances with it. Under paused time,
-    /// every timestamp of a test is known.
+    /// Returns tokio's clock with a wall-clock time that starts at `date` and advances with tokio's time. Under
+    /// paused time, every timestamp of a test is known.
     pub fn starting_at(date: Timestamp) -> Self {
-        let clock = TokioClock::new();
-        let dates = clock.clone();
-        Self::new(clock, move || date.saturating_add(dates.now()).unwrap_or(date))
+        Self::new(TokioClock::starting_at(date.into()))
     }
 
-    /// Returns the time since the origin of the monotonic clock.
+    /// Returns the time since the origin of the clock.
     pub fn now(&self) -> Duration {
         self.clock.now()
     }
 
-    /// Returns the wall-clock time.
+    /// Returns the wall-clock time. A time outside the range of timestamps becomes the latest timestamp.
     pub fn date(&self) -> Timestamp {
-        (self.date)()
+        Timestamp::try_from(self.clock.wall_time()).unwrap_or(Timestamp::MAX)
     }
 
-    /// Returns the current time on both clocks.
+    /// Returns the current time.
     pub fn moment(&self) -> Moment {
         Moment { at: self.now(), date: self.date() }
     }
@@ -65,7 +62,7 @@ impl Time {
 
     /// Waits for `duration`.
     pub fn sleep(&self, duration: Duration) -> Sleep {
-        self.clock.sleep_until(self.now().saturating_add(duration))
+        self.clock.sleep(duration)
     }
 
     /// Returns the output of `future`, or `None` if `duration` elapses first.
@@ -81,11 +78,5 @@ impl Time {
 impl Default for Time {
     fn default() -> Self {
         Self::system()
-    }
-}
-
-impl fmt::Debug for Time {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Time").field("clock", &self.clock).finish_non_exhaustive()
     }
 }

@@ -111,9 +111,10 @@ mod spawn;
 mod start;
 pub mod status;
 mod store;
-mod sync;
 mod transition;
 mod wakers;
+
+use watchkeeper_time::sync;
 
 pub use self::{
     factory::SharedInformerFactory,

@@ -83,7 +83,6 @@
 
 mod builder;
 mod cause;
-mod clock;
 mod core;
 mod item;
 pub mod limiter;
@@ -92,16 +91,17 @@ mod parallelize;
 mod priority;
 mod queue;
 mod stats;
-mod sync;
 mod waiters;
 
 #[cfg(feature = "prometheus")]
 pub mod prometheus;
 
+use watchkeeper_time::sync;
+pub use watchkeeper_time::{Clock, ManualClock, Sleep, TokioClock};
+
 pub use self::{
     builder::WorkQueueBuilder,
     cause::{Cause, Causes},
-    clock::{Clock, ManualClock, Sleep, TokioClock},
     item::Item,
     limiter::RateLimiter,
     options::{AddOptions, Admission},

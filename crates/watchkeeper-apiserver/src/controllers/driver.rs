@@ -11,7 +11,7 @@ use super::{
     Controllers,
     objects::{Change, Objects},
 };
-use crate::clock::Clock;
+use crate::Clock;
 
 /// The number of consecutive steps after which the task yields: a step may delete dozens of objects.
 const STEPS_IN_A_ROW: usize = 8;
@@ -49,7 +49,7 @@ pub(crate) async fn run(
     while !*stop.borrow() {
         feed.take(&mut changes);
         changes.drain(..).for_each(|change| controllers.take(&change));
-        let now = clock.now().duration_since(start).unwrap_or_default();
+        let now = clock.now().saturating_sub(start);
         let is_due = controllers.next_due() == Some(Duration::ZERO);
         if beside_others(is_due, || controllers.step(now, objects)) {
             steps += 1;

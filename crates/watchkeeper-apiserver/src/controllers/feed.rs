@@ -91,7 +91,7 @@ impl StoreFeed {
         let mut newest = 0;
         for (table, reader) in self.tables.iter_mut().filter(|(_, reader)| reader.position.is_none()) {
             let everything = Query { prefix: "", start: "", at: None, limit: None, filter: None };
-            let Ok(page) = rest.store.list(table, everything, rest.clock.now()) else { continue };
+            let Ok(page) = rest.store.list(table, everything, rest.clock.wall_time()) else { continue };
             newest = newest.max(page.version);
             reader.events.clear();
             reader.position = reader.log.position_after(page.version).ok();

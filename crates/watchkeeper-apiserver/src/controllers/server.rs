@@ -102,7 +102,7 @@ impl Objects for Rest {
         let prefix = namespace.map(|namespace| format!("{namespace}/")).unwrap_or_default();
         let query = Query { prefix: &prefix, start: &prefix, at: None, limit: None, filter: None };
         // A list at the current version cannot be expired.
-        let Ok(page) = self.store.list(&table_of(&served), query, self.clock.now()) else {
+        let Ok(page) = self.store.list(&table_of(&served), query, self.clock.wall_time()) else {
             return Vec::new();
         };
         page.objects.iter().map(|object| Meta::of_stored(kind, object)).collect()
@@ -162,6 +162,6 @@ impl Objects for Rest {
     }
 
     fn now(&self) -> SystemTime {
-        self.clock.now()
+        self.clock.wall_time()
     }
 }

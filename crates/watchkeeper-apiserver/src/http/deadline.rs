@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{clock::Clock, status::ApiError};
+use crate::{Clock, status::ApiError};
 
 /// The default and maximum duration of a request; kube-apiserver's `--request-timeout`.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
@@ -90,7 +90,7 @@ fn parse_duration(text: &str) -> Result<Option<Duration>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::TokioClock;
+    use crate::TokioClock;
 
     #[test]
     fn a_timeout_shortens_the_deadline_and_never_lengthens_it() {

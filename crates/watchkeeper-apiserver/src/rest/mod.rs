@@ -45,13 +45,13 @@ pub(crate) use self::{
 };
 use self::{options::Parameters, represent::Form, stored::Served, update::Written};
 use crate::{
+    Clock,
     auth::{
         Asker,
         attributes::{Attributes, ResourceAttributes},
         bootstrap,
         service_account::TokenIssuer,
     },
-    clock::Clock,
     kinds::{Kind, Kinds, Registry},
     status::ApiError,
     storage::{Object, Storage},
@@ -263,7 +263,7 @@ pub(crate) fn key_of(namespace: &str, name: &str) -> String {
 impl Rest {
     /// Returns the date.
     fn now(&self) -> SystemTime {
-        self.clock.now()
+        self.clock.wall_time()
     }
 
     /// Returns the date as a timestamp for managed fields.

@@ -5,12 +5,7 @@ mod kind;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::VecDeque,
-    sync::Arc,
-    time::{Duration, SystemTime},
-    vec,
-};
+use std::{collections::VecDeque, sync::Arc, time::Duration, vec};
 
 use bytes::Bytes;
 use futures_util::{Stream, stream};
@@ -20,7 +15,7 @@ pub(crate) use frame::{FrameType, Frames};
 pub(crate) use kind::WatchedKind;
 
 use crate::{
-    clock::{Clock, Sleep},
+    Clock, Sleep,
     rest::errors,
     selector::Selector,
     status::ApiError,
@@ -95,7 +90,7 @@ struct Timers {
     end: Sleep,
     bookmark: Sleep,
     bookmark_interval: Duration,
-    last_bookmark: SystemTime,
+    last_bookmark: Duration,
 }
 
 impl Timers {
@@ -113,7 +108,7 @@ impl Timers {
 
     /// Schedules the next bookmark: after the interval, and once before the end.
     fn next_bookmark(&mut self) {
-        let until_last = self.last_bookmark.duration_since(self.clock.now()).unwrap_or_default();
+        let until_last = self.last_bookmark.saturating_sub(self.clock.now());
         let next = if until_last.is_zero() {
             self.bookmark_interval
         } else {

@@ -177,7 +177,7 @@ async fn a_quiet_watch_is_told_the_version_every_minute() {
     let mut last = began;
     while let Some((frame, object)) = watch.next().await {
         assert_eq!(frame, "BOOKMARK");
-        let quiet = clock.now().duration_since(last).unwrap();
+        let quiet = clock.now().saturating_sub(last);
         assert!(quiet <= Duration::from_mins(1), "{quiet:?} without a word");
         last = clock.now();
         told.push(version(&object));
@@ -186,7 +186,7 @@ async fn a_quiet_watch_is_told_the_version_every_minute() {
         let pod = json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
         cluster.ok("POST", PODS, pod).await;
     }
-    let whole = clock.now().duration_since(began).unwrap();
+    let whole = clock.now().saturating_sub(began);
     assert_eq!(whole, Duration::from_secs(200), "and ends when it was asked to");
     assert!(told.len() >= 3 && told.is_sorted_by(|one, next| one < next), "{told:?}");
 }

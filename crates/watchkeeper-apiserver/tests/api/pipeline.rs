@@ -70,7 +70,7 @@ async fn a_request_ends_at_its_deadline_with_504() {
         let response = send(&server, "POST", &format!("{MAPS}{query}"), &[], stalled()).await;
         let (code, status) = read(response).await;
         assert_eq!((code, &status["reason"], &status["kind"]), (504, &json!("Timeout"), &json!("Status")));
-        assert_eq!(clock.now().duration_since(before).unwrap().as_secs(), seconds, "{query}");
+        assert_eq!(clock.now().saturating_sub(before).as_secs(), seconds, "{query}");
     }
     // The wait for a future version ends at the deadline too.
     let (code, _) =

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use watchkeeper_client::Client;
 use watchkeeper_informer::{ObjectKey, Spawn};
-use watchkeeper_workqueue::{Clock, RateLimiter, Sleep, TokioClock, limiter::ItemExponential};
+use watchkeeper_workqueue::{Clock, RateLimiter, TokioClock, limiter::ItemExponential};
 
 use crate::{
     HotLoop, HotLoopLimits, ReconcileError, context::Values, memory::MemoryOptions,
@@ -93,18 +93,4 @@ impl Options {
 /// limit of client-go is omitted, because a failing key would delay the retries of others.
 pub(super) fn default_limiter() -> Box<dyn RateLimiter<ObjectKey>> {
     Box::new(ItemExponential::new(Duration::from_millis(5), Duration::from_secs(1000)))
-}
-
-/// A shared clock in the form that a queue takes.
-#[derive(Debug)]
-pub(super) struct SharedClock(pub(super) Arc<dyn Clock>);
-
-impl Clock for SharedClock {
-    fn now(&self) -> Duration {
-        self.0.now()
-    }
-
-    fn sleep_until(&self, at: Duration) -> Sleep {
-        self.0.sleep_until(at)
-    }
 }

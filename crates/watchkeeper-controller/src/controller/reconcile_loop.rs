@@ -21,11 +21,7 @@ use watchkeeper_informer::{
 };
 use watchkeeper_workqueue::{AddOptions, Cause, Priority, RateLimiter, WorkQueue};
 
-use super::{
-    Part,
-    options::{Options, SharedClock},
-    worker,
-};
+use super::{Part, options::Options, worker};
 use crate::{
     Reconciler,
     access::Access,
@@ -108,7 +104,7 @@ impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
             parts.into_iter().map(|part| (part.source, part.cache)).unzip();
         let memory = Arc::new(Memory::new(followed, Arc::clone(&options.clock), options.memory()));
         let queue = WorkQueue::builder(Arc::clone(&options.name))
-            .clock(SharedClock(Arc::clone(&options.clock)))
+            .clock(Arc::clone(&options.clock))
             .rate_limiter(limiter)
             .build();
         let registered = options.metrics.take().map(|metrics| register(&metrics, &queue, &options));

@@ -5,10 +5,9 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
-use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube_client::Api;
 use kube_core::params::{DeleteParams, Patch, PatchParams};
@@ -413,6 +412,10 @@ impl Clock for Skewed {
         self.clock.now().mul_f64(self.rate)
     }
 
+    fn wall_time(&self) -> SystemTime {
+        self.clock.wall_time()
+    }
+
     fn sleep_until(&self, at: Duration) -> Sleep {
         // Slightly later, because the quotient may be rounded down and the sleeper must find that the time
         // has come.
@@ -450,9 +453,11 @@ async fn schedule(seed: u64) -> usize {
                 _ => Fate::Slow(seconds(&mut fate_of), seconds(&mut fate_of)),
             }
         });
-        let clock = Skewed { clock: TokioClock::new(), rate: 1.0 + random.f64() * 0.49 };
-        let date: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
-        let time = Time::new(clock, move || date);
+        let clock = Skewed {
+            clock: TokioClock::starting_at(SystemTime::UNIX_EPOCH),
+            rate: 1.0 + random.f64() * 0.49,
+        };
+        let time = Time::new(clock);
         let election =
             LeaderElection::new("default", "lock.example.com").identity(format!("replica-{number}"));
         let client = faults.client(&server);

@@ -139,9 +139,9 @@ async fn play(workers: usize, steps: Vec<Step>, courses: Vec<Course>) -> Result<
     let triggers = Triggers::new();
     let world = Arc::new(Mutex::new(World::default()));
     let clock = TokioClock::new();
-    let (noted, time) = (Arc::clone(&world), clock.clone());
+    let (noted, time) = (Arc::clone(&world), clock);
     let reconcile = move |request: Request<ConfigMap>, _: Context| {
-        let (noted, time) = (Arc::clone(&noted), time.clone());
+        let (noted, time) = (Arc::clone(&noted), time);
         let object = request.object.as_ref();
         let version = object.and_then(|object| object.metadata.resource_version.as_ref()?.parse().ok());
         let ran = Ran {

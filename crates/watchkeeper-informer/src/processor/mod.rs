@@ -12,6 +12,7 @@ use std::{fmt, future::poll_fn, sync::Arc, time::Duration};
 
 use kube_core::Resource;
 use tokio::task::JoinSet;
+use watchkeeper_time::{Clock as _, TokioClock};
 
 use self::log::{Deferred, Log};
 pub use self::{
@@ -48,7 +49,7 @@ pub struct Processor<K> {
 struct Shared<K> {
     log: Mutex<Log<K>>,
     guard: Mutex<()>,
-    started_at: tokio::time::Instant,
+    clock: TokioClock,
 }
 
 /// The error of adding a handler to an informer that was stopped.
@@ -61,11 +62,9 @@ impl<K: Resource + Send + Sync + 'static> Processor<K> {
     /// Creates a processor without handlers. `resync_period` is the default resync period of its handlers.
     ///
     /// With a period of zero, no handler is resynced, whatever its own options are.
-    #[expect(clippy::disallowed_methods, reason = "the origin of the times that are passed to the log")]
     pub fn new(resync_period: Duration) -> Self {
         let log = Mutex::new(Log::new(resync_period));
-        let started_at = tokio::time::Instant::now();
-        Self { shared: Arc::new(Shared { log, guard: Mutex::new(()), started_at }) }
+        Self { shared: Arc::new(Shared { log, guard: Mutex::new(()), clock: TokioClock::new() }) }
     }
 
     /// Acquires the lock that serializes publishing events and adding handlers.
@@ -148,7 +147,7 @@ impl<K: Resource> Shared<K> {
 
     /// Returns the time since the processor was created.
     fn now(&self) -> Duration {
-        self.started_at.elapsed()
+        self.clock.now()
     }
 }
 

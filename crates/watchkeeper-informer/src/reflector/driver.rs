@@ -4,9 +4,10 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use fastrand::Rng;
-use tokio::{sync::OwnedSemaphorePermit, task::coop::consume_budget, time::sleep_until};
+use tokio::{sync::OwnedSemaphorePermit, task::coop::consume_budget};
 use tracing::{debug, info, warn};
 use watchkeeper_client::list_watch::{Item, ListPart, ListRequest, ListerWatcher, WatchEvent};
+use watchkeeper_time::Clock as _;
 
 use super::{
     DeltaSink, ReflectorOptions, RelistLimiter, SinkClosed, TransformError, VersionLookup, WatchDelta,
@@ -280,8 +281,8 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
                 Ok(self.input_of(received))
             }
             Action::Wait { until } => {
-                let until = self.reporter.clock().at(until);
-                self.with_resyncs(sleep_until(until)).await?;
+                let timer = self.reporter.clock().timer(until);
+                self.with_resyncs(timer).await?;
                 Ok(Input::Timer)
             }
         }
@@ -311,7 +312,7 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
             tokio::select! {
                 biased;
                 done = &mut future => return Ok(done),
-                () = sleep_until(self.reporter.clock().at(due)) => {}
+                () = self.reporter.clock().timer(due) => {}
             }
         }
     }
@@ -330,7 +331,7 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
                 // Before the timer: data that has arrived is not silence, even if it was delayed on this
                 // side.
                 received = next(&mut self.connection) => return Ok(received),
-                () = sleep_until(clock.at(wake.unwrap_or_default())), if wake.is_some() => {
+                () = clock.timer(wake.unwrap_or_default()), if wake.is_some() => {
                     if deadline.is_some_and(|deadline| clock.now() >= deadline) {
                         return Ok(Received::Timer);
                     }

@@ -28,7 +28,6 @@
 //! | transforms of a streaming list | run twice | run once |
 
 mod backoff;
-pub(crate) mod clock;
 mod connection;
 mod driver;
 mod failure;

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use futures_util::future::select_all;
 use watchkeeper_client::list_watch::Selection;
+use watchkeeper_time::TokioClock;
 
 use super::handle::SharedIndexInformer;
 use crate::{
@@ -28,7 +29,7 @@ impl StatusWatch {
     /// Returns the current status.
     pub fn status(&self) -> Status {
         let worst = self.monitors.iter().map(Monitor::status).max_by_key(rank);
-        worst.unwrap_or_else(|| Status::Synced { since: crate::reflector::clock::Clock::instant() })
+        worst.unwrap_or_else(|| Status::Synced { since: TokioClock::new().instant() })
     }
 
     /// Waits until the status of a source differs from that at the last call, or when this value was created

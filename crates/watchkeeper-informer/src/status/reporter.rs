@@ -15,19 +15,20 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use watchkeeper_client::{classify::Reason, error::ApiReason};
+use watchkeeper_time::{Clock as _, TokioClock};
 
 use super::{
     CountersSnapshot, Status,
     counters::{Counters, count},
 };
 use crate::{
-    reflector::{Quarantined, WatchFailure, clock::Clock, machine::ReflectorEvent},
+    reflector::{Quarantined, WatchFailure, machine::ReflectorEvent},
     start::Start,
 };
 
 #[derive(Debug, Default)]
 struct Shared {
-    clock: Clock,
+    clock: TokioClock,
     counters: Counters,
     quarantine: Mutex<BTreeMap<Arc<str>, Quarantined>>,
     resource_version: Mutex<String>,
@@ -57,7 +58,7 @@ impl Reporter {
         Monitor { status: self.status.subscribe(), shared: Arc::clone(&self.shared), start: Start::default() }
     }
 
-    pub(crate) fn clock(&self) -> &Clock {
+    pub(crate) fn clock(&self) -> &TokioClock {
         &self.shared.clock
     }
 
@@ -127,7 +128,7 @@ impl Reporter {
     }
 
     fn synced(&self) {
-        let since = Clock::instant();
+        let since = self.shared.clock.instant();
         self.status.send_if_modified(|status| {
             let is_news = !status.is_synced();
             if is_news {
@@ -142,7 +143,7 @@ impl Reporter {
             // Retried immediately. If the retry fails too, that failure is reported.
             return;
         }
-        let now = Clock::instant();
+        let now = self.shared.clock.instant();
         let (why, message) = (failure.reason, Arc::clone(&failure.message));
         self.status.send_modify(|status| {
             *status = if why == Reason::Api(ApiReason::NotFound) {

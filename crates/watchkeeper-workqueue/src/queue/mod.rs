@@ -16,8 +16,7 @@ use std::{
 use foldhash::fast::RandomState;
 
 use crate::{
-    QueueStats, WorkQueueBuilder,
-    clock::{Clock, Sleep},
+    Clock, QueueStats, Sleep, WorkQueueBuilder,
     core::Core,
     limiter::RateLimiter,
     sync::{Mutex, MutexGuard},

@@ -9,8 +9,7 @@ use std::{
 
 use super::{Inner, Key, WorkQueue};
 use crate::{
-    Admission, Causes, Item,
-    clock::Sleep,
+    Admission, Causes, Item, Sleep,
     core::{Core, Finished, Outcome, Token},
     waiters::Ticket,
 };

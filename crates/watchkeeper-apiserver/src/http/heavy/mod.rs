@@ -179,7 +179,7 @@ mod tests {
     use std::sync::mpsc;
 
     use super::{super::deadline, *};
-    use crate::clock::TokioClock;
+    use crate::TokioClock;
 
     #[tokio::test]
     async fn a_full_queue_answers_429_with_a_time_to_retry_and_empties_again() {
