@@ -70,7 +70,7 @@ for_each_resource!(resources);
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BuiltInResource {
-    /// Where it is served.
+    /// The group, version and resource path segment under which the kind is served.
     pub resource: GroupVersionResource,
     /// The kind of its objects.
     pub kind: &'static str,

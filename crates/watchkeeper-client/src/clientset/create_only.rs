@@ -43,7 +43,7 @@ impl<K: Resource + Serialize + DeserializeOwned> CreateOnlyClient<K> {
         self.create_with(&PostParams::default(), question).await
     }
 
-    /// As [`create`](Self::create), with parameters.
+    /// Creates the object with parameters; see [`create`](Self::create).
     ///
     /// # Errors
     /// As [`create`](Self::create).

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use kube_core::{GroupVersion, GroupVersionKind};
 
-/// Where a resource is served: API group, version and plural resource name.
+/// The API group, version and plural name that identify a resource.
 ///
 /// Prints and parses as `apps/v1/deployments`, or `v1/pods` for the core group, whose name is empty. That is
 /// the resource's URL below `/apis/` or `/api/`. Parsing checks the shape only; a part that cannot stand in a

@@ -1,4 +1,4 @@
-//! What can go wrong between a request and its result.
+//! The error type of all requests, and its parts.
 
 mod reason;
 mod transport;
@@ -17,89 +17,89 @@ use crate::{
     wait::Observed,
 };
 
-/// Why a request did not give a result.
+/// The error of a request that was not sent, was rejected, or whose response could not be read.
 ///
-/// Every message opens with what was tried and on what, and ends with what to do where there is something to do:
+/// Every message starts with the verb and the object, and ends with a remedy if one is known:
 /// `get pods "x" in namespace "y": not found (404 NotFound): ...`. Neither `Display` nor `Debug` contains a request or
 /// response body or a credential; a server's own error message is quoted, shortened and printable.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The request was refused here and never sent.
+    /// The request is invalid and was not sent.
     #[error("{attempted}: not sent: {reason}")]
     Invalid {
-        /// What was being tried, as far as it was known.
+        /// The verb and resource of the request, as far as they were set.
         attempted: String,
-        /// Why it was refused.
+        /// The reason why the request is invalid.
         reason: InvalidRequest,
     },
-    /// The server answered that it did not do what was asked.
+    /// The server rejected the request or failed to process it.
     #[error("{request}: {}", StatusSummary(status))]
     Api {
-        /// What was tried.
+        /// The request that failed.
         request: Box<RequestInfo>,
-        /// What the server said. Made from the HTTP status when the answer was not a `Status`.
+        /// The `Status` in the response body. Derived from the HTTP status code if the body is not a `Status`.
         status: Box<Status>,
-        /// How long the server asks to wait before trying again, from the header or from the status.
+        /// The wait requested by the server, from the `Retry-After` header or the `Status`.
         retry_after: Option<Duration>,
     },
-    /// The server pointed somewhere else. Redirects are not followed: the credentials are for this server.
+    /// The server sent a redirect. Redirects are not followed, because the credentials are for this server only.
     #[error(
         "{request}: the server answered {code} and pointed to {}; redirects are not followed, configure the right server",
         host.as_deref().unwrap_or("the same host")
     )]
     Redirect {
-        /// What was tried.
+        /// The request that failed.
         request: Box<RequestInfo>,
         /// The HTTP status.
         code: u16,
-        /// The host it pointed to, if it named one.
+        /// The host of the redirect target, if the target is absolute.
         host: Option<String>,
     },
-    /// No complete answer arrived.
+    /// The connection failed before the response was complete.
     #[error("{request}: {kind}{}", transport_cause(*kind, source.as_ref()))]
     Transport {
-        /// What was tried.
+        /// The request that failed.
         request: Box<RequestInfo>,
-        /// What became of the connection.
+        /// The kind of connection failure.
         kind: TransportKind,
-        /// The error underneath. Absent where it could repeat a credential.
+        /// The underlying error. `None` where its text could contain a credential.
         source: Option<kube_client::Error>,
     },
-    /// The server took longer than it was given.
+    /// The deadline of the request elapsed.
     #[error("{request}: {part} within {after:?}")]
     Deadline {
-        /// What was tried.
+        /// The request that failed.
         request: Box<RequestInfo>,
-        /// What was being waited for.
+        /// The part of the response that did not arrive.
         part: Awaited,
-        /// How long the wait was allowed to be.
+        /// The deadline that elapsed.
         after: Duration,
     },
-    /// The answer exceeds one of the [`Limits`](crate::limits::Limits).
+    /// The response exceeds one of the [`Limits`](crate::limits::Limits).
     #[error("{request}: the answer exceeds {limit} = {allowed}; raise it if answers this large are expected")]
     Limit {
-        /// What was tried.
+        /// The request that failed.
         request: Box<RequestInfo>,
         /// The name of the limit.
         limit: &'static str,
-        /// Its value.
+        /// The value of the limit.
         allowed: u64,
     },
-    /// The answer is not what its type promises.
+    /// The response body does not decode to the expected type.
     #[error("{request}: the answer could not be read: {reason}")]
     Decode {
-        /// What was tried.
+        /// The request that failed.
         request: Box<RequestInfo>,
-        /// What is wrong with it.
+        /// The reason why decoding failed.
         reason: Unreadable,
     },
-    /// The answer is not the list or watch it should be, as far as it was read.
+    /// The body of a list or watch response is malformed.
     #[error("{request}: the answer could not be read: {source}")]
     Body {
-        /// What was tried.
+        /// The request that failed.
         request: Box<RequestInfo>,
-        /// What is wrong with it, and where.
+        /// The decode error, with its position.
         source: DecodeError,
     },
     /// A [condition](crate::wait) of an object was not met in time.
@@ -116,17 +116,17 @@ pub enum Error {
         /// The failure of the last request, if no state was observed since.
         source: Option<Box<Self>>,
     },
-    /// The server answered in a way the API does not allow.
+    /// The response violates the Kubernetes API protocol.
     #[error("{request}: {broken}")]
     Protocol {
-        /// What was tried.
+        /// The request that failed.
         request: Box<RequestInfo>,
-        /// The rule it broke.
+        /// The protocol rule that was violated.
         broken: &'static str,
     },
 }
 
-/// What a deadline ran out on.
+/// The part of a response that a deadline applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Awaited {
@@ -148,36 +148,36 @@ impl fmt::Display for Awaited {
     }
 }
 
-/// What is wrong with an answer, in words that repeat nothing of it.
+/// The reason why a response body could not be decoded, without any of its contents.
 ///
-/// The parser's own message quotes the value it stumbled over, which may be a secret's.
+/// The parser's own message quotes the offending value, which may be part of a Secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unreadable {
-    /// Not JSON, from here on.
+    /// The body is not valid JSON at this position.
     Syntax {
         /// Line, counted from 1.
         line: usize,
         /// Byte in the line, counted from 1.
         column: usize,
     },
-    /// JSON that ends too early.
+    /// The JSON document is truncated.
     Truncated,
     /// A required field is absent.
     MissingField {
-        /// The parser's words, which name the field as the type declares it.
+        /// The parser's message, which names the field as declared by the type.
         message: String,
     },
-    /// JSON of another shape than the type.
+    /// A JSON value does not have the expected type.
     Shape {
         /// Line, counted from 1.
         line: usize,
         /// Byte in the line, counted from 1.
         column: usize,
     },
-    /// Not UTF-8.
+    /// The body is not valid UTF-8.
     Utf8,
-    /// Compressed, though that was not asked for.
+    /// The body is compressed although compression was not requested.
     Encoding,
 }
 
@@ -217,7 +217,7 @@ impl fmt::Display for Unreadable {
 }
 
 impl Error {
-    /// The request the error is about, unless it was refused before it was one.
+    /// Returns the failed request, or `None` if it was invalid and never sent.
     pub fn request(&self) -> Option<&RequestInfo> {
         match self {
             Self::Invalid { .. } => None,
@@ -233,7 +233,7 @@ impl Error {
         }
     }
 
-    /// What the server said, if it said no.
+    /// Returns the `Status` of a request that the server rejected.
     pub fn status(&self) -> Option<&Status> {
         match self {
             Self::Api { status, .. } => Some(status),
@@ -241,12 +241,12 @@ impl Error {
         }
     }
 
-    /// Why the server said no, if it did.
+    /// Returns the reason of a request that the server rejected.
     pub fn reason(&self) -> Option<ApiReason> {
         self.status().map(ApiReason::of)
     }
 
-    /// How long the server asks to wait.
+    /// Returns the wait requested by the server.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Api { retry_after, .. } => *retry_after,
@@ -254,17 +254,17 @@ impl Error {
         }
     }
 
-    /// Whether the object, or the resource itself, does not exist. Those two differ: see
+    /// Returns whether the response is a 404: the object or the resource does not exist. To tell the two apart, use
     /// [`Error::is_object_not_found`].
     pub fn is_not_found(&self) -> bool {
         self.reason() == Some(ApiReason::NotFound)
     }
 
-    /// Whether the server knows the resource and says that the very object asked for does not exist.
+    /// Returns whether the server serves the resource and reports that the requested object does not exist.
     ///
-    /// A 404 also means that the path, the version or the custom resource is not served, or that a proxy answered.
-    /// To take those for "does not exist" is to create or forget an object because of a misconfiguration, so only
-    /// a `Status` whose details name the object counts.
+    /// A 404 can also mean that the path, version or custom resource is not served, or come from a proxy. Treating
+    /// these as "does not exist" would create or forget objects because of a misconfiguration, so only a `Status`
+    /// whose details name the object counts.
     pub fn is_object_not_found(&self) -> bool {
         let Self::Api { request, status, .. } = self else {
             return false;
@@ -278,32 +278,32 @@ impl Error {
         }
     }
 
-    /// Whether the write was based on an old version of the object.
+    /// Returns whether the write was based on an old version of the object.
     pub fn is_conflict(&self) -> bool {
         self.reason() == Some(ApiReason::Conflict)
     }
 
-    /// Whether an object of that name exists already.
+    /// Returns whether an object of that name already exists.
     pub fn is_already_exists(&self) -> bool {
         self.reason() == Some(ApiReason::AlreadyExists)
     }
 
-    /// Whether the credentials are missing or not accepted.
+    /// Returns whether the credentials are missing or not accepted.
     pub fn is_unauthorized(&self) -> bool {
         self.reason() == Some(ApiReason::Unauthorized)
     }
 
-    /// Whether the credentials do not allow the request.
+    /// Returns whether the credentials do not allow the request.
     pub fn is_forbidden(&self) -> bool {
         self.reason() == Some(ApiReason::Forbidden)
     }
 
-    /// Whether the version or continue token asked for is no longer kept.
+    /// Returns whether the requested resourceVersion or continue token has expired.
     pub fn is_expired(&self) -> bool {
         self.reason() == Some(ApiReason::Expired)
     }
 
-    /// Whether the object is not valid.
+    /// Returns whether the server rejected the object as invalid.
     pub fn is_invalid(&self) -> bool {
         self.reason() == Some(ApiReason::Invalid)
     }
@@ -331,7 +331,7 @@ impl From<InvalidRequest> for Error {
     }
 }
 
-/// How much of a server's message is repeated.
+/// The maximum number of characters of a server's message that are quoted.
 const MESSAGE_CHARS: usize = 1024;
 
 /// A one-line summary of the `Status` of a rejected request: code, reason, message and remedy, without the details.
@@ -384,7 +384,7 @@ impl fmt::Display for Printable<'_> {
     }
 }
 
-/// Whether `c` changes how the text around it is displayed: escape sequences, line separators, marks that reverse the
+/// Returns whether `c` changes how the text around it is displayed: escape sequences, line separators, marks that reverse the
 /// reading direction.
 fn alters_display(c: char) -> bool {
     c.is_control()

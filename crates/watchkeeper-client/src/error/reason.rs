@@ -1,37 +1,36 @@
-//! Why a server said no, from the several ways in which servers say it.
+//! The reason of a rejected request, independent of how a server reports it.
 
 use kube_core::{
     Status,
     response::{StatusDetails, reason},
 };
 
-/// Why a server said no.
+/// The reason why a server rejected a request.
 ///
-/// Servers say it with a machine-readable reason, with the HTTP code alone, or, for one case and in old versions, with
-/// nothing but the message. This type is where those dialects end: everything that decides by a server's answer
-/// decides by this.
+/// Servers report it as a machine-readable reason, as the HTTP status code alone or, in one case and in old versions,
+/// only in the message. This type normalizes these forms. All decisions about server errors are based on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ApiReason {
-    /// 400: the request makes no sense.
+    /// 400: the request is malformed.
     BadRequest,
-    /// 401: no credentials, or none the server accepts.
+    /// 401: the credentials are missing or not accepted.
     Unauthorized,
-    /// 403: credentials that do not allow the request.
+    /// 403: the credentials do not allow the request.
     Forbidden,
     /// 404: no such object, resource or path.
     NotFound,
-    /// 405: the resource has no such verb.
+    /// 405: the resource does not support the verb.
     MethodNotAllowed,
     /// 406: no representation the client accepts.
     NotAcceptable,
-    /// 408 or 504: not done in time.
+    /// 408 or 504: the server did not finish in time.
     Timeout,
     /// 409: an object of that name exists.
     AlreadyExists,
     /// 409: the write was based on an old version.
     Conflict,
-    /// 410, as `Gone` or as `Expired`: the version or continue token is no longer kept.
+    /// 410, as `Gone` or `Expired`: the resourceVersion or continue token has expired.
     Expired,
     /// 413: the object is too large for the server.
     RequestTooLarge,
@@ -39,27 +38,27 @@ pub enum ApiReason {
     UnsupportedMediaType,
     /// 422: the object is not valid.
     Invalid,
-    /// 429: ask again later.
+    /// 429: the client is throttled and should retry later.
     TooManyRequests,
     /// 500: something failed inside the server.
     Internal,
-    /// 502: a proxy got no answer it could use.
+    /// 502: a proxy received no valid response.
     BadGateway,
-    /// 503: not serving now, storage (re)initialising included.
+    /// 503: the server is not ready, for example while storage is (re)initializing.
     Unavailable,
-    /// 504 in several dialects: the version asked for is one the server has not reached yet.
+    /// 504 in several forms: the server has not reached the requested resourceVersion yet.
     ResourceVersionTooLarge,
-    /// Another code of the 400s.
+    /// Any other 4xx status code.
     OtherClient,
-    /// Another failure.
+    /// Any other status code that reports a failure.
     OtherServer,
 }
 
-/// What old servers put into the text when they know of no cause for it.
+/// The message text with which old servers report a resourceVersion in the future.
 const TOO_LARGE_TEXT: &str = "Too large resource version";
 
 impl ApiReason {
-    /// Reads a status: a known reason decides, else the code.
+    /// Returns the reason of a `Status`: its `reason` field if known, otherwise derived from its code.
     pub fn of(status: &Status) -> Self {
         if is_resource_version_too_large(status) {
             return Self::ResourceVersionTooLarge;
@@ -108,7 +107,7 @@ impl ApiReason {
         }
     }
 
-    /// The reason a server would have given for a bare HTTP code.
+    /// Returns the `reason` field that corresponds to a bare HTTP status code.
     pub(crate) fn wire_reason_of_code(code: u16) -> &'static str {
         match Self::of_code(code) {
             Self::BadRequest => reason::BAD_REQUEST,
@@ -183,8 +182,8 @@ impl ApiReason {
     }
 }
 
-/// The three dialects of "you ask for a version from the future": a cause with a reason of its own, a timeout whose
-/// cause has only the text, and the text alone.
+/// Returns whether the status reports a resourceVersion in the future. Servers use three forms: a cause with its own
+/// reason, a timeout whose cause has only the text, and the text alone.
 fn is_resource_version_too_large(status: &Status) -> bool {
     let causes = status.details.iter().flat_map(|StatusDetails { causes, .. }| causes);
     let mut causes = causes.map(|cause| (cause.reason.as_str(), cause.message.as_str()));

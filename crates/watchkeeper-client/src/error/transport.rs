@@ -1,38 +1,38 @@
-//! What became of a connection, told by the types of errors and not by their texts.
+//! Classification of connection failures by the types of errors, not by their texts.
 
 use std::{error::Error as StdError, fmt, io};
 
 use crate::transport::TransportError;
 
-/// What became of the connection a request was sent on.
+/// The kind of a connection failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TransportKind {
-    /// Nobody listens there.
+    /// The connection was refused: no process listens on the address.
     Refused,
-    /// The connection was cut.
+    /// The connection was reset or closed by the peer.
     Reset,
-    /// The connection ended in the middle of an answer.
+    /// The connection ended in the middle of a response.
     UnexpectedEof,
-    /// The operating system or the HTTP stack gave up waiting.
+    /// The operating system or the HTTP stack timed out.
     TimedOut,
-    /// No route, or the network is down.
+    /// The host is unreachable: no route, or the network is down.
     Unreachable,
-    /// The peers do not trust each other.
+    /// The TLS handshake or certificate verification failed.
     Tls,
-    /// What arrived is not HTTP.
+    /// The response is not valid HTTP.
     Malformed,
     /// The credentials to send could not be obtained.
     Credentials,
-    /// Anything else, name resolution included.
+    /// Any other failure, including name resolution.
     Other,
 }
 
 impl TransportKind {
-    /// Walks the chain of causes down to the first that says what happened.
+    /// Returns the kind of `error`, from the first error in its source chain that can be classified.
     pub fn of(error: &(dyn StdError + 'static)) -> Self {
         let mut next = Some(error);
-        // What an outer layer can tell is kept in case nothing below is clearer: hyper reports "incomplete message"
+        // The kind of an outer layer is kept in case no source is more specific: hyper reports "incomplete message"
         // and has no cause for it, but for a broken body it has the cause one level down.
         let mut outer = Self::Other;
         while let Some(error) = next {
@@ -94,7 +94,7 @@ impl TransportKind {
     }
 }
 
-/// The next error in the chain. An `io::Error` made from another error hides that one: its `source` is the other's
+/// Returns the next error in the source chain. An `io::Error` made from another error hides that one: its `source` is the other's
 /// source, and the other is reached by `get_ref`.
 fn below<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 'static)> {
     match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {

@@ -1,4 +1,4 @@
-//! A request put together word by word.
+//! The builder of requests.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     Deletion, RestClient,
-    answer::{self, Answer},
     deadline::Deadline,
     info::{RequestInfo, Target, Verb},
     params::QueryParams,
     path::{AbsolutePath, PathError, ResourcePath, Segment},
     request::{InvalidRequest, Request},
+    response::{self, ResponseParts},
     retry::{Attempts, Retry},
     stream::{ByteLimit, ByteStream},
 };
@@ -26,22 +26,22 @@ use crate::{
     limits::Limits,
 };
 
-/// A request being put together, and then sent.
+/// A builder that creates and sends one request.
 ///
-/// Parts may be given in any order; whatever is wrong with one is remembered and reported when the request is built
-/// or sent, so that the calls chain. Without an [`api`](Self::api) the resource is looked for in the core group's `v1`.
+/// Parts may be set in any order. The first invalid part is reported when the request is built or sent, so that calls
+/// can be chained. Without [`api`](Self::api), the resource is in the core group, version `v1`.
 #[derive(Debug, Clone)]
 #[must_use = "a request does nothing until it is sent"]
 pub struct RequestBuilder {
     rest: RestClient,
     verb: Verb,
     place: Place,
-    /// The rest of it, or the first thing that was wrong.
+    /// The query, headers and body, or the first error.
     request: Result<Request, InvalidRequest>,
     options: Options,
 }
 
-/// How the request is sent and its answer read.
+/// Options for sending the request and reading the response.
 #[derive(Debug, Clone, Default)]
 struct Options {
     /// `None` for the deadline of the client.
@@ -61,7 +61,7 @@ enum Idle {
     Own(Option<Duration>),
 }
 
-/// Where the request goes, as far as it was said.
+/// The parts of the request target that have been set.
 #[derive(Debug, Clone, Default)]
 struct Place {
     api: Option<(String, String)>,
@@ -69,7 +69,7 @@ struct Place {
     namespace: Option<String>,
     name: Option<String>,
     subresource: Vec<String>,
-    /// Takes the place of all the others.
+    /// The complete target; overrides all other parts.
     whole: Option<Target>,
 }
 
@@ -118,7 +118,7 @@ impl RequestBuilder {
         self.change(|_| Err(reason.into()))
     }
 
-    /// The API the resource is in, as `apiVersion` spells it: `v1`, `apps/v1`.
+    /// Sets the `apiVersion` of the resource: `v1`, `apps/v1`.
     pub fn api(mut self, api_version: &str) -> Self {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         if group.is_empty() && api_version.contains('/') {
@@ -128,31 +128,31 @@ impl RequestBuilder {
         self
     }
 
-    /// The plural name of the resource.
+    /// Sets the plural name of the resource.
     pub fn resource(mut self, resource: impl Into<String>) -> Self {
         self.place.resource = Some(resource.into());
         self
     }
 
-    /// The namespace; left out, the request is for the whole cluster.
+    /// Sets the namespace. Without it, the request is cluster-wide.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.place.namespace = Some(namespace.into());
         self
     }
 
-    /// The object's name. `get` and `delete` without one mean the collection.
+    /// Sets the name of the object. Without it, `get` and `delete` apply to the collection.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.place.name = Some(name.into());
         self
     }
 
-    /// A subresource of the object; called again it goes one segment deeper.
+    /// Appends a subresource of the object. Each call adds one path segment.
     pub fn subresource(mut self, subresource: impl Into<String>) -> Self {
         self.place.subresource.push(subresource.into());
         self
     }
 
-    /// A path outside the resources, in place of all the parts above.
+    /// Sets a non-resource path, which overrides all parts above.
     pub fn absolute_path(mut self, path: &str) -> Self {
         match AbsolutePath::new(path) {
             Ok(path) => {
@@ -187,7 +187,7 @@ impl RequestBuilder {
         self.change(|request| request.with_patch(patch))
     }
 
-    /// Sets the body as it is, with its content type.
+    /// Sets the body to raw bytes with a content type.
     pub fn raw_body(self, content_type: &str, body: Vec<u8>) -> Self {
         let content_type = HeaderValue::from_str(content_type)
             .map_err(|_| InvalidRequest::Header(http::header::CONTENT_TYPE.to_string()));
@@ -207,20 +207,20 @@ impl RequestBuilder {
         self
     }
 
-    /// How many bytes the answer may have, in place of the limit for its kind. A stream has none unless it is set here.
+    /// Sets the maximum size of the response body, instead of the limit for the verb. A stream has no limit by default.
     pub fn limit_bytes(mut self, limit: u64) -> Self {
         self.options.limit = Some(limit);
         self
     }
 
-    /// Tries a read again when it fails in a way that passes: no connection, cut off, out of time, 429, 500, 502, 503,
-    /// 504. For verbs that write the request is refused.
+    /// Retries a read after a transient failure: connection failure, deadline, 429, 500, 502, 503 or 504. A write
+    /// with a retry policy is rejected as invalid.
     pub fn retry(mut self, policy: Retry) -> Self {
         self.options.retry = Some(policy);
         self
     }
 
-    /// The request as a value, not sent.
+    /// Returns the request without sending it.
     pub fn build(self) -> Result<Request, InvalidRequest> {
         let request = self.request?;
         if self.options.retry.is_some() && !self.verb.is_read() {
@@ -235,7 +235,7 @@ impl RequestBuilder {
         Ok(request.aimed(verb, target))
     }
 
-    /// What the request is about, as far as it was said, for the error that says it could not be built.
+    /// Returns the verb and target set so far, for the error of a request that could not be built.
     fn attempted(&self) -> String {
         let verb = self.verb;
         match (&self.place.resource, &self.place.whole) {
@@ -245,16 +245,16 @@ impl RequestBuilder {
         }
     }
 
-    /// Sends the request and reads the answer as `T`.
+    /// Sends the request and decodes the response as `T`.
     pub async fn send<T: DeserializeOwned>(self) -> Result<T, Error> {
         let ready = self.ready()?;
         let (headers, body) = ready.whole_with_retries().await?;
-        answer::decode(&ready.info, &headers, &body, ready.limits())
+        response::decode(&ready.info, &headers, &body, ready.limits())
     }
 
-    /// As [`send`](Self::send), with `None` for an object that does not exist.
+    /// Sends the request and decodes the response as `T`, or returns `None` if the object does not exist.
     ///
-    /// Only the server's word that this very object is missing counts; see [`Error::is_object_not_found`].
+    /// Other 404 responses are errors; see [`Error::is_object_not_found`].
     pub async fn send_optional<T: DeserializeOwned>(self) -> Result<Option<T>, Error> {
         match self.send().await {
             Ok(object) => Ok(Some(object)),
@@ -266,14 +266,14 @@ impl RequestBuilder {
     pub(super) async fn send_deletion<T: DeserializeOwned>(self) -> Result<Deletion<T>, Error> {
         let ready = self.ready()?;
         let (headers, body) = ready.whole_with_retries().await?;
-        if answer::is_status(&body) {
-            answer::decode(&ready.info, &headers, &body, ready.limits()).map(Deletion::Status)
+        if response::is_status(&body) {
+            response::decode(&ready.info, &headers, &body, ready.limits()).map(Deletion::Status)
         } else {
-            answer::decode(&ready.info, &headers, &body, ready.limits()).map(Deletion::Object)
+            response::decode(&ready.info, &headers, &body, ready.limits()).map(Deletion::Object)
         }
     }
 
-    /// Sends the request and reads the answer as text.
+    /// Sends the request and returns the response body as text.
     pub async fn text(self) -> Result<String, Error> {
         let ready = self.ready()?;
         let (_, body) = ready.whole_with_retries().await?;
@@ -281,14 +281,14 @@ impl RequestBuilder {
             .map_err(|_| Error::Decode { request: Box::new(ready.info), reason: Unreadable::Utf8 })
     }
 
-    /// Sends the request and gives the answer as it is, for those who read its headers too.
+    /// Sends the request and returns the headers and the body of the response.
     pub(crate) async fn head_and_body(self) -> Result<(HeaderMap, Bytes), Error> {
         self.ready()?.whole_with_retries().await
     }
 
-    /// Sends the request and returns the answer as it arrives.
+    /// Sends the request and returns the response body as a stream.
     ///
-    /// The deadline is for the head of the answer, the idle deadline for each wait after it.
+    /// The deadline applies to the response head, the idle deadline to each chunk after it.
     pub async fn stream(self) -> Result<ByteStream, Error> {
         let ready = self.ready()?;
         let mut attempts = ready.attempts();
@@ -318,7 +318,7 @@ impl RequestBuilder {
     }
 }
 
-/// A request that can be sent, more than once if need be.
+/// A complete request that can be sent repeatedly.
 struct Ready {
     rest: RestClient,
     info: RequestInfo,
@@ -329,14 +329,14 @@ struct Ready {
 
 impl Ready {
     /// Sends the request and returns the head of the response, with the rest of the deadline.
-    async fn head(&self) -> Result<(Answer, Deadline), Error> {
+    async fn head(&self) -> Result<(ResponseParts, Deadline), Error> {
         let request = http::Request::from_parts(self.head.clone(), Body::from(self.body.clone()));
         let sent = bounded::send(self.rest.client(), request, self.options.deadline).await;
         let (response, mut deadline) = sent.map_err(|error| match error {
             SendError::Late(after) => self.late(Awaited::Head, after),
-            SendError::Transport(error) => answer::transport(&self.info, error),
+            SendError::Transport(error) => response::transport(&self.info, error),
         })?;
-        let answer = answer::accept(&self.info, response, &mut deadline).await?;
+        let answer = response::accept(&self.info, response, &mut deadline).await?;
         Ok((answer, deadline))
     }
 
@@ -350,7 +350,7 @@ impl Ready {
         };
         let headers = answer.headers.clone();
         let body = deadline
-            .run(answer::collect(&self.info, answer, name, allowed))
+            .run(response::collect(&self.info, answer, name, allowed))
             .await
             .map_err(|after| self.late(Awaited::Body, after))??;
         Ok((headers, body))

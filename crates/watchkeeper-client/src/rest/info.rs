@@ -1,4 +1,4 @@
-//! What a request was about, for errors and logs.
+//! The verb and target of a request, for errors and logs.
 
 use std::fmt;
 
@@ -6,9 +6,9 @@ use http::Method;
 
 use super::path::{AbsolutePath, ResourcePath};
 
-/// What is asked of the server, in the words of its access rules.
+/// A request verb, as in RBAC rules.
 ///
-/// These are the verbs a `Role` grants, which is why an error about a missing permission can name the one to add.
+/// These are the verbs that a `Role` grants, so an error about a missing permission names the verb to add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Verb {
@@ -16,13 +16,13 @@ pub enum Verb {
     Get,
     /// Read a collection.
     List,
-    /// Follow the changes of a collection.
+    /// Watch the changes of a collection.
     Watch,
-    /// Make a new object.
+    /// Create an object.
     Create,
     /// Replace an object.
     Update,
-    /// Change an object in part.
+    /// Patch an object.
     Patch,
     /// Delete an object.
     Delete,
@@ -31,7 +31,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Everything an informer does.
+    /// The read-only verbs, which are those that an informer needs.
     pub const READ: [Self; 3] = [Self::Get, Self::List, Self::Watch];
 
     const ALL: [Self; 8] = [
@@ -45,12 +45,12 @@ impl Verb {
         Self::DeleteCollection,
     ];
 
-    /// The verb of this name, if it is one of these.
+    /// Returns the verb of this name, if it exists.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|verb| verb.as_str() == name)
     }
 
-    /// The HTTP method that carries the verb.
+    /// Returns the HTTP method of the verb.
     pub fn method(self) -> Method {
         match self {
             Self::Get | Self::List | Self::Watch => Method::GET,
@@ -61,12 +61,12 @@ impl Verb {
         }
     }
 
-    /// Whether sending the request twice leaves the server as sending it once does, because it only reads.
+    /// Returns whether the verb only reads, so that repeating the request is safe.
     pub fn is_read(self) -> bool {
         Self::READ.contains(&self)
     }
 
-    /// The verb as access rules spell it.
+    /// Returns the verb as spelled in RBAC rules.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "get",
@@ -87,23 +87,23 @@ impl fmt::Display for Verb {
     }
 }
 
-/// What a request was sent to.
+/// The target of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Target {
     /// A resource, an object or a subresource.
     Resource(ResourcePath),
-    /// A path outside the resources.
+    /// A non-resource path.
     Path(AbsolutePath),
 }
 
-/// What was tried, on what: the opening words of every error. Holds neither query nor body.
+/// The verb and target of a request, which start every error message. Contains neither query nor body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RequestInfo {
-    /// What was asked.
+    /// The verb of the request.
     pub verb: Verb,
-    /// Of what.
+    /// The target of the request.
     pub target: Target,
 }
 
@@ -112,7 +112,7 @@ impl RequestInfo {
         Self { verb, target }
     }
 
-    /// The resource as access rules spell it: `pods`, `pods/status`, `deployments.apps`.
+    /// Returns the resource as spelled in RBAC rules: `pods`, `pods/status`, `deployments.apps`.
     pub fn resource(&self) -> Option<String> {
         let Target::Resource(path) = &self.target else {
             return None;
@@ -129,7 +129,7 @@ impl RequestInfo {
         Some(resource)
     }
 
-    /// The namespace, if the request was inside one.
+    /// Returns the namespace, if the request is namespaced.
     pub fn namespace(&self) -> Option<&str> {
         match &self.target {
             Target::Resource(path) => path.namespace(),
@@ -137,7 +137,7 @@ impl RequestInfo {
         }
     }
 
-    /// The object's name, if the request named one.
+    /// Returns the name of the object, if the request has one.
     pub fn name(&self) -> Option<&str> {
         match &self.target {
             Target::Resource(path) => path.name(),

@@ -1,20 +1,19 @@
 //! Requests as values, and the clients that send them.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
 //! | `path` | [`ResourcePath`]: checked, encoded, parses back |
 //! | `request` | [`Request`]: a verb on a path with parameters and body; pure |
-//! | `builder` | [`RequestBuilder`]: the same, word by word, and sending it |
+//! | `builder` | [`RequestBuilder`]: builds and sends a [`Request`] |
 //! | `resource` | [`ResourceClient`]: the verbs of one type |
 //! | `retry` | [`Retry`] and [`retry_on_conflict`] |
-//! | `stream` | [`ByteStream`]: an answer as it arrives |
+//! | `stream` | [`ByteStream`]: a response body as a stream |
 
 #![expect(
     clippy::missing_errors_doc,
     reason = "everything here fails with Error, InvalidRequest or PathError, and their variants say when"
 )]
 
-mod answer;
 mod builder;
 mod deadline;
 mod info;
@@ -22,6 +21,7 @@ mod params;
 mod path;
 mod request;
 mod resource;
+mod response;
 mod retry;
 mod retry_after;
 mod stream;
@@ -81,37 +81,37 @@ impl RestClient {
         &self.client
     }
 
-    /// Reads an object or, without a name, a collection.
+    /// Starts a request that reads an object or, without a name, a collection.
     pub fn get(&self) -> RequestBuilder {
         self.verb(Verb::Get)
     }
 
-    /// Creates an object.
+    /// Starts a request that creates an object.
     pub fn post(&self) -> RequestBuilder {
         self.verb(Verb::Create)
     }
 
-    /// Replaces an object.
+    /// Starts a request that replaces an object.
     pub fn put(&self) -> RequestBuilder {
         self.verb(Verb::Update)
     }
 
-    /// Changes an object.
+    /// Starts a request that patches an object.
     pub fn patch<P: Serialize>(&self, patch: &Patch<P>) -> RequestBuilder {
         self.verb(Verb::Patch).patch_body(patch)
     }
 
-    /// Deletes an object or, without a name, a collection.
+    /// Starts a request that deletes an object or, without a name, a collection.
     pub fn delete(&self) -> RequestBuilder {
         self.verb(Verb::Delete)
     }
 
-    /// Any verb.
+    /// Starts a request with any verb.
     pub fn verb(&self, verb: Verb) -> RequestBuilder {
         RequestBuilder::new(self.clone(), verb)
     }
 
-    /// Sends a request made elsewhere.
+    /// Starts a request from an existing [`Request`].
     pub fn request(&self, request: Request) -> RequestBuilder {
         RequestBuilder::of(self.clone(), request)
     }

@@ -1,11 +1,11 @@
-//! Where a request goes: paths whose every segment was checked before it was written.
+//! Request paths with validated segments.
 
 use std::{fmt, str::FromStr};
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
-/// What is encoded inside a segment: all but the characters RFC 3986 allows there literally. Letting `:` and its
-/// like through keeps requests readable in audit logs (`system:node` stays `system:node`).
+/// The characters that are percent-encoded in a segment: all that RFC 3986 does not allow literally. Leaving `:` and
+/// similar characters unencoded keeps requests readable in audit logs (`system:node` stays `system:node`).
 const ENCODED: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -24,7 +24,7 @@ const ENCODED: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// Which part of a path was refused.
+/// The part of a path that was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Segment {
@@ -34,13 +34,13 @@ pub enum Segment {
     Version,
     /// The plural name of the resource.
     Resource,
-    /// The namespace.
+    /// The namespace segment.
     Namespace,
     /// The object's name.
     Name,
-    /// A subresource.
+    /// The subresource segment.
     Subresource,
-    /// A segment of a path given whole.
+    /// A segment of an absolute path.
     Path,
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for Segment {
     }
 }
 
-/// Why a path was refused.
+/// The reason why a path was rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
@@ -68,7 +68,7 @@ pub enum PathError {
     /// `.` and `..` are steps in a path, not names.
     #[error("the {segment} may not be {value:?}, which is a step in a path")]
     Dots {
-        /// Which part.
+        /// The rejected segment.
         segment: Segment,
         /// `.` or `..`.
         value: String,
@@ -76,9 +76,9 @@ pub enum PathError {
     /// The character could be read as the end of the segment, by the server or by a proxy before it.
     #[error("the {segment} may not contain {character:?}: {value:?}")]
     Character {
-        /// Which part.
+        /// The rejected segment.
         segment: Segment,
-        /// The first character refused.
+        /// The first invalid character.
         character: char,
         /// The whole segment.
         value: String,
@@ -88,19 +88,19 @@ pub enum PathError {
     Ambiguous {
         /// The path as it would have been sent.
         path: String,
-        /// What it would be read as.
+        /// The interpretation by the server.
         why: &'static str,
     },
     /// The text is not the path of a resource.
     #[error("{0:?} is not the path of a resource")]
     NotAResource(String),
-    /// A path given whole has to start at the root.
+    /// An absolute path must start with `/`.
     #[error("an absolute path starts with '/': {0:?}")]
     NotAbsolute(String),
     /// A subresource belongs to an object, and no object was named.
     #[error("subresource {0:?} was asked for without the name of the object it belongs to")]
     SubresourceWithoutName(String),
-    /// The request says which resource is meant only in part.
+    /// A required part of the path is not set.
     #[error("the {0} is missing")]
     Missing(Segment),
 }
@@ -156,7 +156,7 @@ pub struct ResourcePath {
 }
 
 impl ResourcePath {
-    /// The collection of a resource over the whole cluster; the core group is `""`.
+    /// Returns the cluster-wide collection of a resource. The core group is `""`.
     pub fn new(
         group: impl Into<String>,
         version: impl Into<String>,
@@ -176,19 +176,19 @@ impl ResourcePath {
         })
     }
 
-    /// The same, inside one namespace.
+    /// Returns this path in a namespace.
     pub fn in_namespace(mut self, namespace: impl Into<String>) -> Result<Self, PathError> {
         self.namespace = Some(checked(Segment::Namespace, namespace)?);
         Ok(self)
     }
 
-    /// One object of the collection.
+    /// Returns the path of one object of the collection.
     pub fn named(mut self, name: impl Into<String>) -> Result<Self, PathError> {
         self.name = Some(checked(Segment::Name, name)?);
         Ok(self)
     }
 
-    /// A subresource of the object. Called again it goes one segment deeper, as `proxy` paths need.
+    /// Appends a subresource of the object. Each call adds one segment, as `proxy` paths need.
     pub fn subresource(mut self, subresource: impl Into<String>) -> Result<Self, PathError> {
         let subresource = checked(Segment::Subresource, subresource)?;
         if self.name.is_none() {
@@ -198,7 +198,7 @@ impl ResourcePath {
         Ok(self)
     }
 
-    /// The API group, empty for the core group.
+    /// Returns the API group, empty for the core group.
     pub fn group(&self) -> &str {
         &self.group
     }
@@ -213,17 +213,17 @@ impl ResourcePath {
         &self.resource
     }
 
-    /// The namespace, if the path is inside one.
+    /// Returns the namespace, if the path is namespaced.
     pub fn namespace(&self) -> Option<&str> {
         self.namespace.as_deref()
     }
 
-    /// The object's name, if the path leads to one.
+    /// Returns the name of the object, if the path has one.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// The segments after the name.
+    /// Returns the segments after the name.
     pub fn subresources(&self) -> impl Iterator<Item = &str> {
         self.subresource.iter().map(String::as_str)
     }

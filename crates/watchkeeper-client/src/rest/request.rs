@@ -22,7 +22,7 @@ const METADATA_LIST: HeaderValue =
     HeaderValue::from_static("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1");
 const IDENTITY: HeaderValue = HeaderValue::from_static("identity");
 
-/// Why a request was refused before it was sent.
+/// The reason why a request is invalid and was not sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidRequest {
@@ -41,7 +41,7 @@ pub enum InvalidRequest {
     /// The URI the parts make is too long or otherwise not one.
     #[error("the path and query do not make a valid URI")]
     Uri,
-    /// Asked to repeat a request that is not a plain read.
+    /// A retry policy was set on a write.
     #[error(
         "{0} requests are not retried: a lost answer does not mean a lost write; use retry_on_conflict or decide per call"
     )]
@@ -49,16 +49,16 @@ pub enum InvalidRequest {
     /// The object and the request disagree, or the object has no name yet.
     #[error("{0}")]
     Object(&'static str),
-    /// The resource lives in namespaces and none was chosen, or the other way round.
+    /// A namespaced resource has no namespace, or a cluster-scoped resource has one.
     #[error("{0}")]
     Scope(&'static str),
 }
 
-/// One request to an API server, complete, not sent.
+/// A complete request to an API server that has not been sent.
 ///
 /// A plain value: two equal requests put the same bytes on the wire. Built for a verb by the constructors, sent by
 /// [`RestClient::request`](super::RestClient::request), or turned into an `http` request with
-/// [`Request::into_http`] and sent by whatever you like.
+/// [`Request::into_http`] and sent by any HTTP client.
 #[derive(Clone, PartialEq, Eq)]
 #[must_use = "a request does nothing until it is sent"]
 pub struct Request {
@@ -69,7 +69,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request with no parameters, headers or body yet.
+    /// Returns a request without parameters, headers and body.
     pub fn new(verb: Verb, target: Target) -> Self {
         Self {
             info: RequestInfo::new(verb, target),
@@ -113,7 +113,7 @@ impl Request {
         Self::on_collection(Verb::List, path)?.with_params(params)
     }
 
-    /// Follows a collection from `resource_version` on; `""` lets the server choose.
+    /// Watches a collection from `resource_version` on; `""` lets the server choose.
     pub fn watch(
         path: ResourcePath,
         params: &WatchParams,
@@ -149,7 +149,7 @@ impl Request {
         Self::on_object(Verb::Update, path)?.with_params(params)?.with_json(object)
     }
 
-    /// Changes an object or a subresource in part.
+    /// Patches an object or a subresource.
     pub fn patch<P: Serialize>(
         object: ResourcePath,
         params: &PatchParams,
@@ -174,7 +174,7 @@ impl Request {
         Ok(Self::on_object(Verb::Delete, path)?.with_delete_options(delete_body(params)?))
     }
 
-    /// Deletes what `list` selects of a collection.
+    /// Deletes the objects of a collection that `list` selects.
     pub fn delete_collection(
         path: ResourcePath,
         params: &DeleteParams,
@@ -184,12 +184,12 @@ impl Request {
         Ok(request.with_delete_options(delete_body(params)?))
     }
 
-    /// Reads a path outside the resources.
+    /// Reads a non-resource path.
     pub fn raw(path: AbsolutePath) -> Self {
         Self::new(Verb::Get, Target::Path(path))
     }
 
-    /// Asks for the metadata of objects in place of the objects.
+    /// Requests `PartialObjectMetadata` instead of complete objects.
     pub fn metadata_only(mut self) -> Self {
         let accept = if self.info.verb == Verb::List { METADATA_LIST } else { METADATA };
         self.headers.insert(ACCEPT, accept);
@@ -208,7 +208,7 @@ impl Request {
         self
     }
 
-    /// Sets a header, over the one a constructor chose if there is one.
+    /// Sets a header and replaces its previous value.
     pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, InvalidRequest> {
         let invalid = || InvalidRequest::Header(name.chars().filter(|c| !c.is_control()).collect());
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
@@ -229,7 +229,7 @@ impl Request {
         Ok(self.with_body(content_type, body))
     }
 
-    /// Sets the body as it is.
+    /// Sets the body to raw bytes.
     pub fn with_body(mut self, content_type: HeaderValue, body: Vec<u8>) -> Self {
         self.headers.insert(CONTENT_TYPE, content_type);
         self.body = body;
@@ -243,21 +243,21 @@ impl Request {
         }
     }
 
-    /// The same request for another target.
+    /// Returns this request with another verb and target.
     pub(super) fn aimed(mut self, verb: Verb, target: Target) -> Self {
         self.info = RequestInfo::new(verb, target);
         self
     }
 
-    /// What the request is about.
+    /// Returns the verb and target of the request.
     pub fn info(&self) -> &RequestInfo {
         &self.info
     }
 
-    /// The request as `http` knows it, with a path and query for a URI.
+    /// Returns the request as an `http::Request` whose URI is a path and query.
     ///
-    /// Answers are asked for as JSON and uncompressed unless a header says otherwise: an inflated body has to be
-    /// bounded while it inflates, which is the business of the reader that asks for compression.
+    /// The default `Accept` header requests JSON and the default `Accept-Encoding` no compression. A reader that requests
+    /// compression must limit the body while it is decompressed.
     pub fn into_http(self) -> Result<http::Request<Vec<u8>>, InvalidRequest> {
         let mut uri = match &self.info.target {
             Target::Resource(path) => {
@@ -283,7 +283,7 @@ impl Request {
 }
 
 impl fmt::Debug for Request {
-    /// Names what is asked; headers and bodies can be secrets and are counted only.
+    /// Prints the verb, target and query. Headers and body may contain secrets, so only their sizes are printed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
             .field("info", &self.info)

@@ -1,4 +1,4 @@
-//! Trying again, on purpose.
+//! Retry policies and their backoff.
 
 use std::time::Duration;
 
@@ -8,12 +8,11 @@ use crate::{
     error::{ApiReason, TransportKind},
 };
 
-/// When and how often to try again.
+/// A retry policy: exponential backoff with jitter and a maximum number of attempts.
 ///
-/// A plain value. Nothing is retried unless a policy is handed to the call that should retry; there is no retrying
-/// layer underneath that multiplies with it. Waits grow from `base` by `factor` up to `cap`; each is lengthened
-/// at random by up to `jitter` times itself, so that clients that failed together do not return together; and a wait
-/// the server asks for is the least that is waited.
+/// Nothing is retried unless a policy is passed to the call. No layer below retries, so attempts do not multiply. Waits
+/// grow from `base` by `factor` up to `cap`. Each is extended by a random part of up to `jitter` times itself, so that
+/// clients that failed together do not retry together. A wait requested by the server is the minimum.
 ///
 /// ```
 /// use std::time::Duration;
@@ -27,22 +26,22 @@ use crate::{
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Retry {
-    /// How often the operation is tried, the first time included. 1 never retries.
+    /// The maximum number of attempts, including the first. 1 never retries.
     pub max_attempts: u32,
     /// The first wait.
     pub base: Duration,
-    /// What each wait is multiplied by for the next one.
+    /// The factor between consecutive waits.
     pub factor: f64,
     /// The longest wait before jitter.
     pub cap: Duration,
     /// The part of a wait that is added at random, between 0 and 1.
     pub jitter: f64,
-    /// Where the randomness starts; `None` takes it from the operating system.
+    /// The seed of the jitter; `None` for a random one.
     pub seed: Option<u64>,
 }
 
 impl Retry {
-    /// For reads: five attempts over about two seconds.
+    /// Returns the policy for reads: five attempts over about two seconds.
     pub fn reads() -> Self {
         Self {
             max_attempts: 5,
@@ -54,7 +53,7 @@ impl Retry {
         }
     }
 
-    /// For read-change-write that meets other writers: five attempts, 10 ms apart, as client-go's default.
+    /// Returns the policy for conflicting writes: five attempts, 10 ms apart, as client-go's `DefaultRetry`.
     pub fn conflicts() -> Self {
         Self {
             max_attempts: 5,
@@ -66,21 +65,21 @@ impl Retry {
         }
     }
 
-    /// The same policy with another number of attempts.
+    /// Returns this policy with another number of attempts.
     #[must_use]
     pub fn attempts(mut self, max_attempts: u32) -> Self {
         self.max_attempts = max_attempts;
         self
     }
 
-    /// The same policy with waits that come out the same each time.
+    /// Returns this policy with a fixed seed, so that waits are reproducible.
     #[must_use]
     pub fn seeded(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// The waits of one operation.
+    /// Returns the waits of one operation.
     pub fn backoff(&self) -> Backoff {
         Backoff {
             attempts_left: self.max_attempts.saturating_sub(1),
@@ -101,13 +100,13 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// How long to wait before the next attempt, at least `retry_after`; `None` when there is to be none.
+    /// Returns the wait before the next attempt, at least `retry_after`, or `None` if no attempts are left.
     pub fn next_wait(&mut self, retry_after: Option<Duration>) -> Option<Duration> {
         self.attempts_left = self.attempts_left.checked_sub(1)?;
         let jitter = self.policy.jitter.clamp(0.0, 1.0) * self.rng.f64();
         let wait = scaled(self.wait, 1.0 + jitter);
         self.wait = scaled(self.wait, self.policy.factor.max(1.0)).min(self.policy.cap);
-        // The server's wait is jittered too: it tells the same number to everyone it turns away.
+        // The server's wait is jittered too, because the server sends the same value to all throttled clients.
         let asked = retry_after.map_or(Duration::ZERO, |asked| scaled(asked, 1.0 + jitter / 2.0));
         Some(wait.max(asked))
     }
@@ -118,7 +117,7 @@ fn scaled(wait: Duration, factor: f64) -> Duration {
     Duration::try_from_secs_f64(wait.as_secs_f64() * factor).unwrap_or(2 * MAX_RETRY_AFTER)
 }
 
-/// Whether a read that failed like this may well succeed when it is sent again.
+/// Returns whether a failed read is likely to succeed when repeated.
 fn is_transient(error: &Error) -> bool {
     match error {
         Error::Api { status, .. } => matches!(
@@ -144,7 +143,7 @@ impl Attempts {
         let backoff = self.0.as_mut().filter(|_| is_transient(&error));
         match backoff.and_then(|backoff| backoff.next_wait(error.retry_after())) {
             Some(wait) => {
-                tracing::debug!(%error, ?wait, "a read failed and is tried again");
+                tracing::debug!(%error, ?wait, "read failed; retrying");
                 tokio::time::sleep(wait).await;
                 Ok(())
             }

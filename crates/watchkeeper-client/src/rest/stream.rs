@@ -1,4 +1,4 @@
-//! An answer as it arrives.
+//! Response bodies as streams.
 
 use std::{
     fmt,
@@ -14,19 +14,19 @@ use http_body::Body as _;
 use kube_client::client::Body;
 use tokio::time::Sleep;
 
-use super::{answer::Answer, answer::transport, info::RequestInfo};
+use super::{info::RequestInfo, response::ResponseParts, response::transport};
 use crate::{Error, error::Awaited};
 
-/// The bytes of an answer as they arrive: a log, a list, a watch.
+/// A response body as a stream of bytes: a log, a list, a watch.
 ///
-/// Ends where the server ends it. Otherwise its last item is an error: the connection failed, nothing came for
-/// as long as the idle deadline, or the whole exceeds its limit. After an error it is over. Chunks are cut
-/// anywhere; dropping the stream closes the connection it was using.
+/// The stream ends when the server ends the body. Otherwise its last item is an error: the connection failed, no bytes
+/// arrived within the idle deadline, or the body exceeds its limit. Chunk boundaries are arbitrary. Dropping the stream
+/// closes its connection.
 #[must_use = "nothing is read from a stream that is not polled"]
 pub struct ByteStream {
     request: Box<RequestInfo>,
     headers: HeaderMap,
-    /// `None` once it is over.
+    /// `None` after the end of the stream.
     body: Option<Body>,
     idle: Option<Duration>,
     /// Runs from the first poll that had to wait. Time spent by the reader on a chunk is not the server's silence.
@@ -34,7 +34,7 @@ pub struct ByteStream {
     limit: Option<ByteLimit>,
 }
 
-/// A bound on the whole of a stream.
+/// A limit on the total size of a stream.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ByteLimit {
     pub(super) name: &'static str,
@@ -45,7 +45,7 @@ pub(super) struct ByteLimit {
 impl ByteStream {
     pub(super) fn new(
         request: RequestInfo,
-        answer: Answer,
+        answer: ResponseParts,
         idle: Option<Duration>,
         limit: Option<ByteLimit>,
     ) -> Self {
@@ -59,12 +59,12 @@ impl ByteStream {
         }
     }
 
-    /// What the stream answers.
+    /// Returns the request of this response.
     pub fn request(&self) -> &RequestInfo {
         &self.request
     }
 
-    /// The headers of the answer; `content-encoding` among them, if compression was asked for.
+    /// Returns the response headers, including `content-encoding` if compression was requested.
     pub fn headers(&self) -> &HeaderMap {
         &self.headers
     }

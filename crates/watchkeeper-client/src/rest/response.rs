@@ -1,4 +1,4 @@
-//! From a response's head and body to a result or an error.
+//! Conversion of HTTP responses to results and errors.
 
 use std::{fmt, time::Duration};
 
@@ -21,13 +21,13 @@ use crate::{
     transport::TransportError,
 };
 
-/// How much of an error's body is read. A `Status` with a cause for every field of a large object is far below.
+/// The maximum number of bytes read from an error body. A `Status` with a cause for every field of a large object is far below.
 const ERROR_BODY_BYTES: usize = 1 << 20;
-/// How much of an error in plain text is quoted.
+/// The maximum number of characters quoted from a plain-text error.
 const EXCERPT_CHARS: usize = 200;
 
-/// An answer that is not an error by its status code, its body still to be read.
-pub(super) struct Answer {
+/// A response with a success status code whose body has not been read.
+pub(super) struct ResponseParts {
     pub(super) headers: HeaderMap,
     pub(super) body: Body,
 }
@@ -44,15 +44,15 @@ pub(super) fn transport(request: &RequestInfo, error: kube_client::Error) -> Err
     Error::Transport { request: Box::new(request.clone()), kind, source }
 }
 
-/// Sorts answers by their status code, reading the body of those that are errors in what is left of the time.
+/// Returns a success response, or reads the body of an error response within the rest of the deadline.
 pub(super) async fn accept(
     request: &RequestInfo,
     response: Response<Body>,
     deadline: &mut Deadline,
-) -> Result<Answer, Error> {
+) -> Result<ResponseParts, Error> {
     let (head, body) = response.into_parts();
     if head.status.is_success() {
-        return Ok(Answer { headers: head.headers, body });
+        return Ok(ResponseParts { headers: head.headers, body });
     }
     if head.status.is_redirection() && head.headers.contains_key(LOCATION) {
         return Err(Error::Redirect {
@@ -65,7 +65,7 @@ pub(super) async fn accept(
         let broken = "the server answered with a status that is neither a result nor an error";
         return Err(Error::Protocol { request: Box::new(request.clone()), broken });
     }
-    // The code is known and worth more than the news that its explanation is late.
+    // The status code matters more than a body that does not arrive in time.
     let body = deadline.run(read_at_most(body, ERROR_BODY_BYTES)).await.unwrap_or_default();
     let status = status_of(head.status, &head.headers, &body);
     Err(api_error(request, status, &head.headers))
@@ -76,13 +76,13 @@ fn api_error(request: &RequestInfo, status: Status, headers: &HeaderMap) -> Erro
     Error::Api { request: Box::new(request.clone()), status: Box::new(status), retry_after }
 }
 
-/// The host alone: the rest of the target may carry a token in its query.
+/// Returns only the host of a redirect: the rest of the target may carry a token in its query.
 fn target_host(headers: &HeaderMap) -> Option<String> {
     let target: Uri = headers.get(LOCATION)?.to_str().ok()?.parse().ok()?;
     target.host().map(str::to_owned)
 }
 
-/// What there is of a body, up to `limit`. The status code is known and matters more than why the text is cut short.
+/// Reads at most `limit` bytes of a body. Read errors are ignored, because the status code is already known.
 async fn read_at_most(mut body: Body, limit: usize) -> Bytes {
     let mut read = BytesMut::new();
     while let Some(Ok(frame)) = body.frame().await {
@@ -97,7 +97,7 @@ async fn read_at_most(mut body: Body, limit: usize) -> Bytes {
     read.freeze()
 }
 
-/// The status in an error's body, or one made from the code where the body is something else.
+/// Returns the `Status` in an error body, or one derived from the status code if the body is not a `Status`.
 fn status_of(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Status {
     let sent = is_status(body).then(|| serde_json::from_slice::<Status>(body).ok()).flatten();
     let mut status = sent.unwrap_or_else(|| Status {
@@ -112,7 +112,7 @@ fn status_of(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Status {
     status
 }
 
-/// Plain text is a server's or a proxy's one line and worth quoting. Markup and unknown types are not.
+/// Returns the message for a body that is not a `Status`. Only plain text is quoted, not markup or unknown types.
 fn message_for(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> String {
     let is_text = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(|value| {
         value.split(';').next().is_some_and(|t| t.trim().eq_ignore_ascii_case("text/plain"))
@@ -125,10 +125,10 @@ fn message_for(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> String {
     format!("{phrase}; the answer did not come from the API server's own error handling")
 }
 
-/// Reads a whole body, no longer than `allowed` bytes of the limit called `limit`.
+/// Reads a whole body of at most `allowed` bytes; `limit` is the name of the limit.
 pub(super) async fn collect(
     request: &RequestInfo,
-    answer: Answer,
+    answer: ResponseParts,
     limit: &'static str,
     allowed: u64,
 ) -> Result<Bytes, Error> {
@@ -137,7 +137,7 @@ pub(super) async fn collect(
         return Err(Error::Decode { request: Box::new(request.clone()), reason: Unreadable::Encoding });
     }
     let mut body = answer.body;
-    // A length announced is refused before the first byte, and not believed for allocating.
+    // A declared length is checked before the first byte, but not used to allocate.
     if body.size_hint().lower() > allowed {
         return Err(too_large());
     }
@@ -187,7 +187,7 @@ pub(super) fn decode<T: DeserializeOwned>(
     })
 }
 
-/// Reads a document whose depth was checked: the parser's own bound would make of [`Limits::json_depth`] a lower one.
+/// Parses a document whose depth was checked. The parser's own recursion limit is off, because [`Limits::json_depth`] may be higher.
 fn read_json<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_slice(json);
     deserializer.disable_recursion_limit();
@@ -196,8 +196,7 @@ fn read_json<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Error> {
     Ok(value)
 }
 
-/// Whether arrays and objects nest at most `limit` deep. Text that is not JSON passes: the parser says what is wrong
-/// with it.
+/// Returns whether arrays and objects nest at most `limit` deep. Invalid JSON passes and is rejected by the parser.
 fn depth_is_within(json: &[u8], limit: usize) -> bool {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for &byte in json {
@@ -225,12 +224,12 @@ fn depth_is_within(json: &[u8], limit: usize) -> bool {
     true
 }
 
-/// Whether a JSON document is a `Status`.
+/// Returns whether a JSON document is a `Status`.
 pub(super) fn is_status(json: &[u8]) -> bool {
     kind_of(json).as_deref() == Some("Status")
 }
 
-/// The `kind` of a JSON document, reading no further than there: servers write it first.
+/// Returns the `kind` of a JSON document. Stops reading there, because servers write it first.
 fn kind_of(json: &[u8]) -> Option<String> {
     struct Kind<'a>(&'a mut Option<String>);
 
@@ -262,7 +261,7 @@ fn kind_of(json: &[u8]) -> Option<String> {
     }
 
     let mut kind = None;
-    // Leaving in the middle of the object makes the parser complain; what was found is found.
+    // Stopping in the middle of the object is an error to the parser, and is expected here.
     let _ = Kind(&mut kind).deserialize(&mut serde_json::Deserializer::from_slice(json));
     kind
 }
