@@ -57,7 +57,7 @@
 //! # }
 //! ```
 //!
-//! With a work queue behind the handler, this is a controller; see `examples/informer_workqueue.rs`.
+//! With a work queue behind the handler, this is a controller; see the lab `informer_workqueue`.
 //!
 //! # Contents
 //!

@@ -74,8 +74,8 @@ impl Stage {
         }
         self.has_installed = sample::install(&self.client).await.map_err(|error| self.explain(&error))?;
         let name = Foo::crd_name();
-        let what = if self.has_installed { "install" } else { "find" };
-        narrator.say(Voice::You, &format!("{what} the definition of Foo"))?;
+        let what = if self.has_installed { "created" } else { "found" };
+        narrator.say(Voice::You, &format!("{what} CustomResourceDefinition {name}"))?;
         let served = sample::await_served(&self.client, self.patience()).await;
         served.map_err(|error| self.explain(&error))?;
         narrator.say(Voice::Cluster, &format!("serves {name}"))?;

@@ -99,7 +99,7 @@ impl<'a> Story<'a> {
         })
     }
 
-    /// Tells it, beside what a cluster does by itself.
+    /// Runs the demonstration. On the embedded server, also simulates the Deployment controller.
     pub(super) async fn tell(&mut self) -> Result<(), Failure> {
         let telling = self.acts();
         if !self.stage.is_embedded() {
@@ -129,11 +129,11 @@ impl<'a> Story<'a> {
             waited.map_err(|error| Failure::Other(error.to_string()))?;
         }
         let (foos, deployments) = (self.cache.reader().len(), self.deployment_cache.reader().len());
-        self.say(Controller, &format!("its caches are filled: {foos} foos, {deployments} deployments"))
+        self.say(Controller, &format!("caches synced: {foos} foos, {deployments} deployments"))
     }
 
     async fn create(&self) -> Result<(), Failure> {
-        Narrator::part("Foos are created")?;
+        Narrator::part("Create Foos")?;
         for (name, replicas) in [("red", 1), ("green", 2), ("blue", 3)] {
             self.say(You, &format!("create Foo {name}, which wants {}", count(replicas, "replica")))?;
             self.create_foo(name, &format!("{name}-web"), replicas).await?;
@@ -144,14 +144,14 @@ impl<'a> Story<'a> {
     }
 
     async fn scale(&self) -> Result<(), Failure> {
-        Narrator::part("One is scaled")?;
+        Narrator::part("Scale a Foo")?;
         self.scale_foo("green", 5).await?;
         self.deployment_of("green", 5).await?;
         self.available("green", 5).await
     }
 
     async fn conflict(&self) -> Result<(), Failure> {
-        Narrator::part("One wants a Deployment that is not its own")?;
+        Narrator::part("A Foo names a Deployment that it does not own")?;
         let mut taken =
             sample::wanted(&Foo::new("nobody", FooSpec { deployment_name: "taken".to_owned(), replicas: 1 }));
         taken.metadata.namespace = None;
@@ -172,7 +172,7 @@ impl<'a> Story<'a> {
     }
 
     async fn break_watches(&self) -> Result<(), Failure> {
-        Narrator::part("The controller's watches break, and are mended")?;
+        Narrator::part("Watch connections fail and recover")?;
         let before = self.counters();
         self.breaker.cut();
         let why = self.until_status("the controller's watches to break", |status| match status {
@@ -208,7 +208,7 @@ impl<'a> Story<'a> {
     }
 
     async fn delete(&self) -> Result<(), Failure> {
-        Narrator::part("One is deleted")?;
+        Narrator::part("Delete a Foo")?;
         self.say(You, "delete Foo red")?;
         let deleted = self.foos.delete("red", &DeleteParams::background()).await;
         deleted.map_err(|error| self.stage.explain(&error))?;
@@ -221,7 +221,7 @@ impl<'a> Story<'a> {
     fn summary(&self) -> Result<(), Failure> {
         let Counts { reconciles, failures } = &*self.counted.counts;
         let (resumed, relisted) = self.counters();
-        Narrator::part("That was it")?;
+        Narrator::part("Summary")?;
         let rows = [
             ("foos", self.eyes.foos.reader().len().to_string()),
             ("deployments", self.eyes.deployments.reader().len().to_string()),

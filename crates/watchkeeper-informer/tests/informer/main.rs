@@ -1,6 +1,5 @@
 //! Informers and reflectors against scripted sources and scripted HTTP servers, on virtual time where possible.
 
-mod example;
 #[path = "../memory/probe_server.rs"]
 mod probe_server;
 mod probes;

@@ -1,5 +1,4 @@
 //! Lists and watches.
 
-mod example;
 mod lists;
 mod watches;
