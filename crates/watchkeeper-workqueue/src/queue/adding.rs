@@ -12,8 +12,8 @@ use crate::{
 impl<K: Key> WorkQueue<K> {
     /// Adds a key, to be dequeued as soon as a worker is free.
     ///
-    /// A queued key keeps its place. A delayed key is queued now, and its delay ends. A key that is being processed is queued once
-    /// more when that run ends. A key that backs off after a failure continues to back off; [`AddOptions::immediately`]
+    /// A queued key keeps its place, unless this add raises its priority. A delayed key is queued now, and its delay ends. A key that
+    /// is being processed is queued once more when that run ends. A key that backs off after a failure continues to back off; [`AddOptions::immediately`]
     /// overrides this.
     #[doc(alias = "Add")]
     pub fn add(&self, key: K) -> Admission {
