@@ -52,7 +52,8 @@
 //!    it. A priority that was passed over [`starvation_limit`](WorkQueueBuilder::starvation_limit) times is served next: with `n`
 //!    priorities waiting, each is served at least once in `starvation_limit + n` dequeues.
 //! 10. **A panic is a failure.** A key whose [`Item`] is dropped by a panic is retried after its backoff.
-//! 11. **No hidden threads.** The queue starts no thread or task, and its futures never block.
+//! 11. **No hidden threads.** The queue starts no thread or task, and its futures never block. No lock is held while a rate limiter
+//!     is called or a key is dropped.
 //!
 //! Not guaranteed: an order between keys that become ready at the same time on different threads; a run for every add; anything after
 //! the process ends. The queue is in memory: after a restart, the initial list of a controller fills it again.

@@ -59,8 +59,8 @@ pub struct WorkQueue<K: Key> {
 struct Shared<K: Key> {
     name: Arc<str>,
     inner: Mutex<Inner<K>>,
-    /// Apart from `inner`, because a limiter is code of the user and runs without the lock of the queue.
-    limiter: Mutex<Box<dyn RateLimiter<K>>>,
+    /// Code of the user, which runs without the lock of the queue.
+    limiter: Box<dyn RateLimiter<K>>,
     hasher: RandomState,
     clock: Arc<dyn Clock>,
 }
@@ -108,7 +108,6 @@ impl<K: Key> WorkQueue<K> {
     ) -> Self {
         let (core, waiters) = (Core::new(starvation_limit), Waiters::default());
         let inner = Mutex::new(Inner { core, waiters, drains: Vec::new() });
-        let limiter = Mutex::new(limiter);
         Self { shared: Arc::new(Shared { name, inner, limiter, hasher: RandomState::default(), clock }) }
     }
 
@@ -124,7 +123,7 @@ impl<K: Key> WorkQueue<K> {
         let hash = self.hash(key);
         let cancelled = self.operate(|core, _| core.cancel(hash, key));
         if let Some(key) = &cancelled {
-            self.shared.limiter.lock().forget(key);
+            self.shared.limiter.forget(key);
         }
         cancelled.is_some()
     }
@@ -140,7 +139,7 @@ impl<K: Key> WorkQueue<K> {
     pub fn forget(&self, key: &K) {
         let hash = self.hash(key);
         self.operate(|core, _| core.forget(hash, key));
-        self.shared.limiter.lock().forget(key);
+        self.shared.limiter.forget(key);
     }
 
     /// Returns the failures of a key since its last success. Zero for a key that is not in the queue.
@@ -184,10 +183,7 @@ impl<K: Key> WorkQueue<K> {
     #[doc(alias = "ShutDown")]
     pub fn shutdown(&self) -> Vec<K> {
         let dropped = self.operate(|core, _| core.shut_down());
-        let mut limiter = self.shared.limiter.lock();
-        for key in &dropped {
-            limiter.forget(key);
-        }
+        dropped.iter().for_each(|key| self.shared.limiter.forget(key));
         dropped
     }
 
@@ -234,7 +230,7 @@ impl<K: Key> WorkQueue<K> {
     /// Calculates the backoff of a key that failed now, and its end.
     pub(crate) fn backoff(&self, key: &K, failures: u32) -> (Duration, u64) {
         let now_nanos = self.now_nanos();
-        let delay = self.shared.limiter.lock().delay(key, failures, Duration::from_nanos(now_nanos));
+        let delay = self.shared.limiter.delay(key, failures, Duration::from_nanos(now_nanos));
         (delay, now_nanos.saturating_add(nanos(delay)))
     }
 

@@ -41,7 +41,7 @@ impl<K: Key> WorkQueue<K> {
             self.operate(|core, now_nanos| core.finish(token, outcome, causes, now_nanos));
         drop(removed);
         if has_forgotten {
-            self.shared.limiter.lock().forget(key);
+            self.shared.limiter.forget(key);
         }
         admission
     }

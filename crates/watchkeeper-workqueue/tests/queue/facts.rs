@@ -539,12 +539,12 @@ fn a_key_that_panics_when_compared_leaves_the_queue_usable() {
 struct Recording(Arc<Mutex<Vec<String>>>);
 
 impl RateLimiter<&'static str> for Recording {
-    fn delay(&mut self, key: &&'static str, failures: u32, now: Duration) -> Duration {
+    fn delay(&self, key: &&'static str, failures: u32, now: Duration) -> Duration {
         self.0.lock().expect("no test panics here").push(format!("{key} failed {failures} at {now:?}"));
         Duration::from_secs(1)
     }
 
-    fn forget(&mut self, key: &&'static str) {
+    fn forget(&self, key: &&'static str) {
         self.0.lock().expect("no test panics here").push(format!("forget {key}"));
     }
 }
