@@ -51,7 +51,8 @@
 //! 9. **No priority starves.** Higher priorities are dequeued first, keys of one priority in the order in which they were queued with
 //!    it. A priority that was passed over [`starvation_limit`](WorkQueueBuilder::starvation_limit) times is served next: with `n`
 //!    priorities waiting, each is served at least once in `starvation_limit + n` dequeues.
-//! 10. **A panic is a failure.** A key whose [`Item`] is dropped by a panic is retried after its backoff.
+//! 10. **A panic is a failure.** A key whose [`Item`] is dropped while its thread unwinds is retried after its backoff, unless the
+//!     thread was unwinding already when the key was dequeued.
 //! 11. **No hidden threads.** The queue starts no thread or task, and its futures never block. No lock is held while a rate limiter
 //!     is called or a key is dropped.
 //!

@@ -9,8 +9,8 @@ use std::{
 
 use super::{Inner, Key, WorkQueue};
 use crate::{
-    Admission, Causes, Item, Sleep,
-    core::{Core, Finished, Outcome, Token},
+    Admission, Item, Sleep,
+    core::{Core, Dequeued, Finished, Outcome, Token},
     waiters::Ticket,
 };
 
@@ -30,18 +30,13 @@ impl<K: Key> WorkQueue<K> {
     }
 
     /// Finishes a run. Returns the state of the key, or `None` if the key left the queue.
-    pub(crate) fn finish(
-        &self,
-        key: &K,
-        token: Token,
-        outcome: Outcome,
-        causes: Causes,
-    ) -> Option<Admission> {
+    pub(crate) fn finish(&self, dequeued: Dequeued<K>, outcome: Outcome) -> Option<Admission> {
+        let Dequeued { key, token, causes, .. } = dequeued;
         let Finished { admission, removed, has_forgotten } =
             self.operate(|core, now_nanos| core.finish(token, outcome, causes, now_nanos));
         drop(removed);
         if has_forgotten {
-            self.shared.limiter.forget(key);
+            self.shared.limiter.forget(&key);
         }
         admission
     }

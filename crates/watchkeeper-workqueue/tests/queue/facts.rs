@@ -478,6 +478,49 @@ fn a_panic_of_the_worker_counts_as_a_failure_and_the_key_is_retried() {
     assert_eq!(take_all(&queue), ["a"]);
 }
 
+/// Dequeues and drops a key when it is dropped.
+struct Cleaner(WorkQueue<&'static str>);
+
+impl Drop for Cleaner {
+    fn drop(&mut self) {
+        assert_eq!(take(&self.0), Some("a"));
+    }
+}
+
+#[test]
+fn a_key_that_was_dequeued_while_its_thread_unwound_has_not_failed() {
+    let queue = queue();
+    queue.add("a");
+    let cleaner = Cleaner(queue.clone());
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
+        let _cleaner = cleaner;
+        std::panic::resume_unwind(Box::new("other work failed"));
+    }));
+    assert!(outcome.is_err());
+    assert_eq!((queue.processing_len(), queue.waiting_len(), queue.len()), (0, 0, 0));
+}
+
+/// A limiter that panics.
+#[derive(Debug)]
+struct Broken;
+
+impl RateLimiter<&'static str> for Broken {
+    fn delay(&self, _key: &&'static str, _failures: u32, _now: Duration) -> Duration {
+        panic!("limiter failed");
+    }
+}
+
+#[test]
+fn a_limiter_that_panics_leaves_no_key_in_processing() {
+    let queue = WorkQueue::builder("facts").rate_limiter(Broken).build();
+    queue.add("a");
+    let item = queue.try_get().unwrap();
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| item.retry()));
+    assert_eq!(outcome.unwrap_err().downcast_ref(), Some(&"limiter failed"));
+    assert_eq!((queue.processing_len(), queue.waiting_len(), queue.len()), (0, 0, 0));
+    assert_eq!(queue.add("a"), Admission::Queued);
+}
+
 #[test]
 fn shutdown_removes_and_returns_waiting_keys() {
     let (queue, clock) = manual();
