@@ -30,13 +30,13 @@ struct Timekeeper {
 }
 
 impl Waiters {
-    /// Removes a future, because it was polled or dropped.
-    pub(crate) fn leave(&mut self, ticket: Ticket) {
+    /// Removes a future, because it was polled or dropped. Returns its waker, to be dropped after the queue is unlocked: dropping
+    /// the last waker of a task can drop the task.
+    pub(crate) fn leave(&mut self, ticket: Ticket) -> Option<Waker> {
         self.timekeeper = self.timekeeper.filter(|timekeeper| timekeeper.ticket != ticket);
-        match self.position(ticket) {
-            Some(position) => _ = self.listed.remove(position),
-            None => self.woken = self.woken.saturating_sub(1),
-        }
+        let listed = self.position(ticket).and_then(|position| self.listed.remove(position));
+        self.woken = self.woken.saturating_sub(usize::from(listed.is_none()));
+        listed.map(|(_, waker)| waker)
     }
 
     /// Adds a future that found no key. Returns its ticket, and the time until which it has to sleep if it becomes the

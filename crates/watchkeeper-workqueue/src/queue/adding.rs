@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, time::Duration};
 
-use super::{Inner, Key, WorkQueue, nanos};
+use super::{Key, WorkQueue, nanos};
 use crate::{
     AddOptions, Admission,
     core::{Add, Pending},
@@ -82,7 +82,7 @@ impl<K: Key> WorkQueue<K> {
         };
         inner.core.promote(now_nanos);
         let (admission, unused) = inner.core.add(slot, (hash, key), add, now_nanos);
-        Inner::unlock(inner);
+        self.shared.unlock(inner);
         drop(unused);
         admission
     }

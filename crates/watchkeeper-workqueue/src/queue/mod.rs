@@ -7,13 +7,16 @@ mod taking;
 
 use std::{
     fmt,
+    future::{Future, poll_fn},
     hash::{BuildHasher, Hash},
+    pin::pin,
     sync::Arc,
     task::{Poll, Waker},
     time::Duration,
 };
 
 use foldhash::fast::RandomState;
+use tokio::sync::Notify;
 
 use crate::{
     Clock, QueueStats, Sleep, WorkQueueBuilder,
@@ -61,6 +64,8 @@ struct Shared<K: Key> {
     inner: Mutex<Inner<K>>,
     /// Code of the user, which runs without the lock of the queue.
     limiter: Box<dyn RateLimiter<K>>,
+    /// Notified when the queue is shut down and no key is queued or being processed, which is final.
+    drained: Notify,
     hasher: RandomState,
     clock: Arc<dyn Clock>,
 }
@@ -84,7 +89,6 @@ pub enum Drained {
 struct Inner<K> {
     core: Core<K>,
     waiters: Waiters,
-    drains: Vec<Waker>,
 }
 
 impl<K: Key> WorkQueue<K> {
@@ -106,9 +110,9 @@ impl<K: Key> WorkQueue<K> {
         limiter: Box<dyn RateLimiter<K>>,
         starvation_limit: u32,
     ) -> Self {
-        let (core, waiters) = (Core::new(starvation_limit), Waiters::default());
-        let inner = Mutex::new(Inner { core, waiters, drains: Vec::new() });
-        Self { shared: Arc::new(Shared { name, inner, limiter, hasher: RandomState::default(), clock }) }
+        let inner = Mutex::new(Inner { core: Core::new(starvation_limit), waiters: Waiters::default() });
+        let (drained, hasher) = (Notify::new(), RandomState::default());
+        Self { shared: Arc::new(Shared { name, inner, limiter, drained, hasher, clock }) }
     }
 
     /// Returns the name.
@@ -198,25 +202,23 @@ impl<K: Key> WorkQueue<K> {
     /// Workers have to keep taking keys meanwhile. Dropping the future leaves the queue shut down.
     #[doc(alias = "ShutDownWithDrain")]
     pub async fn drain(&self, deadline: Duration) -> Drained {
+        let mut drained = pin!(self.shared.drained.notified());
         self.shutdown();
         let mut sleep = self.sleep_until(self.nanos_after(deadline));
-        std::future::poll_fn(|context| {
-            let is_over = sleep.as_mut().poll(context).is_ready();
-            let mut inner = self.lock();
-            let Inner { core, drains, .. } = &mut *inner;
-            if core.is_idle() {
-                return Poll::Ready(Drained::Complete);
+        poll_fn(|context| {
+            let is_drained = drained.as_mut().poll(context).is_ready();
+            if is_drained || sleep.as_mut().poll(context).is_ready() {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
             }
-            if is_over {
-                let (queued, processing) = (core.queued(), core.processing());
-                return Poll::Ready(Drained::DeadlineReached { queued, processing });
-            }
-            if !drains.iter().any(|known| known.will_wake(context.waker())) {
-                drains.push(context.waker().clone());
-            }
-            Poll::Pending
         })
-        .await
+        .await;
+        let core = &self.lock().core;
+        match (core.queued(), core.processing()) {
+            (0, 0) => Drained::Complete,
+            (queued, processing) => Drained::DeadlineReached { queued, processing },
+        }
     }
 
     pub(crate) fn nanos_after(&self, delay: Duration) -> u64 {
@@ -259,8 +261,26 @@ impl<K: Key> Shared<K> {
         let mut inner = self.inner.lock();
         inner.core.promote(now_nanos);
         let result = step(&mut inner.core, now_nanos);
-        Inner::unlock(inner);
+        self.unlock(inner);
         result
+    }
+
+    /// Unlocks the queue, then wakes the futures that can proceed. Every change of the core ends here.
+    fn unlock(&self, mut inner: MutexGuard<'_, Inner<K>>) {
+        let Inner { core, waiters } = &mut *inner;
+        let mut wakers = Vec::new();
+        waiters.wake_for_keys(core.queued(), &mut wakers);
+        if core.is_finished() {
+            waiters.wake_all(&mut wakers);
+        } else if let Some(next_at_nanos) = core.next_at_nanos() {
+            waiters.wake_timekeeper(next_at_nanos, &mut wakers);
+        }
+        let is_drained = core.is_shut_down() && core.is_idle();
+        drop(inner);
+        wakers.into_iter().for_each(Waker::wake);
+        if is_drained {
+            self.drained.notify_waiters();
+        }
     }
 
     /// Makes all due keys ready, also if no worker is free to take them, and reads the state.
@@ -271,30 +291,6 @@ impl<K: Key> Shared<K> {
 
     fn now_nanos(&self) -> u64 {
         nanos(self.clock.now())
-    }
-}
-
-impl<K: Key> Inner<K> {
-    /// Unlocks the queue, then wakes the futures that can proceed. Every change of the core ends here.
-    fn unlock(mut inner: MutexGuard<'_, Self>) {
-        let wakers = inner.wakers();
-        drop(inner);
-        wakers.into_iter().for_each(Waker::wake);
-    }
-
-    fn wakers(&mut self) -> Vec<Waker> {
-        let Self { core, waiters, drains } = self;
-        let mut wakers = Vec::new();
-        waiters.wake_for_keys(core.queued(), &mut wakers);
-        if core.is_finished() {
-            waiters.wake_all(&mut wakers);
-        } else if let Some(next_at_nanos) = core.next_at_nanos() {
-            waiters.wake_timekeeper(next_at_nanos, &mut wakers);
-        }
-        if core.is_shut_down() && core.is_idle() {
-            wakers.append(drains);
-        }
-        wakers
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use super::{Inner, Key, WorkQueue};
+use super::{Key, WorkQueue};
 use crate::{
     Admission, Item, Sleep,
     core::{Core, Dequeued, Finished, Outcome, Token},
@@ -65,20 +65,18 @@ impl<'q, K: Key> Future for Get<'q, K> {
         loop {
             let now_nanos = queue.now_nanos();
             let mut inner = queue.lock();
-            if let Some(ticket) = self.ticket.take() {
-                inner.waiters.leave(ticket);
-            }
+            let _unlisted = self.ticket.take().map(|ticket| inner.waiters.leave(ticket));
             inner.core.promote(now_nanos);
             let dequeued = inner.core.pop(now_nanos);
             if dequeued.is_some() || inner.core.is_finished() {
-                Inner::unlock(inner);
+                queue.shared.unlock(inner);
                 budget.made_progress();
                 return Poll::Ready(dequeued.map(|dequeued| Item::new(queue, dequeued)));
             }
             let next_at_nanos = inner.core.next_at_nanos();
             let (ticket, sleep_until_nanos) = inner.waiters.wait(context.waker(), next_at_nanos);
             self.ticket = Some(ticket);
-            Inner::unlock(inner);
+            queue.shared.unlock(inner);
             let sleep = sleep_until_nanos.map(|at_nanos| match self.sleep.take() {
                 Some(sleep) if sleep.0 == at_nanos => sleep,
                 _ => (at_nanos, queue.sleep_until(at_nanos)),
@@ -97,8 +95,8 @@ impl<K: Key> Drop for Get<'_, K> {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket {
             let mut inner = self.queue.lock();
-            inner.waiters.leave(ticket);
-            Inner::unlock(inner);
+            let _unlisted = inner.waiters.leave(ticket);
+            self.queue.shared.unlock(inner);
         }
     }
 }

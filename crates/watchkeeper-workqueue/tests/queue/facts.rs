@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashSet,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -575,6 +578,41 @@ fn a_key_that_panics_when_compared_leaves_the_queue_usable() {
     assert!(adding.is_err(), "compared with the queued key of the same hash");
     assert_eq!(queue.add(Touchy(0, false)), Admission::Merged);
     assert_eq!(queue.add(Touchy(1, false)), Admission::Queued);
+}
+
+/// A key that cannot be cloned while its flag is set.
+#[derive(Debug)]
+struct Single(Arc<AtomicBool>);
+
+impl Clone for Single {
+    fn clone(&self) -> Self {
+        assert!(!self.0.load(Ordering::Relaxed), "cloned");
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl std::hash::Hash for Single {
+    fn hash<H: std::hash::Hasher>(&self, _state: &mut H) {}
+}
+
+impl PartialEq for Single {
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Single {}
+
+#[test]
+fn a_key_that_panics_when_cloned_stays_queued() {
+    let queue = WorkQueue::new("facts");
+    let cannot_clone = Arc::new(AtomicBool::new(true));
+    queue.add(Single(Arc::clone(&cannot_clone)));
+    let dequeue = std::panic::AssertUnwindSafe(|| queue.try_get().is_some());
+    assert!(std::panic::catch_unwind(dequeue).is_err());
+    assert_eq!((queue.len(), queue.processing_len()), (1, 0));
+    cannot_clone.store(false, Ordering::Relaxed);
+    assert!(queue.try_get().is_some());
 }
 
 /// A limiter that records its calls.
