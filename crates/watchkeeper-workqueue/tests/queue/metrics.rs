@@ -180,6 +180,28 @@ fn depth_is_shown_by_priority_including_keys_added_again_while_processed() {
 }
 
 #[test]
+fn the_depth_of_a_queue_with_more_than_25_priorities_is_one_series() {
+    let scrape = Scrape::new();
+    let queue = WorkQueue::new("many");
+    scrape.metrics.add_queue(&queue).expect("a unique name");
+    let add = |priority: i8| queue.add_with(priority, AddOptions::new().priority(Priority(priority)));
+    let shown = || -> Vec<String> {
+        let text = scrape.text();
+        let depths =
+            text.lines().filter_map(|line| line.strip_prefix("workqueue_depth{controller=\"many\","));
+        depths.map(str::to_owned).collect()
+    };
+    // The normal priority, 0, is always one of them.
+    (1..25).for_each(|priority| _ = add(priority));
+    assert_eq!(shown().len(), 25);
+    add(-1);
+    assert_eq!(shown(), ["name=\"many\",priority=\"exceeded_cardinality_limit\"} 25"]);
+    assert!(queue.try_get().is_some());
+    assert_eq!(shown(), ["name=\"many\",priority=\"exceeded_cardinality_limit\"} 24"]);
+    scrape.shows_depth(0, 0);
+}
+
+#[test]
 fn a_histogram_has_the_buckets_of_client_go() {
     let scrape = Scrape::new();
     scrape.queue.add("a");
