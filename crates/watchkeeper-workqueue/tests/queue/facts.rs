@@ -1,4 +1,5 @@
-//! The facts that client-go's own tests establish about its work queues. Where this crate differs, the test states how.
+//! The facts that client-go's own tests establish about its work queues. Where this crate differs, the test states how. The queues
+//! are registered for metrics and scraped meanwhile.
 
 use std::{
     collections::HashSet,
@@ -16,15 +17,17 @@ use watchkeeper_workqueue::{
     parallelize_until,
 };
 
+use crate::scraped;
+
 const LONG: Duration = Duration::from_hours(1);
 
 fn queue() -> WorkQueue<&'static str> {
-    WorkQueue::new("facts")
+    scraped(WorkQueue::new("facts"))
 }
 
 fn manual() -> (WorkQueue<&'static str>, ManualClock) {
     let clock = ManualClock::new();
-    (WorkQueue::builder("facts").clock(clock.clone()).build(), clock)
+    (scraped(WorkQueue::builder("facts").clock(clock.clone()).build()), clock)
 }
 
 fn take(queue: &WorkQueue<&'static str>) -> Option<&'static str> {
@@ -37,7 +40,7 @@ fn take_all(queue: &WorkQueue<&'static str>) -> Vec<&'static str> {
 
 #[tokio::test]
 async fn many_producers_and_consumers_process_every_key_and_nothing_after_shutdown() {
-    let queue: WorkQueue<u32> = WorkQueue::new("facts");
+    let queue: WorkQueue<u32> = scraped(WorkQueue::new("facts"));
     let seen = Arc::new(Mutex::new(HashSet::new()));
     let mut consumers = JoinSet::new();
     for _ in 0..10 {
@@ -239,7 +242,7 @@ async fn a_get_does_not_end_while_a_processed_key_will_be_queued_again() {
 
 #[test]
 fn a_finished_key_is_dropped_by_the_queue() {
-    let queue: WorkQueue<Arc<str>> = WorkQueue::new("facts");
+    let queue: WorkQueue<Arc<str>> = scraped(WorkQueue::new("facts"));
     let key: Arc<str> = "default/web".into();
     queue.add(Arc::clone(&key));
     queue.add(Arc::clone(&key));
@@ -343,7 +346,7 @@ fn the_longest_delay_does_not_overflow() {
 fn a_rate_limited_key_backs_off_longer_with_each_failure_until_it_is_forgotten() {
     let clock = ManualClock::new();
     let limiter = ItemExponential::new(Duration::from_millis(1), Duration::from_secs(1));
-    let queue = WorkQueue::builder("facts").clock(clock.clone()).rate_limiter(limiter).build();
+    let queue = scraped(WorkQueue::builder("facts").clock(clock.clone()).rate_limiter(limiter).build());
 
     assert_eq!(queue.add_rate_limited("one"), Admission::BackingOff);
     assert_eq!(queue.num_requeues(&"one"), 1);
@@ -374,7 +377,7 @@ fn a_retry_returns_the_backoff_of_its_key() {
     let limiters: [Box<dyn RateLimiter<&str>>; 2] = [Box::new(exponential), Box::new(zero)];
     for (limiter, expected) in limiters.into_iter().zip([[1, 2, 4, 5, 5], [0; 5]]) {
         let clock = ManualClock::new();
-        let queue = WorkQueue::builder("facts").clock(clock.clone()).rate_limiter(limiter).build();
+        let queue = scraped(WorkQueue::builder("facts").clock(clock.clone()).rate_limiter(limiter).build());
         queue.add("one");
         for millis in expected {
             let (admission, delay) = queue.try_get().expect("its delay is over").retry_with_delay();
@@ -404,7 +407,7 @@ fn failures_are_discarded_with_the_key() {
 fn an_event_driven_add_neither_bypasses_nor_inflates_a_backoff() {
     let clock = ManualClock::new();
     let limiter = ItemFastSlow::new(Duration::from_secs(10), Duration::from_secs(10), 0);
-    let queue = WorkQueue::builder("facts").clock(clock.clone()).rate_limiter(limiter).build();
+    let queue = scraped(WorkQueue::builder("facts").clock(clock.clone()).rate_limiter(limiter).build());
     queue.add("a");
     let item = queue.try_get().unwrap();
     queue.add("a"); // an event while it fails
@@ -515,7 +518,7 @@ impl RateLimiter<&'static str> for Broken {
 
 #[test]
 fn a_limiter_that_panics_leaves_no_key_in_processing() {
-    let queue = WorkQueue::builder("facts").rate_limiter(Broken).build();
+    let queue = scraped(WorkQueue::builder("facts").rate_limiter(Broken).build());
     queue.add("a");
     let item = queue.try_get().unwrap();
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| item.retry()));
@@ -544,7 +547,7 @@ fn shutdown_removes_and_returns_waiting_keys() {
 
 #[test]
 fn a_key_added_by_reference_is_cloned_only_if_it_is_new() {
-    let queue: WorkQueue<Arc<str>> = WorkQueue::new("facts");
+    let queue: WorkQueue<Arc<str>> = scraped(WorkQueue::new("facts"));
     let key: Arc<str> = "a".into();
     assert_eq!(queue.add_ref(&key), Admission::Queued);
     assert_eq!(queue.add_ref(&key), Admission::Merged);
@@ -572,7 +575,7 @@ impl Eq for Touchy {}
 
 #[test]
 fn a_key_that_panics_when_compared_leaves_the_queue_usable() {
-    let queue: WorkQueue<Touchy> = WorkQueue::new("facts");
+    let queue: WorkQueue<Touchy> = scraped(WorkQueue::new("facts"));
     queue.add(Touchy(0, false));
     let adding = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| queue.add(Touchy(0, true))));
     assert!(adding.is_err(), "compared with the queued key of the same hash");
@@ -605,7 +608,7 @@ impl Eq for Single {}
 
 #[test]
 fn a_key_that_panics_when_cloned_stays_queued() {
-    let queue = WorkQueue::new("facts");
+    let queue = scraped(WorkQueue::new("facts"));
     let cannot_clone = Arc::new(AtomicBool::new(true));
     queue.add(Single(Arc::clone(&cannot_clone)));
     let dequeue = std::panic::AssertUnwindSafe(|| queue.try_get().is_some());
@@ -633,7 +636,8 @@ impl RateLimiter<&'static str> for Recording {
 #[test]
 fn a_limiter_receives_the_key_and_is_called_when_its_failures_are_discarded() {
     let (clock, limiter) = (ManualClock::new(), Recording::default());
-    let queue = WorkQueue::builder("facts").clock(clock.clone()).rate_limiter(limiter.clone()).build();
+    let queue =
+        scraped(WorkQueue::builder("facts").clock(clock.clone()).rate_limiter(limiter.clone()).build());
     let calls = || std::mem::take(&mut *limiter.0.lock().unwrap());
     let dequeue_failed = |key: &'static str| {
         queue.add_rate_limited(key);
@@ -664,7 +668,7 @@ fn a_limiter_receives_the_key_and_is_called_when_its_failures_are_discarded() {
 #[test]
 fn more_keys_than_one_call_makes_ready_are_all_dequeued_in_order() {
     let clock = ManualClock::new();
-    let queue: WorkQueue<u32> = WorkQueue::builder("facts").clock(clock.clone()).build();
+    let queue: WorkQueue<u32> = scraped(WorkQueue::builder("facts").clock(clock.clone()).build());
     (0..1000).for_each(|key| _ = queue.add_after(key, Duration::from_millis(1)));
     clock.advance(Duration::from_millis(1));
     let keys = std::iter::from_fn(|| queue.try_get().map(|item| *item.key()));

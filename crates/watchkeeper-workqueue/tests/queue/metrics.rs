@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use prometheus_client::{encoding::text::encode, registry::Registry};
+use prometheus_client::registry::Registry;
 use watchkeeper_workqueue::{AddOptions, Item, ManualClock, Priority, WorkQueue, prometheus::QueueMetrics};
+
+use crate::scrape;
 
 struct Scrape {
     registry: Registry,
@@ -22,7 +24,7 @@ impl Scrape {
     }
 
     fn text(&self) -> String {
-        text(&self.registry)
+        scrape(&self.registry)
     }
 
     #[track_caller]
@@ -41,12 +43,6 @@ impl Scrape {
         let text = self.text();
         assert!(text.contains(line), "no {line:?} in:\n{text}");
     }
-}
-
-fn text(registry: &Registry) -> String {
-    let mut text = String::new();
-    encode(&mut text, registry).expect("text");
-    text
 }
 
 #[test]
@@ -125,9 +121,9 @@ fn the_series_of_a_queue_are_removed_with_its_last_handle() {
     queue.add("a");
     let item = queue.try_get().map(Item::into_owned);
     drop(queue);
-    assert!(text(&registry).contains("name=\"test\""), "an item keeps its queue");
+    assert!(scrape(&registry).contains("name=\"test\""), "an item keeps its queue");
     drop(item);
-    assert!(!text(&registry).contains("name=\"test\""));
+    assert!(!scrape(&registry).contains("name=\"test\""));
 }
 
 #[test]
@@ -145,13 +141,13 @@ fn a_second_queue_of_one_name_is_rejected_and_the_series_of_the_first_are_kept()
 fn a_name_is_free_when_its_queue_is_dropped_or_removed() {
     let Scrape { registry, metrics, queue, .. } = Scrape::new();
     metrics.remove_queue(&queue);
-    assert!(!text(&registry).contains("name=\"test\""));
+    assert!(!scrape(&registry).contains("name=\"test\""));
     let next = WorkQueue::<u8>::new("test");
     assert_eq!(metrics.add_queue(&next), Ok(()));
     next.add(1);
     metrics.remove_queue(&queue);
     drop(queue);
-    let shown = text(&registry);
+    let shown = scrape(&registry);
     assert!(shown.contains("workqueue_adds_total{controller=\"test\",name=\"test\"} 1\n"), "{shown}");
     drop(next);
     assert_eq!(metrics.add_queue(&WorkQueue::<u8>::new("test")), Ok(()));

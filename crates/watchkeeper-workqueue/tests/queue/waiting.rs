@@ -12,6 +12,8 @@ use proptest::prelude::*;
 use tokio::{sync::Notify, task::JoinSet};
 use watchkeeper_workqueue::{Clock, Drained, TokioClock, WorkQueue, limiter::ItemExponential};
 
+use crate::scraped;
+
 fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
@@ -229,7 +231,7 @@ proptest! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn workers_on_several_threads_process_every_key() {
-    let queue: WorkQueue<Arc<str>> = WorkQueue::new("waiting");
+    let queue: WorkQueue<Arc<str>> = scraped(WorkQueue::new("waiting"));
     let mut workers = JoinSet::new();
     for _ in 0..4 {
         let queue = queue.clone();
