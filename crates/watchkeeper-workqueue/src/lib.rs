@@ -94,7 +94,6 @@ mod parallelize;
 mod priority;
 mod queue;
 mod stats;
-mod waiters;
 
 #[cfg(feature = "prometheus")]
 pub mod prometheus;
@@ -110,7 +109,7 @@ pub use self::{
     options::{AddOptions, Admission},
     parallelize::parallelize_until,
     priority::Priority,
-    queue::{Drained, Get, Key, WorkQueue},
+    queue::{Drained, Key, WorkQueue},
     stats::{DurationHistogram, QueueStats},
 };
 

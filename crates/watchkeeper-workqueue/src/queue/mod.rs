@@ -11,7 +11,7 @@ use std::{
     hash::{BuildHasher, Hash},
     pin::pin,
     sync::Arc,
-    task::{Poll, Waker},
+    task::Poll,
     time::Duration,
 };
 
@@ -23,12 +23,10 @@ use crate::{
     core::Core,
     limiter::RateLimiter,
     sync::{Mutex, MutexGuard},
-    waiters::Waiters,
 };
 
 #[cfg(feature = "prometheus")]
 pub(crate) use self::sample::Sample;
-pub use self::taking::Get;
 
 /// A type that can be a key: small, cheap to clone, compared by value. `Arc<str>` is a good choice.
 ///
@@ -64,6 +62,8 @@ struct Shared<K: Key> {
     inner: Mutex<Inner<K>>,
     /// Code of the user, which runs without the lock of the queue.
     limiter: Box<dyn RateLimiter<K>>,
+    /// Notifies one waiting `get` for queued keys or an earlier delay, and all of them when the queue is finished.
+    changes: Notify,
     /// Notified when the queue is shut down and no key is queued or being processed, which is final.
     drained: Notify,
     hasher: RandomState,
@@ -88,7 +88,8 @@ pub enum Drained {
 /// Everything under the lock of the queue.
 struct Inner<K> {
     core: Core<K>,
-    waiters: Waiters,
+    /// The time at which a waiting `get` wakes up for the earliest delay.
+    timer_at_nanos: Option<u64>,
 }
 
 impl<K: Key> WorkQueue<K> {
@@ -110,9 +111,9 @@ impl<K: Key> WorkQueue<K> {
         limiter: Box<dyn RateLimiter<K>>,
         starvation_limit: u32,
     ) -> Self {
-        let inner = Mutex::new(Inner { core: Core::new(starvation_limit), waiters: Waiters::default() });
-        let (drained, hasher) = (Notify::new(), RandomState::default());
-        Self { shared: Arc::new(Shared { name, inner, limiter, drained, hasher, clock }) }
+        let inner = Mutex::new(Inner { core: Core::new(starvation_limit), timer_at_nanos: None });
+        let (changes, drained, hasher) = (Notify::new(), Notify::new(), RandomState::default());
+        Self { shared: Arc::new(Shared { name, inner, limiter, changes, drained, hasher, clock }) }
     }
 
     /// Returns the name.
@@ -265,19 +266,21 @@ impl<K: Key> Shared<K> {
         result
     }
 
-    /// Unlocks the queue, then wakes the futures that can proceed. Every change of the core ends here.
-    fn unlock(&self, mut inner: MutexGuard<'_, Inner<K>>) {
-        let Inner { core, waiters } = &mut *inner;
-        let mut wakers = Vec::new();
-        waiters.wake_for_keys(core.queued(), &mut wakers);
-        if core.is_finished() {
-            waiters.wake_all(&mut wakers);
-        } else if let Some(next_at_nanos) = core.next_at_nanos() {
-            waiters.wake_timekeeper(next_at_nanos, &mut wakers);
-        }
-        let is_drained = core.is_shut_down() && core.is_idle();
+    /// Unlocks the queue, then wakes the futures that can proceed. Every change ends here.
+    ///
+    /// While keys are queued, each change wakes a `get`, also that of a `get` which dequeues one of several keys. So as many
+    /// are woken as there are keys.
+    fn unlock(&self, inner: MutexGuard<'_, Inner<K>>) {
+        let core = &inner.core;
+        let needs_get = core.queued() > 0 || inner.needs_timekeeper();
+        let (is_finished, is_drained) = (core.is_finished(), core.is_shut_down() && core.is_idle());
         drop(inner);
-        wakers.into_iter().for_each(Waker::wake);
+        if needs_get {
+            self.changes.notify_one();
+        }
+        if is_finished {
+            self.changes.notify_waiters();
+        }
         if is_drained {
             self.drained.notify_waiters();
         }
@@ -291,6 +294,14 @@ impl<K: Key> Shared<K> {
 
     fn now_nanos(&self) -> u64 {
         nanos(self.clock.now())
+    }
+}
+
+impl<K: Key> Inner<K> {
+    /// Returns true when a key is delayed and no future wakes up for it in time.
+    fn needs_timekeeper(&self) -> bool {
+        let next_at_nanos = self.core.next_at_nanos();
+        next_at_nanos.is_some_and(|next| self.timer_at_nanos.is_none_or(|timer| next < timer))
     }
 }
 
