@@ -1,10 +1,15 @@
 //! A dequeued key.
 
-use std::{borrow::Cow, time::Duration};
+use std::{
+    borrow::Cow,
+    panic::{AssertUnwindSafe, catch_unwind},
+    thread,
+    time::Duration,
+};
 
 use crate::{
     Admission, Causes, Key, Priority, WorkQueue,
-    core::{Dequeued, Outcome, Token},
+    core::{Dequeued, Outcome},
 };
 
 /// A dequeued key, which no other worker receives until this value is finished or dropped.
@@ -19,6 +24,9 @@ use crate::{
 /// | dropping the item in a panic | is queued again after its backoff, as with `retry` | incremented |
 ///
 /// A cancelled future drops its item, which is `done`. If half-finished work must be repeated, call `retry` on that path.
+///
+/// An item is dropped in a panic if its thread unwinds and did not unwind when the key was dequeued, whatever the cause of the
+/// panic. If the rate limiter panics as well, the item is `done`.
 ///
 /// ```
 /// use watchkeeper_workqueue::{Admission, WorkQueue};
@@ -37,16 +45,19 @@ pub struct Item<'q, K: Key> {
     queue: Cow<'q, WorkQueue<K>>,
     /// `None` after the item was finished.
     dequeued: Option<Dequeued<K>>,
+    /// True if the thread was unwinding when the key was dequeued: then an unwinding thread says nothing about the work.
+    was_panicking: bool,
 }
 
 impl<'q, K: Key> Item<'q, K> {
     pub(crate) fn new(queue: &'q WorkQueue<K>, dequeued: Dequeued<K>) -> Self {
-        Self { queue: Cow::Borrowed(queue), dequeued: Some(dequeued) }
+        Self { queue: Cow::Borrowed(queue), dequeued: Some(dequeued), was_panicking: thread::panicking() }
     }
 
     /// Converts the item into one that owns a handle of the queue and can be sent to another task.
     pub fn into_owned(mut self) -> Item<'static, K> {
-        Item { queue: Cow::Owned(self.queue.as_ref().clone()), dequeued: self.dequeued.take() }
+        let queue = Cow::Owned(self.queue.as_ref().clone());
+        Item { queue, dequeued: self.dequeued.take(), was_panicking: self.was_panicking }
     }
 
     /// Returns the key.
@@ -73,7 +84,7 @@ impl<'q, K: Key> Item<'q, K> {
     /// Finishes the key after a success and resets its failure count.
     #[doc(alias = "Forget")]
     pub fn forget(mut self) {
-        self.finish(|_, _, _| Outcome::Forget);
+        self.finish(Outcome::Forget);
     }
 
     /// Finishes the key after a failure and queues it again after its backoff, with its priority and causes.
@@ -94,7 +105,7 @@ impl<'q, K: Key> Item<'q, K> {
     /// Returns [`Admission::Refused`] if the queue is shut down.
     #[doc(alias("AddAfter", "RequeueAfter"))]
     pub fn requeue_after(mut self, delay: Duration) -> Admission {
-        self.finish(|queue, _, _| Outcome::RequeueAt(queue.nanos_after(delay)))
+        self.finish(Outcome::RequeueAt(self.queue.nanos_after(delay)))
     }
 
     /// Returns the key to the queue unprocessed. The key is dequeued again after `delay`, or when it is added, with its
@@ -102,7 +113,7 @@ impl<'q, K: Key> Item<'q, K> {
     ///
     /// Returns [`Admission::Refused`] if the queue is shut down.
     pub fn put_back(mut self, delay: Duration) -> Admission {
-        self.finish(|queue, _, _| Outcome::PutBackUntil(queue.nanos_after(delay)))
+        self.finish(Outcome::PutBackUntil(self.queue.nanos_after(delay)))
     }
 
     /// Finishes the key, as dropping the item does.
@@ -111,22 +122,16 @@ impl<'q, K: Key> Item<'q, K> {
         drop(self);
     }
 
+    /// The limiter may panic. The item then still contains its key, and is finished when it is dropped.
     fn finish_failed(&mut self) -> (Admission, Duration) {
-        let mut backoff = Duration::ZERO;
-        let admission = self.finish(|queue, key, token| {
-            let (delay, until_nanos) = queue.backoff(key, queue.failures_of(token));
-            backoff = delay;
-            Outcome::RetryAt(until_nanos)
-        });
-        (admission, backoff)
+        let Dequeued { key, token, .. } = self.dequeued();
+        let (delay, until_nanos) = self.queue.backoff(key, self.queue.failures_of(*token));
+        (self.finish(Outcome::RetryAt(until_nanos)), delay)
     }
 
-    fn finish(&mut self, outcome: impl FnOnce(&WorkQueue<K>, &K, Token) -> Outcome) -> Admission {
-        let Some(Dequeued { key, token, causes, .. }) = self.dequeued.take() else {
-            return Admission::Refused;
-        };
-        let outcome = outcome(&self.queue, &key, token);
-        self.queue.finish(&key, token, outcome, causes).unwrap_or(Admission::Refused)
+    fn finish(&mut self, outcome: Outcome) -> Admission {
+        let finished = self.dequeued.take().and_then(|dequeued| self.queue.finish(dequeued, outcome));
+        finished.unwrap_or(Admission::Refused)
     }
 
     /// Returns the dequeued key. Only methods that consume the item remove it.
@@ -137,10 +142,10 @@ impl<'q, K: Key> Item<'q, K> {
 
 impl<K: Key> Drop for Item<'_, K> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.finish_failed();
-        } else {
-            self.finish(|_, _, _| Outcome::Done);
+        let has_failed = self.dequeued.is_some() && thread::panicking() && !self.was_panicking;
+        // A second panic during the unwinding would abort the process if it were not caught here.
+        if !has_failed || catch_unwind(AssertUnwindSafe(|| self.finish_failed())).is_err() {
+            self.finish(Outcome::Done);
         }
     }
 }

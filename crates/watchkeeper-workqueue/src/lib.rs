@@ -36,7 +36,8 @@
 //! 1. **One worker per key.** A key is never processed by two workers at the same time.
 //! 2. **No lost keys.** Each accepted add is followed by a run that begins after the add, unless the queue is shut down or the add is
 //!    cancelled.
-//! 3. **Adds merge.** A queued key is queued once, at the place of its first add.
+//! 3. **Adds merge.** A queued key is queued once. It keeps its place, unless an add raises its priority: then it is queued behind the
+//!    keys of that priority, as in controller-runtime.
 //! 4. **Adds during a run lead to one more run,** however many they are, after the present run ends.
 //! 5. **A run is finished exactly once,** when its [`Item`] is consumed or dropped.
 //! 6. **Delays never end early.** A delayed key is dequeued at its time or later, as soon as a worker is free and the timer of the clock
@@ -47,11 +48,13 @@
 //! 8. **Shutdown terminates.** After [`WorkQueue::shutdown`] adds return [`Admission::Refused`]. Queued keys are still dequeued, then
 //!    every waiting `get` returns `None`. [`WorkQueue::drain`] returns when no key is queued or being processed, or at its deadline. Keys
 //!    that wait for a delay or backoff are removed and returned to the caller.
-//! 9. **No priority starves.** Higher priorities are dequeued first, equal ones in order of arrival. A priority that was passed over
-//!    [`starvation_limit`](WorkQueueBuilder::starvation_limit) times is served next: with `n` priorities waiting, each is served at least
-//!    once in `starvation_limit + n` dequeues.
-//! 10. **A panic is a failure.** A key whose [`Item`] is dropped by a panic is retried after its backoff.
-//! 11. **No hidden threads.** The queue starts no thread or task, and its futures never block.
+//! 9. **No priority starves.** Higher priorities are dequeued first, keys of one priority in the order in which they were queued with
+//!    it. A priority that was passed over [`starvation_limit`](WorkQueueBuilder::starvation_limit) times is served next: with `n`
+//!    priorities waiting, each is served at least once in `starvation_limit + n` dequeues.
+//! 10. **A panic is a failure.** A key whose [`Item`] is dropped while its thread unwinds is retried after its backoff, unless the
+//!     thread was unwinding already when the key was dequeued.
+//! 11. **No hidden threads.** The queue starts no thread or task, and its futures never block. No lock is held while a rate limiter
+//!     is called or a key is dropped.
 //!
 //! Not guaranteed: an order between keys that become ready at the same time on different threads; a run for every add; anything after
 //! the process ends. The queue is in memory: after a restart, the initial list of a controller fills it again.
@@ -91,7 +94,6 @@ mod parallelize;
 mod priority;
 mod queue;
 mod stats;
-mod waiters;
 
 #[cfg(feature = "prometheus")]
 pub mod prometheus;
@@ -107,7 +109,7 @@ pub use self::{
     options::{AddOptions, Admission},
     parallelize::parallelize_until,
     priority::Priority,
-    queue::{Drained, Get, Key, WorkQueue},
+    queue::{Drained, Key, WorkQueue},
     stats::{DurationHistogram, QueueStats},
 };
 

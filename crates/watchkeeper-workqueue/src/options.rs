@@ -39,7 +39,8 @@ impl AddOptions {
         Self::default()
     }
 
-    /// Sets the priority. Of several adds of one key the highest priority counts.
+    /// Sets the priority. Of several adds of one key the highest priority counts. A queued key whose priority is raised is queued
+    /// behind the keys of that priority.
     pub fn priority(mut self, priority: Priority) -> Self {
         self.priority = priority;
         self

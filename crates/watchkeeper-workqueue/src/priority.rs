@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The priority of a key: higher priorities are dequeued first, equal ones in order of arrival.
+/// The priority of a key: higher priorities are dequeued first, keys of one priority in the order in which they were queued.
 ///
 /// Each value from -128 to 127 is a priority of its own; three have names. Adds that report no change (an initial list, a
 /// resync) should use [`Priority::LOW`], so that they do not delay changes. Defaults to [`Priority::NORMAL`].

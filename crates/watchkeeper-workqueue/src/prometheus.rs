@@ -11,8 +11,10 @@
 //! | `workqueue_retries_total` | counter | accepted retries, requeues and delayed adds |
 //!
 //! Each series has the labels `controller` and `name`. Both contain the name of the queue, as in controller-runtime; client-go
-//! only sets `name`. `priority` is the number of the [`Priority`](crate::Priority), as in controller-runtime. Buckets are those of
-//! client-go.
+//! only sets `name`. `priority` is the number of the [`Priority`](crate::Priority). A queue that has used more than 25 priorities has
+//! one depth series, with the priority `exceeded_cardinality_limit`, which limits the series as controller-runtime does. The empty
+//! priority that controller-runtime writes for queues without priorities does not occur, because every [`WorkQueue`] has them.
+//! Buckets are those of client-go.
 //!
 //! A queue counts whether or not it is registered ([`QueueStats`]). A scrape reads the figures, so registering a queue does
 //! not slow it down.
@@ -130,10 +132,10 @@ impl Collector for QueueCollector {
         let help = "Keys ready to be processed, by priority";
         let mut depths = encoder.encode_descriptor("workqueue_depth", help, None, MetricType::Gauge)?;
         for (name, stats) in &queues {
-            for (priority, keys) in &stats.depth {
+            for (priority, keys) in depth_by_label(stats) {
                 let [controller, name] = labels(name);
-                let labels = [controller, name, ("priority", &priority.0.to_string())];
-                let gauge = ConstGauge::new(i64::try_from(*keys).unwrap_or(i64::MAX));
+                let labels = [controller, name, ("priority", &priority)];
+                let gauge = ConstGauge::new(i64::try_from(keys).unwrap_or(i64::MAX));
                 gauge.encode(depths.encode_family(&labels)?)?;
             }
         }
@@ -171,6 +173,18 @@ impl Collector for QueueCollector {
 /// Returns the labels of all series, in alphabetical order, as Go's Prometheus client writes them.
 fn labels(name: &str) -> [(&'static str, &str); 2] {
     [("controller", name), ("name", name)]
+}
+
+/// The largest number of priorities of one queue that have series of their own.
+const MAX_PRIORITIES: usize = 25;
+
+/// Returns the depth by the value of the label `priority`.
+fn depth_by_label(stats: &QueueStats) -> Vec<(String, usize)> {
+    if stats.depth.len() > MAX_PRIORITIES {
+        let keys = stats.depth.iter().map(|(_, keys)| keys).sum();
+        return vec![("exceeded_cardinality_limit".to_owned(), keys)];
+    }
+    stats.depth.iter().map(|(priority, keys)| (priority.0.to_string(), *keys)).collect()
 }
 
 type EncodeFigure = fn(&QueueStats, MetricEncoder<'_>) -> fmt::Result;

@@ -6,6 +6,7 @@
 
 use std::{
     future::Future,
+    iter,
     pin::pin,
     sync::Arc,
     task::{Context, Poll, Waker},
@@ -19,24 +20,82 @@ use shuttle::{
     thread,
 };
 use watchkeeper_workqueue::{
-    AddOptions, Admission, Cause, Drained, ManualClock, WorkQueue, limiter::ItemFastSlow,
+    AddOptions, Admission, Cause, Drained, Item, ManualClock, WorkQueue, limiter::ItemFastSlow,
     prometheus::QueueMetrics,
 };
+
+type Queue = WorkQueue<usize>;
 
 const SCHEDULES: usize = 10_000;
 const STEP: Duration = Duration::from_millis(10);
 
-/// Runs both searches of Shuttle: uniformly random, and few preemptions at random places.
-fn explore(body: impl Fn() + Send + Sync + 'static) {
-    let body = Arc::new(body);
-    let again = Arc::clone(&body);
-    shuttle::check_random(move || body(), SCHEDULES);
+/// Runs a scenario on new queues, by both searches of Shuttle: uniformly random, and few preemptions at random places.
+///
+/// The queue is registered for metrics, and a thread scrapes them meanwhile, as the endpoint of a manager does.
+fn explore(scenario: impl Fn(&Queue, &ManualClock) + Send + Sync + 'static) {
+    let run = Arc::new(move || {
+        let clock = ManualClock::new();
+        let queue = queue(&clock);
+        let mut registry = Registry::default();
+        QueueMetrics::register(&mut registry).add_queue(&queue).unwrap();
+        let scraper = thread::spawn(move || (0..2).for_each(|_| _ = scrape(&registry)));
+        scenario(&queue, &clock);
+        scraper.join().unwrap();
+    });
+    let again = Arc::clone(&run);
+    shuttle::check_random(move || run(), SCHEDULES);
     shuttle::check_pct(move || again(), SCHEDULES, 3);
 }
 
-fn queue(clock: &ManualClock) -> WorkQueue<usize> {
+fn queue(clock: &ManualClock) -> Queue {
     let limiter = ItemFastSlow::new(STEP, STEP, 0);
     WorkQueue::builder("interleavings").clock(clock.clone()).rate_limiter(limiter).build()
+}
+
+fn scrape(registry: &Registry) -> String {
+    let mut text = String::new();
+    encode(&mut text, registry).unwrap();
+    text
+}
+
+/// Starts a thread that uses the queue.
+fn start<T: Send + 'static>(
+    queue: &Queue,
+    calls: impl FnOnce(&Queue) -> T + Send + 'static,
+) -> thread::JoinHandle<T> {
+    let queue = queue.clone();
+    thread::spawn(move || calls(&queue))
+}
+
+/// Starts a worker that processes up to `count` keys, with `forget` at the end of each, and returns them.
+fn worker(queue: &Queue, count: usize) -> JoinHandle<Vec<usize>> {
+    let queue = queue.clone();
+    future::spawn(async move {
+        let mut keys = Vec::new();
+        while keys.len() < count
+            && let Some(item) = queue.get().await
+        {
+            keys.push(*item.key());
+            item.forget();
+        }
+        keys
+    })
+}
+
+/// Returns the keys of a worker after its end.
+fn finished(worker: JoinHandle<Vec<usize>>) -> Vec<usize> {
+    future::block_on(worker).unwrap()
+}
+
+fn sorted(keys: impl IntoIterator<Item = usize>) -> Vec<usize> {
+    let mut keys: Vec<usize> = keys.into_iter().collect();
+    keys.sort_unstable();
+    keys
+}
+
+/// Dequeues and finishes the queued keys.
+fn take_all(queue: &Queue) -> Vec<usize> {
+    iter::from_fn(|| queue.try_get().map(|item| *item.key())).collect()
 }
 
 /// The adds and runs of each key.
@@ -48,96 +107,79 @@ struct Ledger {
     is_processed: [bool; 2],
 }
 
-fn worker(queue: &WorkQueue<usize>, ledger: &Arc<Mutex<Ledger>>) -> JoinHandle<()> {
-    let (queue, ledger) = (queue.clone(), Arc::clone(ledger));
-    future::spawn(async move {
-        while let Some(item) = queue.get().await {
-            let key = *item.key();
-            {
-                let mut ledger = ledger.lock().unwrap();
-                assert!(!std::mem::replace(&mut ledger.is_processed[key], true), "one key in two workers");
-                ledger.seen[key] = ledger.wanted[key];
-                ledger.runs[key] += 1;
+/// Starts workers that record their runs.
+fn recording(queue: &Queue, ledger: &Arc<Mutex<Ledger>>, workers: usize) -> Vec<JoinHandle<()>> {
+    let start = |_| {
+        let (queue, ledger) = (queue.clone(), Arc::clone(ledger));
+        future::spawn(async move {
+            while let Some(item) = queue.get().await {
+                let key = *item.key();
+                {
+                    let mut ledger = ledger.lock().unwrap();
+                    assert!(
+                        !std::mem::replace(&mut ledger.is_processed[key], true),
+                        "one key in two workers"
+                    );
+                    ledger.seen[key] = ledger.wanted[key];
+                    ledger.runs[key] += 1;
+                }
+                thread::yield_now();
+                ledger.lock().unwrap().is_processed[key] = false;
+                item.forget();
             }
-            thread::yield_now();
-            ledger.lock().unwrap().is_processed[key] = false;
-            item.forget();
-        }
-    })
-}
-
-fn producer(
-    queue: &WorkQueue<usize>,
-    ledger: &Arc<Mutex<Ledger>>,
-    keys: &'static [usize],
-) -> thread::JoinHandle<()> {
-    let (queue, ledger) = (queue.clone(), Arc::clone(ledger));
-    thread::spawn(move || {
-        for &key in keys {
-            ledger.lock().unwrap().wanted[key] += 1;
-            assert_ne!(queue.add(key), Admission::Refused);
-        }
-    })
+        })
+    };
+    (0..workers).map(start).collect()
 }
 
 #[test]
 fn no_key_is_processed_twice_at_once_and_no_add_is_lost() {
-    explore(|| {
-        let queue = queue(&ManualClock::new());
+    explore(|queue, _| {
         let ledger = Arc::new(Mutex::new(Ledger::default()));
-        let workers = [worker(&queue, &ledger), worker(&queue, &ledger)];
-        let producers = [producer(&queue, &ledger, &[0, 1, 0]), producer(&queue, &ledger, &[1, 0])];
+        let workers = recording(queue, &ledger, 2);
+        let producers = [[0, 1, 0].as_slice(), &[1, 0]].map(|keys| {
+            let ledger = Arc::clone(&ledger);
+            start(queue, move |queue| {
+                for &key in keys {
+                    ledger.lock().unwrap().wanted[key] += 1;
+                    assert_ne!(queue.add(key), Admission::Refused);
+                }
+            })
+        });
         producers.into_iter().for_each(|producer| producer.join().unwrap());
         assert_eq!(future::block_on(queue.drain(Duration::MAX)), Drained::Complete);
         workers.into_iter().for_each(|worker| future::block_on(worker).unwrap());
-        let ledger = ledger.lock().unwrap();
-        assert_eq!(ledger.seen, ledger.wanted, "the last add of each key is followed by a run");
-        assert!(
-            ledger.runs.iter().zip(ledger.wanted).all(|(&outs, adds)| outs <= adds),
-            "no run without an add"
-        );
+        let Ledger { wanted, seen, runs, .. } = *ledger.lock().unwrap();
+        assert_eq!(seen, wanted, "the last add of each key is followed by a run");
+        assert!(runs.iter().zip(wanted).all(|(&runs, adds)| runs <= adds), "no run without an add");
     });
 }
 
 #[test]
 fn adds_during_a_run_lead_to_exactly_one_more_run() {
-    explore(|| {
-        let queue = queue(&ManualClock::new());
+    explore(|queue, _| {
         queue.add(0);
         let held = queue.try_get().unwrap();
-        let adders: Vec<_> = (0..2)
-            .map(|_| {
-                let queue = queue.clone();
-                thread::spawn(move || {
-                    assert_eq!(queue.add(0), Admission::Deferred);
-                })
-            })
-            .collect();
-        adders.into_iter().for_each(|adder| adder.join().unwrap());
-        let taker = {
-            let queue = queue.clone();
-            future::spawn(async move { queue.get().await.map(|item| *item.key()) })
-        };
+        let adders = [(); 2].map(|()| start(queue, |queue| queue.add(0)));
+        for adder in adders {
+            assert_eq!(adder.join().unwrap(), Admission::Deferred);
+        }
+        let taker = worker(queue, 1);
         thread::yield_now();
         held.done();
-        assert_eq!(future::block_on(taker).unwrap(), Some(0));
+        assert_eq!(finished(taker), [0]);
         assert!(queue.try_get().is_none());
     });
 }
 
 #[test]
 fn shutdown_returns_to_every_waiter_and_a_drain_ends_only_when_nothing_is_left() {
-    explore(|| {
-        let queue = queue(&ManualClock::new());
+    explore(|queue, _| {
         let ledger = Arc::new(Mutex::new(Ledger::default()));
-        let workers = [worker(&queue, &ledger), worker(&queue, &ledger), worker(&queue, &ledger)];
-        ledger.lock().unwrap().wanted = [1, 1];
+        let workers = recording(queue, &ledger, 3);
         queue.add(0);
         queue.add(1);
-        let shutter = {
-            let queue = queue.clone();
-            thread::spawn(move || drop(queue.shutdown()))
-        };
+        let shutter = start(queue, Queue::shutdown);
         assert_eq!(future::block_on(queue.drain(Duration::MAX)), Drained::Complete);
         assert_eq!((queue.len(), queue.processing_len()), (0, 0));
         assert_eq!(queue.add(0), Admission::Refused);
@@ -148,28 +190,42 @@ fn shutdown_returns_to_every_waiter_and_a_drain_ends_only_when_nothing_is_left()
 }
 
 #[test]
+fn every_drain_ends_even_if_another_is_dropped() {
+    explore(|queue, _| {
+        queue.add(0);
+        let held = queue.try_get().unwrap().into_owned();
+        let drains = [(); 2].map(|()| {
+            let queue = queue.clone();
+            future::spawn(async move { queue.drain(Duration::MAX).await })
+        });
+        let quitter = start(queue, |queue| {
+            let mut drain = pin!(queue.drain(Duration::MAX));
+            drain.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+        });
+        let finisher = thread::spawn(move || held.forget());
+        for drain in drains {
+            assert_eq!(future::block_on(drain).unwrap(), Drained::Complete);
+        }
+        quitter.join().unwrap();
+        finisher.join().unwrap();
+    });
+}
+
+#[test]
 fn a_delayed_key_is_dequeued_even_if_the_timekeeper_is_dropped() {
-    explore(|| {
-        let clock = ManualClock::new();
-        let queue = queue(&clock);
+    explore(|queue, clock| {
         queue.add_after(0, STEP);
-        let quitter = {
-            let queue = queue.clone();
-            thread::spawn(move || {
-                let mut get = pin!(queue.get());
-                let mut context = Context::from_waker(Waker::noop());
-                match get.as_mut().poll(&mut context) {
-                    Poll::Ready(Some(item)) => _ = item.requeue_after(Duration::ZERO),
-                    Poll::Ready(None) | Poll::Pending => {}
-                }
-            })
-        };
-        let waiter = {
-            let queue = queue.clone();
-            future::spawn(async move { queue.get().await.map(|item| *item.key()) })
-        };
+        let quitter = start(queue, |queue| {
+            let mut get = pin!(queue.get());
+            match get.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(Some(item)) => _ = item.requeue_after(Duration::ZERO),
+                Poll::Ready(None) | Poll::Pending => {}
+            }
+        });
+        let waiter = worker(queue, 1);
+        let clock = clock.clone();
         let ticker = thread::spawn(move || clock.advance(STEP));
-        assert_eq!(future::block_on(waiter).unwrap(), Some(0));
+        assert_eq!(finished(waiter), [0]);
         quitter.join().unwrap();
         ticker.join().unwrap();
     });
@@ -177,132 +233,78 @@ fn a_delayed_key_is_dequeued_even_if_the_timekeeper_is_dropped() {
 
 #[test]
 fn an_earlier_delay_wakes_the_waiter_that_sleeps_for_a_later_one() {
-    explore(|| {
-        let clock = ManualClock::new();
-        let queue = queue(&clock);
+    explore(|queue, clock| {
         queue.add_after(0, STEP * 100);
-        let waiter = {
-            let queue = queue.clone();
-            future::spawn(async move { queue.get().await.map(|item| *item.key()) })
-        };
-        let adder = {
-            let queue = queue.clone();
-            thread::spawn(move || {
-                queue.add_after(1, STEP);
-                clock.advance(STEP * 2);
-            })
-        };
-        assert_eq!(future::block_on(waiter).unwrap(), Some(1));
+        let waiter = worker(queue, 1);
+        let clock = clock.clone();
+        let adder = start(queue, move |queue| {
+            queue.add_after(1, STEP);
+            clock.advance(STEP * 2);
+        });
+        assert_eq!(finished(waiter), [1]);
         adder.join().unwrap();
     });
 }
 
 #[test]
 fn two_waiters_share_two_keys_that_become_due_together() {
-    explore(|| {
-        let clock = ManualClock::new();
-        let queue = queue(&clock);
+    explore(|queue, clock| {
         queue.add_after(0, STEP);
         queue.add_after(1, STEP);
-        let waiters: Vec<_> = (0..2)
-            .map(|_| {
-                let queue = queue.clone();
-                // Keeps its key in processing, so that one waiter cannot take both.
-                future::spawn(async move {
-                    let item = queue.get().await?.into_owned();
-                    let key = *item.key();
-                    std::mem::forget(item);
-                    Some(key)
-                })
-            })
-            .collect();
+        let waiters = [(); 2].map(|()| {
+            let queue = queue.clone();
+            // Keeps its key in processing, so that one waiter cannot take both.
+            future::spawn(async move { queue.get().await.map(Item::into_owned) })
+        });
+        let clock = clock.clone();
         let ticker = thread::spawn(move || clock.advance(STEP));
-        let mut keys: Vec<usize> =
-            waiters.into_iter().map(|waiter| future::block_on(waiter).unwrap().unwrap()).collect();
-        keys.sort_unstable();
-        assert_eq!(keys, [0, 1]);
+        let items = waiters.map(|waiter| future::block_on(waiter).unwrap().unwrap());
+        assert_eq!(sorted(items.iter().map(|item| *item.key())), [0, 1]);
         ticker.join().unwrap();
     });
 }
 
 #[test]
 fn a_waiter_that_is_dropped_after_it_was_woken_passes_the_wake_up_on() {
-    explore(|| {
-        let queue = queue(&ManualClock::new());
-        let waiter = {
-            let queue = queue.clone();
-            future::spawn(async move { queue.get().await.map(|item| *item.key()) })
-        };
-        let quitter = {
-            let queue = queue.clone();
-            thread::spawn(move || {
-                let mut get = Box::pin(queue.get());
-                let polled = get.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-                thread::yield_now();
-                drop(get);
-                polled.is_ready()
-            })
-        };
+    explore(|queue, _| {
+        let waiter = worker(queue, 1);
+        let quitter = start(queue, |queue| {
+            let mut get = Box::pin(queue.get());
+            let polled = get.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            thread::yield_now();
+            drop(get);
+            polled.is_ready()
+        });
         queue.add(0);
         // If the quitter dequeued the key, dropping the item finished it, and the waiter needs another.
         if quitter.join().unwrap() {
             queue.add(1);
         }
-        assert!(future::block_on(waiter).unwrap().is_some());
+        assert_eq!(finished(waiter).len(), 1);
     });
-}
-
-/// Scrapes the metrics of the queue twice.
-fn scraper(queue: &WorkQueue<usize>) -> thread::JoinHandle<()> {
-    let mut registry = Registry::default();
-    QueueMetrics::register(&mut registry).add_queue(queue).unwrap();
-    thread::spawn(move || {
-        for _ in 0..2 {
-            let mut text = String::new();
-            encode(&mut text, &registry).unwrap();
-        }
-    })
 }
 
 #[test]
 fn a_key_added_while_the_worker_goes_to_sleep_wakes_it() {
-    explore(|| {
-        let queue = queue(&ManualClock::new());
-        let scraper = scraper(&queue);
-        let worker = {
-            let queue = queue.clone();
-            future::spawn(async move {
-                let mut keys = Vec::new();
-                while keys.len() < 4 {
-                    keys.extend(queue.get().await.map(|item| *item.key()));
-                }
-                keys
-            })
-        };
-        let producers = [[0, 1], [2, 3]].map(|keys| {
-            let queue = queue.clone();
-            thread::spawn(move || keys.map(|key| assert_ne!(queue.add(key), Admission::Refused)))
-        });
-        let mut keys = future::block_on(worker).unwrap();
-        keys.sort_unstable();
-        assert_eq!(keys, [0, 1, 2, 3]);
-        producers.into_iter().for_each(|producer| _ = producer.join().unwrap());
-        scraper.join().unwrap();
+    explore(|queue, _| {
+        let worker = worker(queue, 4);
+        let producers =
+            [[0, 1], [2, 3]].map(|keys| start(queue, move |queue| keys.map(|key| queue.add(key))));
+        assert_eq!(sorted(finished(worker)), [0, 1, 2, 3]);
+        for producer in producers {
+            assert_eq!(producer.join().unwrap(), [Admission::Queued; 2]);
+        }
     });
 }
 
 #[test]
 fn adds_keep_the_order_of_their_producer() {
-    explore(|| {
-        let queue = queue(&ManualClock::new());
-        let producers = [0, 10, 20].map(|first| {
-            let queue = queue.clone();
-            thread::spawn(move || (first..first + 4).for_each(|key| _ = queue.add(key)))
-        });
-        let early: Vec<usize> = std::iter::from_fn(|| queue.try_get().map(|item| *item.key())).collect();
+    explore(|queue, _| {
+        let producers = [0, 10, 20]
+            .map(|first| start(queue, move |queue| (first..first + 4).for_each(|key| _ = queue.add(key))));
+        let mut keys = take_all(queue);
         producers.into_iter().for_each(|producer| producer.join().unwrap());
-        let late = std::iter::from_fn(|| queue.try_get().map(|item| *item.key()));
-        let keys: Vec<usize> = early.into_iter().chain(late).collect();
+        keys.extend(take_all(queue));
         for first in [0, 10, 20] {
             let own: Vec<usize> =
                 keys.iter().copied().filter(|key| (first..first + 4).contains(key)).collect();
@@ -313,13 +315,10 @@ fn adds_keep_the_order_of_their_producer() {
 
 #[test]
 fn every_cause_is_reported_with_its_own_key() {
-    explore(|| {
-        let queue = queue(&ManualClock::new());
-        let scraper = scraper(&queue);
+    explore(|queue, _| {
         // Each producer gives a cause for every other key; key 9 is added by both.
         let producers = [0, 10].map(|first| {
-            let queue = queue.clone();
-            thread::spawn(move || {
+            start(queue, move |queue| {
                 for key in [first, first + 1, 9, first + 2] {
                     let admission = if key % 2 == 0 || key == 9 {
                         let why = Cause::Other(format!("{first} for {key}").into());
@@ -331,16 +330,12 @@ fn every_cause_is_reported_with_its_own_key() {
                 }
             })
         });
-        let mut seen: Vec<(usize, String)> = Vec::new();
-        let mut drain = |queue: &WorkQueue<usize>| {
-            while let Some(item) = queue.try_get() {
-                seen.push((*item.key(), item.causes().to_string()));
-            }
+        let take_all = || -> Vec<(usize, String)> {
+            iter::from_fn(|| queue.try_get().map(|item| (*item.key(), item.causes().to_string()))).collect()
         };
-        drain(&queue);
+        let mut seen = take_all();
         producers.into_iter().for_each(|producer| producer.join().unwrap());
-        scraper.join().unwrap();
-        drain(&queue);
+        seen.extend(take_all());
         let both: Vec<&str> =
             seen.iter().filter(|(key, _)| *key == 9).flat_map(|(_, why)| why.split(", ")).collect();
         assert!(both.len() == 2 && both.contains(&"0 for 9") && both.contains(&"10 for 9"), "{both:?}");
@@ -354,11 +349,9 @@ fn every_cause_is_reported_with_its_own_key() {
 
 #[test]
 fn a_call_after_an_add_observes_it() {
-    explore(|| {
-        let queue = queue(&ManualClock::new());
+    explore(|queue, _| {
         let observers = [0, 1, 2].map(|key| {
-            let queue = queue.clone();
-            thread::spawn(move || {
+            start(queue, move |queue| {
                 queue.add_after(key, STEP);
                 queue.add(key + 10);
                 assert!(queue.len() >= 1);
@@ -374,56 +367,32 @@ fn a_call_after_an_add_observes_it() {
 
 #[test]
 fn an_add_that_races_a_shutdown_is_refused_or_dequeued() {
-    explore(|| {
-        let queue = queue(&ManualClock::new());
+    explore(|queue, _| {
         let producers = [0, 10].map(|first| {
-            let queue = queue.clone();
-            thread::spawn(move || -> Vec<usize> {
-                let taken = |key: &usize| queue.add(*key) != Admission::Refused;
-                (first..first + 3).filter(taken).collect()
+            start(queue, move |queue| -> Vec<usize> {
+                (first..first + 3).filter(|key| queue.add(*key) != Admission::Refused).collect()
             })
         });
-        let worker = {
-            let queue = queue.clone();
-            future::spawn(async move {
-                let mut keys = Vec::new();
-                while let Some(item) = queue.get().await {
-                    keys.push(*item.key());
-                }
-                keys
-            })
-        };
-        let shutter = {
-            let queue = queue.clone();
-            thread::spawn(move || drop(queue.shutdown()))
-        };
-        let mut taken: Vec<usize> =
-            producers.into_iter().flat_map(|producer| producer.join().unwrap()).collect();
+        let worker = worker(queue, usize::MAX);
+        let shutter = start(queue, Queue::shutdown);
+        let accepted = sorted(producers.into_iter().flat_map(|producer| producer.join().unwrap()));
         shutter.join().unwrap();
-        let mut dequeued = future::block_on(worker).unwrap();
-        taken.sort_unstable();
-        dequeued.sort_unstable();
-        assert_eq!(dequeued, taken);
+        assert_eq!(sorted(finished(worker)), accepted);
         assert_eq!(queue.add(7), Admission::Refused);
     });
 }
 
 #[test]
 fn the_result_of_an_add_during_a_dequeue_is_exact() {
-    explore(|| {
-        let queue = queue(&ManualClock::new());
+    explore(|queue, _| {
         (0..3).for_each(|key| _ = queue.add(key));
-        let adder = {
-            let queue = queue.clone();
-            thread::spawn(move || queue.add(0))
-        };
+        let adder = start(queue, |queue| queue.add(0));
         let first = queue.try_get().unwrap();
         assert_eq!(*first.key(), 0);
         let admission = adder.join().unwrap();
         first.forget();
         queue.shutdown();
-        let runs =
-            std::iter::from_fn(|| queue.try_get().map(|item| *item.key())).filter(|key| *key == 0).count();
+        let runs = take_all(queue).into_iter().filter(|key| *key == 0).count();
         match admission {
             Admission::Merged => assert_eq!(runs, 0),
             Admission::Deferred => assert_eq!(runs, 1),
@@ -434,80 +403,45 @@ fn the_result_of_an_add_during_a_dequeue_is_exact() {
 
 #[test]
 fn a_delay_added_while_the_worker_goes_to_sleep_starts_its_timer() {
-    explore(|| {
-        let clock = ManualClock::new();
-        let queue = queue(&clock);
-        let scraper = scraper(&queue);
-        let worker = {
-            let queue = queue.clone();
-            future::spawn(async move {
-                let mut keys = Vec::new();
-                while keys.len() < 2 {
-                    keys.extend(queue.get().await.map(|item| *item.key()));
-                }
-                keys
-            })
-        };
-        let producers = [0, 1].map(|key| {
-            let queue = queue.clone();
-            thread::spawn(move || assert_ne!(queue.add_after(key, STEP), Admission::Refused))
-        });
-        producers.into_iter().for_each(|producer| producer.join().unwrap());
+    explore(|queue, clock| {
+        let worker = worker(queue, 2);
+        let producers = [0, 1].map(|key| start(queue, move |queue| queue.add_after(key, STEP)));
+        for producer in producers {
+            assert_eq!(producer.join().unwrap(), Admission::Scheduled);
+        }
         clock.advance(STEP);
-        let mut keys = future::block_on(worker).unwrap();
-        keys.sort_unstable();
-        assert_eq!(keys, [0, 1]);
-        scraper.join().unwrap();
+        assert_eq!(sorted(finished(worker)), [0, 1]);
     });
 }
 
 #[test]
 fn every_failure_is_counted() {
-    explore(|| {
-        let queue = queue(&ManualClock::new());
-        let failing = [0, 1].map(|_| {
-            let queue = queue.clone();
-            thread::spawn(move || {
+    explore(|queue, _| {
+        let failing = [(); 2].map(|()| {
+            start(queue, |queue| {
                 for _ in 0..2 {
                     assert_ne!(queue.add_rate_limited(0), Admission::Refused);
                 }
                 assert!(queue.num_requeues(&0) >= 2, "at least those of this thread");
             })
         });
-        let scraper = scraper(&queue);
         failing.into_iter().for_each(|failing| failing.join().unwrap());
-        scraper.join().unwrap();
         assert_eq!((queue.num_requeues(&0), queue.waiting_len()), (4, 1));
     });
 }
 
 #[test]
 fn keys_are_finished_while_others_are_added_and_none_is_left() {
-    explore(|| {
-        let clock = ManualClock::new();
-        let queue = queue(&clock);
+    explore(|queue, clock| {
         // A delay, so that finishing goes on beside one.
         queue.add_after(9, STEP * 100);
         (0..3).for_each(|key| _ = queue.add(key));
-        let producer = {
-            let queue = queue.clone();
-            thread::spawn(move || {
-                assert_ne!(queue.add(0), Admission::Refused);
-                assert_ne!(queue.add_after(4, STEP), Admission::Refused);
-                assert_ne!(queue.add(5), Admission::Refused);
-            })
-        };
-        let worker = {
-            let queue = queue.clone();
-            future::spawn(async move {
-                let mut keys = Vec::new();
-                while let Some(item) = queue.get().await {
-                    keys.push(*item.key());
-                    item.forget();
-                }
-                keys
-            })
-        };
+        let producer = start(queue, |queue| {
+            assert_ne!(queue.add(0), Admission::Refused);
+            assert_ne!(queue.add_after(4, STEP), Admission::Refused);
+            assert_ne!(queue.add(5), Admission::Refused);
+        });
+        let worker = worker(queue, usize::MAX);
         producer.join().unwrap();
         clock.advance(STEP);
         // Due keys are dequeued; the others are returned by the shutdown.
@@ -515,8 +449,7 @@ fn keys_are_finished_while_others_are_added_and_none_is_left() {
             thread::yield_now();
         }
         assert_eq!(queue.shutdown(), [9]);
-        let mut keys = future::block_on(worker).unwrap();
-        keys.sort_unstable();
+        let mut keys = sorted(finished(worker));
         keys.dedup();
         assert_eq!(keys, [0, 1, 2, 4, 5]);
         assert_eq!((queue.len(), queue.processing_len(), queue.waiting_len()), (0, 0, 0));
@@ -525,21 +458,17 @@ fn keys_are_finished_while_others_are_added_and_none_is_left() {
 
 #[test]
 fn a_scrape_that_races_the_last_handle_shows_the_queue_or_nothing() {
-    explore(|| {
+    explore(|_, clock| {
         let mut registry = Registry::default();
         let metrics = QueueMetrics::register(&mut registry);
-        let first = queue(&ManualClock::new());
+        let first = queue(clock);
         metrics.add_queue(&first).unwrap();
         first.add(0);
         let dropper = thread::spawn(move || drop(first));
-        let scrape = |registry: &Registry| {
-            let mut text = String::new();
-            encode(&mut text, registry).unwrap();
-            text.lines().filter(|line| line.starts_with("workqueue_adds_total")).count()
-        };
-        assert!(scrape(&registry) <= 1);
+        let shown = || scrape(&registry).matches("workqueue_adds_total{").count();
+        assert!(shown() <= 1);
         dropper.join().unwrap();
-        assert_eq!(scrape(&registry), 0);
-        assert!(metrics.add_queue(&queue(&ManualClock::new())).is_ok(), "the name is free");
+        assert_eq!(shown(), 0);
+        assert!(metrics.add_queue(&queue(clock)).is_ok(), "the name is free");
     });
 }

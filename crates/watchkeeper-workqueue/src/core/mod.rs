@@ -171,7 +171,10 @@ impl<K: Eq + Clone> Core<K> {
 
     /// Dequeues a key.
     pub(crate) fn pop(&mut self, now_nanos: u64) -> Option<Dequeued<K>> {
-        let slot = self.ready.pop(&mut self.slots)?;
+        let slot = self.ready.choose()?;
+        // First, because a clone may panic.
+        let key = self.slots[slot].key.clone();
+        self.ready.unlink(&mut self.slots, slot);
         // A slot has at most one run, so the number of runs fits the type of a slot.
         let work = Slot::try_from(self.work.insert(Work { slot, rerun: None })).unwrap_or(Slot::MAX);
         let entry = &mut self.slots[slot];
@@ -179,7 +182,7 @@ impl<K: Eq + Clone> Core<K> {
         let ready_since_nanos = mem::replace(&mut entry.at_nanos, now_nanos);
         self.counters.queue_duration.observe(now_nanos.saturating_sub(ready_since_nanos));
         Some(Dequeued {
-            key: entry.key.clone(),
+            key,
             causes: entry.take_causes(),
             token: Token(work),
             failures: u32::from(entry.failures),

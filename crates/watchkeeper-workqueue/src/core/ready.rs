@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use super::slots::{NO_SLOT, Slot, Slots, State};
+use super::slots::{Entry, NO_SLOT, Slot, Slots, State};
 use crate::Priority;
 
 /// The ready keys.
@@ -68,28 +68,35 @@ impl Ready {
         (entry.state, entry.previous, entry.next) = (State::Queued, previous, NO_SLOT);
     }
 
-    /// Removes and returns the slot to dequeue next. The caller sets the new state of the entry.
-    pub(super) fn pop<K: Eq>(&mut self, slots: &mut Slots<K>) -> Option<Slot> {
-        let list = self.choose()?;
-        let slot = self.lists[list].head;
-        self.unlink(list, slots, slot);
-        Some(slot)
+    /// Returns the slot to dequeue next, and counts the waiting lists that are passed over.
+    pub(super) fn choose(&mut self) -> Option<Slot> {
+        let mut chosen = None;
+        for (position, list) in self.lists.iter_mut().enumerate().filter(|(_, list)| list.len > 0) {
+            // Of several starved lists the one passed over most often is served; otherwise the highest priority.
+            let urgency = if list.passed_over >= self.starvation_limit { list.passed_over } else { 0 };
+            if chosen.is_none_or(|(_, highest)| urgency > highest) {
+                chosen = Some((position, urgency));
+            }
+            list.passed_over = list.passed_over.saturating_add(1);
+        }
+        let list = &mut self.lists[chosen?.0];
+        list.passed_over = 0;
+        Some(list.head)
     }
 
     /// Moves a queued entry to the end of the list of a higher priority. A lower priority has no effect.
     pub(super) fn raise<K: Eq>(&mut self, slots: &mut Slots<K>, slot: Slot, priority: Priority) {
-        let current = slots[slot].priority;
-        if priority > current
-            && let Ok(list) = self.position(current)
-        {
-            self.unlink(list, slots, slot);
+        if priority > slots[slot].priority {
+            self.unlink(slots, slot);
             slots[slot].priority = priority;
             self.push(slots, slot);
         }
     }
 
-    fn unlink<K: Eq>(&mut self, list: usize, slots: &mut Slots<K>, slot: Slot) {
-        let (previous, next) = (slots[slot].previous, slots[slot].next);
+    /// Removes a queued entry. The caller sets its new state.
+    pub(super) fn unlink<K: Eq>(&mut self, slots: &mut Slots<K>, slot: Slot) {
+        let Entry { previous, next, priority, .. } = slots[slot];
+        let Ok(list) = self.position(priority) else { return };
         let list = &mut self.lists[list];
         match previous {
             NO_SLOT => list.head = next,
@@ -101,22 +108,6 @@ impl Ready {
         }
         list.len -= 1;
         self.len -= 1;
-    }
-
-    /// Returns the position of the list to serve, and counts the waiting lists that are passed over.
-    fn choose(&mut self) -> Option<usize> {
-        let mut chosen = None;
-        for (position, list) in self.lists.iter_mut().enumerate().filter(|(_, list)| list.len > 0) {
-            // Of several starved lists the one passed over most often is served; otherwise the highest priority.
-            let urgency = if list.passed_over >= self.starvation_limit { list.passed_over } else { 0 };
-            if chosen.is_none_or(|(_, highest)| urgency > highest) {
-                chosen = Some((position, urgency));
-            }
-            list.passed_over = list.passed_over.saturating_add(1);
-        }
-        let (position, _) = chosen?;
-        self.lists[position].passed_over = 0;
-        Some(position)
     }
 
     /// Returns the position of the list of a priority, or the position at which to insert it.

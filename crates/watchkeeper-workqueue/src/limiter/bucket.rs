@@ -3,17 +3,18 @@
 use std::time::Duration;
 
 use super::RateLimiter;
+use crate::sync::Mutex;
 
 /// A limit of `rate` keys per second on average, with bursts of up to `burst` keys.
 ///
 /// Stored as one number, the time at which the bucket is full again, so rounding errors do not accumulate.
 #[doc(alias = "TypedBucketRateLimiter")]
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct TokenBucket {
     interval_nanos: u64,
     burst: u32,
     /// Wider than a time, so that a bucket that is never refilled can count its burst.
-    full_at_nanos: u128,
+    full_at_nanos: Mutex<u128>,
 }
 
 impl TokenBucket {
@@ -28,16 +29,17 @@ impl TokenBucket {
         )]
         let interval_nanos =
             if rate_per_second > 0.0 { (1e9 / rate_per_second).round() as u64 } else { u64::MAX };
-        Self { interval_nanos, burst, full_at_nanos: 0 }
+        Self { interval_nanos, burst, full_at_nanos: Mutex::new(0) }
     }
 }
 
 impl<K> RateLimiter<K> for TokenBucket {
-    fn delay(&mut self, _key: &K, _failures: u32, now: Duration) -> Duration {
+    fn delay(&self, _key: &K, _failures: u32, now: Duration) -> Duration {
         let now = now.as_nanos();
         let interval = u128::from(self.interval_nanos);
-        self.full_at_nanos = self.full_at_nanos.max(now).saturating_add(interval);
-        let beyond_burst = self.full_at_nanos.saturating_sub(interval * u128::from(self.burst));
+        let mut full_at_nanos = self.full_at_nanos.lock();
+        *full_at_nanos = full_at_nanos.max(now).saturating_add(interval);
+        let beyond_burst = full_at_nanos.saturating_sub(interval * u128::from(self.burst));
         Duration::from_nanos(u64::try_from(beyond_burst.saturating_sub(now)).unwrap_or(u64::MAX))
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     fmt,
     hash::{BuildHasher, RandomState},
+    sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
@@ -28,12 +29,12 @@ impl<K> fmt::Debug for MaxOf<K> {
 }
 
 impl<K: 'static> RateLimiter<K> for MaxOf<K> {
-    fn delay(&mut self, key: &K, failures: u32, now: Duration) -> Duration {
-        self.limiters.iter_mut().map(|limiter| limiter.delay(key, failures, now)).max().unwrap_or_default()
+    fn delay(&self, key: &K, failures: u32, now: Duration) -> Duration {
+        self.limiters.iter().map(|limiter| limiter.delay(key, failures, now)).max().unwrap_or_default()
     }
 
-    fn forget(&mut self, key: &K) {
-        self.limiters.iter_mut().for_each(|limiter| limiter.forget(key));
+    fn forget(&self, key: &K) {
+        self.limiters.iter().for_each(|limiter| limiter.forget(key));
     }
 }
 
@@ -53,11 +54,11 @@ impl<L> WithMaxWait<L> {
 }
 
 impl<K, L: RateLimiter<K>> RateLimiter<K> for WithMaxWait<L> {
-    fn delay(&mut self, key: &K, failures: u32, now: Duration) -> Duration {
+    fn delay(&self, key: &K, failures: u32, now: Duration) -> Duration {
         self.limiter.delay(key, failures, now).min(self.max)
     }
 
-    fn forget(&mut self, key: &K) {
+    fn forget(&self, key: &K) {
         self.limiter.forget(key);
     }
 }
@@ -65,12 +66,15 @@ impl<K, L: RateLimiter<K>> RateLimiter<K> for WithMaxWait<L> {
 /// The delay of another limiter, extended by a random part of up to `fraction` of the delay.
 ///
 /// Keys that fail together, because a dependency was unavailable, are then retried at different times.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Jittered<L> {
     limiter: L,
     fraction: f64,
-    state: u64,
+    state: AtomicU64,
 }
+
+/// The increment of `SplitMix64`.
+const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
 
 impl<L> Jittered<L> {
     /// Extends the delays of `limiter` by up to `fraction`, with a random seed. With 0.5, a delay is up to 1.5 times as long.
@@ -83,13 +87,12 @@ impl<L> Jittered<L> {
     /// Extends delays as [`Jittered::new`] does, with a seed that makes them repeatable.
     pub fn with_seed(limiter: L, fraction: f64, seed: u64) -> Self {
         let fraction = if fraction.is_finite() { fraction.max(0.0) } else { 0.0 };
-        Self { limiter, fraction, state: seed }
+        Self { limiter, fraction, state: AtomicU64::new(seed) }
     }
 
     /// Returns a random number from 0 up to 1, by `SplitMix64`.
-    fn next_random(&mut self) -> f64 {
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.state;
+    fn next_random(&self) -> f64 {
+        let mut mixed = self.state.fetch_add(GAMMA, Ordering::Relaxed).wrapping_add(GAMMA);
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         mixed ^= mixed >> 31;
@@ -100,13 +103,13 @@ impl<L> Jittered<L> {
 }
 
 impl<K, L: RateLimiter<K>> RateLimiter<K> for Jittered<L> {
-    fn delay(&mut self, key: &K, failures: u32, now: Duration) -> Duration {
+    fn delay(&self, key: &K, failures: u32, now: Duration) -> Duration {
         let delay = self.limiter.delay(key, failures, now);
         let factor = 1.0 + self.next_random() * self.fraction;
         Duration::try_from_secs_f64(delay.as_secs_f64() * factor).unwrap_or(Duration::MAX)
     }
 
-    fn forget(&mut self, key: &K) {
+    fn forget(&self, key: &K) {
         self.limiter.forget(key);
     }
 }

@@ -20,7 +20,7 @@ impl ItemExponential {
 }
 
 impl<K> RateLimiter<K> for ItemExponential {
-    fn delay(&mut self, _key: &K, failures: u32, _now: Duration) -> Duration {
+    fn delay(&self, _key: &K, failures: u32, _now: Duration) -> Duration {
         2_u32.checked_pow(failures).and_then(|factor| self.base.checked_mul(factor)).map_or_else(
             || if self.base.is_zero() { self.base } else { self.max },
             |delay| delay.min(self.max),
@@ -45,7 +45,7 @@ impl ItemFastSlow {
 }
 
 impl<K> RateLimiter<K> for ItemFastSlow {
-    fn delay(&mut self, _key: &K, failures: u32, _now: Duration) -> Duration {
+    fn delay(&self, _key: &K, failures: u32, _now: Duration) -> Duration {
         if failures < self.fast_attempts { self.fast } else { self.slow }
     }
 }

@@ -17,17 +17,17 @@
 //! use watchkeeper_workqueue::limiter::*;
 //!
 //! let [ms, s] = [Duration::from_millis, Duration::from_secs];
-//! let delays = |limiter: &mut dyn RateLimiter<&'static str>| {
+//! let delays = |limiter: &dyn RateLimiter<&'static str>| {
 //!     [0, 1, 2, 9].map(|failures| limiter.delay(&"default/web", failures, Duration::ZERO))
 //! };
-//! let mut backoff = ItemExponential::new(ms(5), s(1));
-//! assert_eq!(delays(&mut backoff), [ms(5), ms(10), ms(20), s(1)]);
-//! assert_eq!(delays(&mut ItemFastSlow::new(ms(5), s(3), 2)), [ms(5), ms(5), s(3), s(3)]);
-//! let bucket = TokenBucket::new(10.0, 1); // 10 per second, after a burst of 1
-//! assert_eq!(delays(&mut WithMaxWait::new(bucket.clone(), ms(250))), [ms(0), ms(100), ms(200), ms(250)]);
-//! let both: [Box<dyn RateLimiter<&str>>; 2] = [Box::new(backoff.clone()), Box::new(bucket)];
-//! assert_eq!(delays(&mut MaxOf::new(both)), [ms(5), ms(100), ms(200), s(1)]);
-//! assert!(delays(&mut Jittered::new(backoff, 0.5))[0] < ms(8)); // 5 to 7.5 ms
+//! let backoff = ItemExponential::new(ms(5), s(1));
+//! assert_eq!(delays(&backoff), [ms(5), ms(10), ms(20), s(1)]);
+//! assert_eq!(delays(&ItemFastSlow::new(ms(5), s(3), 2)), [ms(5), ms(5), s(3), s(3)]);
+//! let bucket = || TokenBucket::new(10.0, 1); // 10 per second, after a burst of 1
+//! assert_eq!(delays(&WithMaxWait::new(bucket(), ms(250))), [ms(0), ms(100), ms(200), ms(250)]);
+//! let both: [Box<dyn RateLimiter<&str>>; 2] = [Box::new(backoff.clone()), Box::new(bucket())];
+//! assert_eq!(delays(&MaxOf::new(both)), [ms(5), ms(100), ms(200), s(1)]);
+//! assert!(delays(&Jittered::new(backoff, 0.5))[0] < ms(8)); // 5 to 7.5 ms
 //! ```
 
 mod bucket;
@@ -44,7 +44,8 @@ pub use self::{
 
 /// A function from a failed key to its backoff.
 ///
-/// Called without the lock of the queue, one call at a time. A call should be short, because other failing keys wait for it.
+/// The queue holds no lock during a call, and several threads can call a limiter at the same time. A limiter that changes state of
+/// its own uses an atomic or a lock, as [`TokenBucket`] does.
 ///
 /// A limiter that depends on the key:
 ///
@@ -57,7 +58,7 @@ pub use self::{
 /// struct ByNamespace(ItemExponential);
 ///
 /// impl RateLimiter<String> for ByNamespace {
-///     fn delay(&mut self, key: &String, failures: u32, now: Duration) -> Duration {
+///     fn delay(&self, key: &String, failures: u32, now: Duration) -> Duration {
 ///         if key.starts_with("batch/") {
 ///             return Duration::from_secs(60);
 ///         }
@@ -72,27 +73,27 @@ pub use self::{
 /// assert_eq!(item.retry_with_delay().1, Duration::from_secs(60));
 /// ```
 #[doc(alias = "TypedRateLimiter")]
-pub trait RateLimiter<K>: fmt::Debug + Send + 'static {
+pub trait RateLimiter<K>: fmt::Debug + Send + Sync + 'static {
     /// Returns the backoff of a key that failed `failures` times before this failure, at time `now` of the clock of the queue.
     #[doc(alias = "When")]
-    fn delay(&mut self, key: &K, failures: u32, now: Duration) -> Duration;
+    fn delay(&self, key: &K, failures: u32, now: Duration) -> Duration;
 
     /// Discards the state of a key that succeeded after failures or left the queue. The default implementation is empty.
     ///
     /// Limiters that store something per key override this method. The queue also calls it for keys without state.
     #[doc(alias = "Forget")]
-    fn forget(&mut self, key: &K) {
+    fn forget(&self, key: &K) {
         let _ = key;
     }
 }
 
 impl<K: 'static> RateLimiter<K> for Box<dyn RateLimiter<K>> {
-    fn delay(&mut self, key: &K, failures: u32, now: Duration) -> Duration {
-        self.as_mut().delay(key, failures, now)
+    fn delay(&self, key: &K, failures: u32, now: Duration) -> Duration {
+        self.as_ref().delay(key, failures, now)
     }
 
-    fn forget(&mut self, key: &K) {
-        self.as_mut().forget(key);
+    fn forget(&self, key: &K) {
+        self.as_ref().forget(key);
     }
 }
 

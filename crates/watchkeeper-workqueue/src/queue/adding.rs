@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, time::Duration};
 
-use super::{Inner, Key, WorkQueue, nanos};
+use super::{Key, WorkQueue, nanos};
 use crate::{
     AddOptions, Admission,
     core::{Add, Pending},
@@ -12,8 +12,8 @@ use crate::{
 impl<K: Key> WorkQueue<K> {
     /// Adds a key, to be dequeued as soon as a worker is free.
     ///
-    /// A queued key keeps its place. A delayed key is queued now, and its delay ends. A key that is being processed is queued once
-    /// more when that run ends. A key that backs off after a failure continues to back off; [`AddOptions::immediately`]
+    /// A queued key keeps its place, unless this add raises its priority. A delayed key is queued now, and its delay ends. A key that
+    /// is being processed is queued once more when that run ends. A key that backs off after a failure continues to back off; [`AddOptions::immediately`]
     /// overrides this.
     #[doc(alias = "Add")]
     pub fn add(&self, key: K) -> Admission {
@@ -82,7 +82,7 @@ impl<K: Key> WorkQueue<K> {
         };
         inner.core.promote(now_nanos);
         let (admission, unused) = inner.core.add(slot, (hash, key), add, now_nanos);
-        Inner::unlock(inner);
+        self.shared.unlock(inner);
         drop(unused);
         admission
     }

@@ -7,25 +7,26 @@ mod taking;
 
 use std::{
     fmt,
+    future::{Future, poll_fn},
     hash::{BuildHasher, Hash},
+    pin::pin,
     sync::Arc,
-    task::{Poll, Waker},
+    task::Poll,
     time::Duration,
 };
 
 use foldhash::fast::RandomState;
+use tokio::sync::Notify;
 
 use crate::{
     Clock, QueueStats, Sleep, WorkQueueBuilder,
     core::Core,
     limiter::RateLimiter,
     sync::{Mutex, MutexGuard},
-    waiters::Waiters,
 };
 
 #[cfg(feature = "prometheus")]
 pub(crate) use self::sample::Sample;
-pub use self::taking::Get;
 
 /// A type that can be a key: small, cheap to clone, compared by value. `Arc<str>` is a good choice.
 ///
@@ -59,8 +60,12 @@ pub struct WorkQueue<K: Key> {
 struct Shared<K: Key> {
     name: Arc<str>,
     inner: Mutex<Inner<K>>,
-    /// Apart from `inner`, because a limiter is code of the user and runs without the lock of the queue.
-    limiter: Mutex<Box<dyn RateLimiter<K>>>,
+    /// Code of the user, which runs without the lock of the queue.
+    limiter: Box<dyn RateLimiter<K>>,
+    /// Notifies one waiting `get` for queued keys or an earlier delay, and all of them when the queue is finished.
+    changes: Notify,
+    /// Notified when the queue is shut down and no key is queued or being processed, which is final.
+    drained: Notify,
     hasher: RandomState,
     clock: Arc<dyn Clock>,
 }
@@ -83,8 +88,8 @@ pub enum Drained {
 /// Everything under the lock of the queue.
 struct Inner<K> {
     core: Core<K>,
-    waiters: Waiters,
-    drains: Vec<Waker>,
+    /// The time at which a waiting `get` wakes up for the earliest delay.
+    timer_at_nanos: Option<u64>,
 }
 
 impl<K: Key> WorkQueue<K> {
@@ -106,10 +111,9 @@ impl<K: Key> WorkQueue<K> {
         limiter: Box<dyn RateLimiter<K>>,
         starvation_limit: u32,
     ) -> Self {
-        let (core, waiters) = (Core::new(starvation_limit), Waiters::default());
-        let inner = Mutex::new(Inner { core, waiters, drains: Vec::new() });
-        let limiter = Mutex::new(limiter);
-        Self { shared: Arc::new(Shared { name, inner, limiter, hasher: RandomState::default(), clock }) }
+        let inner = Mutex::new(Inner { core: Core::new(starvation_limit), timer_at_nanos: None });
+        let (changes, drained, hasher) = (Notify::new(), Notify::new(), RandomState::default());
+        Self { shared: Arc::new(Shared { name, inner, limiter, changes, drained, hasher, clock }) }
     }
 
     /// Returns the name.
@@ -124,7 +128,7 @@ impl<K: Key> WorkQueue<K> {
         let hash = self.hash(key);
         let cancelled = self.operate(|core, _| core.cancel(hash, key));
         if let Some(key) = &cancelled {
-            self.shared.limiter.lock().forget(key);
+            self.shared.limiter.forget(key);
         }
         cancelled.is_some()
     }
@@ -140,7 +144,7 @@ impl<K: Key> WorkQueue<K> {
     pub fn forget(&self, key: &K) {
         let hash = self.hash(key);
         self.operate(|core, _| core.forget(hash, key));
-        self.shared.limiter.lock().forget(key);
+        self.shared.limiter.forget(key);
     }
 
     /// Returns the failures of a key since its last success. Zero for a key that is not in the queue.
@@ -184,10 +188,7 @@ impl<K: Key> WorkQueue<K> {
     #[doc(alias = "ShutDown")]
     pub fn shutdown(&self) -> Vec<K> {
         let dropped = self.operate(|core, _| core.shut_down());
-        let mut limiter = self.shared.limiter.lock();
-        for key in &dropped {
-            limiter.forget(key);
-        }
+        dropped.iter().for_each(|key| self.shared.limiter.forget(key));
         dropped
     }
 
@@ -202,25 +203,23 @@ impl<K: Key> WorkQueue<K> {
     /// Workers have to keep taking keys meanwhile. Dropping the future leaves the queue shut down.
     #[doc(alias = "ShutDownWithDrain")]
     pub async fn drain(&self, deadline: Duration) -> Drained {
+        let mut drained = pin!(self.shared.drained.notified());
         self.shutdown();
         let mut sleep = self.sleep_until(self.nanos_after(deadline));
-        std::future::poll_fn(|context| {
-            let is_over = sleep.as_mut().poll(context).is_ready();
-            let mut inner = self.lock();
-            let Inner { core, drains, .. } = &mut *inner;
-            if core.is_idle() {
-                return Poll::Ready(Drained::Complete);
+        poll_fn(|context| {
+            let is_drained = drained.as_mut().poll(context).is_ready();
+            if is_drained || sleep.as_mut().poll(context).is_ready() {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
             }
-            if is_over {
-                let (queued, processing) = (core.queued(), core.processing());
-                return Poll::Ready(Drained::DeadlineReached { queued, processing });
-            }
-            if !drains.iter().any(|known| known.will_wake(context.waker())) {
-                drains.push(context.waker().clone());
-            }
-            Poll::Pending
         })
-        .await
+        .await;
+        let core = &self.lock().core;
+        match (core.queued(), core.processing()) {
+            (0, 0) => Drained::Complete,
+            (queued, processing) => Drained::DeadlineReached { queued, processing },
+        }
     }
 
     pub(crate) fn nanos_after(&self, delay: Duration) -> u64 {
@@ -234,7 +233,7 @@ impl<K: Key> WorkQueue<K> {
     /// Calculates the backoff of a key that failed now, and its end.
     pub(crate) fn backoff(&self, key: &K, failures: u32) -> (Duration, u64) {
         let now_nanos = self.now_nanos();
-        let delay = self.shared.limiter.lock().delay(key, failures, Duration::from_nanos(now_nanos));
+        let delay = self.shared.limiter.delay(key, failures, Duration::from_nanos(now_nanos));
         (delay, now_nanos.saturating_add(nanos(delay)))
     }
 
@@ -263,8 +262,28 @@ impl<K: Key> Shared<K> {
         let mut inner = self.inner.lock();
         inner.core.promote(now_nanos);
         let result = step(&mut inner.core, now_nanos);
-        Inner::unlock(inner);
+        self.unlock(inner);
         result
+    }
+
+    /// Unlocks the queue, then wakes the futures that can proceed. Every change ends here.
+    ///
+    /// While keys are queued, each change wakes a `get`, also that of a `get` which dequeues one of several keys. So as many
+    /// are woken as there are keys.
+    fn unlock(&self, inner: MutexGuard<'_, Inner<K>>) {
+        let core = &inner.core;
+        let needs_get = core.queued() > 0 || inner.needs_timekeeper();
+        let (is_finished, is_drained) = (core.is_finished(), core.is_shut_down() && core.is_idle());
+        drop(inner);
+        if needs_get {
+            self.changes.notify_one();
+        }
+        if is_finished {
+            self.changes.notify_waiters();
+        }
+        if is_drained {
+            self.drained.notify_waiters();
+        }
     }
 
     /// Makes all due keys ready, also if no worker is free to take them, and reads the state.
@@ -279,26 +298,10 @@ impl<K: Key> Shared<K> {
 }
 
 impl<K: Key> Inner<K> {
-    /// Unlocks the queue, then wakes the futures that can proceed. Every change of the core ends here.
-    fn unlock(mut inner: MutexGuard<'_, Self>) {
-        let wakers = inner.wakers();
-        drop(inner);
-        wakers.into_iter().for_each(Waker::wake);
-    }
-
-    fn wakers(&mut self) -> Vec<Waker> {
-        let Self { core, waiters, drains } = self;
-        let mut wakers = Vec::new();
-        waiters.wake_for_keys(core.queued(), &mut wakers);
-        if core.is_finished() {
-            waiters.wake_all(&mut wakers);
-        } else if let Some(next_at_nanos) = core.next_at_nanos() {
-            waiters.wake_timekeeper(next_at_nanos, &mut wakers);
-        }
-        if core.is_shut_down() && core.is_idle() {
-            wakers.append(drains);
-        }
-        wakers
+    /// Returns true when a key is delayed and no future wakes up for it in time.
+    fn needs_timekeeper(&self) -> bool {
+        let next_at_nanos = self.core.next_at_nanos();
+        next_at_nanos.is_some_and(|next| self.timer_at_nanos.is_none_or(|timer| next < timer))
     }
 }
 

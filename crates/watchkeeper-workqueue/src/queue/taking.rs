@@ -1,17 +1,15 @@
 //! Taking keys and finishing them.
 
 use std::{
-    fmt,
-    future::Future,
-    pin::Pin,
-    task::{Context, Poll, ready},
+    future::{Future, poll_fn},
+    pin::pin,
+    task::Poll,
 };
 
 use super::{Inner, Key, WorkQueue};
 use crate::{
-    Admission, Causes, Item, Sleep,
-    core::{Core, Finished, Outcome, Token},
-    waiters::Ticket,
+    Admission, Item,
+    core::{Core, Dequeued, Finished, Outcome, Token},
 };
 
 impl<K: Key> WorkQueue<K> {
@@ -20,8 +18,36 @@ impl<K: Key> WorkQueue<K> {
     /// The future can be dropped at any time without losing a key. While it waits it must be polled when woken, or dropped:
     /// it may have been woken for a key.
     #[doc(alias = "Get")]
-    pub fn get(&self) -> Get<'_, K> {
-        Get { queue: self, ticket: None, sleep: None }
+    pub async fn get(&self) -> Option<Item<'_, K>> {
+        // A worker whose queue is never empty has to yield to other tasks.
+        tokio::task::coop::consume_budget().await;
+        let mut timekeeper = Timekeeper { queue: self, until_nanos: None };
+        loop {
+            // Before the queue is read, so that no later change is missed.
+            let mut change = pin!(self.shared.changes.notified());
+            let now_nanos = self.now_nanos();
+            let (dequeued, is_finished) = {
+                let mut inner = self.lock();
+                timekeeper.stop(&mut inner);
+                inner.core.promote(now_nanos);
+                let dequeued = inner.core.pop(now_nanos);
+                if dequeued.is_none() {
+                    timekeeper.start(&mut inner);
+                }
+                let is_finished = inner.core.is_finished();
+                self.shared.unlock(inner);
+                (dequeued, is_finished)
+            };
+            if dequeued.is_some() || is_finished {
+                return dequeued.map(|dequeued| Item::new(self, dequeued));
+            }
+            let mut sleep = timekeeper.until_nanos.map(|until_nanos| self.sleep_until(until_nanos));
+            poll_fn(|context| {
+                let is_over = sleep.as_mut().is_some_and(|sleep| sleep.as_mut().poll(context).is_ready());
+                if is_over { Poll::Ready(()) } else { change.as_mut().poll(context) }
+            })
+            .await;
+        }
     }
 
     /// Dequeues a key if one is queued.
@@ -30,18 +56,13 @@ impl<K: Key> WorkQueue<K> {
     }
 
     /// Finishes a run. Returns the state of the key, or `None` if the key left the queue.
-    pub(crate) fn finish(
-        &self,
-        key: &K,
-        token: Token,
-        outcome: Outcome,
-        causes: Causes,
-    ) -> Option<Admission> {
+    pub(crate) fn finish(&self, dequeued: Dequeued<K>, outcome: Outcome) -> Option<Admission> {
+        let Dequeued { key, token, causes, .. } = dequeued;
         let Finished { admission, removed, has_forgotten } =
             self.operate(|core, now_nanos| core.finish(token, outcome, causes, now_nanos));
         drop(removed);
         if has_forgotten {
-            self.shared.limiter.lock().forget(key);
+            self.shared.limiter.forget(&key);
         }
         admission
     }
@@ -51,65 +72,41 @@ impl<K: Key> WorkQueue<K> {
     }
 }
 
-/// The future of [`WorkQueue::get`].
-#[must_use = "a future does nothing unless awaited"]
-pub struct Get<'q, K: Key> {
+/// The part of a waiting `get` that makes it wake up for delayed keys.
+///
+/// Delayed keys need no background task: one of the waiting futures, the timekeeper, sleeps until the earliest delay ends.
+/// Without a waiting future no timer is needed.
+struct Timekeeper<'q, K: Key> {
     queue: &'q WorkQueue<K>,
-    ticket: Option<Ticket>,
-    /// The timer of this future while it is the timekeeper, with its end.
-    sleep: Option<(u64, Sleep)>,
+    /// The end of the sleep, if this future is or was the timekeeper.
+    until_nanos: Option<u64>,
 }
 
-impl<'q, K: Key> Future for Get<'q, K> {
-    type Output = Option<Item<'q, K>>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        // A worker whose queue is never empty has to yield to other tasks.
-        let budget = ready!(tokio::task::coop::poll_proceed(context));
-        let queue = self.queue;
-        loop {
-            let now_nanos = queue.now_nanos();
-            let mut inner = queue.lock();
-            if let Some(ticket) = self.ticket.take() {
-                inner.waiters.leave(ticket);
-            }
-            inner.core.promote(now_nanos);
-            let dequeued = inner.core.pop(now_nanos);
-            if dequeued.is_some() || inner.core.is_finished() {
-                Inner::unlock(inner);
-                budget.made_progress();
-                return Poll::Ready(dequeued.map(|dequeued| Item::new(queue, dequeued)));
-            }
-            let next_at_nanos = inner.core.next_at_nanos();
-            let (ticket, sleep_until_nanos) = inner.waiters.wait(context.waker(), next_at_nanos);
-            self.ticket = Some(ticket);
-            Inner::unlock(inner);
-            let sleep = sleep_until_nanos.map(|at_nanos| match self.sleep.take() {
-                Some(sleep) if sleep.0 == at_nanos => sleep,
-                _ => (at_nanos, queue.sleep_until(at_nanos)),
-            });
-            self.sleep = sleep;
-            match &mut self.sleep {
-                Some((_, sleep)) => ready!(sleep.as_mut().poll(context)),
-                None => return Poll::Pending,
-            }
+impl<K: Key> Timekeeper<'_, K> {
+    /// Becomes the timekeeper, unless another one wakes up in time.
+    fn start(&mut self, inner: &mut Inner<K>) {
+        if inner.needs_timekeeper() {
+            inner.timer_at_nanos = inner.core.next_at_nanos();
+            self.until_nanos = inner.timer_at_nanos;
         }
+    }
+
+    fn stop(&mut self, inner: &mut Inner<K>) {
+        // Another future may have started an earlier timer since.
+        if self.until_nanos.is_some() && self.until_nanos == inner.timer_at_nanos {
+            inner.timer_at_nanos = None;
+        }
+        self.until_nanos = None;
     }
 }
 
-impl<K: Key> Drop for Get<'_, K> {
-    /// Leaves the waiters. If this future had been woken for a key, another one is woken.
+impl<K: Key> Drop for Timekeeper<'_, K> {
+    /// Lets another future replace this one.
     fn drop(&mut self) {
-        if let Some(ticket) = self.ticket {
+        if self.until_nanos.is_some() {
             let mut inner = self.queue.lock();
-            inner.waiters.leave(ticket);
-            Inner::unlock(inner);
+            self.stop(&mut inner);
+            self.queue.shared.unlock(inner);
         }
-    }
-}
-
-impl<K: Key> fmt::Debug for Get<'_, K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Get").field("is_waiting", &self.ticket.is_some()).finish_non_exhaustive()
     }
 }

@@ -1,8 +1,12 @@
-//! The facts that client-go's own tests establish about its work queues. Where this crate differs, the test states how.
+//! The facts that client-go's own tests establish about its work queues. Where this crate differs, the test states how. The queues
+//! are registered for metrics and scraped meanwhile.
 
 use std::{
     collections::HashSet,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -13,15 +17,17 @@ use watchkeeper_workqueue::{
     parallelize_until,
 };
 
+use crate::scraped;
+
 const LONG: Duration = Duration::from_hours(1);
 
 fn queue() -> WorkQueue<&'static str> {
-    WorkQueue::new("facts")
+    scraped(WorkQueue::new("facts"))
 }
 
 fn manual() -> (WorkQueue<&'static str>, ManualClock) {
     let clock = ManualClock::new();
-    (WorkQueue::builder("facts").clock(clock.clone()).build(), clock)
+    (scraped(WorkQueue::builder("facts").clock(clock.clone()).build()), clock)
 }
 
 fn take(queue: &WorkQueue<&'static str>) -> Option<&'static str> {
@@ -34,7 +40,7 @@ fn take_all(queue: &WorkQueue<&'static str>) -> Vec<&'static str> {
 
 #[tokio::test]
 async fn many_producers_and_consumers_process_every_key_and_nothing_after_shutdown() {
-    let queue: WorkQueue<u32> = WorkQueue::new("facts");
+    let queue: WorkQueue<u32> = scraped(WorkQueue::new("facts"));
     let seen = Arc::new(Mutex::new(HashSet::new()));
     let mut consumers = JoinSet::new();
     for _ in 0..10 {
@@ -236,7 +242,7 @@ async fn a_get_does_not_end_while_a_processed_key_will_be_queued_again() {
 
 #[test]
 fn a_finished_key_is_dropped_by_the_queue() {
-    let queue: WorkQueue<Arc<str>> = WorkQueue::new("facts");
+    let queue: WorkQueue<Arc<str>> = scraped(WorkQueue::new("facts"));
     let key: Arc<str> = "default/web".into();
     queue.add(Arc::clone(&key));
     queue.add(Arc::clone(&key));
@@ -340,7 +346,7 @@ fn the_longest_delay_does_not_overflow() {
 fn a_rate_limited_key_backs_off_longer_with_each_failure_until_it_is_forgotten() {
     let clock = ManualClock::new();
     let limiter = ItemExponential::new(Duration::from_millis(1), Duration::from_secs(1));
-    let queue = WorkQueue::builder("facts").clock(clock.clone()).rate_limiter(limiter).build();
+    let queue = scraped(WorkQueue::builder("facts").clock(clock.clone()).rate_limiter(limiter).build());
 
     assert_eq!(queue.add_rate_limited("one"), Admission::BackingOff);
     assert_eq!(queue.num_requeues(&"one"), 1);
@@ -371,7 +377,7 @@ fn a_retry_returns_the_backoff_of_its_key() {
     let limiters: [Box<dyn RateLimiter<&str>>; 2] = [Box::new(exponential), Box::new(zero)];
     for (limiter, expected) in limiters.into_iter().zip([[1, 2, 4, 5, 5], [0; 5]]) {
         let clock = ManualClock::new();
-        let queue = WorkQueue::builder("facts").clock(clock.clone()).rate_limiter(limiter).build();
+        let queue = scraped(WorkQueue::builder("facts").clock(clock.clone()).rate_limiter(limiter).build());
         queue.add("one");
         for millis in expected {
             let (admission, delay) = queue.try_get().expect("its delay is over").retry_with_delay();
@@ -401,7 +407,7 @@ fn failures_are_discarded_with_the_key() {
 fn an_event_driven_add_neither_bypasses_nor_inflates_a_backoff() {
     let clock = ManualClock::new();
     let limiter = ItemFastSlow::new(Duration::from_secs(10), Duration::from_secs(10), 0);
-    let queue = WorkQueue::builder("facts").clock(clock.clone()).rate_limiter(limiter).build();
+    let queue = scraped(WorkQueue::builder("facts").clock(clock.clone()).rate_limiter(limiter).build());
     queue.add("a");
     let item = queue.try_get().unwrap();
     queue.add("a"); // an event while it fails
@@ -478,6 +484,49 @@ fn a_panic_of_the_worker_counts_as_a_failure_and_the_key_is_retried() {
     assert_eq!(take_all(&queue), ["a"]);
 }
 
+/// Dequeues and drops a key when it is dropped.
+struct Cleaner(WorkQueue<&'static str>);
+
+impl Drop for Cleaner {
+    fn drop(&mut self) {
+        assert_eq!(take(&self.0), Some("a"));
+    }
+}
+
+#[test]
+fn a_key_that_was_dequeued_while_its_thread_unwound_has_not_failed() {
+    let queue = queue();
+    queue.add("a");
+    let cleaner = Cleaner(queue.clone());
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
+        let _cleaner = cleaner;
+        std::panic::resume_unwind(Box::new("other work failed"));
+    }));
+    assert!(outcome.is_err());
+    assert_eq!((queue.processing_len(), queue.waiting_len(), queue.len()), (0, 0, 0));
+}
+
+/// A limiter that panics.
+#[derive(Debug)]
+struct Broken;
+
+impl RateLimiter<&'static str> for Broken {
+    fn delay(&self, _key: &&'static str, _failures: u32, _now: Duration) -> Duration {
+        panic!("limiter failed");
+    }
+}
+
+#[test]
+fn a_limiter_that_panics_leaves_no_key_in_processing() {
+    let queue = scraped(WorkQueue::builder("facts").rate_limiter(Broken).build());
+    queue.add("a");
+    let item = queue.try_get().unwrap();
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| item.retry()));
+    assert_eq!(outcome.unwrap_err().downcast_ref(), Some(&"limiter failed"));
+    assert_eq!((queue.processing_len(), queue.waiting_len(), queue.len()), (0, 0, 0));
+    assert_eq!(queue.add("a"), Admission::Queued);
+}
+
 #[test]
 fn shutdown_removes_and_returns_waiting_keys() {
     let (queue, clock) = manual();
@@ -498,7 +547,7 @@ fn shutdown_removes_and_returns_waiting_keys() {
 
 #[test]
 fn a_key_added_by_reference_is_cloned_only_if_it_is_new() {
-    let queue: WorkQueue<Arc<str>> = WorkQueue::new("facts");
+    let queue: WorkQueue<Arc<str>> = scraped(WorkQueue::new("facts"));
     let key: Arc<str> = "a".into();
     assert_eq!(queue.add_ref(&key), Admission::Queued);
     assert_eq!(queue.add_ref(&key), Admission::Merged);
@@ -526,7 +575,7 @@ impl Eq for Touchy {}
 
 #[test]
 fn a_key_that_panics_when_compared_leaves_the_queue_usable() {
-    let queue: WorkQueue<Touchy> = WorkQueue::new("facts");
+    let queue: WorkQueue<Touchy> = scraped(WorkQueue::new("facts"));
     queue.add(Touchy(0, false));
     let adding = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| queue.add(Touchy(0, true))));
     assert!(adding.is_err(), "compared with the queued key of the same hash");
@@ -534,17 +583,52 @@ fn a_key_that_panics_when_compared_leaves_the_queue_usable() {
     assert_eq!(queue.add(Touchy(1, false)), Admission::Queued);
 }
 
+/// A key that cannot be cloned while its flag is set.
+#[derive(Debug)]
+struct Single(Arc<AtomicBool>);
+
+impl Clone for Single {
+    fn clone(&self) -> Self {
+        assert!(!self.0.load(Ordering::Relaxed), "cloned");
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl std::hash::Hash for Single {
+    fn hash<H: std::hash::Hasher>(&self, _state: &mut H) {}
+}
+
+impl PartialEq for Single {
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Single {}
+
+#[test]
+fn a_key_that_panics_when_cloned_stays_queued() {
+    let queue = scraped(WorkQueue::new("facts"));
+    let cannot_clone = Arc::new(AtomicBool::new(true));
+    queue.add(Single(Arc::clone(&cannot_clone)));
+    let dequeue = std::panic::AssertUnwindSafe(|| queue.try_get().is_some());
+    assert!(std::panic::catch_unwind(dequeue).is_err());
+    assert_eq!((queue.len(), queue.processing_len()), (1, 0));
+    cannot_clone.store(false, Ordering::Relaxed);
+    assert!(queue.try_get().is_some());
+}
+
 /// A limiter that records its calls.
 #[derive(Debug, Clone, Default)]
 struct Recording(Arc<Mutex<Vec<String>>>);
 
 impl RateLimiter<&'static str> for Recording {
-    fn delay(&mut self, key: &&'static str, failures: u32, now: Duration) -> Duration {
+    fn delay(&self, key: &&'static str, failures: u32, now: Duration) -> Duration {
         self.0.lock().expect("no test panics here").push(format!("{key} failed {failures} at {now:?}"));
         Duration::from_secs(1)
     }
 
-    fn forget(&mut self, key: &&'static str) {
+    fn forget(&self, key: &&'static str) {
         self.0.lock().expect("no test panics here").push(format!("forget {key}"));
     }
 }
@@ -552,7 +636,8 @@ impl RateLimiter<&'static str> for Recording {
 #[test]
 fn a_limiter_receives_the_key_and_is_called_when_its_failures_are_discarded() {
     let (clock, limiter) = (ManualClock::new(), Recording::default());
-    let queue = WorkQueue::builder("facts").clock(clock.clone()).rate_limiter(limiter.clone()).build();
+    let queue =
+        scraped(WorkQueue::builder("facts").clock(clock.clone()).rate_limiter(limiter.clone()).build());
     let calls = || std::mem::take(&mut *limiter.0.lock().unwrap());
     let dequeue_failed = |key: &'static str| {
         queue.add_rate_limited(key);
@@ -583,7 +668,7 @@ fn a_limiter_receives_the_key_and_is_called_when_its_failures_are_discarded() {
 #[test]
 fn more_keys_than_one_call_makes_ready_are_all_dequeued_in_order() {
     let clock = ManualClock::new();
-    let queue: WorkQueue<u32> = WorkQueue::builder("facts").clock(clock.clone()).build();
+    let queue: WorkQueue<u32> = scraped(WorkQueue::builder("facts").clock(clock.clone()).build());
     (0..1000).for_each(|key| _ = queue.add_after(key, Duration::from_millis(1)));
     clock.advance(Duration::from_millis(1));
     let keys = std::iter::from_fn(|| queue.try_get().map(|item| *item.key()));

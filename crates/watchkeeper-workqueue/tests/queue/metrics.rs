@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use prometheus_client::{encoding::text::encode, registry::Registry};
+use prometheus_client::registry::Registry;
 use watchkeeper_workqueue::{AddOptions, Item, ManualClock, Priority, WorkQueue, prometheus::QueueMetrics};
+
+use crate::scrape;
 
 struct Scrape {
     registry: Registry,
@@ -22,7 +24,7 @@ impl Scrape {
     }
 
     fn text(&self) -> String {
-        text(&self.registry)
+        scrape(&self.registry)
     }
 
     #[track_caller]
@@ -41,12 +43,6 @@ impl Scrape {
         let text = self.text();
         assert!(text.contains(line), "no {line:?} in:\n{text}");
     }
-}
-
-fn text(registry: &Registry) -> String {
-    let mut text = String::new();
-    encode(&mut text, registry).expect("text");
-    text
 }
 
 #[test]
@@ -125,9 +121,9 @@ fn the_series_of_a_queue_are_removed_with_its_last_handle() {
     queue.add("a");
     let item = queue.try_get().map(Item::into_owned);
     drop(queue);
-    assert!(text(&registry).contains("name=\"test\""), "an item keeps its queue");
+    assert!(scrape(&registry).contains("name=\"test\""), "an item keeps its queue");
     drop(item);
-    assert!(!text(&registry).contains("name=\"test\""));
+    assert!(!scrape(&registry).contains("name=\"test\""));
 }
 
 #[test]
@@ -145,13 +141,13 @@ fn a_second_queue_of_one_name_is_rejected_and_the_series_of_the_first_are_kept()
 fn a_name_is_free_when_its_queue_is_dropped_or_removed() {
     let Scrape { registry, metrics, queue, .. } = Scrape::new();
     metrics.remove_queue(&queue);
-    assert!(!text(&registry).contains("name=\"test\""));
+    assert!(!scrape(&registry).contains("name=\"test\""));
     let next = WorkQueue::<u8>::new("test");
     assert_eq!(metrics.add_queue(&next), Ok(()));
     next.add(1);
     metrics.remove_queue(&queue);
     drop(queue);
-    let shown = text(&registry);
+    let shown = scrape(&registry);
     assert!(shown.contains("workqueue_adds_total{controller=\"test\",name=\"test\"} 1\n"), "{shown}");
     drop(next);
     assert_eq!(metrics.add_queue(&WorkQueue::<u8>::new("test")), Ok(()));
@@ -177,6 +173,28 @@ fn depth_is_shown_by_priority_including_keys_added_again_while_processed() {
     queue.add("a");
     scrape.shows_depth(-100, 1);
     scrape.shows_depth(0, 1);
+}
+
+#[test]
+fn the_depth_of_a_queue_with_more_than_25_priorities_is_one_series() {
+    let scrape = Scrape::new();
+    let queue = WorkQueue::new("many");
+    scrape.metrics.add_queue(&queue).expect("a unique name");
+    let add = |priority: i8| queue.add_with(priority, AddOptions::new().priority(Priority(priority)));
+    let shown = || -> Vec<String> {
+        let text = scrape.text();
+        let depths =
+            text.lines().filter_map(|line| line.strip_prefix("workqueue_depth{controller=\"many\","));
+        depths.map(str::to_owned).collect()
+    };
+    // The normal priority, 0, is always one of them.
+    (1..25).for_each(|priority| _ = add(priority));
+    assert_eq!(shown().len(), 25);
+    add(-1);
+    assert_eq!(shown(), ["name=\"many\",priority=\"exceeded_cardinality_limit\"} 25"]);
+    assert!(queue.try_get().is_some());
+    assert_eq!(shown(), ["name=\"many\",priority=\"exceeded_cardinality_limit\"} 24"]);
+    scrape.shows_depth(0, 0);
 }
 
 #[test]

@@ -2,14 +2,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use prometheus_client::{encoding::text::encode, registry::Registry};
+use prometheus_client::registry::Registry;
 use proptest::prelude::*;
 use watchkeeper_workqueue::{
     AddOptions, Admission, Cause, Causes, DurationHistogram, Item, ManualClock, Priority, WorkQueue,
     limiter::ItemExponential, prometheus::QueueMetrics,
 };
 
-use crate::reference::{Entry, Figures, Key, Outcome, Reference, STARVATION_LIMIT, Wanted};
+use crate::{
+    reference::{Entry, Figures, Key, Outcome, Reference, STARVATION_LIMIT, Wanted},
+    scrape,
+};
 
 #[derive(Debug, Clone)]
 enum Call {
@@ -20,6 +23,7 @@ enum Call {
     Postpone(Key, u64),
     Forget(Key),
     Advance(u64),
+    Scrape,
     Shutdown,
 }
 
@@ -71,6 +75,7 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
         1 => (key(), millis()).prop_map(|(key, millis)| Call::Postpone(key, millis)),
         1 => key().prop_map(Call::Forget),
         4 => (0..40_u64).prop_map(Call::Advance),
+        2 => Just(Call::Scrape),
     ];
     let ending = prop_oneof![4 => Just(None), 1 => Just(Some(Call::Shutdown))];
     (prop::collection::vec(call.clone(), 1..120), ending, prop::collection::vec(call, 0..30)).prop_map(
@@ -139,6 +144,7 @@ impl Pair {
                 self.clock.advance(Duration::from_millis(millis));
                 self.reference.advance(millis);
             }
+            Call::Scrape => self.compare_scrape()?,
             Call::Shutdown => {
                 let mut dropped = self.queue.shutdown();
                 dropped.sort_unstable();
@@ -243,8 +249,7 @@ impl Pair {
     /// Compares the text of a scrape with the figures of the reference.
     fn compare_scrape(&self) -> Result<(), TestCaseError> {
         let Figures { depth, adds, retries, queue_durations, work_durations, .. } = self.reference.figures();
-        let mut text = String::new();
-        encode(&mut text, &self.registry).expect("text");
+        let text = scrape(&self.registry);
         let own = "controller=\"model\",name=\"model\"";
         let depths = depth
             .iter()

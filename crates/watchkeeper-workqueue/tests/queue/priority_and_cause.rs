@@ -41,6 +41,18 @@ fn adding_a_queued_key_at_a_higher_priority_moves_it_up_and_at_a_lower_one_does_
 }
 
 #[test]
+fn a_raised_key_is_dequeued_after_the_keys_that_had_its_new_priority_before() {
+    let queue = WorkQueue::new("priority");
+    queue.add(1);
+    for key in [2, 3] {
+        queue.add_with(key, at(Priority::HIGH));
+    }
+    queue.add_with(1, at(Priority::HIGH));
+    queue.add_with(4, at(Priority::HIGH));
+    assert_eq!(order(&queue), [2, 3, 1, 4]);
+}
+
+#[test]
 fn a_plain_add_raises_a_queued_key_of_low_priority() {
     let queue = WorkQueue::new("priority");
     for key in 1..=3 {

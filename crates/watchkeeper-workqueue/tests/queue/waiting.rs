@@ -1,10 +1,18 @@
 //! Waiting for keys, on tokio's paused time: which future is woken, when, and what happens if it is dropped.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    sync::Arc,
+    task::{Context, Wake, Waker},
+    time::Duration,
+};
 
 use proptest::prelude::*;
 use tokio::{sync::Notify, task::JoinSet};
 use watchkeeper_workqueue::{Clock, Drained, TokioClock, WorkQueue, limiter::ItemExponential};
+
+use crate::scraped;
 
 fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -112,6 +120,44 @@ async fn a_get_that_is_dropped_loses_no_key() {
     assert_eq!(worker.join_next().await.unwrap().unwrap(), "b");
 }
 
+/// A waker that uses the queue when it is dropped, as a task does whose last waker is dropped.
+struct Chatty(WorkQueue<&'static str>);
+
+impl Wake for Chatty {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for Chatty {
+    fn drop(&mut self) {
+        assert!(self.0.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_waker_is_dropped_without_the_lock_of_the_queue() {
+    let queue = WorkQueue::new("waiting");
+    let mut get = Box::pin(queue.get());
+    for _ in 0..2 {
+        let waker = Waker::from(Arc::new(Chatty(queue.clone())));
+        assert!(get.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    }
+    drop(get);
+}
+
+#[tokio::test]
+async fn a_dropped_drain_leaves_no_waker() {
+    let queue = WorkQueue::new("waiting");
+    queue.add("a");
+    let held = queue.try_get().unwrap();
+    let known = Arc::new(Chatty(WorkQueue::new("other")));
+    let mut drain = Box::pin(queue.drain(Duration::from_secs(1)));
+    assert!(drain.as_mut().poll(&mut Context::from_waker(&Waker::from(Arc::clone(&known)))).is_pending());
+    assert!(Arc::strong_count(&known) > 1);
+    drop(drain);
+    assert_eq!(Arc::strong_count(&known), 1);
+    held.done();
+}
+
 #[tokio::test]
 async fn a_worker_whose_queue_is_never_empty_yields() {
     let queue = WorkQueue::new("waiting");
@@ -185,7 +231,7 @@ proptest! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn workers_on_several_threads_process_every_key() {
-    let queue: WorkQueue<Arc<str>> = WorkQueue::new("waiting");
+    let queue: WorkQueue<Arc<str>> = scraped(WorkQueue::new("waiting"));
     let mut workers = JoinSet::new();
     for _ in 0..4 {
         let queue = queue.clone();
