@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_and_texts_in_errors_are_cut() {
+    fn long_values_in_errors_are_truncated() {
         let long = "ä".repeat(MAX_TEXT_BYTES);
         let error = FieldError::new(FieldErrorKind::Invalid, long.clone(), Some(json!(long)), long.clone());
         assert!(error.path.len() < MAX_TEXT_BYTES + 4 && error.detail.len() < MAX_TEXT_BYTES + 4);

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_names_user_verb_resource_group_and_place() {
+    fn a_forbidden_message_names_user_verb_resource_group_and_scope() {
         let user = User { name: "ann".into(), ..User::default() };
         let scale = Attributes::Resource(ResourceAttributes {
             verb: "get".into(),

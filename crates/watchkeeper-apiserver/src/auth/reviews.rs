@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn self_access_is_decided_for_whoever_asks() {
+    fn self_subject_access_review_evaluates_the_requesting_user() {
         for (verb, expected) in [("get", true), ("delete", false)] {
             let review = json!({"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1",
                                 "spec": {"resourceAttributes": {"verb": verb, "resource": "pods", "namespace": "n"}}});
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn access_of_another_is_decided_for_the_user_named() {
+    fn subject_access_review_evaluates_the_user_in_its_spec() {
         let review = |user: &str| {
             json!({"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1",
             "spec": {"user": user, "nonResourceAttributes": {"verb": "get", "path": "/version"}}})
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn incomplete_questions_name_the_field() {
+    fn an_incomplete_review_is_rejected_with_the_missing_field() {
         let group = "authorization.k8s.io/v1";
         let pods = json!({"verb": "get", "resource": "pods", "namespace": "other"});
         let cases = [
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn own_rules_and_own_name() {
+    fn self_subject_rules_and_self_subject_reviews_describe_the_requesting_user() {
         let rules = json!({"kind": "SelfSubjectRulesReview", "apiVersion": "authorization.k8s.io/v1", "spec": {"namespace": "n"}});
         let answered = answer(&ann(), rules, "").expect("complete");
         assert_eq!(answered["status"]["resourceRules"][0]["resources"], json!(["pods"]));
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_reviewed() {
+    fn token_reviews_authenticate_tokens() {
         let review = |token: &str| json!({"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "spec": {"token": token}});
         let known = answer(&ann(), review("secret"), "").expect("complete");
         assert_eq!(known["status"]["user"]["username"], "bob");

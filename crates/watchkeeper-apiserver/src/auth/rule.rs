@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_rule_matches() {
+    fn a_resource_rule_matches_verbs_groups_resources_and_names() {
         let pods = json!({"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods", "*/status"]});
         let named =
             json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["secrets"], "resourceNames": ["a"]});
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_path_rule_matches() {
+    fn a_non_resource_rule_matches_paths_and_prefixes() {
         let paths = json!({"verbs": ["get"], "nonResourceURLs": ["/healthz", "/apis/*"]});
         for (path, expected) in
             [("/healthz", true), ("/healthz/x", false), ("/apis/apps", true), ("/apis", false)]
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_spells_out_billions_of_requests_is_compared_at_once() {
+    fn a_rule_that_expands_to_billions_of_requests_is_compared_quickly() {
         let words = |prefix: &str| (0..2_000).map(|index| format!("{prefix}{index}")).collect::<Vec<_>>();
         let huge = PolicyRule {
             verbs: words("v"),

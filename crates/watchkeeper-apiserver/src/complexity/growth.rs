@@ -70,7 +70,7 @@ fn strategic_merge_of_long_lists_takes_linear_time() {
 }
 
 #[test]
-fn a_selector_of_many_terms_costs_an_object_what_its_labels_cost() {
+fn matching_a_selector_of_many_terms_costs_as_much_as_the_labels_of_the_object() {
     let object = json!({"metadata": {"name": "x", "labels": {"a": "1", "b": "2"}}});
     let content = Content::new(&object, Box::default()).unwrap();
     let labels = |count: usize| {
@@ -94,7 +94,7 @@ fn a_selector_of_many_terms_costs_an_object_what_its_labels_cost() {
 }
 
 #[test]
-fn a_patch_that_moves_items_of_a_long_list_again_and_again_is_refused() {
+fn a_patch_that_moves_items_of_a_long_list_repeatedly_is_rejected() {
     let list: Value = (0..1_000_000).collect();
     let object = json!({"l": list});
     let ty = TypeRef::any();

@@ -59,7 +59,7 @@ fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
 }
 
 #[test]
-fn the_system_namespaces_are_there_and_come_back() {
+fn system_namespaces_are_created_and_recreated_after_deletion() {
     let (mut controllers, world) = (all_controllers(), World::new());
     settle(&mut controllers, &world);
     for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
@@ -73,7 +73,7 @@ fn the_system_namespaces_are_there_and_come_back() {
 }
 
 #[test]
-fn a_service_account_that_is_deleted_comes_back() {
+fn a_deleted_default_service_account_is_recreated() {
     let (mut controllers, world) = (all_controllers(), World::new());
     let account = Place::new("", "v1", "ServiceAccount", "ns", "default");
     world.put(&namespace("ns"), json!({}));
@@ -91,7 +91,7 @@ fn a_service_account_that_is_deleted_comes_back() {
 }
 
 #[test]
-fn the_certificate_is_in_every_namespace_and_stays_what_it_is() {
+fn the_root_certificate_is_published_to_every_namespace_and_edits_are_reverted() {
     let (mut controllers, world) = (all_controllers(), World::new());
     controllers.take(&Change::Trusted("certificate".into()));
     let place = Place::new("", "v1", "ConfigMap", "kube-system", "kube-root-ca.crt");
@@ -102,7 +102,7 @@ fn the_certificate_is_in_every_namespace_and_stays_what_it_is() {
 }
 
 #[test]
-fn without_cluster_controllers_there_are_namespaces_and_nothing_ends() {
+fn without_cluster_controllers_system_namespaces_exist_and_deletions_do_not_finish() {
     let options = ControllerOptions { has_cluster_controllers: false };
     let (mut controllers, world) = (Controllers::new(options), World::new());
     controllers.take(&Change::Trusted("certificate".into()));
@@ -117,7 +117,7 @@ fn without_cluster_controllers_there_are_namespaces_and_nothing_ends() {
 }
 
 #[test]
-fn a_namespace_goes_with_everything_in_it() {
+fn deleting_a_namespace_deletes_its_contents() {
     let (mut controllers, world) = (all_controllers(), World::new());
     world.serve("example.com", "v1", "Foo", "foos", true);
     world.put(&namespace("ns"), json!({}));
@@ -136,7 +136,7 @@ fn a_namespace_goes_with_everything_in_it() {
 }
 
 #[test]
-fn what_comes_into_a_namespace_as_it_ends_is_deleted_after_it() {
+fn objects_created_while_a_namespace_terminates_are_deleted() {
     let (mut controllers, world) = (all_controllers(), World::new());
     world.put(&namespace("ns"), json!({}));
     world.user_deletes(&namespace("ns"), Propagation::Background);
@@ -151,7 +151,7 @@ fn what_comes_into_a_namespace_as_it_ends_is_deleted_after_it() {
 }
 
 #[test]
-fn a_namespace_says_what_keeps_it_until_that_is_gone() {
+fn a_terminating_namespace_reports_remaining_content_in_its_conditions() {
     let (mut controllers, world) = (all_controllers(), World::new());
     world.put(&namespace("ns"), json!({}));
     world.put(&config_map("kept"), json!({"metadata": {"finalizers": ["example.com/keep"]}}));
@@ -179,7 +179,7 @@ fn a_namespace_says_what_keeps_it_until_that_is_gone() {
 }
 
 #[test]
-fn pods_go_first_and_those_on_nodes_that_do_not_exist_after_their_grace_period() {
+fn pods_are_deleted_first_and_after_their_grace_period_if_their_node_is_missing() {
     let (mut controllers, world) = (all_controllers(), World::new());
     let node = Place::new("", "v1", "Node", "", "node");
     world.put(&node, json!({}));
@@ -202,7 +202,7 @@ fn pods_go_first_and_those_on_nodes_that_do_not_exist_after_their_grace_period()
 }
 
 #[test]
-fn a_refused_deletion_is_said_and_tried_again() {
+fn a_rejected_deletion_is_reported_and_retried() {
     let (mut controllers, world) = (all_controllers(), World::new());
     world.put(&namespace("ns"), json!({}));
     world.put(&config_map("refused"), json!({}));
@@ -233,7 +233,7 @@ fn definition_place() -> Place {
 }
 
 #[test]
-fn a_definition_goes_after_its_objects() {
+fn a_definition_is_removed_after_its_custom_objects() {
     // The clean-up of definitions is part of the API server, not of the controller manager.
     for has_cluster_controllers in [true, false] {
         let options = ControllerOptions { has_cluster_controllers };
@@ -262,7 +262,7 @@ fn a_definition_goes_after_its_objects() {
 }
 
 #[test]
-fn a_definition_that_was_never_established_goes_at_once() {
+fn a_definition_that_was_never_established_is_removed_immediately() {
     let (mut controllers, world) = (all_controllers(), World::new());
     world.put(&definition_place(), definition("False"));
     world.user_deletes(&definition_place(), Propagation::Background);
@@ -271,7 +271,7 @@ fn a_definition_that_was_never_established_goes_at_once() {
 }
 
 #[test]
-fn conflicts_delay_and_stop_nothing() {
+fn conflicts_are_retried_until_the_deletion_completes() {
     let (mut controllers, world) = (all_controllers(), World::new());
     world.put(&namespace("ns"), json!({}));
     world.put(&config_map("a"), json!({}));
@@ -314,7 +314,7 @@ async fn beside_driver(world: &World, asked: &Cell<usize>, test: impl AsyncFnOnc
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_driver_works_as_soon_as_something_happens_and_stops_when_told() {
+async fn the_driver_reacts_to_events_and_stops_on_shutdown() {
     let (world, asked) = (World::new(), Cell::default());
     beside_driver(&world, &asked, async || {
         let clock = TokioClock::starting_at(SystemTime::UNIX_EPOCH);
@@ -333,7 +333,7 @@ async fn the_driver_works_as_soon_as_something_happens_and_stops_when_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_driver_sleeps_while_nothing_can_be_done() {
+async fn the_driver_sleeps_while_no_work_is_due() {
     let (world, asked) = (World::new(), Cell::default());
     world.put(&namespace("ns"), json!({}));
     world.put(&config_map("kept"), json!({"metadata": {"finalizers": ["example.com/keep"]}}));
@@ -360,7 +360,7 @@ async fn the_driver_sleeps_while_nothing_can_be_done() {
 }
 
 #[test]
-fn aggregated_cluster_roles_get_the_rules_of_the_roles_they_select_and_come_to_rest() {
+fn aggregated_cluster_roles_converge_to_the_rules_of_selected_roles() {
     let (mut controllers, world) = (all_controllers(), World::new());
     let role = |name: &str| Place::new("rbac.authorization.k8s.io", "v1", "ClusterRole", "", name);
     let selecting = |label: &str| json!({"clusterRoleSelectors": [{"matchLabels": {label: "true"}}]});

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_found_whatever_way_they_are_written() {
+    fn enum_numbers_match_in_any_notation() {
         let allowed = Allowed::new(&[json!(1), json!(2.0), json!(0.5), json!("a"), json!(null), json!([1])]);
         for (value, is_allowed) in [
             (json!(1.0), true),
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_explanation_of_a_large_enum_is_cut() {
+    fn the_error_message_of_a_large_enum_is_truncated() {
         let values: Vec<Value> = (0..20_000).map(|number| json!(format!("value-{number}"))).collect();
         assert!(Allowed::new(&values).text().len() < MAX_TEXT_BYTES + 16);
     }

@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_that_take_much_memory_are_refused() {
+    fn patterns_that_need_too_much_memory_are_rejected() {
         assert!(
             Pattern::new(r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")
                 .is_ok_and(|pattern| pattern.is_match("a-b"))
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_are_those_of_ascii() {
+    fn character_classes_match_ascii_only() {
         for (pattern, text, is_match) in [
             (r"^\w{1,100}$", "aZ_9", true),
             (r"^\w+$", "ä", false),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_classes_are_those_of_re2() {
+    fn bracket_expressions_match_as_in_re2() {
         for (pattern, text, is_match) in [
             (r#"^[^()<>@,;:\\"\/[\]?={} \t\x7f]+$"#, "name", true),
             (r#"^[^()<>@,;:\\"\/[\]?={} \t\x7f]+$"#, "na[me", false),
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn many_large_patterns_of_one_schema_are_refused_and_the_same_one_counts_once() {
+    fn the_pattern_size_limit_of_a_schema_counts_equal_patterns_once() {
         let schema = |distinct: usize| {
             let patterns =
                 (0..500).map(|number| json!({"pattern": format!("^\\pL{{20}}{}", number % distinct)}));
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_larger_pattern_counts_more_steps() {
+    fn matching_a_larger_pattern_costs_more_steps() {
         let (small, large) = (Pattern::new("^a$").unwrap(), Pattern::new(r"^\pL{20}$").unwrap());
         assert!(large.steps("aaaa aaaa aaaa") > small.steps("aaaa aaaa aaaa"));
     }

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_schema_does_not_know_goes_unless_it_says_so() {
+    fn unknown_fields_are_pruned_unless_the_schema_preserves_them() {
         let text = json!({"type": "string"});
         let table = [
             (json!({"a": text}), json!({"a": "x", "b": "y"}), json!({"a": "x"})),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_fill_what_is_left_out_and_nulls_that_may_not_be() {
+    fn defaults_fill_absent_fields_and_disallowed_nulls() {
         let table = [
             (json!({"a": {"type": "integer", "default": 5}}), json!({}), json!({"a": 5})),
             (json!({"a": {"type": "integer", "default": 5}}), json!({"a": null}), json!({"a": 5})),

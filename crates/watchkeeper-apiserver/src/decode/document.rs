@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn aliases_that_multiply_are_refused_before_they_fill_the_memory() {
+    fn yaml_alias_bombs_are_rejected_before_they_expand() {
         let mut body = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
         for level in 1..12 {
             let below = level - 1;
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_given_many_times_is_reported_once_at_the_place_it_has() {
+    fn a_key_repeated_many_times_is_reported_once_with_its_path() {
         let read = Document::from_json(br#"{"a":[{"b":1,"b":2,"b":3}],"c":1,"c":{"d":1,"d":2}}"#).unwrap();
         assert_eq!(read.duplicates, ["a[0].b", "c", "c.d"]);
         assert_eq!(read.value, serde_json::json!({"a": [{"b": 3}], "c": {"d": 2}}));

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_paths_are_cut_between_characters() {
+    fn long_paths_are_truncated_at_a_character_boundary() {
         let long = "ä".repeat(MAX_PATH_BYTES);
         for path in [path_text(&long, "x"), path_text("a", &long), path_text("", &long)] {
             assert!(path.len() <= MAX_PATH_BYTES + 4 && path.ends_with("..."), "{}", path.len());

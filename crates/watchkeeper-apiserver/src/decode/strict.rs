@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn problems_of_built_in_kinds_come_in_the_order_of_the_body() {
+    fn strict_errors_of_built_in_kinds_are_in_body_order() {
         let unknown = paths(&[
             "spec.containers[0].unknownNested",
             "spec.unknown1",
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn problems_of_custom_kinds_are_repeated_keys_first() {
+    fn strict_errors_of_custom_kinds_list_duplicate_keys_first() {
         let (duplicates, unknown) =
             (paths(&["spec.unknownDupe"]), paths(&["spec.unknown1", "spec.unknownDupe"]));
         let problems = Problems::find(MediaType::Json, JSON.as_bytes(), &duplicates, &unknown, true);
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_keys_of_yaml_are_told_by_their_lines() {
+    fn duplicate_yaml_keys_are_reported_with_their_line_numbers() {
         let (duplicates, unknown) = (paths(&["metadata.name"]), paths(&["spec.zz", "spec.m.k"]));
         let problems = Problems::find(MediaType::Yaml, YAML.as_bytes(), &duplicates, &unknown, false);
         assert_eq!(
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_problems_is_limited() {
+    fn the_number_of_strict_errors_is_limited() {
         let keys: Vec<String> =
             (0..500).map(|number| format!("\"k{number}\": 1, \"k{number}\": 2")).collect();
         let body = format!("{{{}}}", keys.join(","));

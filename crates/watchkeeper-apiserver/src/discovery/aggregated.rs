@@ -94,7 +94,7 @@ mod tests {
     use crate::{discovery::etag, kinds::Registry};
 
     #[test]
-    fn the_two_documents_have_everything_once() {
+    fn the_two_aggregated_documents_list_every_resource_once() {
         let kinds = Registry::new().kinds();
         let count = |document: &Value| -> usize {
             let groups = document["items"].as_array().unwrap().iter();
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_document_has_the_same_etag() {
+    fn equal_documents_have_equal_etags() {
         let document = || aggregated(&Registry::new().kinds(), false, Form::V2).to_string();
         let tag = etag(document().as_bytes());
         assert_eq!(tag, etag(document().as_bytes()));

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_other_sites_are_refused() {
+    fn cross_origin_requests_are_rejected() {
         let hosts = AllowedHosts::new(["dev.example".to_owned()]);
         let with = |name, value| code(&hosts, "/api", &[("host", "localhost"), (name, value)]);
         for origin in

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_form_that_exists_is_taken() {
+    fn the_first_supported_media_type_is_selected() {
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
         let chosen = negotiate(Some(table), Some("Object"), false, ALL).unwrap();
         let form = Form::Table { version: "v1".into(), include: IncludeObject::Object };
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_an_endpoint_does_not_have_is_passed_over() {
+    fn media_types_the_endpoint_does_not_support_are_skipped() {
         let chosen = |accept: &str, offer| {
             negotiate(Some(accept), None, false, offer)
                 .map(|chosen| (chosen.media, chosen.form == Form::Plain))
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_is_refused() {
+    fn unsupported_accept_headers_are_rejected_with_406() {
         for accept in
             ["text/html", "application/*", "application/cbor", "application/json;as=Foo;g=meta.k8s.io;v=v1"]
         {

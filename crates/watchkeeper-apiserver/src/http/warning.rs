@@ -71,13 +71,13 @@ mod tests {
     }
 
     #[test]
-    fn warnings_are_sent_once_each_and_quoted() {
+    fn warnings_are_deduplicated_and_quoted() {
         let warnings = ["say \"a\"\n", "say \"a\"\n", "", "b"].map(String::from);
         assert_eq!(headers(&warnings), ["299 - \"say \\\"a\\\"\"", "299 - \"b\""]);
     }
 
     #[test]
-    fn warnings_that_are_too_long_together_are_truncated() {
+    fn warnings_beyond_the_total_length_limit_are_truncated() {
         let warnings = ["a".repeat(TOTAL_CHARACTERS), "ä".repeat(300), "short".to_owned()];
         let lengths: Vec<usize> =
             headers(&warnings).iter().map(|text| text.chars().count() - "299 - \"\"".len()).collect();

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_are_written_as_the_api_writes_them() {
+    fn yaml_output_equals_that_of_kube_apiserver() {
         let value = json!({
             "kind": "ConfigMap", "apiVersion": "v1",
             "metadata": {"name": "a", "creationTimestamp": "2026-01-01T00:00:00Z", "resourceVersion": "12"},

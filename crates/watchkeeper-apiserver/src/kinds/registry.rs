@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn built_in_groups_come_in_upstreams_order_and_custom_ones_after_them() {
+    fn built_in_groups_are_in_upstream_order_and_precede_custom_groups() {
         let registry = Registry::new();
         registry.set_custom(
             "z.example.com",
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_custom_kind_comes_and_goes_and_readers_keep_what_they_had() {
+    fn adding_and_removing_a_custom_kind_does_not_change_earlier_snapshots() {
         let registry = Registry::new();
         let before = registry.kinds();
         let versions =

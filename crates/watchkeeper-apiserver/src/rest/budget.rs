@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_is_exhausted_when_nobody_waits_any_more() {
+    fn a_budget_is_exhausted_when_its_request_is_dropped() {
         let (budget, guard) = Budget::with_guard();
         let copy = budget.clone();
         assert!(copy.check().is_ok());

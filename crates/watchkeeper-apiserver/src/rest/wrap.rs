@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_keep_their_lower_bits() {
+    fn integers_wrap_to_the_width_of_their_field() {
         let ty = TypeRef::builtin_named("io.k8s.api.apps.v1.DeploymentSpec");
         for (given, wanted) in [
             (json!(5), json!(5)),

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_of_the_table_is_understood() {
+    fn every_line_of_the_schema_table_parses() {
         let mut members = 0;
         for line in TABLE.lines().filter(|line| line.starts_with(' ')) {
             let ty = line.split('\t').nth(1).unwrap();
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_has_ports_that_merge_by_number_and_protocol() {
+    fn container_ports_merge_by_number_and_protocol() {
         let container =
             of("", "v1", "Pod").member("spec").unwrap().member("containers").unwrap().item().unwrap();
         assert_eq!(container.name(), Some("io.k8s.api.core.v1.Container"));
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn members_flattened_in_json_know_their_way_in_protobuf() {
+    fn fields_inlined_in_json_have_their_protobuf_path() {
         let spec = of("", "v1", "Pod").member("spec").unwrap();
         let volume = spec.member("volumes").unwrap().item().unwrap();
         assert_eq!(*volume.field("configMap").unwrap().proto.as_ref().unwrap().path, [2, 19]);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_is_a_value() {
+    fn a_default_is_parsed_as_json() {
         let spec = of("", "v1", "ReplicationController").member("spec").unwrap();
         assert_eq!(spec.field("replicas").unwrap().default, Some(Value::from(1)));
     }

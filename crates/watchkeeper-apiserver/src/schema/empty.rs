@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_lists_and_strings_go_and_empty_structs_come() {
+    fn empty_lists_and_strings_are_omitted_and_empty_structs_are_added() {
         let given = json!({"metadata": {"name": "p", "labels": {}}, "spec": {"containers": [{"name": "c", "args": [], "image": ""}]}});
         let pod = written("", "Pod", given);
         assert_eq!(
@@ -133,14 +133,14 @@ mod tests {
     }
 
     #[test]
-    fn pointers_keep_their_zero() {
+    fn pointer_fields_keep_zero_values() {
         let given = json!({"metadata": {"name": "p"}, "spec": {"containers": null, "terminationGracePeriodSeconds": 0, "hostNetwork": false}});
         let pod = written("", "Pod", given);
         assert_eq!(pod["spec"], json!({"containers": null, "terminationGracePeriodSeconds": 0}));
     }
 
     #[test]
-    fn an_event_shows_the_times_it_does_not_have() {
+    fn unset_times_of_an_event_are_written_as_null() {
         let event = written("", "Event", json!({"metadata": {"name": "e"}, "involvedObject": {}}));
         assert_eq!(
             event,

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn terms_are_split_and_unescaped() {
+    fn field_selector_terms_are_split_and_unescaped() {
         let selector = FieldSelector::parse(r"a=1,b!=2,,c==x\,y\=z\\").unwrap();
         let mut expected = FieldSelector::default();
         for (field, is_equal, value) in [("a", true, "1"), ("b", false, "2"), ("c", true, "x,y=z\\")] {
@@ -168,14 +168,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn invalid_field_selectors_are_rejected() {
         for text in ["bad", "metadata.name in (a)", "a=b=c", r"a=\x", r"a=b\"] {
             assert!(FieldSelector::parse(text).is_err(), "{text}");
         }
     }
 
     #[test]
-    fn a_field_that_is_not_there_counts_as_empty() {
+    fn an_absent_field_counts_as_empty() {
         let object = json!({"metadata": {"name": "x", "namespace": "ns"}});
         let fields = Box::new([("spec.nodeName".into(), "n1".into())]);
         let content = Content::new(&object, fields).unwrap();

@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_reader_takes_few_large_events_at_a_time() {
+    fn a_batch_of_large_events_is_limited_by_bytes() {
         let log = Log::new(1, HeldBytes::default());
         let mut position = log.position_after(1).unwrap();
         for version in 2..20 {

@@ -109,7 +109,7 @@ fn state_of(objects: &[Arc<Object>]) -> State {
 
 proptest! {
     #[test]
-    fn every_version_in_the_window_lists_as_it_was_and_replays_to_now(steps in steps()) {
+    fn every_version_in_the_window_lists_its_own_state_and_replays_to_the_latest(steps in steps()) {
         let mut model = Model::new();
         for step in &steps {
             model.run(step);
@@ -164,7 +164,7 @@ proptest! {
     }
 
     #[test]
-    fn pages_of_a_list_are_of_one_version_whatever_is_written_between_them(
+    fn pages_of_a_list_share_one_version_despite_concurrent_writes(
         before in steps(),
         between in prop::collection::vec((0..8_u8).prop_map(Step::Put), 0..10),
         limit in 1..4_usize,
@@ -192,7 +192,7 @@ proptest! {
 }
 
 #[test]
-fn a_commit_needs_what_it_expects() {
+fn a_commit_fails_unless_its_precondition_holds() {
     let store = MemoryStore::new(WINDOW);
     let now = SystemTime::UNIX_EPOCH;
     let first = store.put(TABLE, content("ns", "x", 1), Expected::Absent, now).unwrap();
@@ -208,7 +208,7 @@ fn a_commit_needs_what_it_expects() {
 }
 
 #[test]
-fn a_list_of_one_namespace_has_nothing_of_another() {
+fn a_namespaced_list_excludes_other_namespaces() {
     let store = MemoryStore::new(WINDOW);
     for (namespace, name) in [("a", "x"), ("a-b", "y"), ("a.b", "z"), ("ab", "w")] {
         store.put(TABLE, content(namespace, name, 1), Expected::Absent, SystemTime::UNIX_EPOCH).unwrap();
@@ -219,7 +219,7 @@ fn a_list_of_one_namespace_has_nothing_of_another() {
 }
 
 #[test]
-fn history_ends_with_its_age_even_when_nothing_is_written() {
+fn history_expires_by_age_without_writes() {
     let store = MemoryStore::new(WINDOW);
     let start = SystemTime::UNIX_EPOCH;
     let first = store.put(TABLE, content("ns", "x", 1), Expected::Absent, start).unwrap().version;
@@ -256,7 +256,7 @@ fn a_write_frees_the_versions_that_have_left_the_window() {
 }
 
 #[test]
-fn a_write_drops_events_that_are_older_than_the_window_and_none_of_its_age() {
+fn a_write_drops_only_events_older_than_the_window() {
     let store = MemoryStore::new(WINDOW);
     let start = SystemTime::UNIX_EPOCH;
     for (name, after, kept) in [("a", 0, 1), ("b", 60, 2), ("c", 61, 2), ("d", 122, 1)] {
@@ -304,7 +304,7 @@ fn rewrite(store: &MemoryStore, table: &str, name: &str, times: usize, bytes: us
 }
 
 #[test]
-fn history_is_bounded_by_bytes_as_well_as_by_number() {
+fn history_is_bounded_by_bytes_and_by_count() {
     let window = HistoryWindow { events: 10_000, age: Duration::from_hours(1), bytes: 1024 * 1024 };
     let store = MemoryStore::new(window);
     let first = rewrite(&store, "small", "s", 50, 10);
@@ -326,7 +326,7 @@ fn history_is_bounded_by_bytes_as_well_as_by_number() {
 }
 
 #[test]
-fn an_object_larger_than_the_window_is_still_announced() {
+fn an_object_larger_than_the_window_still_produces_an_event() {
     let window = HistoryWindow { events: 10_000, age: Duration::from_hours(1), bytes: 1024 };
     let store = MemoryStore::new(window);
     let log = store.log(TABLE);
@@ -342,7 +342,7 @@ fn an_object_larger_than_the_window_is_still_announced() {
 }
 
 #[test]
-fn a_selector_runs_without_holding_up_writers() {
+fn a_list_with_a_selector_does_not_block_writers() {
     let store = MemoryStore::new(WINDOW);
     store.put(TABLE, content("ns", "a", 1), Expected::Absent, SystemTime::UNIX_EPOCH).unwrap();
     // A write inside the selector would deadlock if the list held the lock.

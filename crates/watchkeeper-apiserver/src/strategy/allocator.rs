@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn each_service_gets_its_own_and_a_failed_write_gives_it_back() {
+    fn each_service_gets_a_unique_cluster_ip_and_a_failed_write_releases_it() {
         let allocator = Arc::new(ServiceAllocator::default());
         let (mut first, mut second, mut third) = (node_port(), node_port(), node_port());
         allocator.claim(&mut first, None).unwrap().keep();
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_outside_the_ranges_is_refused() {
+    fn addresses_and_ports_outside_the_ranges_are_rejected() {
         let allocator = Arc::new(ServiceAllocator::default());
         let mut foreign = json!({"spec": {"type": "ClusterIP", "clusterIP": "1.2.3.4"}});
         assert!(allocator.claim(&mut foreign, None).is_err());
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_keeps_what_the_service_has_and_frees_what_it_drops() {
+    fn an_update_keeps_allocated_values_and_releases_removed_ones() {
         let allocator = Arc::new(ServiceAllocator::default());
         let mut service = node_port();
         allocator.claim(&mut service, None).unwrap().keep();

@@ -253,7 +253,7 @@ mod tests {
     use super::At;
 
     #[test]
-    fn a_path_is_written_as_clients_know_it() {
+    fn paths_are_formatted_like_kubernetes_field_paths() {
         let object = json!({"spec": {"containers": [{"name": "a"}, {"name": "b"}]}, "data": {"a/b": 1}});
         let root = At::root(&object);
         let containers = root.at("spec");
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_on_from_what_is_not_there_is_fine() {
+    fn traversing_absent_members_returns_empty_values() {
         let object = json!(3);
         let root = At::root(&object);
         assert!(root.at("a").at("b").is_empty());

@@ -167,7 +167,7 @@ mod tests {
     use crate::complexity::assert_linear;
 
     #[test]
-    fn values_that_say_nothing_are_the_same_as_absent_ones() {
+    fn empty_values_equal_absent_values() {
         let full = json!({"a": [{"b": 1}], "c": "d"});
         assert!(is_same(&full, &json!({"a": [{"b": 1, "x": null}], "c": "d", "e": [], "f": ""})));
         assert!(!is_same(&full, &json!({"a": [{"b": 1}], "c": "d", "e": {}})));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_fill_what_is_left_out_and_nothing_else() {
+    fn defaults_fill_absent_fields_only() {
         let mut object = json!({"a": {"l": [{"x": ""}, {"x": "kept"}, 7]}, "b": {"l": [{"n": 0}]}});
         fill_all(
             &mut object,

@@ -153,7 +153,7 @@ mod tests {
     use super::names::{self, Format};
 
     #[test]
-    fn formats_take_and_refuse_what_clients_expect() {
+    fn formats_accept_valid_and_reject_invalid_values() {
         let table: &[(Format, &[&str], &[&str])] = &[
             (
                 super::endpoint_ip,
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_part_of_another_if_it_is_smaller_and_inside() {
+    fn a_cidr_contains_smaller_cidrs_within_its_range() {
         let block = |text| names::parse_cidr(text).unwrap();
         let table = [
             ("10.1.0.0/16", "10.0.0.0/8", true),

@@ -63,7 +63,7 @@ mod tests {
     use super::{GatedTypes, drop_disabled};
 
     #[test]
-    fn an_object_that_held_only_the_dropped_field_goes_too() {
+    fn a_parent_emptied_by_a_dropped_field_is_removed() {
         let types: GatedTypes = &[("spec", &[("items[].life?.signal", "Signals")])];
         let mut object =
             json!({"spec": {"items": [{"life": {"signal": 1}}, {"life": {"signal": 1, "a": 2}}]}});

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_of_a_new_object_is_checked_field_by_field() {
+    fn metadata_of_a_new_object_is_validated_field_by_field() {
         let at = |path: &str, reason| vec![(path.to_owned(), reason)];
         let base = |extra: Value| {
             let mut metadata = json!({"name": "a", "namespace": "n"});
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selector_selects_by_labels_and_expressions() {
+    fn a_label_selector_matches_labels_and_expressions() {
         let labels = json!({"a": "1", "b": "2"});
         let table = [
             (json!({}), true),

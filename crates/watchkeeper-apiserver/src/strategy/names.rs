@@ -402,7 +402,7 @@ mod tests {
     use super::{Format, NameRule};
 
     #[test]
-    fn formats_take_and_refuse_what_clients_expect() {
+    fn formats_accept_valid_and_reject_invalid_values() {
         let long = "a".repeat(64);
         let table: &[(Format, &[&str], &[&str])] = &[
             (super::dns_label, &["a", "a-1", "1"], &["", "-a", "a-", "A", "a.b", "a_b", &long]),

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn any_value_that_the_path_leads_to_counts() {
+    fn a_path_through_lists_matches_any_of_its_values() {
         let object = json!({"l": [{"x": null}, {"x": 1}], "m": {"k": {"y": 2}}, "n": 3});
         let is_set = |path| any(&object, path, &|value: &Value| !value.is_null());
         for path in ["", "n", "l[].x", "m{}.y", "z|n", "z|l[].x"] {

@@ -184,7 +184,7 @@ mod tests {
     use super::Quantity;
 
     #[test]
-    fn amounts_have_one_canonical_form() {
+    fn quantities_have_one_canonical_form() {
         let table = [
             ("1000m", "1"),
             ("1", "1"),
@@ -212,14 +212,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount_is_refused() {
+    fn invalid_quantities_are_rejected() {
         for text in ["", "x", "1x", "1 Gi", "--1", "1.2.3", "Gi", "1ki", ".", "1e", "é"] {
             assert!(Quantity::parse(text).is_none(), "{text}");
         }
     }
 
     #[test]
-    fn amounts_compare_by_worth() {
+    fn quantities_compare_by_value() {
         let amount = |text| Quantity::parse(text).unwrap();
         assert!(amount("1Gi") > amount("1G"));
         assert!(amount("1000m") == amount("1"));

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_lead_where_they_say() {
+    fn json_paths_select_values() {
         let table = [
             (".spec.items[0].n", vec![json!(1)]),
             (".spec.items[-1].n", vec![json!(3)]),
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_is_none() {
+    fn invalid_json_paths_are_none() {
         for text in ["spec", ".a[", ".a[x]", ".a[?(x)]", ".a[?(@.b)]", ".a]"] {
             assert!(find(text).is_none_or(|found| found.is_empty()), "{text}");
         }

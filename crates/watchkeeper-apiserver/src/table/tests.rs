@@ -54,7 +54,7 @@ fn every_kind_of_the_table_of_columns_is_served() {
 }
 
 #[test]
-fn objects_with_nothing_in_them_are_shown_too() {
+fn empty_objects_have_table_rows() {
     for kind in Registry::new().kinds().iter() {
         let shown = table(kind, &[json!({}), json!({"metadata": null, "spec": [], "status": 1})], at_noon());
         assert_eq!(shown["rows"].as_array().unwrap().len(), 2);
@@ -74,7 +74,7 @@ fn a_running_pod_counts_its_containers() {
 }
 
 #[test]
-fn a_pod_says_why_it_does_not_run() {
+fn the_status_column_of_a_pod_shows_why_it_does_not_run() {
     let reason = |pod: Value| cells("", "pods", pod)[2].clone();
     let crash = json!({"state": {"waiting": {"reason": "CrashLoopBackOff"}}});
     assert_eq!(reason(pod(json!({"phase": "Running", "containerStatuses": [crash]}))), "CrashLoopBackOff");
@@ -107,7 +107,7 @@ fn a_sidecar_counts_as_a_container() {
 }
 
 #[test]
-fn workloads_show_how_far_they_are() {
+fn workload_rows_show_their_progress() {
     let template = json!({"spec": {"containers": [{"name": "c", "image": "i"}]}});
     let deployment = json!({
         "metadata": {"name": "d", "creationTimestamp": NOON},
@@ -131,7 +131,7 @@ fn workloads_show_how_far_they_are() {
 }
 
 #[test]
-fn services_show_where_they_are() {
+fn service_rows_show_their_addresses() {
     let service = json!({
         "metadata": {"name": "s", "creationTimestamp": NOON},
         "spec": {"type": "LoadBalancer", "clusterIPs": ["10.0.0.1"], "selector": {"a": "b"},
@@ -144,7 +144,7 @@ fn services_show_where_they_are() {
 }
 
 #[test]
-fn nodes_show_roles_and_readiness() {
+fn node_rows_show_roles_and_readiness() {
     let node = json!({
         "metadata": {"name": "n", "creationTimestamp": NOON, "labels": {"node-role.kubernetes.io/worker": ""}},
         "spec": {"unschedulable": true},
@@ -168,7 +168,7 @@ fn nodes_show_roles_and_readiness() {
 }
 
 #[test]
-fn events_of_both_groups_show_the_same() {
+fn events_of_both_groups_have_equal_rows() {
     let old = json!({"metadata": {"name": "e"}, "type": "Normal", "reason": "R", "message": " m ", "count": 3,
         "involvedObject": {"kind": "Pod", "name": "p"}, "source": {"component": "c"}, "lastTimestamp": NOON});
     let new = json!({"metadata": {"name": "e"}, "type": "Normal", "reason": "R", "note": " m ", "deprecatedCount": 3,
@@ -179,7 +179,7 @@ fn events_of_both_groups_show_the_same() {
 }
 
 #[test]
-fn the_youngest_default_class_is_marked() {
+fn the_newest_default_storage_class_is_marked() {
     let class = |name: &str, day: u8| {
         json!({"metadata": {"name": name, "creationTimestamp": format!("2020-01-{day:02}T00:00:00Z"),
             "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}, "provisioner": "x"})
@@ -190,7 +190,7 @@ fn the_youngest_default_class_is_marked() {
 }
 
 #[test]
-fn a_scale_is_shown_as_one() {
+fn a_scale_has_the_columns_of_a_scale() {
     let scale = json!({"kind": "Scale", "metadata": {"name": "d", "creationTimestamp": NOON},
         "spec": {"replicas": 3}, "status": {"replicas": 2}});
     let shown = table(&kind("apps", "deployments"), &[scale], at_noon());
@@ -204,7 +204,7 @@ fn custom(columns: Vec<PrinterColumn>) -> Kind {
 }
 
 #[test]
-fn a_custom_kind_shows_its_own_columns() {
+fn a_custom_kind_shows_its_additional_printer_columns() {
     let column = |name: &str, ty: &str, json_path: &str| PrinterColumn {
         name: name.into(),
         ty: ty.into(),

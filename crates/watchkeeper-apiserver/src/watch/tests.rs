@@ -196,7 +196,7 @@ impl Client {
 
 proptest! {
     #[test]
-    fn what_a_watcher_replays_is_what_a_lister_sees(steps in steps(), selector in prop::sample::select(vec!["", "l=0"])) {
+    fn replaying_a_watch_produces_the_listed_state(steps in steps(), selector in prop::sample::select(vec!["", "l=0"])) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let _guard = runtime.enter();
         let fixture = Fixture::new(1000);
@@ -234,7 +234,7 @@ proptest! {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_come_into_a_selector_and_go_out_of_it() {
+async fn entering_and_leaving_a_selector_is_sent_as_added_and_deleted() {
     let fixture = Fixture::new(100);
     let mut watcher = fixture.watch("l=0", Fixture::start(fixture.store.version())).unwrap();
     fixture.put("a", "1");
@@ -254,7 +254,7 @@ async fn objects_come_into_a_selector_and_go_out_of_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watcher_behind_the_window_is_told_and_never_skips() {
+async fn a_watcher_behind_the_history_window_receives_an_expired_error() {
     let fixture = Fixture::new(5);
     let start = fixture.store.version();
     let mut watcher = fixture.watch("", Fixture::start(start)).unwrap();
@@ -273,7 +273,7 @@ async fn a_watcher_behind_the_window_is_told_and_never_skips() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quiet_watch_tells_its_version_and_ends_on_time() {
+async fn an_idle_watch_sends_bookmarks_and_ends_at_its_timeout() {
     let fixture = Fixture::new(100);
     let start = Start { timeout: Duration::from_secs(150), ..Fixture::start(fixture.store.version()) };
     let began = fixture.clock.now();
@@ -295,7 +295,7 @@ async fn a_quiet_watch_tells_its_version_and_ends_on_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_what_was_there_is_marked_and_shutdown_ends_the_watch() {
+async fn the_initial_events_end_with_a_bookmark_and_shutdown_ends_the_watch() {
     let fixture = Fixture::new(100);
     let newest = fixture.put("a", "0");
     let initial = vec![fixture.store.get(TABLE, "ns/a").unwrap()];
@@ -363,7 +363,7 @@ async fn a_watch_from_a_later_version_sends_no_earlier_event_or_bookmark() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_frame_of_a_watch_in_protobuf_is_protobuf() {
+async fn every_frame_of_a_protobuf_watch_is_protobuf() {
     let fixture = Fixture::new(5);
     let first = fixture.put("a", "0");
     let initial = vec![fixture.store.get(TABLE, "ns/a").unwrap()];
@@ -388,7 +388,7 @@ async fn every_frame_of_a_watch_in_protobuf_is_protobuf() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_delivers_objects_in_the_form_that_was_requested() {
+async fn a_watch_delivers_objects_in_the_requested_representation() {
     let fixture = Fixture::new(100);
     let first = fixture.put("a", "0");
     let v1 = || "v1".to_owned();

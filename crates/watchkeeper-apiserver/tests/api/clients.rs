@@ -51,7 +51,7 @@ async fn kube_creates_lists_watches_and_deletes_without_a_socket() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_begins_with_what_is_there_and_says_where_that_ends() {
+async fn a_watch_sends_existing_objects_and_an_initial_events_end_bookmark() {
     let cluster = Cluster::new();
     let maps = "/api/v1/namespaces/default/configmaps";
     for name in ["a", "b"] {
@@ -81,7 +81,7 @@ async fn a_watch_begins_with_what_is_there_and_says_where_that_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_expired_start_is_a_frame_and_a_timeout_ends_the_watch() {
+async fn an_expired_resource_version_is_an_error_event_and_a_timeout_ends_the_watch() {
     let cluster = Cluster::new();
     let maps = "/api/v1/namespaces/default/configmaps";
     cluster.ok("POST", "/-/control", json!({"action": "compact"})).await;
@@ -155,7 +155,7 @@ async fn connect_tls(endpoint: &Endpoint, protocols: &[&str]) -> TlsStream<TcpSt
 }
 
 #[tokio::test]
-async fn http2_is_agreed_on_over_tls_and_carries_requests_beside_watches() {
+async fn http2_is_negotiated_over_tls_and_multiplexes_requests_and_watches() {
     let server = ApiServer::in_process();
     let endpoint = server.listen_tls(loopback()).await.unwrap();
     let socket = connect_tls(&endpoint, &["http/1.1"]).await;
@@ -179,7 +179,7 @@ async fn http2_is_agreed_on_over_tls_and_carries_requests_beside_watches() {
 }
 
 #[tokio::test]
-async fn a_socket_with_tls_is_trusted_by_its_authority_and_asks_for_tokens() {
+async fn a_tls_listener_is_verified_by_its_ca_and_requires_tokens() {
     let server = ApiServer::builder().tokens("secret,ann,1,\"system:masters\"").unwrap().build();
     let endpoint = server.listen_tls(loopback()).await.unwrap();
     let config: Value = serde_saphyr::from_str(&endpoint.kubeconfig(Some("secret"))).unwrap();

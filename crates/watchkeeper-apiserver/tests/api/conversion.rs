@@ -19,7 +19,7 @@ async fn a_strategic_merge_keeps_the_lower_bits_of_an_integer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_applied_value_that_cannot_be_read_is_an_error_of_the_server() {
+async fn an_applied_value_that_cannot_be_decoded_is_an_internal_error() {
     let cluster = Cluster::new();
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "data": {"k": "not base64!"}});
     let (code, answer) = apply(&cluster, "/api/v1/namespaces/default/secrets/a", &secret).await;
@@ -29,14 +29,14 @@ async fn an_applied_value_that_cannot_be_read_is_an_error_of_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_with_a_generated_name_is_labelled_with_it() {
+async fn a_namespace_with_a_generated_name_has_the_metadata_name_label() {
     let cluster = Cluster::new();
     let made = cluster.ok("POST", "/api/v1/namespaces", json!({"metadata": {"generateName": "x-"}})).await;
     assert_eq!(made["metadata"]["labels"]["kubernetes.io/metadata.name"], made["metadata"]["name"], "{made}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_about_events_name_the_group_they_are_stored_in() {
+async fn errors_of_events_name_their_storage_group() {
     let cluster = Cluster::new();
     let event = json!({
         "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "e", "namespace": "default"},

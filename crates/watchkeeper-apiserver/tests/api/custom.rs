@@ -78,7 +78,7 @@ async fn errors_of_metadata_are_reported_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn values_are_those_the_version_that_is_stored_knows() {
+async fn custom_objects_are_pruned_and_defaulted_by_the_storage_version() {
     let text = json!({"type": "string"});
     let default = |value: &str| json!({"type": "string", "default": value});
     let old = json!({"shared": text, "old": default("o"), "both": default("1")});

@@ -29,7 +29,7 @@ async fn evict(cluster: &Cluster, name: &str, query: &str, options: Value) -> (u
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_without_grace_is_modified_and_then_deleted() {
+async fn deleting_a_pod_without_grace_sends_modified_then_deleted() {
     for (node, options) in [("", Value::Null), ("n", json!({"gracePeriodSeconds": 0}))] {
         let cluster = Cluster::new();
         let created = cluster.ok("POST", PODS, pod("a", node)).await;
@@ -49,7 +49,7 @@ async fn a_pod_without_grace_is_modified_and_then_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_negative_grace_period_is_one_second() {
+async fn a_negative_grace_period_is_replaced_by_one_second() {
     let cluster = Cluster::new();
     cluster.ok("POST", PODS, pod("a", "n")).await;
     let reply = cluster.ok("DELETE", &format!("{PODS}/a"), json!({"gracePeriodSeconds": -1})).await;
@@ -64,7 +64,7 @@ async fn a_negative_grace_period_is_one_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_without_graceful_deletion_go_unmarked_and_the_reply_has_the_version_of_the_deletion() {
+async fn deletion_without_grace_replies_with_the_deletion_version_and_no_deletion_timestamp() {
     let cluster = Cluster::new();
     let claim = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
     let template = json!({"spec": {"containers": [{"name": "c", "image": "i:1"}]}});
@@ -93,7 +93,7 @@ async fn objects_without_graceful_deletion_go_unmarked_and_the_reply_has_the_ver
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_own_nothing_that_could_be_orphaned() {
+async fn events_are_deleted_immediately_under_every_propagation_policy() {
     let cluster = Cluster::new();
     let path = "/api/v1/namespaces/default/events";
     let event = json!({
@@ -146,7 +146,7 @@ async fn an_eviction_marks_the_pod_before_it_is_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_disruption_a_budget_allows_is_counted_and_said() {
+async fn the_last_allowed_disruption_is_counted_and_reported_in_the_status() {
     let cluster = Cluster::new();
     for name in ["a", "b"] {
         cluster.ok("POST", PODS, pod(name, "n")).await;

@@ -14,7 +14,7 @@ fn causes(answer: &Value) -> Vec<&str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn opaque_json_is_managed_as_a_whole() {
+async fn untyped_json_is_managed_as_a_whole() {
     let cluster = Cluster::new();
     let revisions = "/apis/apps/v1/namespaces/default/controllerrevisions";
     let revision = json!({
@@ -30,7 +30,7 @@ async fn opaque_json_is_managed_as_a_whole() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn fields_that_the_server_fills_in_belong_to_the_writer() {
+async fn fields_set_by_the_server_are_managed_by_the_writer() {
     let cluster = Cluster::new();
     let mut set = small_deployment("d");
     set["kind"] = json!("DaemonSet");
@@ -46,7 +46,7 @@ async fn fields_that_the_server_fills_in_belong_to_the_writer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn classes_in_use_are_protected() {
+async fn volume_attributes_classes_get_the_protection_finalizer() {
     let cluster = Cluster::new();
     let class = json!({"metadata": {"name": "c"}, "driverName": "d.example.com", "parameters": {"a": "b"}});
     let made = cluster.ok("POST", "/apis/storage.k8s.io/v1/volumeattributesclasses", class).await;
@@ -54,7 +54,7 @@ async fn classes_in_use_are_protected() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_without_its_spec_is_checked_with_the_defaults_of_an_empty_one() {
+async fn an_object_without_a_spec_is_validated_with_the_defaults_of_an_empty_spec() {
     let cluster = Cluster::new();
     let volume = json!({"metadata": {"name": "v"}});
     let (code, answer) = cluster.call("POST", "/api/v1/persistentvolumes", volume).await;
@@ -73,7 +73,7 @@ async fn an_error_is_reported_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn metadata_of_a_disruption_budget_is_checked_when_its_spec_is_right() {
+async fn metadata_of_a_disruption_budget_is_validated_when_its_spec_is_valid() {
     let cluster = Cluster::new();
     let budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
     let mut budget = json!({"metadata": {"name": "b", "labels": {"a b": "c"}}, "spec": {"minAvailable": -1}});
@@ -115,7 +115,7 @@ async fn a_grace_period_cannot_be_set_by_an_update() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn schemas_of_definitions_are_read_as_schemas() {
+async fn malformed_schemas_of_definitions_are_rejected() {
     let cluster = Cluster::new();
     let schema = |spec: Value| {
         let version = served_version("v1", true, &json!({"type": "object", "properties": {"spec": spec}}));
@@ -134,7 +134,7 @@ async fn schemas_of_definitions_are_read_as_schemas() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn values_of_custom_resources_are_checked_as_upstream_checks_them() {
+async fn values_of_custom_resources_are_validated_like_upstream() {
     let cluster = Cluster::new();
     let spec = json!({"type": "object", "properties": {
         "half": {"type": "number", "multipleOf": 0.5}, "n": {"type": "integer"},
@@ -157,7 +157,7 @@ async fn values_of_custom_resources_are_checked_as_upstream_checks_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_name_the_fields_that_upstream_names() {
+async fn errors_name_the_same_fields_as_upstream() {
     let cluster = Cluster::new();
     let volume = json!({"name": "v", "emptyDir": {}, "downwardAPI": {}, "cephfs": {"monitors": ["m"]}});
     let pod = json!({"metadata": {"name": "p"}, "spec": {

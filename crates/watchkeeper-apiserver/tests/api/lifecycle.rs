@@ -57,7 +57,7 @@ fn open_version(name: &str, is_served: bool, is_storage: bool) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_generation_counts_changes_of_the_spec_and_the_deletion_and_nothing_else() {
+async fn the_generation_increases_with_spec_changes_and_deletion_only() {
     let cluster = Cluster::new();
     let mut object = deployment("a");
     object["metadata"]["finalizers"] = json!(["example.com/hold"]);
@@ -78,7 +78,7 @@ async fn the_generation_counts_changes_of_the_spec_and_the_deletion_and_nothing_
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_object_and_its_status_are_written_apart() {
+async fn spec_and_status_are_written_separately() {
     let cluster = Cluster::new();
     let created = cluster.ok("POST", DEPLOYMENTS, deployment("a")).await;
     assert_eq!(created["status"], json!({}), "a create has no status");
@@ -138,7 +138,7 @@ async fn an_object_that_is_being_deleted_takes_changes_but_no_new_finalizers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delete_answers_what_was_deleted_and_its_event_has_a_version_of_its_own() {
+async fn a_delete_returns_the_object_and_its_event_has_a_new_version() {
     let cluster = Cluster::new();
     let created = cluster.ok("POST", MAPS, json!({"metadata": {"name": "a"}})).await;
     let mut watch = cluster.watch(&format!("{MAPS}?watch=true&resourceVersion={}", version(&created))).await;
@@ -152,7 +152,7 @@ async fn a_delete_answers_what_was_deleted_and_its_event_has_a_version_of_its_ow
 }
 
 #[tokio::test(start_paused = true)]
-async fn preconditions_of_a_delete_are_kept() {
+async fn preconditions_of_a_delete_are_enforced() {
     let cluster = Cluster::new();
     let path = format!("{MAPS}/a");
     let created = cluster.ok("POST", MAPS, json!({"metadata": {"name": "a"}})).await;
@@ -167,7 +167,7 @@ async fn preconditions_of_a_delete_are_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quiet_watch_is_told_the_version_every_minute() {
+async fn an_idle_watch_receives_a_bookmark_every_minute() {
     let cluster = Cluster::new();
     let mut watch =
         cluster.watch(&format!("{MAPS}?watch=true&allowWatchBookmarks=true&timeoutSeconds=200")).await;
@@ -242,7 +242,7 @@ async fn a_pod_is_bound_to_one_node_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_account_is_given_tokens_that_end() {
+async fn a_service_account_gets_expiring_tokens() {
     let cluster = Cluster::new();
     let accounts = "/api/v1/namespaces/default/serviceaccounts";
     let account = cluster.ok("POST", accounts, json!({"metadata": {"name": "robot"}})).await;
@@ -260,7 +260,7 @@ async fn a_service_account_is_given_tokens_that_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_is_the_same_in_both_groups_and_is_forgotten_after_an_hour() {
+async fn an_event_is_equal_in_both_groups_and_expires_after_an_hour() {
     let cluster = Cluster::new();
     let core = "/api/v1/namespaces/default/events";
     let new = "/apis/events.k8s.io/v1/namespaces/default/events";
@@ -328,7 +328,7 @@ async fn the_status_of_a_custom_object_is_applied_by_several_managers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_custom_object_of_another_version_is_refused_and_told_what_that_version_does_not_know() {
+async fn a_custom_object_of_another_version_is_rejected_with_its_unknown_fields() {
     let cluster = Cluster::new();
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     cluster.ok("POST", definitions, definition(&open_version("v1", true, true))).await;
@@ -339,7 +339,7 @@ async fn a_custom_object_of_another_version_is_refused_and_told_what_that_versio
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_of_a_kind_served_in_no_version_still_go_with_their_definition() {
+async fn objects_of_an_unserved_kind_are_deleted_with_their_definition() {
     let cluster = Cluster::new();
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let path = format!("{definitions}/foos.example.com");
@@ -369,7 +369,7 @@ async fn objects_of_a_kind_served_in_no_version_still_go_with_their_definition()
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_asked_is_counted_and_watches_for_as_long_as_they_are_open() {
+async fn requests_are_counted_and_open_watches_are_gauged() {
     let cluster = Cluster::new();
     cluster.ok("POST", MAPS, json!({"metadata": {"name": "a"}})).await;
     cluster.get(&format!("{MAPS}/none")).await;

@@ -235,7 +235,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn nonsense_is_answered_with_a_status_and_never_a_panic(requests in prop::collection::vec(nonsense(), 1..24)) {
+    fn malformed_requests_are_answered_with_a_status_and_never_a_panic(requests in prop::collection::vec(nonsense(), 1..24)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         runtime.block_on(async {
             let server = ApiServer::builder().seed(1).control(true).build();

@@ -21,7 +21,7 @@ fn pod(name: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_update_that_changes_nothing_has_no_version_and_no_event() {
+async fn an_update_without_changes_creates_no_version_and_no_event() {
     let cluster = Cluster::new();
     let created = cluster.ok("POST", MAPS, map("a")).await;
     let mut watch = cluster.watch(&format!("{MAPS}?watch=true&resourceVersion={}", version(&created))).await;
@@ -49,7 +49,7 @@ async fn a_stale_update_is_a_conflict() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_future_version_is_waited_for_and_then_refused() {
+async fn a_list_at_a_future_version_waits_and_is_then_rejected() {
     let cluster = Cluster::new();
     let newest = version(&cluster.ok("GET", MAPS, Value::Null).await);
     let clock = TokioClock::new();
@@ -75,7 +75,7 @@ async fn a_future_version_is_waited_for_and_then_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_are_of_one_version_until_it_expires() {
+async fn pages_share_one_version_until_it_expires() {
     let cluster = Cluster::new();
     for name in ["a", "b", "c"] {
         cluster.ok("POST", MAPS, map(name)).await;
@@ -97,7 +97,7 @@ async fn pages_are_of_one_version_until_it_expires() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn generated_names_are_all_different() {
+async fn generated_names_are_unique() {
     let cluster = Cluster::new();
     let mut object = map("x");
     object["metadata"] = json!({"generateName": "x-"});
@@ -124,7 +124,7 @@ async fn a_dry_run_stores_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn finalizers_hold_an_object_and_the_last_one_lets_it_go() {
+async fn removing_the_last_finalizer_completes_the_deletion() {
     let cluster = Cluster::new();
     let mut object = map("a");
     object["metadata"]["finalizers"] = json!(["example.com/one"]);
@@ -140,7 +140,7 @@ async fn finalizers_hold_an_object_and_the_last_one_lets_it_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_on_a_node_has_time_to_end_and_less_when_told_so() {
+async fn a_second_delete_can_shorten_the_grace_period_of_a_pod() {
     let cluster = Cluster::new();
     let pods = "/api/v1/namespaces/default/pods";
     let mut object = pod("p");
@@ -162,7 +162,7 @@ async fn a_pod_on_a_node_has_time_to_end_and_less_when_told_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_created_where_no_namespace_is() {
+async fn creating_in_a_missing_or_terminating_namespace_is_rejected() {
     let cluster = Cluster::new();
     let (code, status) = cluster.call("POST", "/api/v1/namespaces/none/configmaps", map("a")).await;
     assert_eq!((code, &status["details"]["kind"]), (404, &json!("namespaces")));
@@ -174,7 +174,7 @@ async fn nothing_is_created_where_no_namespace_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_budget_holds_pods_until_it_allows_a_disruption() {
+async fn evictions_are_rejected_until_the_disruption_budget_allows_them() {
     let cluster = Cluster::new();
     let pods = "/api/v1/namespaces/default/pods";
     cluster.ok("POST", pods, pod("p")).await;
@@ -204,7 +204,7 @@ async fn a_budget_holds_pods_until_it_allows_a_disruption() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_scale_is_the_replicas_of_its_object_and_whoever_sets_it_manages_them() {
+async fn writing_a_scale_sets_and_manages_the_replicas_of_its_object() {
     let cluster = Cluster::new();
     let deployments = "/apis/apps/v1/namespaces/default/deployments";
     let deployment = json!({
@@ -237,7 +237,7 @@ async fn a_scale_is_the_replicas_of_its_object_and_whoever_sets_it_manages_them(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_is_served_at_once_and_goes_with_its_objects() {
+async fn a_definition_is_served_immediately_and_is_deleted_with_its_objects() {
     let cluster = Cluster::new();
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let definition = json!({
@@ -276,7 +276,7 @@ async fn a_definition_is_served_at_once_and_goes_with_its_objects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_served_says_so_at_once() {
+async fn node_proxying_subresources_are_rejected_with_405() {
     let cluster = Cluster::new();
     let pods = "/api/v1/namespaces/default/pods";
     let mut object = pod("p");
@@ -292,7 +292,7 @@ async fn what_is_not_served_says_so_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bodies_that_are_too_large_or_no_objects_are_refused() {
+async fn bodies_that_are_too_large_or_not_objects_are_rejected() {
     let cluster = Cluster::new();
     let mut large = map("a");
     large["data"] = json!({"k": "x".repeat(3 * 1024 * 1024)});

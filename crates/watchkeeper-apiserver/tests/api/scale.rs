@@ -42,7 +42,7 @@ async fn a_patched_scale_must_be_of_its_type() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_of_a_scale_name_what_was_wrong() {
+async fn errors_of_a_scale_name_the_invalid_field() {
     let cluster = cluster().await;
     let negative = json!({"spec": {"replicas": -1}});
     let (code, answer) = cluster.patch(&format!("{DEPLOYMENT}/scale"), negative.clone()).await;
@@ -54,7 +54,7 @@ async fn errors_of_a_scale_name_what_was_wrong() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_without_replicas_can_be_given_some_through_its_scale() {
+async fn a_scale_can_set_the_replicas_of_an_object_without_replicas() {
     let cluster = cluster().await;
     let path = "/apis/example.com/v1/namespaces/default/foos/empty/scale";
     assert_eq!(cluster.get(path).await.0, 500);
@@ -65,7 +65,7 @@ async fn an_object_without_replicas_can_be_given_some_through_its_scale() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_scale_is_shown_in_the_form_that_is_asked_for() {
+async fn a_scale_is_returned_in_the_requested_representation() {
     let cluster = cluster().await;
     for path in [DEPLOYMENT, FOO] {
         let path = format!("{path}/scale");

@@ -38,7 +38,7 @@ async fn send(
 }
 
 #[tokio::test(start_paused = true)]
-async fn fields_of_a_built_in_kind_are_reported_in_their_order() {
+async fn unknown_fields_of_a_built_in_kind_are_reported_in_body_order() {
     let cluster = Cluster::new();
     let path = "/apis/apps/v1/namespaces/default/deployments?fieldValidation=Strict";
     let (code, _, answer) = send(&cluster, "POST", path, "application/json", DEPLOYMENT).await;
@@ -49,7 +49,7 @@ async fn fields_of_a_built_in_kind_are_reported_in_their_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn repeated_keys_of_yaml_are_reported_with_their_lines() {
+async fn duplicate_yaml_keys_are_reported_with_line_numbers() {
     let cluster = Cluster::new();
     let maps = "/api/v1/namespaces/default/configmaps";
     let body = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  foo: one\n  foo: two\n";

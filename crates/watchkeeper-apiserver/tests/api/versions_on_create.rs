@@ -27,7 +27,7 @@ async fn apply_creates_an_object_whose_body_has_a_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dry_run_creates_an_object_with_a_version_and_shows_it() {
+async fn a_dry_run_create_with_a_version_returns_that_version() {
     let cluster = Cluster::new();
     let body = map(&json!({"name": "a", "resourceVersion": "5"}));
     let (code, shown) = cluster.call("POST", &format!("{MAPS}?dryRun=All"), body.clone()).await;
@@ -37,7 +37,7 @@ async fn a_dry_run_creates_an_object_with_a_version_and_shows_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_invalid_object_with_a_version_is_told_that_it_is_invalid() {
+async fn an_invalid_object_with_a_version_is_rejected_as_invalid() {
     let cluster = Cluster::new();
     let invalid = map(&json!({"name": "Not_A_Name", "resourceVersion": "5"}));
     let (code, answer) = cluster.call("POST", MAPS, invalid).await;
@@ -49,7 +49,7 @@ async fn an_invalid_object_with_a_version_is_told_that_it_is_invalid() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_put_that_creates_takes_a_version_but_none_that_is_not_a_number() {
+async fn a_creating_put_accepts_only_numeric_versions() {
     let cluster = Cluster::new();
     let lease = |name: &str, metadata: Value| {
         let mut lease =
@@ -66,7 +66,7 @@ async fn a_put_that_creates_takes_a_version_but_none_that_is_not_a_number() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_uid_of_an_object_that_does_not_exist_is_a_conflict() {
+async fn a_uid_for_a_missing_object_is_a_conflict() {
     let cluster = Cluster::new();
     let (code, answer) =
         apply(&cluster, &format!("{MAPS}/a"), &map(&json!({"name": "a", "uid": "other"}))).await;
@@ -85,7 +85,7 @@ async fn a_uid_of_an_object_that_does_not_exist_is_a_conflict() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_put_creates_what_its_kind_lets_it_create() {
+async fn a_put_creates_kinds_that_allow_create_on_update() {
     let cluster = Cluster::new();
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
     let role_ref = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "x"});

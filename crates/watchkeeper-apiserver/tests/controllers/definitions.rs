@@ -39,7 +39,7 @@ fn foo(name: &str, finalizers: &[&str]) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_goes_after_its_objects_whether_or_not_there_are_cluster_controllers() {
+async fn a_definition_is_removed_after_its_objects_with_and_without_cluster_controllers() {
     for has_controllers in [true, false] {
         let session = Session::with(ApiServer::builder().controllers(has_controllers).build());
         session.create(DEFINITIONS, definition()).await;
@@ -66,7 +66,7 @@ async fn a_definition_goes_after_its_objects_whether_or_not_there_are_cluster_co
 }
 
 #[tokio::test(start_paused = true)]
-async fn dependents_of_custom_objects_go_with_their_definition() {
+async fn dependents_of_custom_objects_are_deleted_with_their_definition() {
     let session = Session::new();
     let maps = "/api/v1/namespaces/default/configmaps";
     session.create(DEFINITIONS, definition()).await;
@@ -80,7 +80,7 @@ async fn dependents_of_custom_objects_go_with_their_definition() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owner_of_a_kind_that_is_defined_later_is_looked_up_then() {
+async fn an_owner_is_looked_up_once_its_kind_is_defined() {
     let session = Session::new();
     let maps = "/api/v1/namespaces/default/configmaps";
     let nobody = json!({"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "nobody", "uid": "no-uid"}});
@@ -92,7 +92,7 @@ async fn an_owner_of_a_kind_that_is_defined_later_is_looked_up_then() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_takes_its_custom_objects_with_it() {
+async fn deleting_a_namespace_deletes_its_custom_objects() {
     let session = Session::new();
     session.create(DEFINITIONS, definition()).await;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});

@@ -94,12 +94,12 @@ macro_rules! sessions {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_command_of_the_list_does_what_the_list_says() {
+async fn each_listed_kubectl_command_has_the_expected_result() {
     with_secure_server(commands::run_all).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_acts_as_other_users_and_uses_tokens_of_service_accounts() {
+async fn kubectl_impersonates_users_and_uses_service_account_tokens() {
     with_secure_server(|kubectl| {
         let denied = kubectl.fails_with("get pods --as nobody", "");
         assert!(denied.contains("Forbidden") && denied.contains("\"nobody\""), "{denied}");

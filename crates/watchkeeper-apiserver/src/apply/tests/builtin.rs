@@ -15,7 +15,7 @@ fn world(group: &str, kind: &str) -> World {
 }
 
 #[test]
-fn whoever_creates_a_deployment_does_not_manage_what_is_always_there() {
+fn creating_a_deployment_does_not_manage_fields_that_always_exist() {
     let mut world = world("apps", "Deployment");
     let container = json!({"name": "a", "image": "i", "ports": [{"containerPort": 80, "protocol": "TCP"}]});
     let pod =
@@ -45,7 +45,7 @@ fn whoever_creates_a_deployment_does_not_manage_what_is_always_there() {
 }
 
 #[test]
-fn ports_of_a_service_are_told_apart_by_number_and_protocol() {
+fn service_ports_are_keyed_by_number_and_protocol() {
     let mut world = world("", "Service");
     world.apply("a", json!({"spec": {"ports": [{"port": 80, "name": "web"}]}})).unwrap();
     world.apply("b", json!({"spec": {"ports": [{"port": 80, "protocol": "UDP", "name": "quic"}]}})).unwrap();

@@ -12,7 +12,7 @@ fn causes(status: &Value) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn another_value_for_somebody_elses_field_is_a_conflict() {
+fn changing_a_field_of_another_manager_is_a_conflict() {
     let mut world = World::config_map();
     world.apply("a", json!({"data": {"x": "1", "y": "1"}})).unwrap();
     let before = world.object.clone();
@@ -24,7 +24,7 @@ fn another_value_for_somebody_elses_field_is_a_conflict() {
 }
 
 #[test]
-fn every_field_and_every_manager_is_named() {
+fn a_conflict_lists_every_field_and_manager() {
     let mut world = World::config_map();
     world.put("u", json!({"data": {"z": "1"}}));
     world.apply("a", json!({"data": {"x": "1", "y": "1"}})).unwrap();
@@ -43,7 +43,7 @@ fn every_field_and_every_manager_is_named() {
 }
 
 #[test]
-fn force_takes_the_field() {
+fn force_transfers_ownership_of_the_field() {
     let mut world = World::config_map();
     world.apply("a", json!({"data": {"x": "1", "y": "1"}})).unwrap();
     world.force("b", json!({"data": {"x": "2"}}));
@@ -58,7 +58,7 @@ fn force_takes_the_field() {
 }
 
 #[test]
-fn force_leaves_an_updater_the_objects_around_its_fields() {
+fn force_leaves_an_updater_the_parents_of_its_fields() {
     let mut world = World::config_map();
     world.put("u", json!({"data": {"x": "1"}}));
     world.force("a", json!({"data": {"x": "2"}}));
@@ -69,7 +69,7 @@ fn force_leaves_an_updater_the_objects_around_its_fields() {
 }
 
 #[test]
-fn the_same_value_is_shared() {
+fn applying_an_equal_value_shares_ownership() {
     let mut world = World::config_map();
     world.apply("a", json!({"data": {"x": "1"}})).unwrap();
     world.apply("b", json!({"data": {"x": "1"}})).unwrap();
@@ -99,7 +99,7 @@ fn atomic_values_conflict_as_a_whole_and_keyed_items_by_member() {
 }
 
 #[test]
-fn configurations_of_another_kind_or_with_managers_are_bad_requests() {
+fn applied_configurations_of_another_kind_or_with_managed_fields_are_bad_requests() {
     let mut world = World::config_map();
     let managed = world.apply("a", json!({"metadata": {"managedFields": []}})).unwrap_err();
     assert_eq!((managed.code, &*managed.message), (400, "metadata.managedFields must be nil"));
@@ -121,7 +121,7 @@ fn configurations_of_another_kind_or_with_managers_are_bad_requests() {
 }
 
 #[test]
-fn configurations_that_do_not_fit_their_type_are_refused_with_their_paths() {
+fn applied_configurations_that_violate_the_schema_are_rejected_with_paths() {
     let cases = [
         (json!({"spce": {}}), ".spce: field not declared in schema"),
         (json!({"spec": {"tags": ["a", "a"]}}), ".spec.tags: duplicate entries for key [=\"a\"]"),

@@ -20,7 +20,7 @@ fn every_second(count: usize, first: usize) -> FieldSet {
 }
 
 #[test]
-fn field_sets_of_lists_in_any_order_are_made_in_linear_time() {
+fn field_sets_of_lists_are_built_in_linear_time_in_any_item_order() {
     let list = |count: usize| {
         let mut ports: Vec<Value> =
             (1..=count).map(|port| json!({"containerPort": port, "protocol": "TCP"})).collect();

@@ -107,7 +107,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn applying_twice_is_applying_once(writes in writes(), spec in spec()) {
+    fn applying_is_idempotent(writes in writes(), spec in spec()) {
         let mut world = after(writes);
         let once = world.force("a", json!({"spec": spec.clone()})).clone();
         let twice = world.force("a", json!({"spec": spec})).clone();
@@ -115,7 +115,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_forced_can_be_applied_without_force(writes in writes(), spec in spec()) {
+    fn a_forced_configuration_can_be_applied_again_without_force(writes in writes(), spec in spec()) {
         let mut world = after(writes);
         let forced = world.force("a", json!({"spec": spec.clone()})).clone();
         prop_assert_eq!(world.apply("a", json!({"spec": spec})).unwrap(), &forced);
@@ -131,7 +131,7 @@ proptest! {
     }
 
     #[test]
-    fn everything_managed_is_there_or_was_emptied_by_an_apply(writes in writes()) {
+    fn every_managed_field_exists_or_was_emptied_by_an_apply(writes in writes()) {
         let world = after(writes);
         let object = world.object.clone().unwrap();
         // Compared with nothing, every path of the object is added.
@@ -149,7 +149,7 @@ proptest! {
     }
 
     #[test]
-    fn everything_that_was_applied_is_in_the_object(writes in writes(), spec in spec()) {
+    fn the_object_contains_every_applied_field(writes in writes(), spec in spec()) {
         let mut world = after(writes);
         let config = object(&spec);
         let applied = world.force("a", json!({"spec": spec})).clone();
@@ -158,14 +158,14 @@ proptest! {
     }
 
     #[test]
-    fn an_object_differs_from_itself_in_nothing(spec in spec()) {
+    fn comparing_an_object_with_itself_finds_no_difference(spec in spec()) {
         let (object, ty) = (object(&spec), World::gizmo().ty);
         prop_assert_eq!(compare(Some(&object), Some(&object), &ty).unwrap(), Changes::default());
         prop_assert!(same(&merge(&object, &object, &ty).unwrap(), &object));
     }
 
     #[test]
-    fn differences_are_the_same_both_ways(left in spec(), right in spec()) {
+    fn comparison_is_symmetric(left in spec(), right in spec()) {
         let (left, right, ty) = (object(&left), object(&right), World::gizmo().ty);
         let there = compare(Some(&left), Some(&right), &ty).unwrap();
         let back = compare(Some(&right), Some(&left), &ty).unwrap();
@@ -173,7 +173,7 @@ proptest! {
     }
 
     #[test]
-    fn removing_all_that_is_owned_leaves_nothing(spec in spec()) {
+    fn removing_every_owned_field_leaves_an_empty_object(spec in spec()) {
         let ty = World::gizmo().ty;
         let object = object(&spec);
         let all = owned(&object, &ty).unwrap().with_structs(Some(&ty));

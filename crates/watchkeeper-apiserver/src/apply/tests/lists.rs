@@ -20,7 +20,7 @@ fn two_appliers_share_lists_item_by_item() {
 }
 
 #[test]
-fn the_order_of_a_list_is_the_appliers_among_its_items_and_the_servers_otherwise() {
+fn applied_items_keep_the_order_of_the_applier_and_others_keep_their_order() {
     let cases = [
         (vec!["a", "b", "c"], vec!["c", "a"], vec!["b", "c", "a"]),
         (vec!["a", "b", "c"], vec!["a", "c"], vec!["a", "b", "c"]),
@@ -56,7 +56,7 @@ fn an_item_without_a_key_counts_as_having_its_default() {
 }
 
 #[test]
-fn an_item_that_is_there_twice_is_one_thing_nobody_can_manage_a_part_of() {
+fn duplicate_list_items_are_managed_as_one_atomic_item() {
     let mut world = World::gizmo();
     world.put("u", json!({"spec": {"items": [{"name": "x", "v": 1}, {"name": "x", "v": 2}]}}));
     let fields = json!({"f:items": {".": {}, "k:{\"name\":\"x\"}": {}}});
@@ -67,7 +67,7 @@ fn an_item_that_is_there_twice_is_one_thing_nobody_can_manage_a_part_of() {
 }
 
 #[test]
-fn removing_all_of_a_list_removes_the_list() {
+fn removing_every_item_removes_the_list() {
     let mut world = World::gizmo();
     world.apply("a", json!({"spec": {"size": 1, "items": [{"name": "x"}]}})).unwrap();
     world.apply("a", json!({"spec": {"size": 1}})).unwrap();

@@ -11,7 +11,7 @@ fn an_applier_manages_what_it_applies() {
 }
 
 #[test]
-fn what_an_applier_no_longer_applies_goes_away() {
+fn fields_no_longer_applied_are_removed() {
     let mut world = World::config_map();
     world.apply("a", json!({"data": {"x": "1", "y": "1"}})).unwrap();
     world.apply("a", json!({"data": {"y": "1"}})).unwrap();
@@ -23,7 +23,7 @@ fn what_an_applier_no_longer_applies_goes_away() {
 }
 
 #[test]
-fn what_somebody_else_manages_too_stays() {
+fn fields_shared_with_another_manager_are_kept() {
     let mut world = World::config_map();
     world.apply("a", json!({"data": {"x": "1", "y": "1"}})).unwrap();
     world.apply("b", json!({"data": {"x": "1"}})).unwrap();
@@ -42,7 +42,7 @@ fn what_somebody_else_manages_too_stays() {
 }
 
 #[test]
-fn what_an_updater_made_stays_when_an_applier_never_had_it() {
+fn fields_of_an_updater_survive_an_apply_that_never_owned_them() {
     let mut world = World::config_map();
     world.put("u", json!({"data": {"mine": "1"}}));
     world.apply("a", json!({"data": {"x": "1"}})).unwrap();
@@ -51,7 +51,7 @@ fn what_an_updater_made_stays_when_an_applier_never_had_it() {
 }
 
 #[test]
-fn applying_the_same_again_changes_nothing_and_keeps_the_time() {
+fn reapplying_an_equal_configuration_keeps_the_timestamp() {
     let mut world = World::config_map();
     let config = json!({"metadata": {"labels": {"l": "1"}}, "data": {"x": "1"}});
     let first = world.apply("a", config.clone()).unwrap().clone();
@@ -59,7 +59,7 @@ fn applying_the_same_again_changes_nothing_and_keeps_the_time() {
 }
 
 #[test]
-fn empty_objects_and_nulls_are_managed_themselves() {
+fn empty_objects_and_nulls_are_managed_as_leaves() {
     let mut world = World::gizmo();
     world.apply("a", json!({"spec": {"nested": {}, "size": null}})).unwrap();
     assert_eq!(
@@ -69,7 +69,7 @@ fn empty_objects_and_nulls_are_managed_themselves() {
 }
 
 #[test]
-fn members_of_something_free_are_managed_with_the_objects_around_them() {
+fn members_of_untyped_objects_are_managed_with_their_parents() {
     let mut world = World::gizmo();
     world.apply("a", json!({"spec": {"free": {"o": {"p": 1}, "l": [1]}}})).unwrap();
     let fields = json!({"f:spec": {"f:free": {"f:l": {}, "f:o": {".": {}, "f:p": {}}}}});
@@ -77,7 +77,7 @@ fn members_of_something_free_are_managed_with_the_objects_around_them() {
 }
 
 #[test]
-fn the_first_apply_to_an_object_without_managers_remembers_what_was_there() {
+fn the_first_apply_records_existing_fields_as_before_first_apply() {
     let mut world = World::config_map();
     world.put("u", json!({"data": {"x": "3", "z": "1"}}));
     world.patch("u", json!({"metadata": {"managedFields": [{}]}}));
@@ -95,14 +95,14 @@ fn the_first_apply_to_an_object_without_managers_remembers_what_was_there() {
 }
 
 #[test]
-fn what_names_the_object_is_nobodys() {
+fn identifying_metadata_has_no_manager() {
     let mut world = World::config_map();
     world.apply("a", json!({"metadata": {"namespace": "n", "generation": 1, "labels": {"l": "1"}}})).unwrap();
     assert_eq!(world.managers(), managers([("a Apply@1", json!({"f:metadata": {"f:labels": {"f:l": {}}}}))]));
 }
 
 #[test]
-fn kubectl_takes_over_what_client_side_apply_set() {
+fn kubectl_takes_over_fields_of_client_side_apply() {
     let mut world = World::config_map();
     let last = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "1", "l": "1"}});
     let annotation = "kubectl.kubernetes.io/last-applied-configuration";
@@ -126,7 +126,7 @@ fn kubectl_takes_over_what_client_side_apply_set() {
 }
 
 #[test]
-fn other_appliers_neither_use_nor_renew_the_annotation_of_client_side_apply() {
+fn other_appliers_ignore_the_last_applied_annotation() {
     let mut world = World::config_map();
     let annotations = json!({"kubectl.kubernetes.io/last-applied-configuration": "{}"});
     world.put("u", json!({"metadata": {"annotations": annotations}, "data": {"k": "1"}}));
@@ -136,7 +136,7 @@ fn other_appliers_neither_use_nor_renew_the_annotation_of_client_side_apply() {
 }
 
 #[test]
-fn what_was_emptied_goes_away_and_is_still_managed_by_those_who_made_it() {
+fn emptied_objects_are_removed_and_stay_managed_by_their_creators() {
     let mut world = World::config_map();
     world.put("u", json!({"metadata": {"labels": {"l": "1"}}, "data": {"x": "1"}}));
     world.force("a", json!({"metadata": {"labels": {"l": "2"}}}));

@@ -31,7 +31,7 @@ fn put_through(world: &mut World, part: Part<'_>, is_custom: bool, name: &str, p
 }
 
 #[test]
-fn a_status_is_managed_through_its_subresource_and_the_rest_is_not() {
+fn the_status_subresource_manages_only_the_status() {
     let mut world = World::deployment();
     let both =
         json!({"metadata": {"labels": {"l": "1"}}, "spec": {"replicas": 1}, "status": {"replicas": 1}});
@@ -74,7 +74,7 @@ fn a_status_can_be_applied() {
 }
 
 #[test]
-fn pods_are_resized_through_members_of_their_containers_only() {
+fn the_resize_subresource_manages_only_container_fields() {
     let mut set = crate::apply::codec::decode(&json!({"f:spec": {
         "f:containers": {"k:{\"name\":\"a\"}": {".": {}, "f:image": {}, "f:resources": {"f:limits": {}}}},
         "f:nodeName": {},
@@ -86,7 +86,7 @@ fn pods_are_resized_through_members_of_their_containers_only() {
 }
 
 #[test]
-fn whoever_scales_manages_the_replicas_of_the_object() {
+fn scaling_records_the_client_as_manager_of_replicas() {
     let paths = ReplicasPaths::default().with("apps/v1", Some(&["spec", "replicas"]));
     let mut world = World::deployment();
     world.apply("a", json!({"spec": {"replicas": 1, "selector": {}}})).unwrap();
@@ -105,7 +105,7 @@ fn whoever_scales_manages_the_replicas_of_the_object() {
 }
 
 #[test]
-fn a_manager_is_named_by_the_request_or_by_the_program() {
+fn the_manager_name_is_the_field_manager_or_the_user_agent() {
     assert_eq!(manager_name("m", "kubectl/v1"), "m");
     assert_eq!(manager_name("", "kubectl/v1.37 (linux)"), "kubectl");
     assert_eq!(manager_name("", "a\u{1}b/x"), "ab");
@@ -114,7 +114,7 @@ fn a_manager_is_named_by_the_request_or_by_the_program() {
 }
 
 #[test]
-fn options_of_a_patch_are_checked() {
+fn patch_options_are_validated() {
     let kinds = |name: &str, force, is_apply| {
         let errors = check_patch(name, force, is_apply);
         errors.into_iter().map(|error| (error.kind, error.path)).collect::<Vec<_>>()
@@ -128,7 +128,7 @@ fn options_of_a_patch_are_checked() {
 }
 
 #[test]
-fn live_managers_that_cannot_be_read_refuse_an_apply() {
+fn an_apply_fails_when_stored_managed_fields_are_malformed() {
     let mut world = World::config_map();
     world.put("u", json!({"data": {"k": "1"}}));
     world.object.as_mut().unwrap()["metadata"]["managedFields"][0]["operation"] = json!("Bogus");

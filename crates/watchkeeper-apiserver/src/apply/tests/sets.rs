@@ -8,7 +8,7 @@ use crate::apply::{
 };
 
 #[test]
-fn steps_are_read_and_written_as_they_are_on_the_wire() {
+fn path_elements_round_trip_through_their_wire_format() {
     for text in [
         "f:name",
         "f:",
@@ -36,7 +36,7 @@ fn steps_are_read_and_written_as_they_are_on_the_wire() {
 }
 
 #[test]
-fn the_same_number_is_the_same_value_however_it_is_written() {
+fn equal_numbers_are_equal_values_in_any_notation() {
     assert_eq!(Token(json!(1)), Token(json!(1.0)));
     assert!(Token(json!(1)) < Token(json!(1.5)));
     assert!(Token(json!(-2)) < Token(json!(-1.5)));
@@ -45,7 +45,7 @@ fn the_same_number_is_the_same_value_however_it_is_written() {
 }
 
 #[test]
-fn a_set_says_which_of_two_nested_paths_are_in_it() {
+fn a_set_distinguishes_a_path_from_its_parent() {
     let set = decode(&json!({"f:a": {".": {}, "f:b": {}}, "f:c": {"f:d": {}}})).unwrap();
     let path = |names: &[&str]| names.iter().map(|name| PathElement::field(name)).collect::<Vec<_>>();
     assert!(set.has(&path(&["a"])) && set.has(&path(&["a", "b"])) && set.has(&path(&["c", "d"])));
@@ -83,14 +83,14 @@ fn set_of(paths: &[Vec<PathElement>]) -> FieldSet {
 
 proptest! {
     #[test]
-    fn a_set_survives_being_written_and_read(paths in paths()) {
+    fn field_sets_round_trip(paths in paths()) {
         let set = set_of(&paths);
         prop_assert_eq!(&decode(&encode(&set)).unwrap(), &set);
         prop_assert!(paths.iter().all(|path| set.has(path)));
     }
 
     #[test]
-    fn sets_are_sets(left in paths(), right in paths()) {
+    fn union_difference_and_intersection_obey_set_laws(left in paths(), right in paths()) {
         let (a, b) = (set_of(&left), set_of(&right));
         let mut both = a.clone();
         both.join(b.clone());
@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn subtracting_below_takes_everything_below(left in paths(), right in paths()) {
+    fn subtract_below_removes_every_path_under_a_member(left in paths(), right in paths()) {
         let (mut a, b) = (set_of(&left), set_of(&right));
         let before = a.clone();
         a.subtract_below(&b);
@@ -121,7 +121,7 @@ proptest! {
     }
 
     #[test]
-    fn anything_read_as_fields_is_read_or_refused(text in "[a-z:{}\"0-9.]{0,12}") {
+    fn decoding_arbitrary_fields_does_not_panic(text in "[a-z:{}\"0-9.]{0,12}") {
         let _ = decode(&json!({text: {}}));
     }
 }

@@ -59,7 +59,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn the_short_way_ends_where_the_long_one_does(
+    fn the_fast_path_produces_the_same_object_as_the_full_update(
         history in proptest::collection::vec(write(), 1..16),
     ) {
         let mut short = World::gizmo();
@@ -86,7 +86,7 @@ fn is_settled(world: &mut World, who: &str, new: &Value) -> bool {
 }
 
 #[test]
-fn the_short_way_is_for_whoever_changes_what_is_its_own() {
+fn the_fast_path_applies_to_changes_of_own_fields_only() {
     let mut world = World::gizmo();
     world.put("a", json!({"spec": {"size": 1, "plain": "x"}}));
     let mut resized = world.object.clone().unwrap();
@@ -109,7 +109,7 @@ fn the_short_way_is_for_whoever_changes_what_is_its_own() {
 }
 
 #[test]
-fn managers_are_listed_by_time_after_it() {
+fn the_fast_path_keeps_managers_ordered_by_time() {
     let mut world = World::gizmo();
     world.put("a", json!({"spec": {"size": 1}}));
     world.patch("b", json!({"spec": {"plain": "x"}}));

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::{World, managers};
 
 #[test]
-fn whoever_creates_manages_everything_with_the_objects_around_it() {
+fn creating_an_object_manages_every_field_and_its_parents() {
     let mut world = World::config_map();
     world.put("u", json!({"metadata": {"labels": {"l": "1"}, "finalizers": ["f/x"]}, "data": {"k": "1"}}));
     let fields = json!({"f:data": {".": {}, "f:k": {}}, "f:metadata":
@@ -12,7 +12,7 @@ fn whoever_creates_manages_everything_with_the_objects_around_it() {
 }
 
 #[test]
-fn structs_that_are_no_pointers_and_required_members_were_there_before_a_create() {
+fn non_pointer_structs_and_required_fields_are_not_managed_by_a_create() {
     let mut world = World::deployment();
     let pod =
         json!({"containers": [{"name": "a", "image": "i", "resources": {}}], "volumes": [{"name": "v"}]});
@@ -33,7 +33,7 @@ fn structs_that_are_no_pointers_and_required_members_were_there_before_a_create(
 }
 
 #[test]
-fn custom_resources_start_from_nothing() {
+fn a_new_custom_resource_is_managed_including_parent_objects() {
     let mut world = World::gizmo();
     world.put("u", json!({"spec": {"nested": {"x": 1}}}));
     let fields = json!({"f:spec": {".": {}, "f:nested": {".": {}, "f:x": {}}}});
@@ -41,7 +41,7 @@ fn custom_resources_start_from_nothing() {
 }
 
 #[test]
-fn what_an_update_changes_moves_to_the_updater_and_what_it_removes_leaves_everybody() {
+fn an_update_takes_ownership_of_changed_fields_and_drops_removed_fields() {
     let mut world = World::config_map();
     world.apply("a", json!({"data": {"x": "1", "y": "1", "z": "1"}})).unwrap();
     world.patch("u", json!({"data": {"x": "2", "y": null, "n": "1"}}));
@@ -115,7 +115,7 @@ fn managers_that_cannot_be_read_are_ignored() {
 }
 
 #[test]
-fn an_empty_list_of_managers_and_one_empty_manager_forget_all() {
+fn an_empty_managed_fields_list_or_entry_resets_all_managers() {
     for entries in [json!([]), json!([{}]), json!([{"manager": "", "time": null}])] {
         let mut world = World::config_map();
         world.put("u", json!({"data": {"k": "1"}}));
@@ -125,7 +125,7 @@ fn an_empty_list_of_managers_and_one_empty_manager_forget_all() {
 }
 
 #[test]
-fn the_oldest_of_more_than_ten_updaters_become_one() {
+fn the_oldest_of_more_than_ten_updaters_are_merged() {
     let mut world = World::config_map();
     world.put("u0", json!({"data": {"k0": "1"}}));
     for number in 1..13 {
@@ -140,7 +140,7 @@ fn the_oldest_of_more_than_ten_updaters_become_one() {
 }
 
 #[test]
-fn objects_that_cannot_be_compared_keep_the_managers_they_had() {
+fn objects_that_cannot_be_compared_keep_their_managers() {
     let mut world = World::gizmo();
     world.put("u", json!({"spec": {"items": [{"name": "x"}]}}));
     let before = world.managers();
@@ -149,14 +149,14 @@ fn objects_that_cannot_be_compared_keep_the_managers_they_had() {
 }
 
 #[test]
-fn a_writer_without_a_name_is_unknown() {
+fn a_manager_without_a_name_is_recorded_as_unknown() {
     let mut world = World::config_map();
     world.put("", json!({"data": {"k": "1"}}));
     assert_eq!(world.managers()[0].0, "unknown Update@1");
 }
 
 #[test]
-fn times_go_back_when_nothing_else_changed() {
+fn timestamps_are_restored_when_only_they_changed() {
     let mut world = World::config_map();
     let live = world.put("u", json!({"data": {"k": "1"}})).clone();
     let mut new = live.clone();

@@ -47,7 +47,7 @@ fn apply(world: &mut World, version: &str, name: &str, spec: Value, force: bool)
 }
 
 #[test]
-fn a_conflict_is_found_in_the_version_the_other_manager_wrote_in() {
+fn a_conflict_is_detected_in_the_api_version_of_the_other_manager() {
     let mut world = World::gizmo();
     apply(&mut world, "v1", "a", json!({"size": 1}), false).unwrap();
     apply(&mut world, "v2", "b", json!({"nested": {"x": 1}}), false).unwrap();
@@ -58,7 +58,7 @@ fn a_conflict_is_found_in_the_version_the_other_manager_wrote_in() {
 }
 
 #[test]
-fn an_applier_is_the_same_in_every_version() {
+fn an_applier_keeps_its_identity_across_api_versions() {
     let mut world = World::gizmo();
     apply(&mut world, "v1", "a", json!({"size": 1, "plain": ["p"]}), false).unwrap();
     apply(&mut world, "v2", "a", json!({"plain": ["p"]}), false).unwrap();
@@ -67,7 +67,7 @@ fn an_applier_is_the_same_in_every_version() {
 }
 
 #[test]
-fn what_somebody_manages_in_another_version_stays() {
+fn fields_managed_in_another_api_version_are_kept() {
     let mut world = World::gizmo();
     apply(&mut world, "v1", "a", json!({"size": 1, "plain": ["p"]}), false).unwrap();
     apply(&mut world, "v2", "b", json!({"nested": {"x": 1}}), false).unwrap();
@@ -76,7 +76,7 @@ fn what_somebody_manages_in_another_version_stays() {
 }
 
 #[test]
-fn managers_in_versions_that_are_gone_are_forgotten() {
+fn managers_in_removed_api_versions_are_dropped() {
     let mut world = World::gizmo();
     world.put("u", json!({"spec": {"size": 1}}));
     let fields = &mut world.object.as_mut().unwrap()["metadata"]["managedFields"][0];
@@ -94,7 +94,7 @@ fn managers_in_versions_that_are_gone_are_forgotten() {
 }
 
 #[test]
-fn what_became_atomic_is_managed_as_a_whole() {
+fn fields_that_became_atomic_are_managed_as_a_whole() {
     let mut world = World::gizmo();
     world.apply("a", json!({"spec": {"nested": {"x": 1}, "items": [{"name": "x"}]}})).unwrap();
     let nested = json!({"type": "object", "x-kubernetes-map-type": "atomic", "properties":

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_describe_the_wanted_user() {
+    fn impersonation_headers_are_parsed_into_a_user() {
         let wanted = wanted_user(&headers(&[
             ("impersonate-user", "ann"),
             ("impersonate-uid", "7"),

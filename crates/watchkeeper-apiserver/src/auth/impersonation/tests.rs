@@ -47,7 +47,7 @@ fn rule(verb: &str, group: &str, resource: &str) -> Value {
 }
 
 #[test]
-fn each_part_of_the_wanted_user_needs_the_verb_impersonate_on_its_resource() {
+fn each_part_of_the_impersonated_user_needs_the_verb_impersonate_on_its_resource() {
     let users = rule("impersonate", "", "users");
     let groups = rule("impersonate", "", "groups");
     let accounts = rule("impersonate", "", "serviceaccounts");
@@ -124,7 +124,7 @@ fn a_constrained_mode_grants_a_user_for_some_requests_only() {
 }
 
 #[test]
-fn a_service_account_impersonates_its_own_node_in_the_mode_for_that() {
+fn a_service_account_impersonates_its_own_node_in_associated_node_mode() {
     let rules = json!([
         {"verbs": ["impersonate:associated-node"], "apiGroups": ["authentication.k8s.io"], "resources": ["nodes"]},
         rule("impersonate-on:associated-node:list", "", "pods"),

@@ -147,14 +147,14 @@ mod tests {
     }
 
     #[test]
-    fn a_token_lives_from_its_beginning_to_its_end_give_or_take_a_minute() {
+    fn a_token_is_valid_between_nbf_and_exp_with_one_minute_of_leeway() {
         for (now, expected) in [(939, false), (940, true), (1_300, true), (1_660, true), (1_661, false)] {
             assert_eq!(claims().check_time(now).is_ok(), expected, "{now}");
         }
     }
 
     #[test]
-    fn a_token_is_good_for_the_audiences_it_shares() {
+    fn a_token_is_valid_for_the_requested_audiences_it_contains() {
         let wanted = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(claims().check_audiences(&wanted(&["b", "c"])).expect("one in common"), ["b"]);
         let rejection = claims().check_audiences(&wanted(&["c"])).expect_err("none in common");

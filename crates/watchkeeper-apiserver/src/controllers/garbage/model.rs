@@ -36,7 +36,7 @@ fn owned_by(owners: &[Value]) -> Value {
 }
 
 #[test]
-fn dependents_go_after_their_owner_has_gone_and_so_do_theirs() {
+fn dependents_are_deleted_transitively_after_their_owner() {
     let (mut collector, world) = (Collector::default(), World::new());
     let owner = world.put(&config_map("owner"), json!({}));
     let child = world.put(&config_map("child"), owned_by(&[reference(&config_map("owner"), &owner, false)]));
@@ -49,7 +49,7 @@ fn dependents_go_after_their_owner_has_gone_and_so_do_theirs() {
 }
 
 #[test]
-fn a_namesake_with_another_uid_is_no_owner() {
+fn an_object_with_the_same_name_and_another_uid_is_not_an_owner() {
     let (mut collector, world) = (Collector::default(), World::new());
     let owner = world.put(&config_map("owner"), json!({}));
     world.user_deletes(&config_map("owner"), Propagation::Background);
@@ -60,7 +60,7 @@ fn a_namesake_with_another_uid_is_no_owner() {
 }
 
 #[test]
-fn an_owner_not_heard_of_yet_is_looked_up_before_anything_is_deleted() {
+fn an_unobserved_owner_is_looked_up_before_its_dependents_are_deleted() {
     let (mut collector, world) = (Collector::default(), World::new());
     let owner = world.put(&config_map("owner"), json!({}));
     world.take_changes();
@@ -71,7 +71,7 @@ fn an_owner_not_heard_of_yet_is_looked_up_before_anything_is_deleted() {
 }
 
 #[test]
-fn with_one_owner_left_only_the_references_to_the_others_go() {
+fn references_to_deleted_owners_are_removed_while_one_owner_lives() {
     let (mut collector, world) = (Collector::default(), World::new());
     let owners = ["a", "b", "c"].map(|name| (name, world.put(&config_map(name), json!({}))));
     let references = owners.each_ref().map(|(name, uid)| reference(&config_map(name), uid, true));
@@ -89,7 +89,7 @@ fn with_one_owner_left_only_the_references_to_the_others_go() {
 }
 
 #[test]
-fn in_the_foreground_an_owner_waits_for_the_dependents_that_block_it() {
+fn foreground_deletion_waits_for_blocking_dependents() {
     let (mut collector, world) = (Collector::default(), World::new());
     let owner = world.put(&config_map("owner"), json!({}));
     let mut blocking = owned_by(&[reference(&config_map("owner"), &owner, true)]);
@@ -129,7 +129,7 @@ fn dependents_with_dependents_are_deleted_in_the_foreground() {
 }
 
 #[test]
-fn an_owner_stops_waiting_when_a_dependent_no_longer_blocks_it() {
+fn foreground_deletion_proceeds_when_a_dependent_no_longer_blocks() {
     for edit in [
         (|object: &mut Value| object["metadata"]["ownerReferences"][0]["blockOwnerDeletion"] = false.into())
             as fn(&mut _),
@@ -150,7 +150,7 @@ fn an_owner_stops_waiting_when_a_dependent_no_longer_blocks_it() {
 }
 
 #[test]
-fn orphaned_dependents_live_and_no_longer_refer_to_their_owner() {
+fn orphaned_dependents_survive_without_their_owner_reference() {
     let (mut collector, world) = (Collector::default(), World::new());
     let owner = world.put(&config_map("owner"), json!({}));
     for name in ["a", "b", "c"] {
@@ -165,7 +165,7 @@ fn orphaned_dependents_live_and_no_longer_refer_to_their_owner() {
 }
 
 #[test]
-fn circles_end() {
+fn ownership_cycles_are_deleted() {
     for propagation in [Propagation::Background, Propagation::Foreground] {
         let (mut collector, world) = (Collector::default(), World::new());
         let a = world.put(&config_map("a"), json!({}));
@@ -182,7 +182,7 @@ fn circles_end() {
 }
 
 #[test]
-fn an_object_that_owns_itself_lives_until_it_is_deleted() {
+fn an_object_that_owns_itself_is_not_collected() {
     let (mut collector, world) = (Collector::default(), World::new());
     let narcissus = world.put(&config_map("a"), json!({}));
     world.user_edits(&config_map("a"), |object| {
@@ -196,7 +196,7 @@ fn an_object_that_owns_itself_lives_until_it_is_deleted() {
 }
 
 #[test]
-fn an_owner_in_another_namespace_is_none() {
+fn an_owner_in_another_namespace_does_not_count() {
     let (mut collector, world) = (Collector::default(), World::new());
     let owner = world.put(&config_map("owner"), json!({}));
     let elsewhere = Place::new("", "v1", "ConfigMap", "elsewhere", "child");
@@ -206,7 +206,7 @@ fn an_owner_in_another_namespace_is_none() {
 }
 
 #[test]
-fn one_that_was_heard_of_before_its_owner_in_another_namespace_goes_too() {
+fn a_dependent_observed_before_its_owner_in_another_namespace_is_deleted() {
     let (mut collector, world) = (Collector::default(), World::new());
     let owner = world.put(&config_map("owner"), json!({}));
     let changes = world.take_changes();
@@ -220,7 +220,7 @@ fn one_that_was_heard_of_before_its_owner_in_another_namespace_goes_too() {
 }
 
 #[test]
-fn objects_of_the_cluster_own_across_namespaces_and_are_never_owned_from_one() {
+fn cluster_scoped_objects_own_across_namespaces_and_have_no_namespaced_owners() {
     let (mut collector, world) = (Collector::default(), World::new());
     let node = Place::new("", "v1", "Node", "", "node");
     let uid = world.put(&node, json!({}));
@@ -236,7 +236,7 @@ fn objects_of_the_cluster_own_across_namespaces_and_are_never_owned_from_one() {
 }
 
 #[test]
-fn owners_of_kinds_that_are_not_served_are_left_alone_until_they_are() {
+fn dependents_of_unserved_kinds_are_kept_until_the_kind_is_served() {
     let (mut collector, world) = (Collector::default(), World::new());
     let unknown = Place::new("example.com", "v1", "Foo", "ns", "nobody");
     world.put(&config_map("child"), owned_by(&[reference(&unknown, "no-uid", false)]));
@@ -252,7 +252,7 @@ fn owners_of_kinds_that_are_not_served_are_left_alone_until_they_are() {
 }
 
 #[test]
-fn dependents_of_an_object_that_went_together_with_its_kind_go() {
+fn dependents_are_deleted_when_their_owner_is_removed_with_its_kind() {
     let (mut collector, world) = (Collector::default(), World::new());
     world.serve("example.com", "v1", "Foo", "foos", true);
     let foo = Place::new("example.com", "v1", "Foo", "ns", "foo");
@@ -266,7 +266,7 @@ fn dependents_of_an_object_that_went_together_with_its_kind_go() {
 }
 
 #[test]
-fn an_object_keeps_the_way_of_deletion_its_finalizers_ask_for() {
+fn finalizers_determine_the_propagation_policy_of_a_collected_object() {
     let (mut collector, world) = (Collector::default(), World::new());
     let mut child = owned_by(&[reference(&config_map("nobody"), "no-uid", false)]);
     child["metadata"]["finalizers"] = json!(["orphan"]);
@@ -277,7 +277,7 @@ fn an_object_keeps_the_way_of_deletion_its_finalizers_ask_for() {
 }
 
 #[test]
-fn an_owner_named_twice_right_and_wrong_keeps_its_dependent() {
+fn a_valid_and_an_invalid_reference_to_one_owner_keep_the_dependent() {
     let (mut collector, world) = (Collector::default(), World::new());
     let owner = world.put(&config_map("owner"), json!({}));
     let references = ["owner", "other"].map(|name| reference(&config_map(name), &owner, false));
@@ -287,7 +287,7 @@ fn an_owner_named_twice_right_and_wrong_keeps_its_dependent() {
 }
 
 #[test]
-fn what_changes_between_the_judgement_and_the_deletion_is_judged_again() {
+fn an_object_that_changes_before_its_deletion_is_evaluated_again() {
     let (mut collector, world) = (Collector::default(), World::new());
     let owner = world.put(&config_map("owner"), json!({}));
     world.put(&config_map("child"), owned_by(&[reference(&config_map("nobody"), "no-uid", false)]));
@@ -302,7 +302,7 @@ fn what_changes_between_the_judgement_and_the_deletion_is_judged_again() {
 }
 
 #[test]
-fn a_kind_listed_anew_tells_what_has_gone_meanwhile() {
+fn relisting_a_kind_detects_deletions_missed_by_the_watch() {
     let (mut collector, world) = (Collector::default(), World::new());
     let owner = world.put(&config_map("owner"), json!({}));
     world.put(&config_map("child"), owned_by(&[reference(&config_map("owner"), &owner, false)]));
@@ -521,7 +521,7 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
     #[test]
-    fn only_garbage_is_deleted_and_all_of_it(operations in prop::collection::vec(operation(), 1..60)) {
+    fn exactly_the_garbage_is_deleted(operations in prop::collection::vec(operation(), 1..60)) {
         let mut simulation = Simulation::default();
         for operation in &operations {
             simulation.execute(operation);

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn admission_expressions_see_the_objects_the_request_and_the_authorizer() {
+    fn admission_expressions_have_object_request_and_authorizer_variables() {
         let cases = [
             ("true", true),
             ("object.x == 1", true),
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn selectors_of_devices_see_the_device() {
+    fn device_selectors_have_the_variable_device() {
         verdicts(
             &Environment::device(),
             Output::Bool,

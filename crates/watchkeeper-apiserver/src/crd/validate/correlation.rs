@@ -50,7 +50,7 @@ mod tests {
     use super::{ListType, OldItems};
 
     #[test]
-    fn items_correlate_by_scalar_keys_and_the_first_of_equals_counts() {
+    fn items_correlate_by_scalar_keys_and_the_first_duplicate_is_used() {
         let list = ListType::Map(vec!["a".to_owned(), "b".to_owned()]);
         let old = json!([
             {"a": 1, "b": "x", "n": 1}, {"a": 1, "b": "x", "n": 2}, {"a": 2, "n": 3}, {"a": [], "b": "x", "n": 4},

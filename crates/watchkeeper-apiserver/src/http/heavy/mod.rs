@@ -182,7 +182,7 @@ mod tests {
     use crate::TokioClock;
 
     #[tokio::test]
-    async fn a_full_queue_answers_429_with_a_time_to_retry_and_empties_again() {
+    async fn a_full_queue_rejects_with_429_and_retry_after_and_drains() {
         let queue = HeavyQueue::new(false);
         let first = queue.admit(MAX_ADMITTED_BYTES + 1).expect("a request alone is admitted");
         let error = queue.admit(1).expect_err("the queue is full");

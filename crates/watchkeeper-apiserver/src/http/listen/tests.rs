@@ -136,7 +136,7 @@ async fn a_client_beyond_the_connection_limit_waits_for_another_to_leave() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn shutdown_ends_within_the_grace_period_whatever_clients_do() {
+async fn shutdown_ends_within_the_grace_period_despite_stuck_clients() {
     let websocket = format!(
         "GET {MAPS}?watch=true HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"

@@ -56,7 +56,7 @@ fn template(spec: &Value) -> Value {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn a_new_object_is_refused_for_each_reason_there_is() {
+fn each_validation_rule_rejects_an_invalid_new_object() {
     let selector = json!({"matchLabels": {"a": "b"}});
     let workload = |extra: Value| {
         let mut spec = json!({"selector": selector, "template": template(&json!({}))});
@@ -340,7 +340,7 @@ fn a_new_object_is_refused_for_each_reason_there_is() {
 }
 
 #[test]
-fn what_may_not_change_does_not() {
+fn changes_of_immutable_fields_are_rejected() {
     let workload = |selector: &str, name: &str| {
         json!({"spec": {"selector": {"matchLabels": {"a": selector}}, "serviceName": name,
             "template": {"metadata": {"labels": {"a": selector}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}})
@@ -395,7 +395,7 @@ fn what_may_not_change_does_not() {
 }
 
 #[test]
-fn generations_count_changes_of_what_is_wanted() {
+fn generation_increases_with_changes_of_the_desired_state() {
     let strategy = for_builtin("apps", "v1", "Deployment");
     let old = json!({"metadata": {"generation": 3}, "spec": {"replicas": 1}, "status": {"replicas": 1}});
     let generation = |change: &dyn Fn(&mut Value), part: Part<'_>| {
@@ -413,7 +413,7 @@ fn generations_count_changes_of_what_is_wanted() {
 }
 
 #[test]
-fn a_write_of_the_status_writes_nothing_else() {
+fn a_status_write_changes_only_the_status() {
     let strategy = for_builtin("apps", "v1", "Deployment");
     let old = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"replicas": 1}, "status": {"replicas": 1}});
     let mut new = json!({"metadata": {"labels": {"c": "d"}, "annotations": {"e": "f"}}, "spec": {"replicas": 9}, "status": {"replicas": 2}});
@@ -426,7 +426,7 @@ fn a_write_of_the_status_writes_nothing_else() {
 }
 
 #[test]
-fn yes_and_no_rules_are_those_of_the_real_server() {
+fn boolean_strategy_settings_equal_those_of_kube_apiserver() {
     let creates = ["Lease", "Service", "Role", "Event", "Endpoints", "LimitRange"];
     let returns = [
         "Pod",

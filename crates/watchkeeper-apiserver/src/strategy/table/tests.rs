@@ -35,7 +35,7 @@ fn found(errors: Errors) -> Vec<String> {
 }
 
 #[test]
-fn a_broken_rule_is_reported_at_the_path_of_its_field_in_the_order_of_the_rows() {
+fn violations_are_reported_with_field_paths_in_table_order() {
     let table: &[(&str, Value, &[&str])] = &[
         ("/spec/count", json!(-1), &["spec.count Invalid"]),
         ("/spec/share", json!(0), &["spec.share Invalid"]),
@@ -74,7 +74,7 @@ fn a_broken_rule_is_reported_at_the_path_of_its_field_in_the_order_of_the_rows()
 }
 
 #[test]
-fn a_good_object_breaks_no_rule() {
+fn a_valid_object_violates_no_rule() {
     let object = good();
     let mut errors = Errors::new();
     check(OBJECT, &At::root(&object), &mut errors);
@@ -82,7 +82,7 @@ fn a_good_object_breaks_no_rule() {
 }
 
 #[test]
-fn rules_under_a_condition_hold_only_where_the_condition_does() {
+fn conditional_rules_apply_only_where_their_condition_holds() {
     let mut object = good();
     object["spec"]["extra"] = json!({});
     let mut errors = Errors::new();
@@ -94,7 +94,7 @@ fn rules_under_a_condition_hold_only_where_the_condition_does() {
 }
 
 #[test]
-fn rules_about_a_change_hold_only_in_an_update() {
+fn immutability_rules_apply_only_to_updates() {
     let (mut old, mut new) = (good(), good());
     old["spec"]["count"] = json!(1);
     new["spec"]["count"] = json!(2);

@@ -139,7 +139,7 @@ mod tests {
     use super::check_schedule;
 
     #[test]
-    fn schedules_are_read_as_cron_reads_them() {
+    fn schedules_are_parsed_like_cron_expressions() {
         for good in [
             "* * * * *",
             "*/5 0-6 1,15 jan-mar MON",

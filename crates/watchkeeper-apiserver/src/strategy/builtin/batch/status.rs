@@ -323,7 +323,7 @@ mod tests {
     use super::{count_indexes, overlap};
 
     #[test]
-    fn lists_of_indexes_are_ordered_intervals_below_the_number_of_completions() {
+    fn index_lists_are_ordered_intervals_below_completions() {
         for (text, wanted) in [("", 0), ("0", 1), ("1,3-5,7", 5)] {
             assert_eq!(count_indexes(text, 8), Ok(wanted), "{text}");
         }
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_that_is_completed_and_failed_is_found() {
+    fn an_index_that_is_both_completed_and_failed_is_rejected() {
         assert_eq!(overlap("0,2-4", "1,4", 8), Some(4));
         assert_eq!(overlap("0,2-4", "1,5-6", 8), None);
         assert_eq!(overlap("", "1", 8), None);

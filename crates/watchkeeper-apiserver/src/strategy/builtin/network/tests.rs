@@ -3,7 +3,7 @@ use serde_json::json;
 use super::super::cases::Kind;
 
 #[test]
-fn an_ingress_is_refused_for_each_wrong_field() {
+fn each_invalid_field_of_an_ingress_is_rejected() {
     let backend = json!({"service": {"name": "s", "port": {"number": 80}}});
     let ingress = Kind::new(
         "networking.k8s.io",
@@ -58,7 +58,7 @@ fn an_ingress_is_refused_for_each_wrong_field() {
 }
 
 #[test]
-fn an_ingress_class_is_refused_for_its_controller_and_parameters() {
+fn invalid_controllers_and_parameters_of_an_ingress_class_are_rejected() {
     let class = Kind::new(
         "networking.k8s.io",
         "v1",
@@ -89,7 +89,7 @@ fn an_ingress_class_is_refused_for_its_controller_and_parameters() {
 }
 
 #[test]
-fn a_network_policy_is_refused_for_its_ports_and_peers() {
+fn invalid_ports_and_peers_of_a_network_policy_are_rejected() {
     let policy = Kind::new(
         "networking.k8s.io",
         "v1",
@@ -130,7 +130,7 @@ fn a_network_policy_is_refused_for_its_ports_and_peers() {
 }
 
 #[test]
-fn an_address_is_named_after_its_ip_and_refers_to_its_owner() {
+fn an_ip_address_object_is_named_after_its_ip_and_needs_a_parent_ref() {
     let address = Kind::new(
         "networking.k8s.io",
         "v1",
@@ -146,7 +146,7 @@ fn an_address_is_named_after_its_ip_and_refers_to_its_owner() {
 }
 
 #[test]
-fn a_service_range_grows_by_the_other_family_only() {
+fn a_service_cidr_can_add_only_the_other_ip_family() {
     let range = Kind::new(
         "networking.k8s.io",
         "v1",

@@ -142,7 +142,7 @@ mod tests {
     use super::{prepare_create, qos_class};
 
     #[test]
-    fn quality_of_service_follows_requests_and_limits() {
+    fn qos_class_follows_requests_and_limits() {
         let both = json!({"cpu": "1", "memory": "1Gi"});
         let table: [(Value, &str); 5] = [
             (json!([{}]), "BestEffort"),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn label_keys_become_requirements_of_the_selector_beside_them() {
+    fn match_label_keys_are_added_to_the_label_selector() {
         let mut pod = json!({"metadata": {"labels": {"a": "1", "b": "2"}}, "spec": {"topologySpreadConstraints": [
             {"matchLabelKeys": ["a", "c"], "labelSelector": {}}, {"matchLabelKeys": ["a"]}]}});
         prepare_create(&mut pod);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn tolerations_of_the_author_are_kept() {
+    fn existing_tolerations_are_kept() {
         let own = json!({"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5});
         let mut pod = json!({"spec": {"tolerations": [own]}});
         prepare_create(&mut pod);

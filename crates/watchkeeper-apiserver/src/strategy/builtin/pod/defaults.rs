@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_requests_too_in_a_pod_and_not_in_a_template() {
+    fn requests_default_to_limits_in_pods_but_not_in_templates() {
         let spec =
             json!({"containers": [{"name": "c", "image": "i", "resources": {"limits": {"cpu": "1000m"}}}]});
         let mut pod = json!({"spec": spec});
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_of_defaults_change_nothing() {
+    fn defaulting_is_idempotent() {
         let mut pod = json!({"spec": {
             "containers": [{"name": "c", "image": "i", "ports": [{"containerPort": 80}],
                 "livenessProbe": {"httpGet": {"port": 80}}, "env": [{"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]}],

@@ -7,7 +7,7 @@ fn pod() -> Kind {
 }
 
 #[test]
-fn the_spec_of_a_pod_is_refused_for_each_wrong_field() {
+fn each_invalid_field_of_a_pod_spec_is_rejected() {
     pod().check_create(&[
         ("/spec/overhead", json!({"cpu": "-1"}), &["spec.overhead.limits[cpu] Invalid"]),
         ("/spec/overhead", json!({"bogus": "1"}), &["spec.overhead.limits[bogus] Invalid", "spec.overhead.limits[bogus] Invalid"]),
@@ -47,7 +47,7 @@ fn the_spec_of_a_pod_is_refused_for_each_wrong_field() {
 }
 
 #[test]
-fn the_containers_of_a_pod_are_refused_for_each_wrong_field() {
+fn each_invalid_field_of_a_container_is_rejected() {
     pod().check_create(&[
         ("/spec/containers/0/restartPolicy", json!("X"), &["spec.containers[0].restartPolicy NotSupported"]),
         ("/spec/containers/0/restartPolicyRules", json!([{"action": "Restart", "exitCodes": {"operator": "In", "values": [1]}}]), &["spec.containers[0].restartPolicy Required"]),
@@ -79,7 +79,7 @@ fn the_containers_of_a_pod_are_refused_for_each_wrong_field() {
 }
 
 #[test]
-fn the_volumes_of_a_pod_are_refused_for_each_wrong_field() {
+fn each_invalid_field_of_a_volume_is_rejected() {
     let volume = |source: Value| {
         let mut volume = json!({"name": "v"});
         for (name, value) in source.as_object().into_iter().flatten() {
@@ -165,7 +165,7 @@ fn fields_of_disabled_gates_are_dropped_from_pods_and_templates() {
 }
 
 #[test]
-fn a_status_of_a_pod_is_refused_for_what_cannot_be() {
+fn each_invalid_field_of_a_pod_status_is_rejected() {
     pod().check_status(
         &json!({"qosClass": "BestEffort", "podIP": "10.0.0.1", "podIPs": [{"ip": "10.0.0.1"}]}),
         &[
@@ -194,7 +194,7 @@ fn a_status_of_a_pod_is_refused_for_what_cannot_be() {
 }
 
 #[test]
-fn annotations_that_are_fixed_at_creation_stay() {
+fn immutable_pod_annotations_cannot_be_changed() {
     pod().check_update(&[
         (
             "/metadata/annotations",
@@ -206,7 +206,7 @@ fn annotations_that_are_fixed_at_creation_stay() {
 }
 
 #[test]
-fn a_pod_template_is_refused_for_its_pod_and_counts_its_changes() {
+fn a_pod_template_is_validated_and_its_changes_increase_the_generation() {
     let template = Kind::new(
         "",
         "v1",
@@ -230,7 +230,7 @@ fn a_pod_template_is_refused_for_its_pod_and_counts_its_changes() {
 }
 
 #[test]
-fn a_resize_changes_cpu_and_memory_and_nothing_else() {
+fn a_resize_changes_only_cpu_and_memory() {
     let with = |resources: Value| {
         let containers = json!([{"name": "c", "image": "i", "resources": resources}]);
         Kind::new("", "v1", "Pod", &json!({"spec": {"containers": containers}})).created(&[])

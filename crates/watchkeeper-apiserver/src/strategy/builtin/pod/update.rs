@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_changes_in_few_ways() {
+    fn only_mutable_pod_fields_can_be_updated() {
         let gated = json!({"schedulingGates": [{"name": "g"}]});
         let table = [
             (json!({}), json!({}), true),

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_changes_only_the_type_loses_what_came_with_the_old_one() {
+    fn changing_only_the_type_drops_fields_of_the_old_type() {
         let old = service(&json!({"type": "NodePort", "clusterIP": "10.96.0.2", "clusterIPs": ["10.96.0.2"],
             "ports": [{"port": 80, "nodePort": 30001}]}));
         let mut new = old.clone();
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_out_is_kept_when_a_client_leaves_it_out() {
+    fn allocated_addresses_and_node_ports_are_kept_when_an_update_omits_them() {
         let old = service(&json!({"type": "NodePort", "clusterIP": "10.96.0.2", "clusterIPs": ["10.96.0.2"],
             "ports": [{"port": 80, "nodePort": 30001}]}));
         let mut new = service(&json!({"type": "NodePort", "ports": [{"port": 81}]}));

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::super::cases::Kind;
 
 #[test]
-fn a_service_is_refused_for_each_wrong_field() {
+fn each_invalid_field_of_a_service_is_rejected() {
     let service = Kind::new("", "v1", "Service", &json!({"spec": {"ports": [{"port": 80}]}}));
     service.check_create(&[
         ("/spec/ipFamilies", json!(["IPv6"]), &["spec.ipFamilies[0] Invalid"]),
@@ -54,7 +54,7 @@ fn a_service_is_refused_for_each_wrong_field() {
 }
 
 #[test]
-fn only_a_balanced_service_has_addresses_of_balancers_in_its_status() {
+fn only_a_load_balancer_service_has_ingress_addresses_in_its_status() {
     let ingress = "/status/loadBalancer/ingress";
     let service = Kind::new("", "v1", "Service", &json!({"spec": {"ports": [{"port": 80}]}}));
     service.check_status(
