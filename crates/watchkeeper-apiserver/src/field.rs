@@ -72,7 +72,7 @@ impl FieldError {
         let bad_value = bad_value.map(|value| match value {
             Value::String(text) => Value::String(shortened(text)),
             value if is_short(&value) => value,
-            value => shown(&value),
+            value => truncated(&value),
         });
         Self { kind, path: shortened(path.into()), bad_value, detail: shortened(detail.into()) }
     }
@@ -105,14 +105,14 @@ const MAX_VALUE_BYTES: usize = 2 * 1024;
 
 /// Returns `value` as shown in an error: long strings are truncated, and a long list or object is shown as the beginning of
 /// its JSON. Takes time in proportion to the output.
-pub(crate) fn shown(value: &Value) -> Value {
+pub(crate) fn truncated(value: &Value) -> Value {
     match value {
         Value::String(text) if text.len() > MAX_TEXT_BYTES => {
             Value::String(format!("{}...", &text[..text.floor_char_boundary(MAX_TEXT_BYTES)]))
         }
         value if is_short(value) => value.clone(),
         value => {
-            let mut beginning = Beginning(Vec::new());
+            let mut beginning = Prefix(Vec::new());
             // Fails once enough bytes are written.
             let _ = serde_json::to_writer(&mut beginning, value);
             Value::String(format!("{}...", String::from_utf8_lossy(&beginning.0)))
@@ -121,9 +121,9 @@ pub(crate) fn shown(value: &Value) -> Value {
 }
 
 /// A writer that keeps the first bytes and then fails.
-struct Beginning(Vec<u8>);
+struct Prefix(Vec<u8>);
 
-impl io::Write for Beginning {
+impl io::Write for Prefix {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let room = MAX_VALUE_BYTES.saturating_sub(self.0.len());
         let fitting = bytes.get(..room.min(bytes.len())).unwrap_or_default();
@@ -174,8 +174,8 @@ mod tests {
         assert!(error.path.len() < MAX_TEXT_BYTES + 4 && error.detail.len() < MAX_TEXT_BYTES + 4);
         assert!(error.bad_value.unwrap().as_str().unwrap().len() < MAX_TEXT_BYTES + 4);
         let list = json!(vec!["item"; 10_000]);
-        assert!(shown(&list).as_str().unwrap().starts_with("[\"item\",\"item\""));
-        assert!(shown(&list).to_string().len() < 2 * MAX_VALUE_BYTES);
-        assert_eq!(shown(&json!(["a", {"b": 1}])), json!(["a", {"b": 1}]));
+        assert!(truncated(&list).as_str().unwrap().starts_with("[\"item\",\"item\""));
+        assert!(truncated(&list).to_string().len() < 2 * MAX_VALUE_BYTES);
+        assert_eq!(truncated(&json!(["a", {"b": 1}])), json!(["a", {"b": 1}]));
     }
 }

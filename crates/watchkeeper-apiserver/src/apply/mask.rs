@@ -2,7 +2,7 @@
 
 use super::{
     path::PathElement,
-    set::{FieldSet, Node},
+    set::{FieldSet, SetNode},
 };
 use crate::{kinds::GroupVersionKind, strategy::Part};
 
@@ -112,7 +112,7 @@ fn only(set: &FieldSet, patterns: &[&[Option<PathElement>]]) -> FieldSet {
         }
         let is_whole = matching.iter().any(|rest| rest.is_empty());
         let below = if is_whole { node.below.clone() } else { only(&node.below, &matching) };
-        kept.join_node(element.clone(), Node { is_member: node.is_member, below });
+        kept.join_node(element.clone(), SetNode { is_member: node.is_member, below });
     }
     kept
 }

@@ -46,12 +46,12 @@ use serde_json::{Map, Value};
 
 use self::{
     conflict::Conflicts,
-    managed::{Entry, Managed, ManagerId, Operation},
+    managed::{Entry, Managed, ManagerId, ManagerOperation},
     mask::Mask,
     path::same,
     set::FieldSet,
     track::Comparisons,
-    walk::{Changes, Fault},
+    walk::{Changes, SchemaMismatch},
 };
 use crate::{
     kinds::{GroupVersionKind, Kind},
@@ -65,7 +65,7 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// The target of a write: objects of a kind in one version, whole or through a subresource.
 #[derive(Debug, Clone)]
-pub(crate) struct Subject<'a> {
+pub(crate) struct WriteTarget<'a> {
     gvk: &'a GroupVersionKind,
     api_version: String,
     ty: &'a TypeRef,
@@ -102,7 +102,7 @@ impl Versions for OneVersion {
     }
 }
 
-impl<'a> Subject<'a> {
+impl<'a> WriteTarget<'a> {
     /// Returns the subject for objects of `kind`, written through `part`.
     pub(crate) fn of(kind: &'a Kind, part: Part<'a>, versions: &'a dyn Versions) -> Self {
         let has_status = kind.subresources.iter().any(|subresource| subresource.name == "status");
@@ -126,11 +126,15 @@ impl<'a> Subject<'a> {
         Self { subresource, mask, ..self }
     }
 
-    fn manager_id(&self, name: &str, operation: Operation) -> ManagerId {
+    fn manager_id(&self, name: &str, operation: ManagerOperation) -> ManagerId {
         ManagerId {
             name: if name.is_empty() { "unknown" } else { name }.to_owned(),
             operation,
-            api_version: if operation == Operation::Apply { String::new() } else { self.api_version.clone() },
+            api_version: if operation == ManagerOperation::Apply {
+                String::new()
+            } else {
+                self.api_version.clone()
+            },
             subresource: self.subresource.to_owned(),
         }
     }
@@ -152,7 +156,7 @@ impl<'a> Subject<'a> {
 pub(crate) fn track_update(
     live: Option<&Value>,
     new: &mut Value,
-    subject: &Subject<'_>,
+    subject: &WriteTarget<'_>,
     manager: &Manager<'_>,
 ) {
     let Some(metadata) = new.get_mut("metadata").and_then(Value::as_object_mut) else { return };
@@ -178,7 +182,7 @@ pub(crate) fn track_update(
     set_managed_fields(new, entries);
 }
 
-fn managed_for_update(of_live: Option<&Value>, given: Option<&Value>, subject: &Subject<'_>) -> Managed {
+fn managed_for_update(of_live: Option<&Value>, given: Option<&Value>, subject: &WriteTarget<'_>) -> Managed {
     if subject.subresource.is_empty() {
         if Managed::is_reset(given) {
             return Managed::default();
@@ -212,7 +216,7 @@ fn set_managed_fields(object: &mut Value, entries: Option<Value>) {
 pub(crate) fn apply(
     live: Option<&Value>,
     config: &Value,
-    subject: &Subject<'_>,
+    subject: &WriteTarget<'_>,
     manager: &Manager<'_>,
     force: bool,
 ) -> Result<Value, ApiError> {
@@ -221,7 +225,7 @@ pub(crate) fn apply(
     check_config(config, subject)?;
 
     let applied = match track::apply(live, config, subject, managed.clone(), manager, force) {
-        Err(track::Refused::Conflicts(conflicts)) if manager.name == last_applied::MANAGER => {
+        Err(track::ApplyError::Conflicts(conflicts)) if manager.name == last_applied::MANAGER => {
             // The annotation of client-side apply tells which fields already belong to the client.
             let allowed = live.and_then(|live| last_applied::fields(live, subject)).unwrap_or_default();
             let mut remaining = conflicts;
@@ -234,8 +238,8 @@ pub(crate) fn apply(
         applied => applied,
     };
     let (mut object, managed) = applied.map_err(|refused| match refused {
-        track::Refused::Conflicts(conflicts) => conflicts.into_error(),
-        track::Refused::Fault(message) => failure(message),
+        track::ApplyError::Conflicts(conflicts) => conflicts.into_error(),
+        track::ApplyError::SchemaMismatch(message) => failure(message),
     })?;
     if manager.name == last_applied::MANAGER {
         last_applied::renew(&mut object, config);
@@ -245,7 +249,7 @@ pub(crate) fn apply(
 }
 
 /// Checks the parts of a configuration that depend neither on the live object nor on its managers.
-fn check_config(config: &Value, subject: &Subject<'_>) -> Result<(), ApiError> {
+fn check_config(config: &Value, subject: &WriteTarget<'_>) -> Result<(), ApiError> {
     if !config.is_object() {
         return Err(ApiError::bad_request(
             "error decoding patch: an applied configuration must be an object",
@@ -260,11 +264,13 @@ fn check_config(config: &Value, subject: &Subject<'_>) -> Result<(), ApiError> {
     if config["metadata"]["managedFields"].is_array() {
         return Err(ApiError::bad_request("metadata.managedFields must be nil"));
     }
-    let faults = walk::check(config, subject.ty);
-    let message = match &*faults {
+    let mismatches = walk::check(config, subject.ty);
+    let message = match &*mismatches {
         [] => return Ok(()),
-        [fault] => fault.to_string(),
-        faults => faults.iter().fold("errors:".to_owned(), |message, fault| format!("{message}\n  {fault}")),
+        [mismatch] => mismatch.to_string(),
+        mismatches => mismatches
+            .iter()
+            .fold("errors:".to_owned(), |message, mismatch| format!("{message}\n  {mismatch}")),
     };
     Err(failure(format!("failed to create typed patch object ({}): {message}", subject.describe(config))))
 }

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
-    Changes, Manager, Subject, codec,
-    managed::{self, Operation},
+    Changes, Manager, WriteTarget, codec,
+    managed::{self, ManagerOperation},
     set::FieldSet,
     track::UNMANAGED,
 };
@@ -22,7 +22,7 @@ pub(super) fn renewed(
     before: &Value,
     given: &mut Option<Value>,
     changes: &Changes,
-    subject: &Subject<'_>,
+    subject: &WriteTarget<'_>,
     manager: &Manager<'_>,
 ) -> Option<Value> {
     let is_sent = given.as_ref().is_some_and(|given| given == before);
@@ -37,9 +37,9 @@ pub(super) fn renewed(
     let unmanaged = fields.intersection(&UNMANAGED);
     fields.subtract(&UNMANAGED);
 
-    let id = subject.manager_id(manager.name, Operation::Update);
+    let id = subject.manager_id(manager.name, ManagerOperation::Update);
     let mut own = None;
-    for (place, entry) in entries.iter().enumerate() {
+    for (index, entry) in entries.iter().enumerate() {
         if entry.get("apiVersion")?.as_str()? != subject.api_version {
             return None;
         }
@@ -52,7 +52,7 @@ pub(super) fn renewed(
             return None;
         }
         if is_own {
-            own = Some((place, managed));
+            own = Some((index, managed));
         }
     }
     if !fields.is_empty() && !own.is_some_and(|(_, managed)| holds_all(managed, &fields)) {
@@ -61,8 +61,8 @@ pub(super) fn renewed(
     let same = if is_sent { given.take() } else { Some(before.clone()) };
     let Some(Value::Array(mut entries)) = same else { return None };
     if !fields.is_empty() {
-        let (place, _) = own?;
-        let own = entries.get_mut(place)?.as_object_mut()?;
+        let (index, _) = own?;
+        let own = entries.get_mut(index)?.as_object_mut()?;
         own.insert("time".to_owned(), managed::written_time(manager.now).into());
         // Managers are sorted by time.
         entries.sort_by_cached_key(order);

@@ -51,21 +51,21 @@ impl Decision {
         Self { is_allowed: true, reason: reason.into() }
     }
 
-    fn refused(reason: impl Into<String>) -> Self {
+    fn denied(reason: impl Into<String>) -> Self {
         Self { is_allowed: false, reason: reason.into() }
     }
 }
 
 /// The user of a request, with the authorizer that decides on it.
 #[derive(Debug, Clone)]
-pub(crate) struct Asker {
+pub(crate) struct Requester {
     /// The user of the request.
     pub(crate) user: User,
     /// The authorizer of the server.
     pub(crate) authorizer: Authorizer,
 }
 
-impl Asker {
+impl Requester {
     /// Returns the server itself, which is permitted everything.
     pub(crate) fn server() -> Self {
         Self { user: User::master("system:apiserver"), authorizer: Authorizer::AlwaysAllow }

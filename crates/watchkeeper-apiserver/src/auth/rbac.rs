@@ -118,9 +118,9 @@ impl RbacPolicy {
             }
         }
         match missing.as_slice() {
-            [] => Decision::refused(""),
-            [one] => Decision::refused(format!("RBAC: {one}")),
-            several => Decision::refused(format!("RBAC: [{}]", several.join(", "))),
+            [] => Decision::denied(""),
+            [one] => Decision::denied(format!("RBAC: {one}")),
+            several => Decision::denied(format!("RBAC: [{}]", several.join(", "))),
         }
     }
 
@@ -297,9 +297,9 @@ mod tests {
 
     #[test]
     fn a_forbidden_message_names_a_missing_role() {
-        let refused = policy().decide(&user("bob", &[]), &asked("get", "pods", ""));
-        assert!(!refused.is_allowed);
-        assert_eq!(refused.reason, "RBAC: clusterrole.rbac.authorization.k8s.io \"gone\" not found");
+        let denied = policy().decide(&user("bob", &[]), &asked("get", "pods", ""));
+        assert!(!denied.is_allowed);
+        assert_eq!(denied.reason, "RBAC: clusterrole.rbac.authorization.k8s.io \"gone\" not found");
         assert_eq!(policy().rules_of(&user("bob", &[]), "a").1.len(), 1);
     }
 

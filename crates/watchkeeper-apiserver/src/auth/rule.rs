@@ -97,7 +97,7 @@ impl PolicyRule {
     /// than [`MAX_SIZE`] elements is covered only by a single rule that covers all of it, because a short body can spell out
     /// billions of elements.
     pub(crate) fn is_covered_by(&self, rules: &[Self]) -> bool {
-        let holders: Vec<Holder<'_>> = rules.iter().map(Holder::new).collect();
+        let holders: Vec<HeldRule<'_>> = rules.iter().map(HeldRule::new).collect();
         if holders.iter().any(|holder| holder.covers_all_of(self)) {
             return true;
         }
@@ -110,7 +110,8 @@ impl PolicyRule {
             self.resource_names.iter().map(|name| Some(name.as_str())).collect()
         };
         self.verbs.iter().all(|verb| {
-            let holders: Vec<&Holder<'_>> = holders.iter().filter(|holder| holder.verbs.has(verb)).collect();
+            let holders: Vec<&HeldRule<'_>> =
+                holders.iter().filter(|holder| holder.verbs.has(verb)).collect();
             let are_paths_covered =
                 self.non_resource_urls.iter().all(|path| holders.iter().any(|holder| holder.has_path(path)));
             are_paths_covered
@@ -133,20 +134,20 @@ impl PolicyRule {
 const MAX_SIZE: usize = 100_000;
 
 /// A rule that the user holds, as sets: comparing lists with lists takes quadratic time.
-struct Holder<'a> {
-    verbs: Words<'a>,
-    groups: Words<'a>,
-    resources: Words<'a>,
+struct HeldRule<'a> {
+    verbs: WordSet<'a>,
+    groups: WordSet<'a>,
+    resources: WordSet<'a>,
     names: HashSet<&'a str>,
     paths: &'a [String],
 }
 
-impl<'a> Holder<'a> {
+impl<'a> HeldRule<'a> {
     fn new(rule: &'a PolicyRule) -> Self {
         Self {
-            verbs: Words::new(&rule.verbs),
-            groups: Words::new(&rule.api_groups),
-            resources: Words::new(&rule.resources),
+            verbs: WordSet::new(&rule.verbs),
+            groups: WordSet::new(&rule.api_groups),
+            resources: WordSet::new(&rule.resources),
             names: rule.resource_names.iter().map(String::as_str).collect(),
             paths: &rule.non_resource_urls,
         }
@@ -180,12 +181,12 @@ impl<'a> Holder<'a> {
 }
 
 /// A set of words in which `*` matches every word.
-struct Words<'a> {
+struct WordSet<'a> {
     words: HashSet<&'a str>,
     is_all: bool,
 }
 
-impl<'a> Words<'a> {
+impl<'a> WordSet<'a> {
     fn new(words: &'a [String]) -> Self {
         let words: HashSet<&str> = words.iter().map(String::as_str).collect();
         Self { is_all: words.contains("*"), words }

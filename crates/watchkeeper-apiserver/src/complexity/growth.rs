@@ -7,7 +7,7 @@ use crate::{
     decode::{self, FieldValidation},
     field::{FieldError, FieldErrorKind},
     kinds::{GroupVersionKind, Registry},
-    patch::{Form, Patch},
+    patch::{Patch, PatchFormat},
     rest::errors,
     schema::TypeRef,
     selector::{FieldSelector, LabelSelector},
@@ -64,7 +64,7 @@ fn strategic_merge_of_long_lists_takes_linear_time() {
     let input = |count| {
         let mut patch = pod(count, "b");
         patch["spec"]["containers"].as_array_mut().unwrap().reverse();
-        (pod(count, "a"), Patch::read(Form::Strategic, patch).unwrap())
+        (pod(count, "a"), Patch::read(PatchFormat::Strategic, patch).unwrap())
     };
     assert_linear("a strategic merge", 2_000, input, |(pod, patch)| patch.apply(pod, &ty).unwrap());
 }
@@ -103,7 +103,8 @@ fn a_patch_that_moves_items_of_a_long_list_repeatedly_is_rejected() {
         json!({"op": "add", "path": "/l/0", "value": 1}),
         json!({"op": "remove", "path": "/l/0"}),
     ] {
-        let patch = |count| Patch::read(Form::Json, Value::Array(vec![operation.clone(); count])).unwrap();
+        let patch =
+            |count| Patch::read(PatchFormat::Json, Value::Array(vec![operation.clone(); count])).unwrap();
         let error = patch(2_000).apply(&object, &ty).unwrap_err();
         assert_eq!(
             (error.code, error.message.contains("moves more items")),

@@ -24,7 +24,7 @@ mod driver;
 mod feed;
 mod garbage;
 #[cfg(test)]
-mod memory;
+mod in_memory_server;
 mod namespaces;
 mod object;
 mod objects;
@@ -43,7 +43,7 @@ use self::{
     definitions::Definitions,
     garbage::Collector,
     namespaces::Namespaces,
-    objects::{Change, Objects},
+    objects::{Objects, ServerEvent},
     provision::Provisioner,
 };
 
@@ -80,7 +80,7 @@ impl Controllers {
     }
 
     /// Records a change.
-    pub(crate) fn take(&mut self, change: &Change) {
+    pub(crate) fn take(&mut self, change: &ServerEvent) {
         if let Some(collector) = &mut self.collector {
             collector.take(change);
         }

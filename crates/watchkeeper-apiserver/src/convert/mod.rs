@@ -46,13 +46,13 @@ pub(crate) fn convert(mut object: Value, from: &Kind, to: &Kind) -> Value {
 fn copy(from: &Value, from_path: &str, to: &mut Value, to_path: &str) {
     let found = from_path.split('.').try_fold(from, |value, member| value.get(member));
     if let Some(found) = found.filter(|found| !found.is_null()) {
-        let place = to_path.split('.').fold(to, |value, member| {
+        let field = to_path.split('.').fold(to, |value, member| {
             if !value.is_object() {
                 *value = Value::Object(serde_json::Map::new());
             }
             &mut value[member]
         });
-        *place = found.clone();
+        *field = found.clone();
     }
 }
 

@@ -213,10 +213,10 @@ mod tests {
                 json!({"e": {"apiVersion": "v1", "kind": "K", "metadata": {"name": "n"}, "spec": {}}}),
             ),
         ];
-        for (properties, spec, wanted) in table {
+        for (properties, spec, expected) in table {
             let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}});
             let object = json!({"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "n"}, "spec": spec, "extra": 1});
-            assert_eq!(written(&schema, &object)["spec"], wanted, "{properties}");
+            assert_eq!(written(&schema, &object)["spec"], expected, "{properties}");
             assert!(written(&schema, &object).get("extra").is_none());
         }
     }
@@ -258,9 +258,9 @@ mod tests {
                 json!({"m": {"k": 1}}),
             ),
         ];
-        for (properties, spec, wanted) in table {
+        for (properties, spec, expected) in table {
             let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}});
-            assert_eq!(written(&schema, &json!({"spec": spec}))["spec"], wanted, "{properties} {spec}");
+            assert_eq!(written(&schema, &json!({"spec": spec}))["spec"], expected, "{properties} {spec}");
         }
     }
 }

@@ -133,7 +133,7 @@ fn names<'a>(definition: &Value, others: impl IntoIterator<Item = &'a Value>) ->
         );
         kinds.extend(["kind", "listKind"].into_iter().flat_map(|member| texts(names.get(member))));
     }
-    let wanted = definition.pointer("/spec/names").cloned().unwrap_or_default();
+    let expected = definition.pointer("/spec/names").cloned().unwrap_or_default();
     let mut accepted = definition.pointer("/status/acceptedNames").cloned().unwrap_or_else(|| json!({}));
     let mut conflict = None;
     let table = [
@@ -144,13 +144,13 @@ fn names<'a>(definition: &Value, others: impl IntoIterator<Item = &'a Value>) ->
         ("listKind", &kinds, "ListKindConflict"),
     ];
     for (member, taken, reason) in table {
-        let mut clashes = texts(wanted.get(member)).into_iter().filter(|name| taken.contains(name));
+        let mut clashes = texts(expected.get(member)).into_iter().filter(|name| taken.contains(name));
         match clashes.next() {
             Some(name) => conflict = Some((reason, format!("{name:?} is already in use"))),
-            None => edit::take_from(&mut accepted, &wanted, member),
+            None => edit::take_from(&mut accepted, &expected, member),
         }
     }
-    edit::take_from(&mut accepted, &wanted, "categories");
+    edit::take_from(&mut accepted, &expected, "categories");
     Names { accepted, conflict }
 }
 

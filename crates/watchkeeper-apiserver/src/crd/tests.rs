@@ -116,9 +116,9 @@ fn a_non_structural_schema_is_rejected_with_the_violating_path() {
             ],
         ),
     ];
-    for (schema, wanted) in table {
+    for (schema, expected) in table {
         let definition = definition(&json!({"type": "object", "properties": {"spec": schema}}));
-        assert_eq!(wrong(&definition, None), wanted, "{schema}");
+        assert_eq!(wrong(&definition, None), expected, "{schema}");
     }
 }
 

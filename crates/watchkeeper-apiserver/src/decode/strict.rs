@@ -92,14 +92,14 @@ fn in_order(body: &[u8], unknown: &[String]) -> Vec<String> {
         path: String::new(),
         unknown: unknown.iter().map(String::as_str).collect(),
         problems: Vec::new(),
-        seen: HashSet::new(),
+        reported: HashSet::new(),
     };
     // The body was parsed before, so it is JSON.
     _ = Step(&mut walk).deserialize(&mut serde_json::Deserializer::from_slice(body));
-    let Walk { mut problems, seen, .. } = walk;
+    let Walk { mut problems, reported, .. } = walk;
     // Paths that are too long for a comparison come last.
     let room = MAX_PROBLEMS - problems.len();
-    let others = unknown.iter().map(|path| unknown_field(path)).filter(|problem| !seen.contains(problem));
+    let others = unknown.iter().map(|path| unknown_field(path)).filter(|problem| !reported.contains(problem));
     problems.extend(others.take(room));
     problems
 }
@@ -108,12 +108,12 @@ struct Walk<'u> {
     path: String,
     unknown: HashSet<&'u str>,
     problems: Vec<String>,
-    seen: HashSet<String>,
+    reported: HashSet<String>,
 }
 
 impl Walk<'_> {
     fn report(&mut self, problem: String) {
-        if self.problems.len() < MAX_PROBLEMS && self.seen.insert(problem.clone()) {
+        if self.problems.len() < MAX_PROBLEMS && self.reported.insert(problem.clone()) {
             self.problems.push(problem);
         }
     }
@@ -174,8 +174,8 @@ impl<'de> Visitor<'de> for Step<'_, '_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
         let length = self.0.path.len();
-        for place in 0.. {
-            _ = write!(self.0.path, "[{place}]");
+        for index in 0.. {
+            _ = write!(self.0.path, "[{index}]");
             let item = access.next_element_seed(Step(&mut *self.0))?;
             self.0.path.truncate(length);
             if item.is_none() {

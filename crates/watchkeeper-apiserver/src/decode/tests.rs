@@ -281,10 +281,10 @@ proptest! {
     }
 
     #[test]
-    fn decoding_a_corrupted_protobuf_message_does_not_panic(place in 0..400_usize, byte in any::<u8>()) {
+    fn decoding_a_corrupted_protobuf_message_does_not_panic(position in 0..400_usize, byte in any::<u8>()) {
         let pods = kind("", "pods");
         let mut raw = protobuf::write(&pod(), &pods.ty);
-        if let Some(victim) = raw.get_mut(place) {
+        if let Some(victim) = raw.get_mut(position) {
             *victim = byte;
         }
         let _ = protobuf::read(&raw, &pods.ty);

@@ -29,5 +29,5 @@ pub use limits::ConnectionLimits;
 
 pub(crate) use access::AllowedHosts;
 pub(crate) use listen::{ListenOptions, Listener};
-pub(crate) use service::{Api, Guards};
-pub(crate) use tls::Identity;
+pub(crate) use service::{Api, Protection};
+pub(crate) use tls::TlsIdentity;

@@ -21,16 +21,16 @@ fn write_block(value: &Value, depth: usize, out: &mut String) {
         Value::Object(members) => {
             let mut names: Vec<&String> = members.keys().collect();
             names.sort();
-            for (place, name) in names.into_iter().enumerate() {
-                if place > 0 {
+            for (index, name) in names.into_iter().enumerate() {
+                if index > 0 {
                     indent(depth, out);
                 }
                 write_member(name, &members[name], depth, out);
             }
         }
         Value::Array(items) => {
-            for (place, item) in items.iter().enumerate() {
-                if place > 0 {
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
                     indent(depth, out);
                 }
                 out.push_str("- ");

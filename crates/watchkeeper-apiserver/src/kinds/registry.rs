@@ -123,7 +123,7 @@ impl Kinds {
 
     /// Returns the group `name`.
     pub(crate) fn group(&self, name: &str) -> Option<&Group> {
-        self.by_group.get(name).and_then(|&place| self.groups.get(place)).map(|group| &**group)
+        self.by_group.get(name).and_then(|&index| self.groups.get(index)).map(|group| &**group)
     }
 
     /// Returns the kinds of a version of a group.
@@ -134,8 +134,8 @@ impl Kinds {
     /// Returns the kind with the path name `plural`.
     pub(crate) fn by_path(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Kind>> {
         let kinds = &self.version(group, version)?.kinds;
-        let place = kinds.binary_search_by(|kind| kind.plural.as_str().cmp(plural)).ok()?;
-        kinds.get(place)
+        let index = kinds.binary_search_by(|kind| kind.plural.as_str().cmp(plural)).ok()?;
+        kinds.get(index)
     }
 
     /// Returns the kind with this group, version and kind.
@@ -159,19 +159,19 @@ impl Kinds {
     }
 
     fn insert(&mut self, kind: Arc<Kind>) {
-        let place = self.groups.iter().position(|group| group.name == kind.gvk.group).unwrap_or_else(|| {
+        let index = self.groups.iter().position(|group| group.name == kind.gvk.group).unwrap_or_else(|| {
             self.groups.push(Arc::new(Group { name: kind.gvk.group.clone(), versions: Vec::new() }));
             self.groups.len() - 1
         });
-        let Some(group) = self.groups.get_mut(place).map(Arc::make_mut) else { return };
-        let place =
+        let Some(group) = self.groups.get_mut(index).map(Arc::make_mut) else { return };
+        let index =
             group.versions.iter().position(|known| known.version == kind.gvk.version).unwrap_or_else(|| {
                 group.versions.push(GroupVersion { version: kind.gvk.version.clone(), kinds: Vec::new() });
                 group.versions.len() - 1
             });
-        let Some(version) = group.versions.get_mut(place) else { return };
-        let place = version.kinds.partition_point(|known| known.plural < kind.plural);
-        version.kinds.insert(place, kind);
+        let Some(version) = group.versions.get_mut(index) else { return };
+        let index = version.kinds.partition_point(|known| known.plural < kind.plural);
+        version.kinds.insert(index, kind);
     }
 
     fn remove_custom(&mut self, group: &str, plural: &str) {
@@ -201,7 +201,7 @@ impl Kinds {
             .groups
             .iter()
             .enumerate()
-            .map(|(place, group)| (group.name.as_str().into(), place))
+            .map(|(index, group)| (group.name.as_str().into(), index))
             .collect();
     }
 }

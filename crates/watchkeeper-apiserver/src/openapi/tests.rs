@@ -42,7 +42,7 @@ fn every_indexed_document_exists_and_its_references_resolve() {
     let index = index(&kinds);
     let paths = index["paths"].as_object().unwrap();
     assert_eq!(paths.len(), 24);
-    for (path, place) in paths {
+    for (path, index) in paths {
         let (group, version) = group_version(path).unwrap();
         let document = document(&kinds, group, version).unwrap();
         let mut found = BTreeSet::new();
@@ -52,7 +52,7 @@ fn every_indexed_document_exists_and_its_references_resolve() {
             assert!(document.pointer(pointer).is_some(), "{path}: {reference}");
         }
         assert!(
-            place["serverRelativeURL"].as_str().unwrap().starts_with(&format!("/openapi/v3/{path}?hash="))
+            index["serverRelativeURL"].as_str().unwrap().starts_with(&format!("/openapi/v3/{path}?hash="))
         );
     }
 }

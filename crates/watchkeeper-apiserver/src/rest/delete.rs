@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{
-    ATTEMPTS, Answer, ListBody, Payload, Request, Rest,
+    ATTEMPTS, ApiResponse, ListBody, Payload, Request, Rest,
     definitions::is_definition,
     errors, meta,
     options::{ListOptions, wrong_dry_run},
@@ -19,7 +19,7 @@ use crate::{
     field::{FieldError, FieldErrorKind},
     kinds::Kind,
     status::ApiError,
-    storage::Expected,
+    storage::Precondition,
 };
 
 const ORPHAN: &str = "orphan";
@@ -59,7 +59,7 @@ pub(super) struct Deleted {
 
 impl Rest {
     /// Executes a DELETE of an object.
-    pub(crate) fn delete(&self, request: &Request) -> Result<Answer, ApiError> {
+    pub(crate) fn delete(&self, request: &Request) -> Result<ApiResponse, ApiError> {
         let options = DeleteOptions::read(request)?;
         let is_namespace = request.kind.gvk.kind == "Namespace" && request.kind.gvk.group.is_empty();
         if is_namespace && IMMORTAL_NAMESPACES.contains(&request.name.as_str()) {
@@ -70,20 +70,20 @@ impl Rest {
         let waits = !deleted.is_gone && options.orphans_dependents == Some(false);
         let code = if waits { 202 } else { 200 };
         if deleted.is_gone && !request.kind.strategy.rules().delete_returns_object {
-            return Ok(Answer::value(code, success(request, &deleted.object)).with_warnings(warnings));
+            return Ok(ApiResponse::value(code, success(request, &deleted.object)).with_warnings(warnings));
         }
-        Ok(self.show(request, code, deleted.object)?.with_warnings(warnings))
+        Ok(self.represent(request, code, deleted.object)?.with_warnings(warnings))
     }
 
     /// Executes a DELETE of a collection. Returns the objects that existed.
-    pub(crate) async fn delete_collection(&self, request: &Request) -> Result<Answer, ApiError> {
+    pub(crate) async fn delete_collection(&self, request: &Request) -> Result<ApiResponse, ApiError> {
         let options = DeleteOptions::read(request)?;
         let mut list = ListOptions::read(&request.parameters, false)?;
         read::name_fields(&request.kind, &mut list)?;
         read::check_form(&request.form, &request.kind, true)?;
         let (page, token) = self.page(request, &list).await?;
         for object in &page.objects {
-            request.budget.check()?;
+            request.cancellation.check()?;
             let one = request.about(&object.content.namespace, &object.content.name);
             match self.delete_object(&one, &options) {
                 // Another client deleted the object first.
@@ -96,7 +96,7 @@ impl Rest {
         let representer = Representer::new(request.served(), request.form.clone(), self.now());
         let metadata = read::list_metadata(&page, token, request, list.selector.is_empty());
         let list = ListBody::new(representer, page.objects, metadata);
-        Ok(Answer::new(200, Payload::List(list)).with_warnings(options.warnings(&request.kind)))
+        Ok(ApiResponse::new(200, Payload::List(list)).with_warnings(options.warnings(&request.kind)))
     }
 
     /// Removes an object from the store. Returns the version of the deletion, or none if the object has changed.
@@ -139,7 +139,7 @@ impl Rest {
                 return Ok(Deleted { object: new, is_gone: !is_kept });
             }
             let content = request.served().content(&new)?;
-            let expected = Expected::Version(current.version);
+            let expected = Precondition::Version(current.version);
             let Ok(stored) = self.store.put(&request.table(), content, expected, self.now()) else {
                 continue;
             };
@@ -196,11 +196,11 @@ impl Rest {
     fn set_grace(&self, kind: &Kind, options: &DeleteOptions, object: &mut Value) -> Result<Grace, ApiError> {
         // A negative period means the shortest graceful one.
         let at_least_one = |seconds: i64| if seconds < 0 { 1 } else { seconds };
-        let asked = options.grace_period_seconds.map(at_least_one);
+        let requested = options.grace_period_seconds.map(at_least_one);
         let mut subject = object.clone();
-        if let Some(asked) = asked {
+        if let Some(requested) = requested {
             // The strategy decides whether the period applies: an unscheduled pod has none.
-            subject["spec"]["terminationGracePeriodSeconds"] = asked.into();
+            subject["spec"]["terminationGracePeriodSeconds"] = requested.into();
         }
         let Some(seconds) = kind.strategy.grace_period_seconds(&subject).map(i64::from) else {
             return Ok(Grace::None);
@@ -221,16 +221,18 @@ impl Rest {
         if left == 0 {
             return Ok(Grace::None);
         }
-        let Some(asked) = asked.filter(|asked| *asked < left) else { return Ok(Grace::Pending) };
+        let Some(requested) = requested.filter(|requested| *requested < left) else {
+            return Ok(Grace::Pending);
+        };
         // The period counts from the first DELETE, and cannot end in the past.
         let now = self.timestamp();
-        let ends = marked_for.map_or(now.as_second(), |marked| marked.as_second() - left + asked);
+        let ends = marked_for.map_or(now.as_second(), |marked| marked.as_second() - left + requested);
         let is_over = ends < now.as_second();
-        let period = if is_over { asked.min(1) } else { asked };
+        let period = if is_over { requested.min(1) } else { requested };
         let ends = if is_over { now.as_second() } else { ends };
         metadata.insert("deletionTimestamp".into(), self.in_seconds(ends - now.as_second()).into());
         metadata.insert("deletionGracePeriodSeconds".into(), period.into());
-        Ok(Grace::Seconds(asked))
+        Ok(Grace::Seconds(requested))
     }
 
     /// Marks an object without grace period that waits for its finalizers.
@@ -368,17 +370,17 @@ impl DeleteOptions {
     /// Checks that the object has the uid and the version that the options require.
     pub(super) fn check_preconditions(&self, request: &Request, current: &Value) -> Result<(), ApiError> {
         let uid = meta::text(current, "uid");
-        if let Some(asked) = self.uid.as_deref().filter(|asked| *asked != uid) {
+        if let Some(requested) = self.uid.as_deref().filter(|requested| *requested != uid) {
             let why = format!(
-                "the UID in the precondition ({asked}) does not match the UID in record ({uid}). The object might have \
+                "the UID in the precondition ({requested}) does not match the UID in record ({uid}). The object might have \
                  been deleted and then recreated"
             );
             return Err(errors::precondition(&request.kind, &request.name, &why));
         }
         let version = meta::text(current, "resourceVersion");
-        if let Some(asked) = self.version.as_deref().filter(|asked| *asked != version) {
+        if let Some(requested) = self.version.as_deref().filter(|requested| *requested != version) {
             let why = format!(
-                "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record \
+                "the ResourceVersion in the precondition ({requested}) does not match the ResourceVersion in record \
                  ({version}). The object might have been modified"
             );
             return Err(errors::precondition(&request.kind, &request.name, &why));
@@ -392,7 +394,7 @@ impl DeleteOptions {
         let metadata = meta::metadata(object)?;
         let known: Vec<Value> =
             metadata.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
-        let wanted = match self.propagation {
+        let finalizer = match self.propagation {
             Some(Propagation::Orphan) => Some(ORPHAN),
             Some(Propagation::Foreground) => Some(FOREGROUND),
             Some(Propagation::Background) => None,
@@ -402,7 +404,7 @@ impl DeleteOptions {
         };
         let mut finalizers: Vec<Value> =
             known.iter().filter(|name| *name != ORPHAN && *name != FOREGROUND).cloned().collect();
-        finalizers.extend(wanted.map(Value::from));
+        finalizers.extend(finalizer.map(Value::from));
         if finalizers.len() == known.len() && finalizers.iter().all(|name| known.contains(name)) {
             return Ok(());
         }

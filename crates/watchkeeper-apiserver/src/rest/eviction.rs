@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{
-    ATTEMPTS, Answer, Request, Rest,
+    ATTEMPTS, ApiResponse, Request, Rest,
     delete::DeleteOptions,
     errors, meta,
     options::WriteOptions,
     subresource::created,
-    update::{Source, check_name},
+    update::{WriteSource, check_name},
 };
 use crate::{
     selector,
@@ -42,7 +42,7 @@ impl Rest {
         request: &Request,
         options: &WriteOptions,
         eviction: &Value,
-    ) -> Result<Answer, ApiError> {
+    ) -> Result<ApiResponse, ApiError> {
         check_name(eviction, &request.name)?;
         let given = eviction.get("deleteOptions").cloned().unwrap_or_default();
         let delete = DeleteOptions::of_eviction(&given, options.is_dry_run)?;
@@ -59,7 +59,7 @@ impl Rest {
             let pinned = if is_pinned { delete.at_version(current.version) } else { delete.clone() };
             match self.mark_and_delete(request, &pinned) {
                 Err(error) if error.reason == "Conflict" && !delete.has_version() => {}
-                deleted => return deleted.map(|()| Answer::value(201, created())),
+                deleted => return deleted.map(|()| ApiResponse::value(201, created())),
             }
         }
         Err(errors::modified(&request.kind, &request.name))
@@ -72,8 +72,9 @@ impl Rest {
         delete: &DeleteOptions,
         current: &Object,
         pod: &Value,
-    ) -> Result<Answer, ApiError> {
-        let (permit, budget) = self.ask_budget(request, options, current, pod, delete.is_dry_run())?;
+    ) -> Result<ApiResponse, ApiError> {
+        let (permit, budget) =
+            self.check_disruption_budget(request, options, current, pod, delete.is_dry_run())?;
         if permit == Permit::Several {
             // The failure is the body of a successful request.
             let message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not \
@@ -82,7 +83,7 @@ impl Rest {
             status["status"] = "Failure".into();
             status["message"] = message.into();
             status["code"] = 500.into();
-            return Ok(Answer::value(201, status));
+            return Ok(ApiResponse::value(201, status));
         }
         let is_pinned = permit == Permit::ThisVersion;
         let pinned = if is_pinned { delete.at_version(current.version) } else { delete.clone() };
@@ -90,7 +91,7 @@ impl Rest {
             Err(error) if error.reason == "Conflict" && is_pinned && !delete.has_version() => {
                 Err(still_processed(&budget))
             }
-            deleted => deleted.map(|()| Answer::value(201, created())),
+            deleted => deleted.map(|()| ApiResponse::value(201, created())),
         }
     }
 
@@ -109,7 +110,7 @@ impl Rest {
     }
 
     /// Counts the eviction in the budget of the pod. Returns the permission, and the name of the budget.
-    fn ask_budget(
+    fn check_disruption_budget(
         &self,
         request: &Request,
         options: &WriteOptions,
@@ -142,12 +143,19 @@ impl Rest {
         one.kind = Arc::clone(kind);
         let options = WriteOptions { is_dry_run, manager: MANAGER.to_owned(), ..options.clone() };
         let now = meta::timestamp(self.now());
-        self.change(&one, &options, Part::Subresource("status"), Source::Patch, &mut Vec::new(), |budget| {
-            let Some(budget) = budget else { return Err(errors::not_found(kind, &name)) };
-            let mut budget = budget.clone();
-            count_disruption(&mut budget, &request.name, &now)?;
-            Ok(budget)
-        })?;
+        self.change(
+            &one,
+            &options,
+            Part::Subresource("status"),
+            WriteSource::Patch,
+            &mut Vec::new(),
+            |budget| {
+                let Some(budget) = budget else { return Err(errors::not_found(kind, &name)) };
+                let mut budget = budget.clone();
+                count_disruption(&mut budget, &request.name, &now)?;
+                Ok(budget)
+            },
+        )?;
         Ok((Permit::Granted, name))
     }
 }
@@ -221,7 +229,7 @@ fn count_disruption(budget: &mut Value, pod: &str, now: &str) -> Result<(), ApiE
         return Err(forbidden(&name, why, "too many pending evictions not confirmed by PDB controller"));
     }
     if allowed == 0 {
-        return Err(held(held_because(budget, &name), None));
+        return Err(held(disruption_message(budget, &name), None));
     }
     budget["status"]["disruptionsAllowed"] = (allowed - 1).into();
     if allowed == 1 {
@@ -242,7 +250,7 @@ fn count_disruption(budget: &mut Value, pod: &str, now: &str) -> Result<(), ApiE
     Ok(())
 }
 
-fn held_because(budget: &Value, name: &str) -> String {
+fn disruption_message(budget: &Value, name: &str) -> String {
     let (healthy, needed) =
         (number(budget, "/status/currentHealthy"), number(budget, "/status/desiredHealthy"));
     let denied = condition(budget, "DisruptionAllowed").filter(|known| known["status"] == "False");

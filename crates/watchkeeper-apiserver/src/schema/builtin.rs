@@ -114,8 +114,8 @@ impl<'a> Reader<'a> {
         if let Some(id) = self.schemas.find(text) {
             return id;
         }
-        let place = if text.contains(":.") { (package, text) } else { ("", text) };
-        if let Some(&id) = self.in_place.get(&place) {
+        let id_key = if text.contains(":.") { (package, text) } else { ("", text) };
+        if let Some(&id) = self.in_place.get(&id_key) {
             return id;
         }
         let shape = self.shape(package, text);
@@ -124,7 +124,7 @@ impl<'a> Reader<'a> {
             let original = self.ty(package, original);
             self.granular.push((id, original));
         }
-        self.in_place.insert(place, id);
+        self.in_place.insert(id_key, id);
         id
     }
 
@@ -190,8 +190,8 @@ impl<'a> Reader<'a> {
 impl Schemas {
     fn field(&self, id: TypeId, name: &str) -> Option<&Field> {
         let Shape::Struct(members) = &self.get(id)?.shape else { return None };
-        let place = members.fields.binary_search_by(|field| (*field.name).cmp(name)).ok()?;
-        members.fields.get(place)
+        let id_key = members.fields.binary_search_by(|field| (*field.name).cmp(name)).ok()?;
+        members.fields.get(id_key)
     }
 }
 

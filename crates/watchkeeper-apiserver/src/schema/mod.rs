@@ -301,8 +301,8 @@ impl TypeRef {
     /// Returns the field `name`, if the schema declares it.
     pub(crate) fn field(&self, name: &str) -> Option<&Field> {
         let Shape::Struct(members) = self.shape() else { return None };
-        let place = members.fields.binary_search_by(|field| (*field.name).cmp(name)).ok()?;
-        members.fields.get(place)
+        let index = members.fields.binary_search_by(|field| (*field.name).cmp(name)).ok()?;
+        members.fields.get(index)
     }
 
     /// Returns the type of the member `name` of a struct or a map. None if there is no such member.

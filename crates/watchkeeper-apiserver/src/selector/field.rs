@@ -107,13 +107,13 @@ impl FieldSelector {
 fn split_terms(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut start, mut is_escaped) = (0, false);
-    for (place, char) in text.char_indices() {
+    for (index, char) in text.char_indices() {
         match char {
             _ if is_escaped => is_escaped = false,
             '\\' => is_escaped = true,
             ',' => {
-                parts.push(&text[start..place]);
-                start = place + 1;
+                parts.push(&text[start..index]);
+                start = index + 1;
             }
             _ => {}
         }
@@ -124,11 +124,11 @@ fn split_terms(text: &str) -> Vec<&str> {
 
 /// Splits at the first operator.
 fn split_term(term: &str) -> Option<(&str, bool, &str)> {
-    let place = term.char_indices().map(|(place, _)| place).find(|place| {
-        let rest = &term[*place..];
+    let index = term.char_indices().map(|(index, _)| index).find(|index| {
+        let rest = &term[*index..];
         rest.starts_with("!=") || rest.starts_with('=')
     })?;
-    let (field, rest) = term.split_at(place);
+    let (field, rest) = term.split_at(index);
     if let Some(value) = rest.strip_prefix("!=") {
         return Some((field, false, value));
     }

@@ -28,7 +28,7 @@ const BATCH_BYTES: usize = 256 * 1024;
 
 /// The type of an [`Event`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum EventType {
     /// The object was created.
     Added,
     /// The object was changed.
@@ -45,7 +45,7 @@ pub(crate) struct Event {
     /// The time of the write.
     pub(crate) at: SystemTime,
     /// The type of the change.
-    pub(crate) change: Change,
+    pub(crate) change: EventType,
     /// The object after the write or, for a deletion, the last state.
     pub(crate) object: Arc<Object>,
     /// The object before the write, for watchers whose selector no longer matches.
@@ -162,8 +162,8 @@ struct Ring {
 impl Ring {
     /// Drops the frame of the oldest event that has one.
     fn drop_oldest_frame(&mut self) {
-        let place = usize::try_from(self.first_frame - self.dropped).unwrap_or(usize::MAX);
-        if let Some(event) = self.events.get(place) {
+        let index = usize::try_from(self.first_frame - self.dropped).unwrap_or(usize::MAX);
+        if let Some(event) = self.events.get(index) {
             event.frame.drop_frame();
             self.frame_bytes -= event.bytes();
         }
@@ -318,7 +318,7 @@ mod tests {
         Event {
             version,
             at: SystemTime::UNIX_EPOCH,
-            change: Change::Modified,
+            change: EventType::Modified,
             object: Arc::new(Object { version, content }),
             previous: None,
             frame: SharedFrame::default(),
@@ -366,7 +366,7 @@ mod tests {
             let event = Event {
                 version,
                 at: SystemTime::UNIX_EPOCH,
-                change: Change::Modified,
+                change: EventType::Modified,
                 object: Arc::clone(&object),
                 previous: None,
                 frame: SharedFrame::default(),

@@ -82,8 +82,8 @@ impl Content {
 
     /// Returns the value of a label.
     pub(crate) fn label(&self, key: &str) -> Option<&str> {
-        let place = self.labels.binary_search_by(|(label, _)| (**label).cmp(key)).ok()?;
-        self.labels.get(place).map(|(_, value)| &**value)
+        let index = self.labels.binary_search_by(|(label, _)| (**label).cmp(key)).ok()?;
+        self.labels.get(index).map(|(_, value)| &**value)
     }
 
     /// Returns the value of a selectable field; empty if the object does not have it.

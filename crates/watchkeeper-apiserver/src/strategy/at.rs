@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::field::{FieldError, FieldErrorKind, shown};
+use crate::field::{FieldError, FieldErrorKind, truncated};
 
 static NULL: Value = Value::Null;
 
@@ -134,7 +134,7 @@ impl<'a> At<'a> {
 
     /// Returns an error of `kind` that shows the value.
     pub(crate) fn error(&self, kind: FieldErrorKind, detail: impl Into<String>) -> FieldError {
-        FieldError::new(kind, self.path(), Some(shown(self.value)), detail)
+        FieldError::new(kind, self.path(), Some(truncated(self.value)), detail)
     }
 
     /// Returns the error for an invalid value.
@@ -160,7 +160,7 @@ impl<'a> At<'a> {
     /// Returns the error for a value that is not one of `allowed`.
     pub(crate) fn unsupported(&self, allowed: &[&str]) -> FieldError {
         let quoted: Vec<String> = allowed.iter().map(|value| format!("{value:?}")).collect();
-        let value = if self.is_set() { shown(self.value) } else { Value::String(String::new()) };
+        let value = if self.is_set() { truncated(self.value) } else { Value::String(String::new()) };
         FieldError::new(
             FieldErrorKind::NotSupported,
             self.path(),

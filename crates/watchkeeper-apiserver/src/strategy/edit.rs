@@ -4,14 +4,14 @@
 
 use serde_json::{Map, Value};
 
-use super::path::{Step, Target};
+use super::path::{PathTarget, Step};
 
 /// The members of a JSON object.
 pub(crate) type Members = Map<String, Value>;
 
 /// A default: a scalar, or an object to be filled further.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Lit {
+pub(crate) enum DefaultValue {
     /// A string default.
     S(&'static str),
     /// An optional string: the empty string is a value.
@@ -28,21 +28,21 @@ pub(crate) enum Lit {
     Z,
 }
 
-impl From<Lit> for Value {
-    fn from(literal: Lit) -> Self {
+impl From<DefaultValue> for Value {
+    fn from(literal: DefaultValue) -> Self {
         match literal {
-            Lit::S(text) | Lit::P(text) => text.into(),
-            Lit::I(number) | Lit::N(number) => number.into(),
-            Lit::B(is_true) => is_true.into(),
-            Lit::O => Value::Object(Members::new()),
-            Lit::Z => Value::Null,
+            DefaultValue::S(text) | DefaultValue::P(text) => text.into(),
+            DefaultValue::I(number) | DefaultValue::N(number) => number.into(),
+            DefaultValue::B(is_true) => is_true.into(),
+            DefaultValue::O => Value::Object(Members::new()),
+            DefaultValue::Z => Value::Null,
         }
     }
 }
 
 /// The path, the member and its default. A path looks like `spec.containers|initContainers[].ports[]`: `|` between names
 /// means each of them, `[]` each item, `{}` each value of a map. The empty path is the value itself.
-pub(crate) type Fill = (&'static str, &'static str, Lit);
+pub(crate) type Fill = (&'static str, &'static str, DefaultValue);
 
 /// Sets a table of defaults, in order. Consecutive rows with one path are a single walk.
 pub(crate) fn fill_all(value: &mut Value, table: &[Fill]) {
@@ -57,12 +57,12 @@ pub(crate) fn fill_all(value: &mut Value, table: &[Fill]) {
 }
 
 /// Sets `member` unless it has a value.
-pub(crate) fn fill(members: &mut Members, member: &str, literal: Lit) {
+pub(crate) fn fill(members: &mut Members, member: &str, literal: DefaultValue) {
     let is_left_out = match (members.get(member), literal) {
         (None | Some(Value::Null), _) => true,
-        (Some(Value::Array(items)), Lit::Z) => items.is_empty(),
-        (Some(Value::String(text)), Lit::S(_)) => text.is_empty(),
-        (Some(Value::Number(number)), Lit::I(_)) => number.as_i64() == Some(0),
+        (Some(Value::Array(items)), DefaultValue::Z) => items.is_empty(),
+        (Some(Value::String(text)), DefaultValue::S(_)) => text.is_empty(),
+        (Some(Value::Number(number)), DefaultValue::I(_)) => number.as_i64() == Some(0),
         _ => false,
     };
     if is_left_out {
@@ -80,17 +80,17 @@ pub(crate) fn each(value: &mut Value, path: &str, change: &mut dyn FnMut(&mut Me
     };
     for name in step.names() {
         match (value.get_mut(name), step.target) {
-            (Some(Value::Array(items)), Target::Items) => {
+            (Some(Value::Array(items)), PathTarget::Items) => {
                 for item in items {
                     each(item, rest, change);
                 }
             }
-            (Some(Value::Object(members)), Target::Values) => {
+            (Some(Value::Object(members)), PathTarget::Values) => {
                 for member in members.values_mut() {
                     each(member, rest, change);
                 }
             }
-            (Some(member), Target::Member) => each(member, rest, change),
+            (Some(member), PathTarget::Member) => each(member, rest, change),
             _ => {}
         }
     }
@@ -131,7 +131,7 @@ pub(crate) fn take_from(object: &mut Value, old: &Value, member: &str) {
 
 /// Compares two values as upstream does: an absent member, null, an empty string and an empty list are equal.
 pub(crate) fn is_same(left: &Value, right: &Value) -> bool {
-    fn says_nothing(value: &Value) -> bool {
+    fn is_unset(value: &Value) -> bool {
         match value {
             Value::Null => true,
             Value::String(text) => text.is_empty(),
@@ -144,13 +144,13 @@ pub(crate) fn is_same(left: &Value, right: &Value) -> bool {
             // Members of both are compared once: comparing them from either side would double the work at each level.
             left.iter().all(|(name, value)| match right.get(name) {
                 Some(other) => is_same(value, other),
-                None => says_nothing(value),
-            }) && right.iter().all(|(name, value)| left.contains_key(name) || says_nothing(value))
+                None => is_unset(value),
+            }) && right.iter().all(|(name, value)| left.contains_key(name) || is_unset(value))
         }
         (Value::Array(left), Value::Array(right)) => {
             left.len() == right.len() && left.iter().zip(right).all(|(left, right)| is_same(left, right))
         }
-        _ => left == right || (says_nothing(left) && says_nothing(right)),
+        _ => left == right || (is_unset(left) && is_unset(right)),
     }
 }
 
@@ -163,7 +163,7 @@ pub(crate) fn text<'a>(members: &'a Members, member: &str) -> &'a str {
 mod tests {
     use serde_json::json;
 
-    use super::{Lit, fill_all, is_same};
+    use super::{DefaultValue, fill_all, is_same};
     use crate::complexity::assert_linear;
 
     #[test]
@@ -182,19 +182,19 @@ mod tests {
         fill_all(
             &mut object,
             &[
-                ("a|b.l[]", "x", Lit::S("text")),
-                ("b.l[]", "n", Lit::I(5)),
-                ("c", "never", Lit::B(true)),
-                ("", "o", Lit::O),
-                ("o", "z", Lit::N(0)),
+                ("a|b.l[]", "x", DefaultValue::S("text")),
+                ("b.l[]", "n", DefaultValue::I(5)),
+                ("c", "never", DefaultValue::B(true)),
+                ("", "o", DefaultValue::O),
+                ("o", "z", DefaultValue::N(0)),
             ],
         );
-        let wanted = json!({
+        let expected = json!({
             "a": {"l": [{"x": "text"}, {"x": "kept"}, 7]},
             "b": {"l": [{"n": 5, "x": "text"}]},
             "o": {"z": 0},
         });
-        assert_eq!(object, wanted);
+        assert_eq!(object, expected);
     }
 
     #[test]

@@ -196,8 +196,8 @@ pub(crate) fn label_selector(selector: &At<'_>, errors: &mut Errors) {
 
 /// Returns whether a label selector matches an object with these labels. An empty selector matches everything.
 pub(crate) fn selects(selector: &At<'_>, labels: &At<'_>) -> bool {
-    let has = |name: &str, wanted: &dyn Fn(Option<&str>) -> bool| {
-        wanted(labels.value.get(name).and_then(Value::as_str))
+    let has = |name: &str, expected: &dyn Fn(Option<&str>) -> bool| {
+        expected(labels.value.get(name).and_then(Value::as_str))
     };
     let all_labels = selector
         .at("matchLabels")
@@ -269,8 +269,8 @@ mod tests {
                 at("metadata.ownerReferences[0]", "FieldValueInvalid"),
             ),
         ];
-        for (metadata, wanted) in table {
-            assert_eq!(created(&metadata), wanted, "{metadata}");
+        for (metadata, expected) in table {
+            assert_eq!(created(&metadata), expected, "{metadata}");
         }
     }
 
@@ -298,8 +298,8 @@ mod tests {
             (json!({"matchExpressions": [{"key": "c", "operator": "Exists"}]}), false),
             (json!({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}), false),
         ];
-        for (selector, wanted) in table {
-            assert_eq!(selects(&At::root(&selector), &At::root(&labels)), wanted, "{selector}");
+        for (selector, expected) in table {
+            assert_eq!(selects(&At::root(&selector), &At::root(&labels)), expected, "{selector}");
         }
     }
 }

@@ -19,7 +19,7 @@ use std::{fmt, sync::Arc};
 
 use serde_json::Value;
 
-pub(crate) use self::allocator::{Claim, ServiceAllocator};
+pub(crate) use self::allocator::{Allocation, ServiceAllocator};
 pub(crate) use self::at::{At, Errors};
 use crate::{auth::user::User, field::FieldError};
 

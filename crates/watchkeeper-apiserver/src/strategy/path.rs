@@ -13,12 +13,12 @@ use serde_json::Value;
 pub(crate) struct Step<'a> {
     names: &'a str,
     /// The values that the step leads to.
-    pub(crate) target: Target,
+    pub(crate) target: PathTarget,
 }
 
 /// The values that a step leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum PathTarget {
     /// The member itself.
     Member,
     /// The items of the member, which is a list.
@@ -36,11 +36,11 @@ impl<'a> Step<'a> {
         let (step, rest) = cut(path, b'.');
         let step = step.strip_suffix('?').unwrap_or(step);
         let (names, target) = if let Some(names) = step.strip_suffix("[]") {
-            (names, Target::Items)
+            (names, PathTarget::Items)
         } else if let Some(names) = step.strip_suffix("{}") {
-            (names, Target::Values)
+            (names, PathTarget::Values)
         } else {
-            (step, Target::Member)
+            (step, PathTarget::Member)
         };
         Some((Self { names, target }, rest.unwrap_or_default()))
     }
@@ -68,9 +68,9 @@ fn cut(text: &str, mark: u8) -> (&str, Option<&str>) {
 pub(crate) fn any(value: &Value, path: &str, test: &dyn Fn(&Value) -> bool) -> bool {
     let Some((step, rest)) = Step::first(path) else { return test(value) };
     step.names().any(|name| match (value.get(name), step.target) {
-        (Some(member), Target::Member) => any(member, rest, test),
-        (Some(Value::Array(items)), Target::Items) => items.iter().any(|item| any(item, rest, test)),
-        (Some(Value::Object(members)), Target::Values) => {
+        (Some(member), PathTarget::Member) => any(member, rest, test),
+        (Some(Value::Array(items)), PathTarget::Items) => items.iter().any(|item| any(item, rest, test)),
+        (Some(Value::Object(members)), PathTarget::Values) => {
             members.values().any(|member| any(member, rest, test))
         }
         _ => false,
@@ -81,7 +81,7 @@ pub(crate) fn any(value: &Value, path: &str, test: &dyn Fn(&Value) -> bool) -> b
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Step, Target, any};
+    use super::{PathTarget, Step, any};
 
     #[test]
     fn a_path_is_split_into_steps() {
@@ -89,10 +89,10 @@ mod tests {
             Step::first(path).map(|(step, rest)| (step.names().collect::<Vec<_>>(), step.target, rest))
         };
         assert_eq!(read(""), None);
-        assert_eq!(read("a"), Some((vec!["a"], Target::Member, "")));
-        assert_eq!(read("a|bc[].d.e"), Some((vec!["a", "bc"], Target::Items, "d.e")));
-        assert_eq!(read("a{}.b"), Some((vec!["a"], Target::Values, "b")));
-        assert_eq!(read("life?.signal"), Some((vec!["life"], Target::Member, "signal")));
+        assert_eq!(read("a"), Some((vec!["a"], PathTarget::Member, "")));
+        assert_eq!(read("a|bc[].d.e"), Some((vec!["a", "bc"], PathTarget::Items, "d.e")));
+        assert_eq!(read("a{}.b"), Some((vec!["a"], PathTarget::Values, "b")));
+        assert_eq!(read("life?.signal"), Some((vec!["life"], PathTarget::Member, "signal")));
     }
 
     #[test]

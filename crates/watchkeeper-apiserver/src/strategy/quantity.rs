@@ -34,11 +34,11 @@ impl Quantity {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let digits_end = text
             .char_indices()
-            .find(|&(place, character)| {
-                let is_sign = place == 0 && matches!(character, '+' | '-');
+            .find(|&(offset, character)| {
+                let is_sign = offset == 0 && matches!(character, '+' | '-');
                 !(is_sign || character.is_ascii_digit() || character == '.')
             })
-            .map_or(text.len(), |(place, _)| place);
+            .map_or(text.len(), |(offset, _)| offset);
         let (number, suffix) = text.split_at(digits_end);
         let (is_negative, number) = match number.strip_prefix(['+', '-']) {
             Some(rest) => (number.starts_with('-'), rest),
@@ -206,8 +206,8 @@ mod tests {
             ("100Ki", "100Ki"),
             ("512Ki", "512Ki"),
         ];
-        for (text, wanted) in table {
-            assert_eq!(Quantity::parse(text).map(Quantity::canonical).as_deref(), Some(wanted), "{text}");
+        for (text, expected) in table {
+            assert_eq!(Quantity::parse(text).map(Quantity::canonical).as_deref(), Some(expected), "{text}");
         }
     }
 

@@ -19,7 +19,7 @@ use crate::{
     rest::errors,
     selector::Selector,
     status::ApiError,
-    storage::{Change, Event, Log, Object, Position, Storage},
+    storage::{Event, EventType, Log, Object, Position, Storage},
 };
 
 /// The number of events taken from the log at a time, which amortizes the lock. The log returns fewer when events are large.
@@ -47,7 +47,7 @@ pub(crate) struct Start {
 
 /// The scope of a watch.
 #[derive(Debug)]
-pub(crate) struct Scope {
+pub(crate) struct WatchScope {
     /// The prefix of the keys.
     pub(crate) prefix: String,
     /// The selector of the objects.
@@ -60,7 +60,7 @@ pub(crate) struct Scope {
 /// behind the history window receives such a frame and never misses an event silently.
 #[derive(Debug)]
 pub(crate) struct Watcher {
-    scope: Scope,
+    scope: WatchScope,
     frames: Frames,
     source: Source,
     initial: vec::IntoIter<Arc<Object>>,
@@ -135,7 +135,7 @@ impl Watcher {
     pub(crate) fn new(
         store: Arc<dyn Storage>,
         table: &str,
-        scope: Scope,
+        scope: WatchScope,
         frames: Frames,
         start: Start,
         clock: Arc<dyn Clock>,
@@ -251,7 +251,7 @@ impl Watcher {
         let is_selected = selector.matches(&event.object);
         let was_selected = match (&event.previous, event.change) {
             (Some(previous), _) => selector.matches(previous),
-            (None, Change::Deleted) => is_selected,
+            (None, EventType::Deleted) => is_selected,
             (None, _) => false,
         };
         match (was_selected, is_selected, &event.previous) {
@@ -294,6 +294,6 @@ fn is_within(object: &Object, prefix: &str) -> bool {
     prefix.is_empty() || prefix.strip_suffix('/') == Some(&*object.content.namespace)
 }
 
-fn too_old(asked: u64, oldest: u64) -> ApiError {
-    errors::expired(format!("too old resource version: {asked} ({oldest})"))
+fn too_old(requested: u64, oldest: u64) -> ApiError {
+    errors::expired(format!("too old resource version: {requested} ({oldest})"))
 }

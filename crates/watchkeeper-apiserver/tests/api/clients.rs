@@ -125,8 +125,8 @@ async fn a_socket_serves_the_same_objects_and_shutdown_joins_open_watches() {
     let maps: Api<ConfigMap> = Api::default_namespaced(server.client());
     maps.create(&PostParams::default(), &map("a")).await.unwrap();
     let mut socket = TcpStream::connect(endpoint.address()).await.unwrap();
-    let answer = raw(&mut socket, &get("/api/v1/namespaces/default/configmaps/a"), "\"name\":\"a\"").await;
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let reply = raw(&mut socket, &get("/api/v1/namespaces/default/configmaps/a"), "\"name\":\"a\"").await;
+    assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
     let watch = get("/api/v1/namespaces/default/configmaps?watch=true");
     raw(&mut socket, &watch, "ADDED").await;
     server.shutdown().await;
@@ -188,8 +188,8 @@ async fn a_tls_listener_is_verified_by_its_ca_and_requires_tokens() {
 
     let mut socket = connect_tls(&endpoint, &[]).await;
     let wrong = "GET /api HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer other\r\n\r\n";
-    let answer = raw(&mut socket, wrong, "Unauthorized\"").await;
-    assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    let reply = raw(&mut socket, wrong, "Unauthorized\"").await;
+    assert!(reply.starts_with("HTTP/1.1 401"), "{reply}");
     let right = "GET /version HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\n\r\n";
     assert!(raw(&mut socket, right, "gitVersion").await.starts_with("HTTP/1.1 200"));
     drop(socket);

@@ -16,8 +16,8 @@ fn pod(name: &str, node: &str) -> Value {
 
 async fn run(cluster: &Cluster, name: &str) {
     let status = json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
-    let (code, answer) = cluster.patch(&format!("{PODS}/{name}/status"), status).await;
-    assert_eq!(code, 200, "{answer}");
+    let (code, reply) = cluster.patch(&format!("{PODS}/{name}/status"), status).await;
+    assert_eq!(code, 200, "{reply}");
 }
 
 async fn evict(cluster: &Cluster, name: &str, query: &str, options: Value) -> (u16, Value) {
@@ -154,11 +154,11 @@ async fn the_last_allowed_disruption_is_counted_and_reported_in_the_status() {
     }
     let budget = |name: &str| json!({"metadata": {"name": name}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "a"}}}});
     cluster.ok("POST", BUDGETS, budget("b")).await;
-    let (code, answer) = evict(&cluster, "a", "", Value::Null).await;
+    let (code, reply) = evict(&cluster, "a", "", Value::Null).await;
     assert_eq!(
-        (code, &answer["details"]["retryAfterSeconds"]),
+        (code, &reply["details"]["retryAfterSeconds"]),
         (429, &json!(10)),
-        "not observed yet: {answer}"
+        "not observed yet: {reply}"
     );
     let status = json!({"status": {
         "observedGeneration": 1, "disruptionsAllowed": 1, "currentHealthy": 2, "desiredHealthy": 1, "expectedPods": 2,
@@ -177,8 +177,8 @@ async fn the_last_allowed_disruption_is_counted_and_reported_in_the_status() {
     cluster.patch(&format!("{BUDGETS}/b/status"), json!({"status": {"disruptionsAllowed": -1}})).await;
     // A second budget for the same pod: the response is a failure with a success code.
     cluster.ok("POST", BUDGETS, budget("c")).await;
-    let (code, answer) = evict(&cluster, "b", "", Value::Null).await;
-    assert_eq!((code, &answer["status"], &answer["code"]), (201, &json!("Failure"), &json!(500)), "{answer}");
+    let (code, reply) = evict(&cluster, "b", "", Value::Null).await;
+    assert_eq!((code, &reply["status"], &reply["code"]), (201, &json!("Failure"), &json!(500)), "{reply}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -187,12 +187,12 @@ async fn an_eviction_keeps_the_preconditions_of_its_deletion() {
     cluster.ok("POST", PODS, pod("a", "n")).await;
     let (_, before) = cluster.get(&format!("{PODS}/a")).await;
     for preconditions in [json!({"uid": "other"}), json!({"resourceVersion": "1"})] {
-        let (code, answer) = evict(&cluster, "a", "", json!({"preconditions": preconditions})).await;
-        assert_eq!((code, &answer["reason"]), (409, &json!("Conflict")), "{answer}");
+        let (code, reply) = evict(&cluster, "a", "", json!({"preconditions": preconditions})).await;
+        assert_eq!((code, &reply["reason"]), (409, &json!("Conflict")), "{reply}");
     }
     let same = json!({"preconditions": {"resourceVersion": before["metadata"]["resourceVersion"]}});
-    let (code, answer) = evict(&cluster, "a", "", same).await;
-    assert_eq!(code, 201, "its own mark is no change: {answer}");
+    let (code, reply) = evict(&cluster, "a", "", same).await;
+    assert_eq!(code, 201, "its own mark is no change: {reply}");
     let response = cluster.send("GET", &format!("{PODS}/a"), &Value::Null).await;
     let (_, after) = read(response).await;
     assert_eq!(after["metadata"]["deletionGracePeriodSeconds"], 30);

@@ -68,8 +68,8 @@ async fn the_generation_increases_with_spec_changes_and_deletion_only() {
 
     let (_, labelled) = cluster.patch(&path, json!({"metadata": {"labels": {"x": "y"}}})).await;
     assert_eq!(labelled["metadata"]["generation"], 1);
-    let (_, told) = cluster.patch(&format!("{path}/status"), json!({"status": {"replicas": 1}})).await;
-    assert_eq!(told["metadata"]["generation"], 1);
+    let (_, received) = cluster.patch(&format!("{path}/status"), json!({"status": {"replicas": 1}})).await;
+    assert_eq!(received["metadata"]["generation"], 1);
     let (_, changed) = cluster.patch(&path, json!({"spec": {"replicas": 2}})).await;
     assert_eq!(changed["metadata"]["generation"], 2);
     cluster.ok("DELETE", &path, Value::Null).await;
@@ -106,12 +106,12 @@ async fn an_object_that_is_being_deleted_takes_changes_but_no_new_finalizers() {
     let created = cluster.ok("POST", MAPS, object).await;
     let mut watch = cluster.watch(&format!("{MAPS}?watch=true&resourceVersion={}", version(&created))).await;
 
-    let answer = cluster.ok("DELETE", &path, Value::Null).await;
-    assert_eq!(answer["kind"], "ConfigMap", "what is still there is answered, not a status");
-    assert!(answer["metadata"]["deletionTimestamp"].is_string());
-    assert!(version(&answer) > version(&created));
+    let reply = cluster.ok("DELETE", &path, Value::Null).await;
+    assert_eq!(reply["kind"], "ConfigMap", "what is still there is answered, not a status");
+    assert!(reply["metadata"]["deletionTimestamp"].is_string());
+    assert!(version(&reply) > version(&created));
     let again = cluster.ok("DELETE", &path, Value::Null).await;
-    assert_eq!(version(&again), version(&answer), "a second delete changes nothing");
+    assert_eq!(version(&again), version(&reply), "a second delete changes nothing");
 
     let (code, refused) = cluster
         .patch(
@@ -124,7 +124,7 @@ async fn an_object_that_is_being_deleted_takes_changes_but_no_new_finalizers() {
     assert_eq!((code, &changed["data"]["k"]), (200, &json!("v")));
     let (code, kept) = cluster.patch(&path, json!({"metadata": {"deletionTimestamp": null}})).await;
     assert_eq!(code, 200);
-    assert_eq!(kept["metadata"]["deletionTimestamp"], answer["metadata"]["deletionTimestamp"]);
+    assert_eq!(kept["metadata"]["deletionTimestamp"], reply["metadata"]["deletionTimestamp"]);
 
     cluster.patch(&path, json!({"metadata": {"finalizers": ["example.com/two"]}})).await;
     let (code, last) = cluster.patch(&path, json!({"metadata": {"finalizers": null}})).await;
@@ -171,7 +171,7 @@ async fn an_idle_watch_receives_a_bookmark_every_minute() {
     let cluster = Cluster::new();
     let mut watch =
         cluster.watch(&format!("{MAPS}?watch=true&allowWatchBookmarks=true&timeoutSeconds=200")).await;
-    let mut told = Vec::new();
+    let mut received = Vec::new();
     let clock = TokioClock::new();
     let began = clock.now();
     let mut last = began;
@@ -180,15 +180,15 @@ async fn an_idle_watch_receives_a_bookmark_every_minute() {
         let quiet = clock.now().saturating_sub(last);
         assert!(quiet <= Duration::from_mins(1), "{quiet:?} without a word");
         last = clock.now();
-        told.push(version(&object));
+        received.push(version(&object));
         // A write outside the scope of the watch sends no event, but the watch can resume after it.
-        let name = format!("p-{}", told.len());
+        let name = format!("p-{}", received.len());
         let pod = json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
         cluster.ok("POST", PODS, pod).await;
     }
     let whole = clock.now().saturating_sub(began);
     assert_eq!(whole, Duration::from_secs(200), "and ends when it was asked to");
-    assert!(told.len() >= 3 && told.is_sorted_by(|one, next| one < next), "{told:?}");
+    assert!(received.len() >= 3 && received.is_sorted_by(|one, next| one < next), "{received:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -211,8 +211,8 @@ async fn every_kind_can_be_selected_by_name() {
                 continue;
             }
             for (selector, wanted) in [("metadata.name%3Dnone", 200), ("spec.no.such%3Dfield", 400)] {
-                let (code, answer) = cluster.get(&format!("{root}/{name}?fieldSelector={selector}")).await;
-                assert_eq!(code, wanted, "{root}/{name}: {answer}");
+                let (code, reply) = cluster.get(&format!("{root}/{name}?fieldSelector={selector}")).await;
+                assert_eq!(code, wanted, "{root}/{name}: {reply}");
             }
             checked += 1;
         }
@@ -227,8 +227,8 @@ async fn a_pod_is_bound_to_one_node_once() {
     let created = cluster.ok("POST", PODS, pod).await;
     let binding = |node: &str| json!({"metadata": {"name": "a"}, "target": {"kind": "Node", "name": node}});
     let path = format!("{PODS}/a/binding");
-    let answer = cluster.ok("POST", &path, binding("n-1")).await;
-    assert_eq!((&answer["kind"], &answer["status"]), (&json!("Status"), &json!("Success")));
+    let reply = cluster.ok("POST", &path, binding("n-1")).await;
+    assert_eq!((&reply["kind"], &reply["status"]), (&json!("Status"), &json!("Success")));
     let (_, bound) = cluster.get(&format!("{PODS}/a")).await;
     assert_eq!(bound["spec"]["nodeName"], "n-1");
     let scheduled = &bound["status"]["conditions"][0];

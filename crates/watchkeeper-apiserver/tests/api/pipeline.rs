@@ -358,8 +358,8 @@ async fn queries_are_validated_like_upstream() {
         ("DELETE", "/a?dryRun=", 422),
     ] {
         let body = if method == "POST" { json!({"metadata": {"name": "b"}}) } else { Value::Null };
-        let (code, answer) = cluster.call(method, &format!("{MAPS}{query}"), body).await;
-        assert_eq!(code, expected, "{method} {query}: {answer}");
+        let (code, reply) = cluster.call(method, &format!("{MAPS}{query}"), body).await;
+        assert_eq!(code, expected, "{method} {query}: {reply}");
     }
     let table = [("accept", &b"application/json;as=Table;v=v1;g=meta.k8s.io"[..])];
     let path = format!("{MAPS}?includeObject=Foo");

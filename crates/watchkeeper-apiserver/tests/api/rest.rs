@@ -114,8 +114,8 @@ async fn generated_names_are_unique() {
 async fn a_dry_run_stores_nothing() {
     let cluster = Cluster::new();
     let before = version(&cluster.ok("GET", MAPS, Value::Null).await);
-    let answer = cluster.ok("POST", &format!("{MAPS}?dryRun=All"), map("a")).await;
-    assert!(answer["metadata"]["uid"].is_string() && answer["metadata"]["resourceVersion"].is_null());
+    let reply = cluster.ok("POST", &format!("{MAPS}?dryRun=All"), map("a")).await;
+    assert!(reply["metadata"]["uid"].is_string() && reply["metadata"]["resourceVersion"].is_null());
     cluster.ok("POST", MAPS, map("b")).await;
     cluster.ok("DELETE", &format!("{MAPS}/b?dryRun=All"), Value::Null).await;
     let list = cluster.ok("GET", MAPS, Value::Null).await;
@@ -222,8 +222,8 @@ async fn writing_a_scale_sets_and_manages_the_replicas_of_its_object() {
     assert_eq!(scale["status"]["selector"], "app=x,t in (a,b)");
     let mut wanted = scale.clone();
     wanted["spec"]["replicas"] = 5.into();
-    let answer = cluster.ok("PUT", &format!("{path}?fieldManager=scaler"), wanted).await;
-    assert_eq!(answer["spec"]["replicas"], 5);
+    let reply = cluster.ok("PUT", &format!("{path}?fieldManager=scaler"), wanted).await;
+    assert_eq!(reply["spec"]["replicas"], 5);
     let (code, _) = cluster.call("PUT", &path, scale).await;
     assert_eq!(code, 409, "a scale of an older version");
     let (code, status) = cluster.patch(&path, json!({"spec": {"replicas": -1}})).await;

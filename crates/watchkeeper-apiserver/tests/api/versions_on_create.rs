@@ -18,12 +18,12 @@ async fn apply_creates_an_object_whose_body_has_a_version() {
     let (code, created) = apply(&cluster, &format!("{MAPS}/a"), &body).await;
     assert_eq!(code, 201, "{created}");
     assert_ne!(created["metadata"]["resourceVersion"], "5");
-    let (code, answer) = apply(&cluster, &format!("{MAPS}/a"), &body).await;
-    assert_eq!((code, &answer["reason"]), (409, &json!("Conflict")), "it is a precondition of the next one");
+    let (code, reply) = apply(&cluster, &format!("{MAPS}/a"), &body).await;
+    assert_eq!((code, &reply["reason"]), (409, &json!("Conflict")), "it is a precondition of the next one");
 
     let bad = map(&json!({"name": "b", "resourceVersion": "bad"}));
-    let (code, answer) = apply(&cluster, &format!("{MAPS}/b"), &bad).await;
-    assert_eq!(code, 500, "{answer}");
+    let (code, reply) = apply(&cluster, &format!("{MAPS}/b"), &bad).await;
+    assert_eq!(code, 500, "{reply}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -32,20 +32,20 @@ async fn a_dry_run_create_with_a_version_returns_that_version() {
     let body = map(&json!({"name": "a", "resourceVersion": "5"}));
     let (code, shown) = cluster.call("POST", &format!("{MAPS}?dryRun=All"), body.clone()).await;
     assert_eq!((code, &shown["metadata"]["resourceVersion"]), (201, &json!("5")), "{shown}");
-    let (code, answer) = cluster.call("POST", MAPS, body).await;
-    assert_eq!(code, 500, "{answer}");
+    let (code, reply) = cluster.call("POST", MAPS, body).await;
+    assert_eq!(code, 500, "{reply}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_invalid_object_with_a_version_is_rejected_as_invalid() {
     let cluster = Cluster::new();
     let invalid = map(&json!({"name": "Not_A_Name", "resourceVersion": "5"}));
-    let (code, answer) = cluster.call("POST", MAPS, invalid).await;
-    assert_eq!((code, &answer["reason"]), (422, &json!("Invalid")), "{answer}");
+    let (code, reply) = cluster.call("POST", MAPS, invalid).await;
+    assert_eq!((code, &reply["reason"]), (422, &json!("Invalid")), "{reply}");
     // POST does not parse versions that are not numbers.
-    let (code, answer) =
+    let (code, reply) =
         cluster.call("POST", MAPS, map(&json!({"name": "a", "resourceVersion": "bad"}))).await;
-    assert_eq!(code, 201, "{answer}");
+    assert_eq!(code, 201, "{reply}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -61,21 +61,21 @@ async fn a_creating_put_accepts_only_numeric_versions() {
         cluster.call("PUT", &format!("{LEASES}/{name}"), lease(name, metadata)).await
     };
     assert_eq!(put("a", json!({"resourceVersion": "5"})).await.0, 201);
-    let (code, answer) = put("b", json!({"resourceVersion": "bad"})).await;
-    assert_eq!(code, 500, "{answer}");
+    let (code, reply) = put("b", json!({"resourceVersion": "bad"})).await;
+    assert_eq!(code, 500, "{reply}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_uid_for_a_missing_object_is_a_conflict() {
     let cluster = Cluster::new();
-    let (code, answer) =
+    let (code, reply) =
         apply(&cluster, &format!("{MAPS}/a"), &map(&json!({"name": "a", "uid": "other"}))).await;
-    assert_eq!((code, &answer["reason"]), (409, &json!("Conflict")), "{answer}");
+    assert_eq!((code, &reply["reason"]), (409, &json!("Conflict")), "{reply}");
     let lease = json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "a", "uid": "other"},
     });
-    let (code, answer) = cluster.call("PUT", &format!("{LEASES}/a"), lease).await;
-    assert_eq!((code, &answer["reason"]), (409, &json!("Conflict")), "{answer}");
+    let (code, reply) = cluster.call("PUT", &format!("{LEASES}/a"), lease).await;
+    assert_eq!((code, &reply["reason"]), (409, &json!("Conflict")), "{reply}");
     // The uid is checked before the version: 409, not 500.
     let lease = json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
@@ -105,7 +105,7 @@ async fn a_put_creates_kinds_that_allow_create_on_update() {
     ] {
         let mut body = body;
         body["metadata"]["name"] = path.rsplit('/').next().unwrap().into();
-        let (code, answer) = cluster.call("PUT", &path, body).await;
-        assert_eq!(code, 201, "{path}: {answer}");
+        let (code, reply) = cluster.call("PUT", &path, body).await;
+        assert_eq!(code, 201, "{path}: {reply}");
     }
 }

@@ -70,7 +70,7 @@ async fn refused(
     };
     tokio::select! {
         biased;
-        answer = exchange => answer,
+        reply = exchange => reply,
         _ = connection => panic!("the connection ended before the reply"),
     }
 }

@@ -29,8 +29,8 @@ async fn a_new_server_has_system_namespaces_with_default_service_accounts() {
 async fn system_namespaces_are_protected_or_recreated() {
     let session = Session::new();
     for name in ["default", "kube-public", "kube-system"] {
-        let answer = session.request("DELETE", &format!("{NAMESPACES}/{name}"), None).await;
-        assert_eq!(answer, Err(403), "{name}");
+        let reply = session.request("DELETE", &format!("{NAMESPACES}/{name}"), None).await;
+        assert_eq!(reply, Err(403), "{name}");
     }
     let path = format!("{NAMESPACES}/kube-node-lease");
     let uid = session.get(&path).await.unwrap()["metadata"]["uid"].clone();

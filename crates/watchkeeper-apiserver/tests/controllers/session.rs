@@ -37,7 +37,7 @@ impl Session {
             .body(body.into_bytes())
             .unwrap();
         match self.client.request::<Value>(request).await {
-            Ok(answer) => Ok(answer),
+            Ok(reply) => Ok(reply),
             Err(Error::Api(status)) => {
                 // Printed if the test fails.
                 println!("{method} {path}: {} {}", status.code, status.message);

@@ -3,9 +3,9 @@
 //! Inputs are generated from random bytes by the same functions that `cargo fuzz` runs (see `fuzz/`). Each target runs for
 //! `WATCHKEEPER_FUZZ_SECONDS` seconds, 2 by default, from the seed `WATCHKEEPER_FUZZ_SEED`. A failure prints the bytes.
 
-#[path = "../api/answer.rs"]
-mod answer;
 mod bits;
+#[path = "../api/response_check.rs"]
+mod response_check;
 mod targets;
 
 use std::{

@@ -3,7 +3,7 @@ use serde_json::json;
 
 use crate::apply::{
     codec::{decode, encode},
-    path::{PathElement, Token},
+    path::{OrderedValue, PathElement},
     set::FieldSet,
 };
 
@@ -37,11 +37,14 @@ fn path_elements_round_trip_through_their_wire_format() {
 
 #[test]
 fn equal_numbers_are_equal_values_in_any_notation() {
-    assert_eq!(Token(json!(1)), Token(json!(1.0)));
-    assert!(Token(json!(1)) < Token(json!(1.5)));
-    assert!(Token(json!(-2)) < Token(json!(-1.5)));
-    assert!(Token(json!(9_007_199_254_740_993_i64)) > Token(json!(9_007_199_254_740_992.0)));
-    assert!(Token(json!(1)) < Token(json!("1")) && Token(json!("z")) < Token(json!(true)));
+    assert_eq!(OrderedValue(json!(1)), OrderedValue(json!(1.0)));
+    assert!(OrderedValue(json!(1)) < OrderedValue(json!(1.5)));
+    assert!(OrderedValue(json!(-2)) < OrderedValue(json!(-1.5)));
+    assert!(OrderedValue(json!(9_007_199_254_740_993_i64)) > OrderedValue(json!(9_007_199_254_740_992.0)));
+    assert!(
+        OrderedValue(json!(1)) < OrderedValue(json!("1"))
+            && OrderedValue(json!("z")) < OrderedValue(json!(true))
+    );
 }
 
 #[test]
@@ -56,9 +59,9 @@ fn a_set_distinguishes_a_path_from_its_parent() {
 
 fn element() -> impl Strategy<Value = PathElement> {
     let scalar = prop_oneof![
-        any::<i8>().prop_map(|number| Token(json!(number))),
-        "[a-c<\"]{0,2}".prop_map(|text| Token(json!(text))),
-        any::<bool>().prop_map(|truth| Token(json!(truth))),
+        any::<i8>().prop_map(|number| OrderedValue(json!(number))),
+        "[a-c<\"]{0,2}".prop_map(|text| OrderedValue(json!(text))),
+        any::<bool>().prop_map(|truth| OrderedValue(json!(truth))),
     ];
     prop_oneof![
         4 => "[a-d]{1,2}".prop_map(|name| PathElement::field(&name)),

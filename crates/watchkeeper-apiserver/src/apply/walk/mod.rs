@@ -19,12 +19,12 @@ pub(crate) use self::{
 
 /// A mismatch between an object and its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct SchemaMismatch {
     path: String,
     message: String,
 }
 
-impl Fault {
+impl SchemaMismatch {
     fn new(message: impl Into<String>) -> Self {
         Self { path: String::new(), message: message.into() }
     }
@@ -36,7 +36,7 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for SchemaMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.path.is_empty() {
             f.write_str(&self.message)
@@ -46,4 +46,4 @@ impl fmt::Display for Fault {
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for SchemaMismatch {}

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::{
-    ast::{Call, Comprehension, Element, Entry, Expr, Kind, Literal, Select, op},
+    ast::{Call, Comprehension, Element, Entry, Expr, ExprKind, Literal, Select, op},
     decl::{Decl, DeclType},
     escape::is_reserved,
     signatures::{self, Overload},
@@ -56,12 +56,12 @@ impl Checked {
     pub(super) fn mixed_literals(&self, expr: &Expr, errors: &mut Vec<String>) {
         let mut is_exempt = false;
         match &expr.kind {
-            Kind::Call(call) => is_exempt = &*call.function == "format",
-            Kind::List(items) => {
+            ExprKind::Call(call) => is_exempt = &*call.function == "format",
+            ExprKind::List(items) => {
                 let parts = items.iter().map(|item| (&item.value, item.is_optional));
                 errors.extend(self.mismatch(parts));
             }
-            Kind::Map(entries) => {
+            ExprKind::Map(entries) => {
                 errors.extend(self.mismatch(entries.iter().map(|entry| (&entry.key, false))));
                 errors.extend(self.mismatch(entries.iter().map(|entry| (&entry.value, entry.is_optional))));
             }
@@ -108,13 +108,13 @@ impl Checker {
 
     fn check(&mut self, expr: &Expr) -> Type {
         let ty = match &expr.kind {
-            Kind::Literal(literal) => type_of(literal),
-            Kind::Ident(name) => self.ident(name),
-            Kind::Select(select) => self.select(select),
-            Kind::Call(call) => self.call(expr.id, call),
-            Kind::List(items) => self.list(items),
-            Kind::Map(entries) => self.map(entries),
-            Kind::Comprehension(fold) => self.fold(fold),
+            ExprKind::Literal(literal) => type_of(literal),
+            ExprKind::Ident(name) => self.ident(name),
+            ExprKind::Select(select) => self.select(select),
+            ExprKind::Call(call) => self.call(expr.id, call),
+            ExprKind::List(items) => self.list(items),
+            ExprKind::Map(entries) => self.map(entries),
+            ExprKind::Comprehension(fold) => self.fold(fold),
         };
         let ty = if ty.weight(WEIGHT) >= WEIGHT { self.error("type is too complex".to_owned()) } else { ty };
         if let Some(slot) = self.types.get_mut(expr.id) {
@@ -135,7 +135,7 @@ impl Checker {
 
     /// Returns the type of a variable whose name has a dot, such as `authorizer.requestResource`.
     fn dotted(&self, select: &Select) -> Option<Type> {
-        let Kind::Ident(name) = &select.operand.kind else { return None };
+        let ExprKind::Ident(name) = &select.operand.kind else { return None };
         let is_meant = |known: &str| {
             known.strip_prefix(&**name).and_then(|rest| rest.strip_prefix('.')) == Some(&*select.field)
         };
@@ -176,7 +176,7 @@ impl Checker {
     fn call(&mut self, id: usize, call: &Call) -> Type {
         if &*call.function == op::OPT_SELECT {
             if let [operand, field] = call.args.as_slice()
-                && let Kind::Literal(Literal::String(name)) = &field.kind
+                && let ExprKind::Literal(Literal::String(name)) = &field.kind
             {
                 self.check(field);
                 let ty = self.field(operand, name, true);
@@ -225,12 +225,12 @@ impl Checker {
             });
         }
         let Some(result) = result else {
-            let shown = |ty: &Type| self.bindings.resolve_fully(ty).to_string();
-            let mut shown: Vec<String> = given.iter().map(shown).collect();
-            let receiver = if is_member { format!("{}.", shown.remove(0)) } else { String::new() };
+            let display = |ty: &Type| self.bindings.resolve_fully(ty).to_string();
+            let mut display: Vec<String> = given.iter().map(display).collect();
+            let receiver = if is_member { format!("{}.", display.remove(0)) } else { String::new() };
             let message = format!(
                 "found no matching overload for '{function}' applied to '{receiver}({})'",
-                shown.join(", ")
+                display.join(", ")
             );
             return self.error(message);
         };
@@ -325,10 +325,11 @@ impl Checker {
         self.bindings.resolve(&result)
     }
 
-    fn expect(&mut self, wanted: &Type, found: &Type) {
-        if !self.bindings.assign(wanted, found) {
-            let (wanted, found) = (self.bindings.resolve_fully(wanted), self.bindings.resolve_fully(found));
-            self.error(format!("expected type '{wanted}' but found '{found}'"));
+    fn expect(&mut self, required: &Type, found: &Type) {
+        if !self.bindings.assign(required, found) {
+            let (required, found) =
+                (self.bindings.resolve_fully(required), self.bindings.resolve_fully(found));
+            self.error(format!("expected type '{required}' but found '{found}'"));
         }
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct Environment {
 
 /// The type that the value of an expression must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Output {
+pub(crate) enum RequiredType {
     /// The value is a bool.
     Bool,
     /// The value is a string.
@@ -32,7 +32,7 @@ pub(crate) enum Output {
     Any,
 }
 
-impl Output {
+impl RequiredType {
     fn accepts(self, ty: &Type) -> bool {
         match self {
             Self::Bool => matches!(ty, Type::Bool),
@@ -108,7 +108,7 @@ impl Environment {
     ///
     /// # Errors
     /// A message that shows each mistake, or that the result has the wrong type.
-    pub(crate) fn compile(&self, source: &str, output: Output) -> Result<OutputType, String> {
+    pub(crate) fn compile(&self, source: &str, output: RequiredType) -> Result<OutputType, String> {
         let compiled = Compiled::new(source).map_err(|error| format!("compilation failed: {error}"))?;
         let ty = compiled.type_in(&self.variables)?;
         if output.accepts(&ty) {
@@ -239,9 +239,9 @@ impl Decl {
 
 #[cfg(test)]
 mod tests {
-    use super::{Environment, Output};
+    use super::{Environment, RequiredType};
 
-    fn verdicts(environment: &Environment, output: Output, cases: &[(&str, bool)]) {
+    fn verdicts(environment: &Environment, output: RequiredType, cases: &[(&str, bool)]) {
         for (source, is_accepted) in cases {
             let result = environment.compile(source, output);
             assert_eq!(result.is_ok(), *is_accepted, "{source}: {result:?}");
@@ -271,15 +271,15 @@ mod tests {
             ("variables.x == 1", false),
             ("a b", false),
         ];
-        verdicts(&Environment::admission(false, true), Output::Bool, &cases);
+        verdicts(&Environment::admission(false, true), RequiredType::Bool, &cases);
         verdicts(
             &Environment::admission(true, false),
-            Output::Bool,
+            RequiredType::Bool,
             &[("params.x == 1", true), ("authorizer.path('/x').check('get').allowed()", false)],
         );
         verdicts(
             &Environment::admission(false, true),
-            Output::StringOrNull,
+            RequiredType::StringOrNull,
             &[("'x'", true), ("null", true), ("1", false)],
         );
     }
@@ -287,13 +287,13 @@ mod tests {
     #[test]
     fn variables_of_a_policy_have_the_types_of_their_expressions() {
         let environment = Environment::admission(false, true);
-        let number = environment.compile("1", Output::Any).expect("a number");
-        let names = environment.compile("['a']", Output::Any).expect("a list");
+        let number = environment.compile("1", RequiredType::Any).expect("a number");
+        let names = environment.compile("['a']", RequiredType::Any).expect("a list");
         let environment =
             environment.with_variables(&[("n".to_owned(), number), ("names".to_owned(), names)]);
         verdicts(
             &environment,
-            Output::Bool,
+            RequiredType::Bool,
             &[
                 ("variables.n > 0", true),
                 ("variables.n == 'a'", false),
@@ -307,7 +307,7 @@ mod tests {
     fn device_selectors_have_the_variable_device() {
         verdicts(
             &Environment::device(),
-            Output::Bool,
+            RequiredType::Bool,
             &[
                 (r#"device.driver == "a""#, true),
                 (r#"device.attributes["a.example.com"].size > 3"#, true),

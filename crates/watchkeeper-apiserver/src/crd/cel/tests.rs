@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     super::{schema_check, structural::Structural},
-    Compiled, Decl, Wanted, validate,
+    Compiled, Decl, RuleResultType, validate,
 };
 use crate::strategy::At;
 
@@ -53,7 +53,7 @@ fn definition_errors(schema: &Value) -> Vec<(&'static str, String, String)> {
 
 /// Returns the estimated cost of a rule beside a schema.
 fn estimated(schema: &Value, rule: &str) -> Result<u64, String> {
-    Compiled::new(rule)?.check(&Decl::of(schema, false).unwrap(), false, Wanted::Bool)
+    Compiled::new(rule)?.check(&Decl::of(schema, false).unwrap(), false, RuleResultType::Bool)
 }
 
 #[test]

@@ -66,9 +66,9 @@ mod tests {
             (json!({"b": "x"}), None),
             (json!(7), None),
         ];
-        for (item, wanted) in table {
+        for (item, expected) in table {
             let found = olds.get(&item).and_then(|old| old.get("n")).and_then(Value::as_i64);
-            assert_eq!(found, wanted, "{item}");
+            assert_eq!(found, expected, "{item}");
         }
         let item = json!({"a": 1, "b": "x"});
         assert!(OldItems::new(Some(&old), &ListType::Set).get(&item).is_none());

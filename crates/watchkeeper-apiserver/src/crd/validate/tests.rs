@@ -92,10 +92,10 @@ fn each_schema_keyword_reports_its_violations() {
             &[("spec.x[2]", "FieldValueDuplicate")],
         ),
     ];
-    for (schema, value, wanted) in table {
-        let wanted: Vec<(String, &str)> =
-            wanted.iter().map(|(path, reason)| ((*path).to_owned(), *reason)).collect();
-        assert_eq!(wrong(&json!({"x": schema}), &json!({"x": value})), wanted, "{schema} {value}");
+    for (schema, value, expected) in table {
+        let expected: Vec<(String, &str)> =
+            expected.iter().map(|(path, reason)| ((*path).to_owned(), *reason)).collect();
+        assert_eq!(wrong(&json!({"x": schema}), &json!({"x": value})), expected, "{schema} {value}");
     }
 }
 

@@ -10,7 +10,7 @@ use http::Version;
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
 
-use super::{body::Slot, output::Output};
+use super::{body::Slot, output::OutputCounter};
 use crate::http::{limits::ConnectionLimits, websocket::Upgrade};
 
 /// The limit that a connection exceeded.
@@ -31,7 +31,7 @@ pub(super) struct Activity {
     /// Notified when a deadline may have moved closer.
     changed: Notify,
     /// The bytes that are not yet written.
-    pub(super) output: Output,
+    pub(super) output: OutputCounter,
 }
 
 struct State {
@@ -75,7 +75,7 @@ impl Activity {
                 has_unread_body: false,
             }),
             changed: Notify::new(),
-            output: Output::default(),
+            output: OutputCounter::default(),
         }
     }
 

@@ -11,7 +11,7 @@ use tokio::{
 use tower::ServiceExt;
 
 use super::*;
-use crate::{ApiServer, http::Identity};
+use crate::{ApiServer, http::TlsIdentity};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -19,7 +19,7 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 struct Peer {
     server: ApiServer,
     _shutdown: watch::Sender<bool>,
-    shared: Shared,
+    shared: ListenerState,
     tasks: JoinSet<()>,
 }
 
@@ -28,7 +28,7 @@ impl Peer {
         let server = ApiServer::builder().controllers(false).build();
         let (shutdown, is_down) = watch::channel(false);
         let limits = ConnectionLimits::default();
-        let shared = Shared { api: server.api(), tls: None, limits, shutdown: is_down };
+        let shared = ListenerState { api: server.api(), tls: None, limits, shutdown: is_down };
         Self { server, _shutdown: shutdown, shared, tasks: JoinSet::new() }
     }
 
@@ -200,7 +200,7 @@ async fn a_body_that_drips_is_answered_with_a_timeout_after_60_seconds() {
 async fn half_a_tls_handshake_is_closed_after_10_seconds() {
     for bytes in [&b""[..], &[22, 3, 1, 2, 0, 1, 0]] {
         let mut peer = Peer::new();
-        peer.shared.tls = Some(Identity::new([127, 0, 0, 1].into()).unwrap().acceptor);
+        peer.shared.tls = Some(TlsIdentity::new([127, 0, 0, 1].into()).unwrap().acceptor);
         let mut client = peer.connect(4096);
         client.write_all(bytes).await.unwrap();
         assert_eq!(seconds(read_to_close(&mut client).await.1), 10);

@@ -12,7 +12,7 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 
 use super::{
-    connection::{self, Shared},
+    connection::{self, ListenerState},
     limits::ConnectionLimits,
     service::Api,
 };
@@ -54,7 +54,7 @@ impl Listener {
     ) -> io::Result<Self> {
         let socket = TcpListener::bind(address).await?;
         let address = socket.local_addr()?;
-        let shared = Shared { api, tls, limits: options.limits, shutdown };
+        let shared = ListenerState { api, tls, limits: options.limits, shutdown };
         #[expect(clippy::disallowed_methods, reason = "the handle is kept and awaited by shutdown")]
         let accepting = tokio::spawn(accept(socket, shared, options.shutdown_grace));
         Ok(Self { address, accepting })
@@ -92,7 +92,7 @@ impl Accept for TcpListener {
     }
 }
 
-async fn accept<A: Accept>(mut socket: A, shared: Shared, shutdown_grace: Duration) {
+async fn accept<A: Accept>(mut socket: A, shared: ListenerState, shutdown_grace: Duration) {
     let mut shutdown = shared.shutdown.clone();
     let mut connections = JoinSet::new();
     let mut failures = Failures::default();

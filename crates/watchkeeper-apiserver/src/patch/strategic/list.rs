@@ -95,20 +95,20 @@ impl<'t> List<'t> {
         patch: &[&Value],
         merge_key: &str,
     ) -> Result<Vec<Value>, ApiError> {
-        let mut places: HashMap<Value, usize> = HashMap::new();
-        for (place, item) in merged.iter().enumerate() {
+        let mut indexes: HashMap<Value, usize> = HashMap::new();
+        for (index, item) in merged.iter().enumerate() {
             if let Some(key) = item.get(merge_key) {
-                places.entry(key.clone()).or_insert(place);
+                indexes.entry(key.clone()).or_insert(index);
             }
         }
         for patch in patch {
             let key = keyed(patch, Some(merge_key))?;
             let current =
-                places.get(key).and_then(|place| merged.get_mut(*place)).and_then(Value::as_object_mut);
+                indexes.get(key).and_then(|index| merged.get_mut(*index)).and_then(Value::as_object_mut);
             if let (Some(current), Some(patch)) = (current, patch.as_object()) {
                 *current = merge_members(std::mem::take(current), patch, &self.item)?;
             } else {
-                places.insert(key.clone(), merged.len());
+                indexes.insert(key.clone(), merged.len());
                 merged.push(without_nulls(patch));
             }
         }
@@ -137,27 +137,27 @@ impl<'t> List<'t> {
             check_keys(server_order, self.merge_key)?;
         }
         let mut ordered: HashMap<&Value, usize> = HashMap::new();
-        for (place, item) in order.iter().enumerate() {
-            ordered.entry(self.key(item, items)).or_insert(place);
+        for (index, item) in order.iter().enumerate() {
+            ordered.entry(self.key(item, items)).or_insert(index);
         }
         let mut on_server: HashMap<&Value, usize> = HashMap::new();
-        for (place, item) in server_order.iter().enumerate() {
-            on_server.entry(self.key(item, items)).or_insert(place);
+        for (index, item) in server_order.iter().enumerate() {
+            on_server.entry(self.key(item, items)).or_insert(index);
         }
-        let place_on_server = |item: &Value| on_server.get(self.key(item, items)).copied();
+        let index_on_server = |item: &Value| on_server.get(self.key(item, items)).copied();
 
         let (mut given, mut others): (Vec<_>, Vec<_>) =
             merged.into_iter().partition(|item| ordered.contains_key(self.key(item, items)));
         given.sort_by_key(|item| ordered.get(self.key(item, items)).copied());
-        others.sort_by_key(place_on_server);
+        others.sort_by_key(index_on_server);
 
         let mut all = Vec::with_capacity(given.len() + others.len());
         let mut others = others.into_iter().peekable();
         for item in given {
-            let place = place_on_server(&item);
+            let index = index_on_server(&item);
             // An item that only the server has goes before the item that it preceded on the server.
             while let Some(other) = others.next_if(|other| {
-                place_on_server(other).zip(place).is_some_and(|(other, place)| other < place)
+                index_on_server(other).zip(index).is_some_and(|(other, index)| other < index)
             }) {
                 all.push(other);
             }

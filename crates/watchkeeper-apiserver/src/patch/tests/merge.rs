@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::object;
-use crate::patch::{Form, Patch, merge};
+use crate::patch::{Patch, PatchFormat, merge};
 
 #[test]
 fn members_are_merged_and_null_removes_them() {
@@ -26,7 +26,7 @@ fn members_are_merged_and_null_removes_them() {
 
 #[test]
 fn merge_patches_that_are_not_objects_are_bad_requests() {
-    for form in [Form::Merge, Form::Strategic] {
+    for form in [PatchFormat::Merge, PatchFormat::Strategic] {
         for body in [json!([]), json!(1), json!(null), json!("x")] {
             assert_eq!(Patch::read(form, body.clone()).unwrap_err().code, 400, "{form:?} {body}");
         }

@@ -3,7 +3,7 @@
 use super::row::{CLUSTER, Row, StatusMeta};
 use crate::strategy::{
     at::{At, Errors},
-    edit::Lit::O,
+    edit::DefaultValue::O,
     names::{self, NameRule},
     table::{self, Rule, Table},
 };

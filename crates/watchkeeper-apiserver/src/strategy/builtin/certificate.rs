@@ -16,7 +16,7 @@ use crate::{
     strategy::{
         Part, WriteContext,
         at::{At, Errors},
-        edit::{self, Lit::O},
+        edit::{self, DefaultValue::O},
         metadata,
         names::{self, NameRule},
         table::{self, Rule, Table},
@@ -289,7 +289,7 @@ pub(super) fn signer_name(signer: &At<'_>, errors: &mut Errors) {
         );
         return;
     };
-    let shown = |value: &str, detail: String| {
+    let reported = |value: &str, detail: String| {
         FieldError::new(FieldErrorKind::Invalid, signer.path(), Some(value.into()), detail)
     };
     if domain.len() > 253 {
@@ -302,11 +302,13 @@ pub(super) fn signer_name(signer: &At<'_>, errors: &mut Errors) {
         wrong(domain, names::dns_label).into_iter().chain(wrong(path, names::dns_subdomain))
     {
         errors.extend(
-            details.into_iter().map(|detail| shown(domain, format!("validating label {part:?}: {detail}"))),
+            details
+                .into_iter()
+                .map(|detail| reported(domain, format!("validating label {part:?}: {detail}"))),
         );
     }
     if !domain.contains('.') {
-        errors.push(shown(
+        errors.push(reported(
             domain,
             "should be a domain with at least two segments separated by dots".to_owned(),
         ));

@@ -9,7 +9,7 @@ use crate::{
         at::{At, Errors},
         edit::{
             self,
-            Lit::{O, S, Z},
+            DefaultValue::{O, S, Z},
         },
         names::{self, NameRule},
     },
@@ -100,7 +100,7 @@ const UNSET: [(&str, &str); 4] = [
 ];
 
 /// Returns an error of an event without the value, as events do.
-fn unshown(path: &str, detail: impl Into<String>) -> FieldError {
+fn without_value(path: &str, detail: impl Into<String>) -> FieldError {
     FieldError::new(FieldErrorKind::Invalid, path, Some("".into()), detail)
 }
 
@@ -112,13 +112,13 @@ fn create_new_event(object: &At<'_>, errors: &mut Errors) {
     }
     let kind = object.at("type").text();
     if !matches!(kind, "Normal" | "Warning") {
-        errors.push(unshown("type", format!("has invalid value: {kind}")));
+        errors.push(without_value("type", format!("has invalid value: {kind}")));
     }
     for (member, reported) in UNSET {
         let value = object.at(member);
         let is_zero = value.is_empty() || value.int() == Some(0);
         if !is_zero {
-            errors.push(unshown(reported, "needs to be unset"));
+            errors.push(without_value(reported, "needs to be unset"));
         }
     }
 }
@@ -129,7 +129,7 @@ fn series(object: &At<'_>, errors: &mut Errors) {
         return;
     }
     if series.at("count").int().unwrap_or(0) < 2 {
-        errors.push(unshown("series.count", "should be at least 2"));
+        errors.push(without_value("series.count", "should be at least 2"));
     }
     let observed = series.at("lastObservedTime");
     if !observed.is_set() {
@@ -193,10 +193,10 @@ fn event(object: &At<'_>, fields: &EventFields, errors: &mut Errors) {
         let text = object.at(member);
         text.required(errors);
         if text.text().len() > 128 {
-            errors.push(unshown(member, "can have at most 128 characters"));
+            errors.push(without_value(member, "can have at most 128 characters"));
         }
     }
     if object.at(fields.note).text().len() > 1024 {
-        errors.push(unshown("message", "can have at most 1024 characters"));
+        errors.push(without_value("message", "can have at most 1024 characters"));
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     field::{FieldError, FieldErrorKind},
     strategy::{
         at::{At, Errors},
-        edit::{self, Lit},
+        edit::{self, DefaultValue},
         metadata, names,
     },
 };
@@ -99,7 +99,7 @@ fn update_config_map(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
 /// Merges `stringData`, which is write-only, into `data`.
 fn secret_defaults(object: &mut Value) {
     let Some(members) = object.as_object_mut() else { return };
-    edit::fill(members, "type", Lit::S("Opaque"));
+    edit::fill(members, "type", DefaultValue::S("Opaque"));
     let Some(Value::Object(texts)) = members.remove("stringData") else { return };
     if texts.is_empty() {
         return;

@@ -14,7 +14,7 @@ use crate::{
         at::{At, Errors},
         edit::{
             self,
-            Lit::{O, S, Z},
+            DefaultValue::{O, S, Z},
         },
         names,
         table::{self, Rule, Table},

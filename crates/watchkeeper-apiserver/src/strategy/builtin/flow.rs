@@ -6,8 +6,9 @@ use super::row::{CLUSTER, Row, StatusMeta};
 use crate::strategy::{
     at::{At, Errors},
     edit::{
-        self, Fill,
-        Lit::{I, N, O},
+        self,
+        DefaultValue::{I, N, O},
+        Fill,
     },
     names,
     table::{self, Condition, Rule, Table},

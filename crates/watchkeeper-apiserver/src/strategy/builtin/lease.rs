@@ -1,7 +1,7 @@
 //! Leases for leader election.
 
 use super::row::{PLAIN, Row};
-use crate::strategy::{edit::Lit::O, table::Rule};
+use crate::strategy::{edit::DefaultValue::O, table::Rule};
 
 pub(super) const LEASE: Row = Row {
     creates_on_update: true,

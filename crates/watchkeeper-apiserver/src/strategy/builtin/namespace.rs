@@ -7,7 +7,7 @@ use crate::{
     field::{FieldError, FieldErrorKind},
     strategy::{
         at::{At, Errors},
-        edit::{self, Lit},
+        edit::{self, DefaultValue},
         names::{self, NameRule},
     },
 };
@@ -34,7 +34,11 @@ fn defaults(object: &mut Value) {
     label(object);
     edit::fill_all(
         object,
-        &[("", "spec", Lit::O), ("", "status", Lit::O), ("status", "phase", Lit::S("Active"))],
+        &[
+            ("", "spec", DefaultValue::O),
+            ("", "status", DefaultValue::O),
+            ("status", "phase", DefaultValue::S("Active")),
+        ],
     );
 }
 
@@ -86,15 +90,15 @@ fn validate_status(object: &At<'_>, _old: &At<'_>, errors: &mut Errors) {
     let metadata = object.at("metadata");
     let status = object.at("status");
     // The path is that of upstream, including the capital letter.
-    let shown = status.at("Phase");
+    let reported = status.at("Phase");
     let phase = status.at("phase");
-    let (wanted, detail) = if metadata.at("deletionTimestamp").is_set() {
+    let (expected, detail) = if metadata.at("deletionTimestamp").is_set() {
         ("Terminating", "may only be 'Terminating' if `deletionTimestamp` is not empty")
     } else {
         ("Active", "may only be 'Active' if `deletionTimestamp` is empty")
     };
-    if phase.text() != wanted {
-        let mut error = shown.invalid(detail);
+    if phase.text() != expected {
+        let mut error = reported.invalid(detail);
         error.bad_value = Some(phase.value.clone());
         errors.push(error);
     }

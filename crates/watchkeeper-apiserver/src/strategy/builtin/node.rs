@@ -12,7 +12,7 @@ use crate::strategy::{
     at::{At, Errors, moved},
     edit::{
         self,
-        Lit::{N, O, S, Z},
+        DefaultValue::{N, O, S, Z},
     },
     names, quantity,
     table::{self, Rule, Table},

@@ -14,7 +14,7 @@ use crate::strategy::{
     at::{At, Errors},
     edit::{
         self,
-        Lit::{N, O},
+        DefaultValue::{N, O},
     },
     metadata, names,
     table::{self, Rule, Table},

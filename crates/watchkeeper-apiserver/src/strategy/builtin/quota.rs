@@ -10,7 +10,7 @@ use super::{
 };
 use crate::strategy::{
     at::{At, Errors},
-    edit::{self, Lit::O, Members},
+    edit::{self, DefaultValue::O, Members},
     names,
     quantity::{self, Quantity},
     table::{Rule, Table},

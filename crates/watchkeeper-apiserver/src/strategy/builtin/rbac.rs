@@ -7,7 +7,7 @@ use crate::strategy::{
     at::{At, Errors},
     edit::{
         self,
-        Lit::{S, Z},
+        DefaultValue::{S, Z},
     },
     metadata,
     names::{self, NameRule},

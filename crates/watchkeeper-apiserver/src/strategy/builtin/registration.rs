@@ -10,7 +10,7 @@ use crate::strategy::{
     at::{At, Errors},
     edit::{
         self,
-        Lit::{N, O},
+        DefaultValue::{N, O},
     },
     names::{self, NameRule},
     table::{self, Rule, Table},
@@ -36,10 +36,10 @@ pub(super) const API_SERVICE: Row = Row {
     },
     validate: |object, errors| {
         let (spec, metadata) = (object.at("spec"), object.at("metadata"));
-        let wanted = format!("{}.{}", spec.at("version").text(), spec.at("group").text());
+        let expected = format!("{}.{}", spec.at("version").text(), spec.at("group").text());
         let name = metadata.at("name");
-        if !name.is_empty() && name.text() != wanted {
-            errors.push(name.invalid(format!("must be `spec.version+\".\"+spec.group`: {wanted:?}")));
+        if !name.is_empty() && name.text() != expected {
+            errors.push(name.invalid(format!("must be `spec.version+\".\"+spec.group`: {expected:?}")));
         }
         table::check(SERVICE_SPEC, &spec, errors);
     },

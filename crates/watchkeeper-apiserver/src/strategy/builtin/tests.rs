@@ -334,8 +334,8 @@ fn each_validation_rule_rejects_an_invalid_new_object() {
             &["metadata.taints[0].effect NotSupported"],
         ),
     ];
-    for (group, kind, body, wanted) in table {
-        assert_eq!(wrong(group, kind, &body), wanted, "{kind} {body}");
+    for (group, kind, body, expected) in table {
+        assert_eq!(wrong(group, kind, &body), expected, "{kind} {body}");
     }
 }
 
@@ -388,8 +388,8 @@ fn changes_of_immutable_fields_are_rejected() {
         ),
         ("scheduling.k8s.io", "PriorityClass", json!({"value": 1}), json!({"value": 2}), &["value"]),
     ];
-    for (group, kind, old, new, wanted) in table {
-        assert_eq!(refused(group, kind, &old, &new), wanted, "{kind}");
+    for (group, kind, old, new, expected) in table {
+        assert_eq!(refused(group, kind, &old, &new), expected, "{kind}");
         assert_eq!(refused(group, kind, &old, &old), Vec::<String>::new(), "{kind}");
     }
 }
@@ -418,8 +418,8 @@ fn a_status_write_changes_only_the_status() {
     let old = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"replicas": 1}, "status": {"replicas": 1}});
     let mut new = json!({"metadata": {"labels": {"c": "d"}, "annotations": {"e": "f"}}, "spec": {"replicas": 9}, "status": {"replicas": 2}});
     strategy.prepare_for_update(Part::Subresource("status"), &mut new, &old);
-    let wanted = json!({"metadata": {"labels": {"a": "b"}, "annotations": {"e": "f"}}, "spec": {"replicas": 1}, "status": {"replicas": 2}});
-    assert_eq!(new, wanted);
+    let expected = json!({"metadata": {"labels": {"a": "b"}, "annotations": {"e": "f"}}, "spec": {"replicas": 1}, "status": {"replicas": 2}});
+    assert_eq!(new, expected);
     let mut main = json!({"metadata": {}, "spec": {"replicas": 9}, "status": {"replicas": 2}});
     strategy.prepare_for_update(Part::Main, &mut main, &old);
     assert_eq!(main["status"], old["status"]);

@@ -17,7 +17,7 @@ use super::{
     at::{At, Errors},
     metadata,
     names::{self, Format},
-    path::{Step, Target},
+    path::{PathTarget, Step},
     quantity::Quantity,
 };
 use crate::field::{FieldError, FieldErrorKind};
@@ -154,11 +154,11 @@ pub(crate) fn check_rules(rules: &[Rule], at: &At<'_>, errors: &mut Errors) {
 
 fn walk(table: Table, at: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) {
     for (path, rules) in table {
-        visit(at, old, path, &mut |place, before| {
+        visit(at, old, path, &mut |found, before| {
             let mut is_of_use = true;
             for rule in *rules {
                 if is_of_use || matches!(rule, Rule::Immutable) {
-                    is_of_use &= rule.apply(place, before, errors);
+                    is_of_use &= rule.apply(found, before, errors);
                 }
             }
         });
@@ -177,17 +177,17 @@ pub(crate) fn visit(
     for name in step.names() {
         let member = at.at(name);
         match step.target {
-            Target::Items => {
+            PathTarget::Items => {
                 for item in member.items() {
                     visit(&item, None, rest, at_place);
                 }
             }
-            Target::Values => {
+            PathTarget::Values => {
                 for (_, value) in member.entries() {
                     visit(&value, None, rest, at_place);
                 }
             }
-            Target::Member => {
+            PathTarget::Member => {
                 let before = old.map(|old| old.at(name));
                 visit(&member, before.as_ref(), rest, at_place);
             }

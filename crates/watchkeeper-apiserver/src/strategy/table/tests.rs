@@ -60,7 +60,7 @@ fn violations_are_reported_with_field_paths_in_table_order() {
             ],
         ),
     ];
-    for (pointer, value, wanted) in table {
+    for (pointer, value, expected) in table {
         let mut object = good();
         let (parent, member) = pointer.rsplit_once('/').unwrap();
         match object.pointer_mut(parent).unwrap() {
@@ -69,7 +69,7 @@ fn violations_are_reported_with_field_paths_in_table_order() {
         }
         let mut errors = Errors::new();
         check(OBJECT, &At::root(&object), &mut errors);
-        assert_eq!(found(errors), *wanted, "{pointer} = {value}");
+        assert_eq!(found(errors), *expected, "{pointer} = {value}");
     }
 }
 

@@ -27,9 +27,9 @@ async fn request(guarded: &Guarded, spec: Value) -> (u16, Value) {
 }
 
 async fn token(guarded: &Guarded, spec: Value) -> String {
-    let (code, answer) = request(guarded, spec).await;
-    assert_eq!(code, 201, "{answer}");
-    answer["status"]["token"].as_str().unwrap().to_owned()
+    let (code, reply) = request(guarded, spec).await;
+    assert_eq!(code, 201, "{reply}");
+    reply["status"]["token"].as_str().unwrap().to_owned()
 }
 
 fn claims(token: &str) -> Value {
@@ -38,7 +38,7 @@ fn claims(token: &str) -> Value {
 }
 
 async fn is_accepted(guarded: &Guarded, token: &str) -> bool {
-    let (code, answer) = guarded
+    let (code, reply) = guarded
         .bearer(token)
         .call("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", json!({}))
         .await;
@@ -46,13 +46,13 @@ async fn is_accepted(guarded: &Guarded, token: &str) -> bool {
         201 => true,
         401 => {
             assert_eq!(
-                (&answer["reason"], &answer["message"]),
+                (&reply["reason"], &reply["message"]),
                 (&json!("Unauthorized"), &json!("Unauthorized"))
             );
-            assert_eq!(answer["details"], Value::Null, "a rejection gives no reason");
+            assert_eq!(reply["details"], Value::Null, "a rejection gives no reason");
             false
         }
-        _ => panic!("{code} {answer}"),
+        _ => panic!("{code} {reply}"),
     }
 }
 
@@ -202,9 +202,9 @@ async fn token_requests_are_validated() {
         (bound("v1", "ConfigMap", "none"), 400, "BadRequest"),
         (bound("apps/v1", "Pod", "p"), 400, "BadRequest"),
     ] {
-        let (found, answer) = request(&guarded, spec.clone()).await;
-        assert_eq!(found, code, "{spec}: {answer}");
-        assert_eq!(answer["reason"].as_str().unwrap_or_default(), reason, "{spec}");
+        let (found, reply) = request(&guarded, spec.clone()).await;
+        assert_eq!(found, code, "{spec}: {reply}");
+        assert_eq!(reply["reason"].as_str().unwrap_or_default(), reason, "{spec}");
     }
     for (metadata, code) in [
         (json!({"name": "other"}), 422),
@@ -213,8 +213,8 @@ async fn token_requests_are_validated() {
         (json!({"name": "robot", "namespace": "default"}), 201),
     ] {
         let body = json!({"metadata": metadata, "spec": {}});
-        let (found, answer) = guarded.admin().call("POST", &format!("{ACCOUNTS}/robot/token"), body).await;
-        assert_eq!(found, code, "{metadata}: {answer}");
+        let (found, reply) = guarded.admin().call("POST", &format!("{ACCOUNTS}/robot/token"), body).await;
+        assert_eq!(found, code, "{metadata}: {reply}");
     }
     let (code, _) =
         guarded.admin().call("POST", &format!("{ACCOUNTS}/none/token"), json!({"spec": {}})).await;

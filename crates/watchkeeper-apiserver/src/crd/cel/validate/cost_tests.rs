@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    super::{super::structural::Structural, Compiled, Decl, Wanted},
+    super::{super::structural::Structural, Compiled, Decl, RuleResultType},
     run,
 };
 
@@ -105,7 +105,7 @@ fn estimated_costs_equal_those_of_kubernetes() {
     let decl = Decl::of(&schema(), false).unwrap();
     for (rule, estimated, spent) in COSTS {
         let compiled = Compiled::new(rule).unwrap();
-        assert_eq!(compiled.check(&decl, false, Wanted::Bool), Ok(estimated), "{rule}");
+        assert_eq!(compiled.check(&decl, false, RuleResultType::Bool), Ok(estimated), "{rule}");
         let mut schema = schema();
         schema["x-kubernetes-validations"] = json!([{"rule": rule}]);
         let schema = Structural::read(&schema);

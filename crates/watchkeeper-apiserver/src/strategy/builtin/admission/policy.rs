@@ -17,8 +17,9 @@ use crate::{
     strategy::{
         at::{At, Errors},
         edit::{
-            self, Fill,
-            Lit::{O, S},
+            self,
+            DefaultValue::{O, S},
+            Fill,
         },
         names,
         table::{self, Rule, Table},
@@ -143,7 +144,7 @@ fn is_cel_identifier(name: &str) -> bool {
 
 fn api_version(version: &At<'_>, errors: &mut Errors) {
     let text = version.text();
-    let shown = |value: &str, detail: String| {
+    let invalid_value = |value: &str, detail: String| {
         FieldError::new(FieldErrorKind::Invalid, version.path(), Some(value.into()), detail)
     };
     let (group, number) = match text.matches('/').count() {
@@ -156,13 +157,13 @@ fn api_version(version: &At<'_>, errors: &mut Errors) {
     };
     let wrong = names::dns_subdomain(group);
     if !group.is_empty() && !wrong.is_empty() {
-        errors.push(shown(group, wrong.join(",")));
+        errors.push(invalid_value(group, wrong.join(",")));
     }
     let wrong = names::dns_1035_label(number);
     if number.is_empty() {
         errors.push(version.invalid("version must be specified"));
     } else if !wrong.is_empty() {
-        errors.push(shown(number, wrong.join(",")));
+        errors.push(invalid_value(number, wrong.join(",")));
     }
 }
 
@@ -271,7 +272,7 @@ fn mutable(matched: &At<'_>, errors: &mut Errors) {
 
 fn mutation(mutation: &At<'_>, errors: &mut Errors) {
     let kind = mutation.at("patchType");
-    let (wanted, other) = match kind.text() {
+    let (expected, other) = match kind.text() {
         "JSONPatch" => ("jsonPatch", "applyConfiguration"),
         "ApplyConfiguration" => ("applyConfiguration", "jsonPatch"),
         "" => {
@@ -283,7 +284,7 @@ fn mutation(mutation: &At<'_>, errors: &mut Errors) {
             return;
         }
     };
-    let patch = mutation.at(wanted);
+    let patch = mutation.at(expected);
     if patch.is_set() {
         expression(&patch.at("expression"), "", errors);
     } else {

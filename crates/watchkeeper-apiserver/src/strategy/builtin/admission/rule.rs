@@ -69,7 +69,7 @@ fn resources(list: &At<'_>, errors: &mut Errors) {
             of_all_resources.insert(subresource.to_owned());
         }
     }
-    let has = |wanted: &str| list.items().any(|item| item.text() == wanted);
+    let has = |expected: &str| list.items().any(|item| item.text() == expected);
     if list.items().count() > 1 && has("*/*") {
         errors.push(list.invalid("if '*/*' is present, must not specify other resources"));
     }

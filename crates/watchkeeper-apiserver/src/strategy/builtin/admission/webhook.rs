@@ -14,7 +14,7 @@ use crate::strategy::{
     at::{At, Errors},
     edit::{
         self,
-        Lit::{N, O, S},
+        DefaultValue::{N, O, S},
     },
     names,
     table::{self, Rule, Table},
@@ -162,7 +162,7 @@ fn client_config(config: &At<'_>, errors: &mut Errors) {
 
 fn webhook_url(url: &At<'_>, errors: &mut Errors) {
     const FORM: &str = "; desired format: https://host[/path]";
-    let shown = |value: &str, detail: String| {
+    let invalid_value = |value: &str, detail: String| {
         let mut error = url.invalid(detail);
         error.bad_value = Some(value.into());
         error
@@ -185,19 +185,19 @@ fn webhook_url(url: &At<'_>, errors: &mut Errors) {
         None => (None, authority.unwrap_or_default()),
     };
     if !scheme.eq_ignore_ascii_case("https") {
-        errors.push(shown(scheme, format!("'https' is the only allowed URL scheme{FORM}")));
+        errors.push(invalid_value(scheme, format!("'https' is the only allowed URL scheme{FORM}")));
     }
     if host.is_empty() {
-        errors.push(shown(host, format!("host must be specified{FORM}")));
+        errors.push(invalid_value(host, format!("host must be specified{FORM}")));
     }
     if let Some(user) = user {
-        errors.push(shown(user, "user information is not permitted in the URL".to_owned()));
+        errors.push(invalid_value(user, "user information is not permitted in the URL".to_owned()));
     }
     if !fragment.is_empty() {
-        errors.push(shown(fragment, "fragments are not permitted in the URL".to_owned()));
+        errors.push(invalid_value(fragment, "fragments are not permitted in the URL".to_owned()));
     }
     if !query.is_empty() {
-        errors.push(shown(query, "query parameters are not permitted in the URL".to_owned()));
+        errors.push(invalid_value(query, "query parameters are not permitted in the URL".to_owned()));
     }
 }
 

@@ -13,7 +13,7 @@ use crate::strategy::{
     at::{At, Errors},
     edit::{
         self,
-        Lit::{B, N, O, S},
+        DefaultValue::{B, N, O, S},
     },
     table::{
         Rule::{AtLeast, Check, CheckWith, InvalidIfSet, OneOf, Required, Struct},

@@ -6,7 +6,7 @@ use super::{
     super::{
         pod,
         row::{PLAIN, Row},
-        workload::{Selector, report_mismatch, selector},
+        workload::{SelectorMatch, report_mismatch, selector},
     },
     status,
 };
@@ -14,7 +14,7 @@ use crate::strategy::{
     at::{At, Errors},
     edit::{
         self,
-        Lit::{B, N, O, S, Z},
+        DefaultValue::{B, N, O, S, Z},
     },
     formats,
     gates::Gated,
@@ -148,9 +148,9 @@ fn job_defaults(spec: &mut Value) {
         &[
             ("", "parallelism", N(1)),
             ("", "backoffLimit", N(limit)),
-            ("", "completionMode", edit::Lit::P("NonIndexed")),
+            ("", "completionMode", edit::DefaultValue::P("NonIndexed")),
             ("", "suspend", B(false)),
-            ("", "podReplacementPolicy", edit::Lit::P(replacement)),
+            ("", "podReplacementPolicy", edit::DefaultValue::P(replacement)),
             ("", "manualSelector", B(false)),
             ("podFailurePolicy.rules[].onPodConditions[]", "status", S("True")),
             ("", "template", O),
@@ -209,12 +209,12 @@ fn generated_selector(object: &At<'_>, errors: &mut Errors) {
     let [legacy_uid, prefixed_uid] = CONTROLLER_LABELS;
     let [legacy_name, prefixed_name] = JOB_NAME_LABELS;
     let expected = [(legacy_uid, &uid), (legacy_name, &name), (prefixed_uid, &uid), (prefixed_name, &name)];
-    for (label, wanted) in expected {
+    for (label, required) in expected {
         let given = labels.key(label);
         if !given.is_set() {
-            errors.push(given.missing(format!("must be '{}'", wanted.text())));
-        } else if given.text() != wanted.text() {
-            errors.push(given.invalid(format!("must be '{}'", wanted.text())));
+            errors.push(given.missing(format!("must be '{}'", required.text())));
+        } else if given.text() != required.text() {
+            errors.push(given.invalid(format!("must be '{}'", required.text())));
         }
     }
     let generated: serde_json::Map<String, Value> =
@@ -233,7 +233,7 @@ fn selects_template(spec: &At<'_>, errors: &mut Errors) {
     let template = spec.at("template");
     let own = template.at("metadata");
     let labels = own.at("labels");
-    if let Selector::Misses = self::selector(&selector, &labels, errors) {
+    if let SelectorMatch::Misses = self::selector(&selector, &labels, errors) {
         report_mismatch(&labels, errors);
     }
 }
@@ -396,14 +396,14 @@ fn success_rule(rule: &At<'_>, completions: i64, errors: &mut Errors) {
             Err(detail) => errors.push(indexes.invalid(format!("error parsing succeededIndexes: {detail}"))),
         }
     }
-    let Some(wanted) = count.int() else { return };
+    let Some(required) = count.int() else { return };
     count.at_least(0, errors);
-    if wanted > completions {
+    if required > completions {
         errors.push(count.invalid(format!(
             "must be less than or equal to {completions} (the number of specified completions)"
         )));
     }
-    if indexes.is_set() && wanted > total {
+    if indexes.is_set() && required > total {
         errors.push(count.invalid(format!(
             "must be less than or equal to {total} (the number of indexes in the specified succeededIndexes field)"
         )));

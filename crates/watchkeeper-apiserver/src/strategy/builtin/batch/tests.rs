@@ -1,21 +1,21 @@
 use serde_json::{Value, json};
 
-use super::super::cases::Kind;
+use super::super::cases::KindUnderTest;
 
 fn template() -> Value {
     json!({"metadata": {"labels": {"a": "b"}},
         "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}})
 }
 
-fn job(extra: &Value) -> Kind {
+fn job(extra: &Value) -> KindUnderTest {
     let mut spec = json!({"template": template()});
     for (name, value) in extra.as_object().into_iter().flatten() {
         spec[name] = value.clone();
     }
-    Kind::new("batch", "v1", "Job", &json!({ "spec": spec }))
+    KindUnderTest::new("batch", "v1", "Job", &json!({ "spec": spec }))
 }
 
-fn indexed() -> Kind {
+fn indexed() -> KindUnderTest {
     job(&json!({"completionMode": "Indexed", "completions": 8, "backoffLimitPerIndex": 1}))
 }
 
@@ -177,7 +177,7 @@ fn the_scheduling_of_a_job_is_dropped_because_its_gate_is_off() {
 
 #[test]
 fn each_invalid_field_of_a_cron_job_is_rejected() {
-    let cron = Kind::new(
+    let cron = KindUnderTest::new(
         "batch",
         "v1",
         "CronJob",

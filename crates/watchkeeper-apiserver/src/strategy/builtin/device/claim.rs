@@ -17,7 +17,7 @@ use crate::{
     field::{FieldError, FieldErrorKind},
     strategy::{
         at::{At, Errors},
-        edit::{self, Lit::O},
+        edit::{self, DefaultValue::O},
         metadata, names,
         table::{self, Rule, Table},
     },
@@ -60,15 +60,15 @@ pub(super) const RESOURCE_CLAIM_TEMPLATE: Row = Row {
 /// Sets the default number of devices, one.
 fn defaults(object: &mut Value, spec: &str) {
     let mut fill = |request: &mut edit::Members| {
-        edit::fill(request, "allocationMode", edit::Lit::S("ExactCount"));
+        edit::fill(request, "allocationMode", edit::DefaultValue::S("ExactCount"));
         if edit::text(request, "allocationMode") == "ExactCount" {
-            edit::fill(request, "count", edit::Lit::I(1));
+            edit::fill(request, "count", edit::DefaultValue::I(1));
         }
     };
     for path in ["devices.requests[].exactly", "devices.requests[].firstAvailable[]"] {
         edit::each(object, &format!("{spec}.{path}"), &mut fill);
         edit::each(object, &format!("{spec}.{path}.tolerations[]"), &mut |toleration| {
-            edit::fill(toleration, "operator", edit::Lit::S("Equal"));
+            edit::fill(toleration, "operator", edit::DefaultValue::S("Equal"));
         });
     }
 }
@@ -271,7 +271,7 @@ const DEVICE_STATUS: Table = &[
 fn share_id(id: &At<'_>, errors: &mut Errors) {
     let text = id.text();
     let is_uuid = text.len() == 36
-        && text.bytes().enumerate().all(|(place, byte)| match place {
+        && text.bytes().enumerate().all(|(index, byte)| match index {
             8 | 13 | 18 | 23 => byte == b'-',
             _ => byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte),
         });

@@ -16,7 +16,7 @@ use crate::{
     strategy::{
         Part,
         at::{At, Errors},
-        edit::{self, Lit::O},
+        edit::{self, DefaultValue::O},
         metadata, names,
         table::{self, Rule, Table},
     },
@@ -191,7 +191,7 @@ fn pool_name(name: &At<'_>, errors: &mut Errors) {
 
 /// Checks the name of an attribute or a capacity: an identifier with an optional domain. Errors are reported at `at`.
 fn qualified_name(name: &str, at: &At<'_>, errors: &mut Errors) {
-    let shown = |value: &str, detail: String| {
+    let invalid_value = |value: &str, detail: String| {
         let mut error = at.invalid(detail);
         error.bad_value = Some(value.into());
         error
@@ -202,23 +202,26 @@ fn qualified_name(name: &str, at: &At<'_>, errors: &mut Errors) {
         None => (None, name),
     };
     match domain {
-        Some("") => errors.push(shown("", "the domain must not be empty".to_owned())),
+        Some("") => errors.push(invalid_value("", "the domain must not be empty".to_owned())),
         Some(domain) => {
             if domain.len() > 63 {
                 errors.push(metadata::too_long(at, 63));
             }
-            errors.extend(names::caseless_subdomain(domain).into_iter().map(|detail| shown(domain, detail)));
+            errors.extend(
+                names::caseless_subdomain(domain).into_iter().map(|detail| invalid_value(domain, detail)),
+            );
         }
         None => {}
     }
     if domain.is_some() && identifier.is_empty() {
-        errors.push(shown("", "the name must not be empty".to_owned()));
+        errors.push(invalid_value("", "the name must not be empty".to_owned()));
         return;
     }
     if identifier.len() > 32 {
         errors.push(metadata::too_long(at, 32));
     }
-    errors.extend(names::c_identifier(identifier).into_iter().map(|detail| shown(identifier, detail)));
+    errors
+        .extend(names::c_identifier(identifier).into_iter().map(|detail| invalid_value(identifier, detail)));
 }
 
 /// Checks a name that requires a domain.

@@ -17,7 +17,7 @@ fn webhook_configurations_are_validated() {
         "name": "a.b.c", "sideEffects": "None", "admissionReviewVersions": ["v1"], "rules": [rule()],
         "clientConfig": {"service": {"name": "s", "namespace": "n", "path": "/a"}},
     }]});
-    let table: &[super::Change<'_>] = &[
+    let table: &[super::FieldChange<'_>] = &[
         ("/webhooks/0/name", json!("a.b"), &["webhooks[0].name Invalid"]),
         ("/webhooks/0/name", json!(""), &["webhooks[0].name Required"]),
         ("/webhooks/0/sideEffects", json!("Some"), &["webhooks[0].sideEffects NotSupported"]),

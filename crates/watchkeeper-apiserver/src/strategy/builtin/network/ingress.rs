@@ -7,7 +7,7 @@ use crate::strategy::{
     at::{At, Errors},
     edit::{
         self,
-        Lit::{O, S},
+        DefaultValue::{O, S},
     },
     formats, names,
     table::{

@@ -1,11 +1,11 @@
 use serde_json::json;
 
-use super::super::cases::Kind;
+use super::super::cases::KindUnderTest;
 
 #[test]
 fn each_invalid_field_of_an_ingress_is_rejected() {
     let backend = json!({"service": {"name": "s", "port": {"number": 80}}});
-    let ingress = Kind::new(
+    let ingress = KindUnderTest::new(
         "networking.k8s.io",
         "v1",
         "Ingress",
@@ -59,7 +59,7 @@ fn each_invalid_field_of_an_ingress_is_rejected() {
 
 #[test]
 fn invalid_controllers_and_parameters_of_an_ingress_class_are_rejected() {
-    let class = Kind::new(
+    let class = KindUnderTest::new(
         "networking.k8s.io",
         "v1",
         "IngressClass",
@@ -90,7 +90,7 @@ fn invalid_controllers_and_parameters_of_an_ingress_class_are_rejected() {
 
 #[test]
 fn invalid_ports_and_peers_of_a_network_policy_are_rejected() {
-    let policy = Kind::new(
+    let policy = KindUnderTest::new(
         "networking.k8s.io",
         "v1",
         "NetworkPolicy",
@@ -131,7 +131,7 @@ fn invalid_ports_and_peers_of_a_network_policy_are_rejected() {
 
 #[test]
 fn an_ip_address_object_is_named_after_its_ip_and_needs_a_parent_ref() {
-    let address = Kind::new(
+    let address = KindUnderTest::new(
         "networking.k8s.io",
         "v1",
         "IPAddress",
@@ -147,7 +147,7 @@ fn an_ip_address_object_is_named_after_its_ip_and_needs_a_parent_ref() {
 
 #[test]
 fn a_service_cidr_can_add_only_the_other_ip_family() {
-    let range = Kind::new(
+    let range = KindUnderTest::new(
         "networking.k8s.io",
         "v1",
         "ServiceCIDR",

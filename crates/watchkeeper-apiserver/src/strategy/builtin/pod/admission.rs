@@ -17,8 +17,8 @@ pub(super) fn prepare_create(object: &mut Value) {
         let class = edit::text(spec, "priorityClassName");
         let priority =
             SYSTEM_PRIORITIES.iter().find(|(name, _)| *name == class).map_or(0, |(_, value)| *value);
-        edit::fill(spec, "priority", edit::Lit::N(priority));
-        edit::fill(spec, "preemptionPolicy", edit::Lit::S("PreemptLowerPriority"));
+        edit::fill(spec, "priority", edit::DefaultValue::N(priority));
+        edit::fill(spec, "preemptionPolicy", edit::DefaultValue::S("PreemptLowerPriority"));
     }
     tolerate(object);
     apply_label_keys(object);
@@ -154,8 +154,8 @@ mod tests {
                 "Guaranteed",
             ),
         ];
-        for (containers, wanted) in table {
-            assert_eq!(qos_class(&json!({"spec": {"containers": containers}})), wanted, "{containers}");
+        for (containers, expected) in table {
+            assert_eq!(qos_class(&json!({"spec": {"containers": containers}})), expected, "{containers}");
         }
     }
 
@@ -165,8 +165,8 @@ mod tests {
             {"matchLabelKeys": ["a", "c"], "labelSelector": {}}, {"matchLabelKeys": ["a"]}]}});
         prepare_create(&mut pod);
         let constraints = &pod["spec"]["topologySpreadConstraints"];
-        let wanted = json!({"matchExpressions": [{"key": "a", "operator": "In", "values": ["1"]}]});
-        assert_eq!(constraints[0]["labelSelector"], wanted);
+        let expected = json!({"matchExpressions": [{"key": "a", "operator": "In", "values": ["1"]}]});
+        assert_eq!(constraints[0]["labelSelector"], expected);
         assert!(constraints[1].get("labelSelector").is_none());
     }
 

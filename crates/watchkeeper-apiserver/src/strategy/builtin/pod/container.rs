@@ -227,16 +227,16 @@ fn mounts(container: &At<'_>, context: &Context, errors: &mut Errors) {
             errors.push(path.invalid("must not already exist as a path in volumeDevices"));
         }
         // Upstream reports some fields of a mount without its index.
-        let shown =
+        let reported =
             |member| mounts.named(member, mount.value.get(member).unwrap_or(&serde_json::Value::Null));
-        shown("subPath").format(formats::descending_path, errors);
+        reported("subPath").format(formats::descending_path, errors);
         let expression = mount.at("subPathExpr");
         if !expression.is_empty() && !mount.at("subPath").is_empty() {
             errors.push(expression.invalid("subPathExpr and subPath are mutually exclusive"));
         }
-        shown("subPathExpr").format(formats::descending_path, errors);
-        propagation(&shown("mountPropagation"), is_privileged, errors);
-        recursive_read_only(&shown("recursiveReadOnly"), &mount, errors);
+        reported("subPathExpr").format(formats::descending_path, errors);
+        propagation(&reported("mountPropagation"), is_privileged, errors);
+        recursive_read_only(&reported("recursiveReadOnly"), &mount, errors);
         let options = mount.at("bindMountOptions");
         if !options.is_empty() && volume.is_some_and(|volume| volume.is_image) {
             errors.push(options.invalid("bindMountOptions may not be used with image volumes"));

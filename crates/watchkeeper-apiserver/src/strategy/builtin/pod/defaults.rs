@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use crate::strategy::{
     edit::{
-        self, Fill, Lit,
-        Lit::{B, I, N, O, S},
-        Members,
+        self, DefaultValue,
+        DefaultValue::{B, I, N, O, S},
+        Fill, Members,
     },
     quantity,
 };
@@ -148,7 +148,7 @@ fn same_service_account(spec: &mut Members) {
 }
 
 /// Returns the default pull policy. An image without a tag, or with the tag `latest`, may change.
-fn pull_policy(image: &str) -> Lit {
+fn pull_policy(image: &str) -> DefaultValue {
     // A name that cannot be an image has no tag, not even the default one.
     let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-/:".contains(&byte);
     let name = image.split_once('@').map_or(image, |(name, _)| name);
@@ -227,7 +227,7 @@ fn status_defaults(object: &mut Value) {
 mod tests {
     use serde_json::json;
 
-    use super::{Lit, pod_defaults, pull_policy, template_defaults};
+    use super::{DefaultValue, pod_defaults, pull_policy, template_defaults};
 
     #[test]
     fn the_pull_policy_follows_the_tag() {
@@ -239,9 +239,9 @@ mod tests {
             ("reg.example.com:5000/a/nginx:1", "IfNotPresent"),
             ("nginx@sha256:abc", "IfNotPresent"),
         ];
-        for (image, wanted) in table {
-            let Lit::S(policy) = pull_policy(image) else { panic!("a text") };
-            assert_eq!(policy, wanted, "{image}");
+        for (image, expected) in table {
+            let DefaultValue::S(policy) = pull_policy(image) else { panic!("a text") };
+            assert_eq!(policy, expected, "{image}");
         }
     }
 

@@ -1,9 +1,9 @@
 use serde_json::{Value, json};
 
-use super::super::cases::Kind;
+use super::super::cases::KindUnderTest;
 
-fn pod() -> Kind {
-    Kind::new("", "v1", "Pod", &json!({"spec": {"containers": [{"name": "c", "image": "i"}]}}))
+fn pod() -> KindUnderTest {
+    KindUnderTest::new("", "v1", "Pod", &json!({"spec": {"containers": [{"name": "c", "image": "i"}]}}))
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn fields_of_disabled_gates_are_dropped_from_pods_and_templates() {
     assert!(spec.get("evictionResponders").is_none() && spec.get("schedulingGroup").is_none());
     assert_eq!(spec["volumes"], json!([{"name": "v", "emptyDir": {}}]));
     assert!(spec["containers"][0].get("lifecycle").is_none());
-    let deployment = Kind::new(
+    let deployment = KindUnderTest::new(
         "apps",
         "v1",
         "Deployment",
@@ -207,7 +207,7 @@ fn immutable_pod_annotations_cannot_be_changed() {
 
 #[test]
 fn a_pod_template_is_validated_and_its_changes_increase_the_generation() {
-    let template = Kind::new(
+    let template = KindUnderTest::new(
         "",
         "v1",
         "PodTemplate",
@@ -233,7 +233,7 @@ fn a_pod_template_is_validated_and_its_changes_increase_the_generation() {
 fn a_resize_changes_only_cpu_and_memory() {
     let with = |resources: Value| {
         let containers = json!([{"name": "c", "image": "i", "resources": resources}]);
-        Kind::new("", "v1", "Pod", &json!({"spec": {"containers": containers}})).created(&[])
+        KindUnderTest::new("", "v1", "Pod", &json!({"spec": {"containers": containers}})).created(&[])
     };
     let old = with(json!({"requests": {"cpu": "1", "memory": "1Gi"}}));
     let cases: [(Value, &[&str]); 4] = [
@@ -242,7 +242,7 @@ fn a_resize_changes_only_cpu_and_memory() {
         (with(json!({"limits": {"cpu": "1", "memory": "1Gi"}})), &["spec"]),
         (with(json!({"requests": {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "1Gi"}})), &["spec"]),
     ];
-    for (new, wanted) in cases {
+    for (new, expected) in cases {
         let mut errors = Vec::new();
         super::resize::validate(
             &crate::strategy::at::At::root(&new),
@@ -250,6 +250,6 @@ fn a_resize_changes_only_cpu_and_memory() {
             &mut errors,
         );
         let paths: Vec<String> = errors.into_iter().map(|error| error.path).collect();
-        assert_eq!(paths, wanted, "{}", new["spec"]["containers"][0]["resources"]);
+        assert_eq!(paths, expected, "{}", new["spec"]["containers"][0]["resources"]);
     }
 }

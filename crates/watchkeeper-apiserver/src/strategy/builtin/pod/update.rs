@@ -171,8 +171,8 @@ fn only_added_tolerations(spec: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     };
     let tolerations = spec.at("tolerations");
     for old in old.at("tolerations").items() {
-        let wanted = without_seconds(old.value);
-        if !tolerations.items().any(|new| without_seconds(new.value) == wanted) {
+        let expected = without_seconds(old.value);
+        if !tolerations.items().any(|new| without_seconds(new.value) == expected) {
             errors.push(
                 tolerations.forbidden("existing toleration can not be modified except its tolerationSeconds"),
             );

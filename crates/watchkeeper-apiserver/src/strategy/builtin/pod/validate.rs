@@ -78,9 +78,9 @@ pub(in super::super) fn template_metadata(template: &At<'_>, errors: &mut Errors
     let own = template.at("metadata");
     metadata::labels(&template.named("labels", own.at("labels").value), errors);
     let annotations = own.at("annotations");
-    let shown = template.named("annotations", annotations.value);
-    metadata::annotations(&shown, errors);
-    annotations::check(&shown, &template.at("spec"), errors);
+    let reported = template.named("annotations", annotations.value);
+    metadata::annotations(&reported, errors);
+    annotations::check(&reported, &template.at("spec"), errors);
 }
 
 /// The fields of a spec that are checked after its containers.
@@ -194,10 +194,11 @@ fn host_users(spec: &At<'_>, errors: &mut Errors) {
         return;
     }
     // Upstream writes two of the fields with a capital letter in paths.
-    for (member, shown) in [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")] {
+    for (member, reported) in [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")]
+    {
         let flag = spec.at(member);
         if flag.is_true() {
-            errors.push(spec.named(shown, flag.value).forbidden("when `hostUsers` is false"));
+            errors.push(spec.named(reported, flag.value).forbidden("when `hostUsers` is false"));
         }
     }
     for list in security::ALL_CONTAINERS {

@@ -261,6 +261,6 @@ fn quobyte(source: &At<'_>, errors: &mut Errors) {
 fn publish_secret(source: &At<'_>, errors: &mut Errors) {
     let reference = source.at("nodePublishSecretRef");
     let name = reference.at("name");
-    let shown = source.named("name", name.value);
-    shown.format(names::dns_subdomain, errors);
+    let reported = source.named("name", name.value);
+    reported.format(names::dns_subdomain, errors);
 }

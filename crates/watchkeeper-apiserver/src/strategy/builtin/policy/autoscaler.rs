@@ -10,7 +10,7 @@ use crate::{
         at::{At, Errors},
         edit::{
             self,
-            Lit::{N, O, Z},
+            DefaultValue::{N, O, Z},
         },
         names,
         table::{

@@ -14,7 +14,7 @@ use crate::strategy::{
     at::{At, Errors},
     edit::{
         self,
-        Lit::{N, O, S},
+        DefaultValue::{N, O, S},
     },
     names::NameRule,
     table::{

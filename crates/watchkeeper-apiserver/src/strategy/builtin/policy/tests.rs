@@ -1,9 +1,9 @@
 use serde_json::json;
 
-use super::super::cases::Kind;
+use super::super::cases::KindUnderTest;
 
-fn autoscaler(version: &str) -> Kind {
-    Kind::new(
+fn autoscaler(version: &str) -> KindUnderTest {
+    KindUnderTest::new(
         "autoscaling",
         version,
         "HorizontalPodAutoscaler",
@@ -103,7 +103,7 @@ fn an_autoscaler_v1_is_validated_as_v2() {
 
 #[test]
 fn a_scale_target_stored_without_a_group_is_unchanged() {
-    let kind = Kind::new(
+    let kind = KindUnderTest::new(
         "autoscaling",
         "v2",
         "HorizontalPodAutoscaler",
@@ -125,7 +125,8 @@ fn a_scale_target_stored_without_a_group_is_unchanged() {
 
 #[test]
 fn a_disruption_budget_with_an_invalid_spec_or_status_is_rejected() {
-    let budget = Kind::new("policy", "v1", "PodDisruptionBudget", &json!({"spec": {"minAvailable": 1}}));
+    let budget =
+        KindUnderTest::new("policy", "v1", "PodDisruptionBudget", &json!({"spec": {"minAvailable": 1}}));
     budget.check_create(&[
         ("/metadata/name", json!("UPPER_case"), &[]),
         ("/metadata/finalizers", json!(["bare"]), &[]),
@@ -147,7 +148,7 @@ fn a_disruption_budget_with_an_invalid_spec_or_status_is_rejected() {
 
 #[test]
 fn the_generation_of_a_priority_class_does_not_increase() {
-    let class = Kind::new(
+    let class = KindUnderTest::new(
         "scheduling.k8s.io",
         "v1",
         "PriorityClass",

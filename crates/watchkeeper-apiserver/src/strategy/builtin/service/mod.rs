@@ -13,7 +13,7 @@ use crate::strategy::{
     at::At,
     edit::{
         self,
-        Lit::{B, O, S},
+        DefaultValue::{B, O, S},
     },
     names::NameRule,
 };
@@ -159,18 +159,18 @@ fn cluster_ips(object: &mut Value, old: Option<&Value>) {
     let (ip, ips) = read(object);
     let (old_ip, old_ips) = old.map(read).unwrap_or_default();
     let same_list = ips == old_ips;
-    let wanted = if old.is_none() {
+    let expected = if old.is_none() {
         (!ip.is_empty() && ips.is_empty()).then(|| vec![Value::from(ip)])
     } else if ip != old_ip && same_list {
         Some(if ip.is_empty() { Vec::new() } else { vec![Value::from(ip)] })
     } else {
         (!old_ips.is_empty() && ips.is_empty() && ip == old_ip).then_some(old_ips)
     };
-    if let (Some(wanted), Some(spec)) = (wanted, edit::object(object, "spec")) {
-        if wanted.is_empty() {
+    if let (Some(expected), Some(spec)) = (expected, edit::object(object, "spec")) {
+        if expected.is_empty() {
             spec.remove("clusterIPs");
         } else {
-            spec.insert("clusterIPs".to_owned(), wanted.into());
+            spec.insert("clusterIPs".to_owned(), expected.into());
         }
     }
 }
@@ -240,14 +240,14 @@ fn keep_node_ports(object: &mut Value, old: &Value) {
         };
         let before = old_ports.iter().find(same_name).and_then(|old| old.get("nodePort")?.as_i64());
         if let Some(before) = before.filter(|before| !used.contains(before)) {
-            edit::fill(port, "nodePort", edit::Lit::I(before));
+            edit::fill(port, "nodePort", edit::DefaultValue::I(before));
         }
     });
     let health = old.pointer("/spec/healthCheckNodePort").and_then(Value::as_i64);
     if needs_health_check(object)
         && let Some(port) = health
     {
-        edit::fill_all(object, &[("spec", "healthCheckNodePort", edit::Lit::I(port))]);
+        edit::fill_all(object, &[("spec", "healthCheckNodePort", edit::DefaultValue::I(port))]);
     }
 }
 

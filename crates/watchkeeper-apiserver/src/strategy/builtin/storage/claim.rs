@@ -14,7 +14,7 @@ use crate::strategy::{
     at::{At, Errors, moved},
     edit::{
         self,
-        Lit::{O, S, Z},
+        DefaultValue::{O, S, Z},
         Members,
     },
     names,

@@ -15,7 +15,7 @@ use crate::strategy::{
     at::{At, Errors},
     edit::{
         self,
-        Lit::{B, O, S, Z},
+        DefaultValue::{B, O, S, Z},
     },
     names,
     quantity::Quantity,

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::strategy::{
     at::{At, Errors},
-    edit::{self, Lit::S},
+    edit::{self, DefaultValue::S},
     metadata::too_long,
     names,
     table::{Rule, Table},

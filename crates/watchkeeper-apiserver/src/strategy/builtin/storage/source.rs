@@ -10,7 +10,7 @@ use crate::strategy::{
     at::{At, Errors, moved},
     edit::{
         self,
-        Lit::{B, S},
+        DefaultValue::{B, S},
     },
     names,
     table::{self, Rule, Table},
@@ -43,15 +43,15 @@ pub(super) fn defaults(object: &mut Value, path: &str) {
 }
 
 /// A volume source: its member, the location of the error for a second source, the location of its errors, its rules.
-pub(super) struct Source {
+pub(super) struct VolumeSource {
     pub(super) member: &'static str,
     second: &'static str,
     inside: &'static str,
     rules: Table,
 }
 
-const fn source(member: &'static str, rules: Table) -> Source {
-    Source { member, second: member, inside: member, rules }
+const fn source(member: &'static str, rules: Table) -> VolumeSource {
+    VolumeSource { member, second: member, inside: member, rules }
 }
 
 const SECRET: Table = &[("name", &[Rule::Required]), ("namespace", &[Rule::Required])];
@@ -64,12 +64,12 @@ const HOST_PATH_TYPES: [&str; 8] =
     ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
 
 /// The sources in the order of checking.
-pub(super) const SOURCES: [Source; 22] = [
+pub(super) const SOURCES: [VolumeSource; 22] = [
     source(
         "hostPath",
         &[("path", &[Rule::Required, Rule::Check(no_backsteps)]), ("type", &[Rule::OneOf(&HOST_PATH_TYPES)])],
     ),
-    Source {
+    VolumeSource {
         member: "gcePersistentDisk",
         second: "gcePersistentDisk",
         inside: "persistentDisk",
@@ -108,7 +108,7 @@ pub(super) const SOURCES: [Source; 22] = [
         "quobyte",
         &[("registry", &[Rule::Required, Rule::Check(host_ports)]), ("volume", &[Rule::Required])],
     ),
-    Source {
+    VolumeSource {
         member: "cephfs",
         second: "cephFS",
         inside: "cephfs",

@@ -14,7 +14,7 @@ use crate::strategy::{
     at::{At, Errors, moved},
     edit::{
         self,
-        Lit::{O, S},
+        DefaultValue::{O, S},
     },
     names, quantity,
     quantity::Quantity,
@@ -165,9 +165,9 @@ const INLINE: Table = &[
 
 /// Checks the inline volume spec of an attachment.
 pub(super) fn check_inline(spec: &At<'_>, errors: &mut Errors) {
-    let only = |member: &str, wanted: &str, detail: &str, errors: &mut Errors| {
+    let only = |member: &str, expected: &str, detail: &str, errors: &mut Errors| {
         let at = spec.at(member);
-        if !at.is_empty() && at.text() != wanted {
+        if !at.is_empty() && at.text() != expected {
             errors.push(at.forbidden(detail));
         }
     };
@@ -293,9 +293,9 @@ fn warnings(object: &At<'_>) -> Vec<String> {
     table::visit(&spec, None, path, &mut |expressions, _| {
         warnings.extend(node_selector::expression_warnings(expressions));
     });
-    for (source, shown, advice) in REMOVED {
+    for (source, reported, advice) in REMOVED {
         if spec.at(source).is_set() {
-            warnings.push(format!("spec.{shown}: {advice}"));
+            warnings.push(format!("spec.{reported}: {advice}"));
         }
     }
     warnings

@@ -7,7 +7,7 @@ use crate::strategy::{
     at::{At, Errors},
     edit::{
         self,
-        Lit::{N, O},
+        DefaultValue::{N, O},
     },
     table::{
         self,
@@ -86,7 +86,7 @@ fn selected_template(spec: &At<'_>, errors: &mut Errors) {
     let (selector, template) = (spec.at("selector"), spec.at("template"));
     let own = template.at("metadata");
     let labels = own.at("labels");
-    if let template::Selector::Misses = template::selector(&selector, &labels, errors) {
+    if let template::SelectorMatch::Misses = template::selector(&selector, &labels, errors) {
         template::report_mismatch(&labels, errors);
     }
     if template::is_empty(&selector) {

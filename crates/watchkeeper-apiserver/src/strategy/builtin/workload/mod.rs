@@ -9,7 +9,7 @@ mod tests;
 
 use serde_json::Value;
 
-pub(super) use self::template::{Selector, report_mismatch, selector};
+pub(super) use self::template::{SelectorMatch, report_mismatch, selector};
 use super::{
     pod,
     row::{PLAIN, Row, StatusMeta},
@@ -17,8 +17,9 @@ use super::{
 use crate::strategy::{
     at::{At, Errors},
     edit::{
-        self, Fill,
-        Lit::{N, O, S, Z},
+        self,
+        DefaultValue::{N, O, S, Z},
+        Fill,
     },
     table::{
         self,

@@ -10,7 +10,7 @@ use crate::strategy::{
     at::{At, Errors},
     edit::{
         self,
-        Lit::{N, O, S},
+        DefaultValue::{N, O, S},
     },
     names::{self, NameRule},
     table::{

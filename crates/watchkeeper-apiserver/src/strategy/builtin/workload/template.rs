@@ -7,7 +7,7 @@ use crate::strategy::{
 };
 
 /// The result of matching a selector with a template.
-pub(in super::super) enum Selector {
+pub(in super::super) enum SelectorMatch {
     /// The selector is malformed.
     Wrong,
     /// The selector matches the pods of the template, or everything.
@@ -17,15 +17,15 @@ pub(in super::super) enum Selector {
 }
 
 /// Checks a selector, and whether it matches `labels`.
-pub(in super::super) fn selector(selector: &At<'_>, labels: &At<'_>, errors: &mut Errors) -> Selector {
+pub(in super::super) fn selector(selector: &At<'_>, labels: &At<'_>, errors: &mut Errors) -> SelectorMatch {
     let before = errors.len();
     metadata::label_selector(selector, errors);
     if errors.len() > before {
-        Selector::Wrong
+        SelectorMatch::Wrong
     } else if selector.is_set() && metadata::selects(selector, labels) {
-        Selector::Selects
+        SelectorMatch::Selects
     } else {
-        Selector::Misses
+        SelectorMatch::Misses
     }
 }
 
@@ -51,12 +51,12 @@ pub(super) fn selected(spec: &At<'_>, kind: &str, title: &str, errors: &mut Erro
         errors.push(selector.invalid(format!("empty selector is invalid for {kind}")));
     }
     match outcome {
-        Selector::Wrong => {
+        SelectorMatch::Wrong => {
             errors.push(selector.invalid("invalid label selector"));
             return;
         }
-        Selector::Misses => report_mismatch(&labels, errors),
-        Selector::Selects => {}
+        SelectorMatch::Misses => report_mismatch(&labels, errors),
+        SelectorMatch::Selects => {}
     }
     pod::template(&template, errors);
     always_running(&template, title, errors);

@@ -1,9 +1,9 @@
 use serde_json::{Value, json};
 
-use super::super::cases::Kind;
+use super::super::cases::KindUnderTest;
 
-fn workload(kind: &str) -> Kind {
-    Kind::new(
+fn workload(kind: &str) -> KindUnderTest {
+    KindUnderTest::new(
         "apps",
         "v1",
         kind,
@@ -156,7 +156,7 @@ fn invalid_claim_templates_of_a_stateful_set_are_rejected() {
 fn invalid_statuses_of_replica_sets_and_replication_controllers_are_rejected() {
     for kind in [
         workload("ReplicaSet"),
-        Kind::new(
+        KindUnderTest::new(
             "",
             "v1",
             "ReplicationController",
@@ -177,9 +177,10 @@ fn invalid_statuses_of_replica_sets_and_replication_controllers_are_rejected() {
 
 #[test]
 fn a_controller_revision_holds_an_object() {
-    Kind::new("apps", "v1", "ControllerRevision", &json!({"revision": 1, "data": {"a": 1}})).check_create(&[
-        ("/data", Value::Null, &["data Required"]),
-        ("/data", json!([1]), &["data Required"]),
-        ("/revision", json!(-1), &["revision Invalid"]),
-    ]);
+    KindUnderTest::new("apps", "v1", "ControllerRevision", &json!({"revision": 1, "data": {"a": 1}}))
+        .check_create(&[
+            ("/data", Value::Null, &["data Required"]),
+            ("/data", json!([1]), &["data Required"]),
+            ("/revision", json!(-1), &["revision Invalid"]),
+        ]);
 }

@@ -10,23 +10,23 @@ use crate::status::{ApiError, Details};
 /// The cancellation state of a request.
 ///
 /// Work on a blocking thread cannot be aborted. The work polls the budget of its request between phases and in loops over
-/// input, and stops once the client has disconnected or the deadline has passed. [`Budget::check`] is one relaxed load,
+/// input, and stops once the client has disconnected or the deadline has passed. [`Cancellation::check`] is one relaxed load,
 /// cheap enough for every iteration of a loop that does more than a few instructions. The default budget is never exhausted.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Budget {
-    is_exhausted: Option<Arc<AtomicBool>>,
+pub(crate) struct Cancellation {
+    is_cancelled: Option<Arc<AtomicBool>>,
 }
 
-/// A guard that exhausts a [`Budget`] when the task that waits for the work drops it.
+/// A guard that exhausts a [`Cancellation`] when the task that waits for the work drops it.
 #[derive(Debug)]
 #[must_use = "the budget is exhausted when this is dropped"]
-pub(crate) struct ExhaustOnDrop(Arc<AtomicBool>);
+pub(crate) struct CancelOnDrop(Arc<AtomicBool>);
 
-impl Budget {
+impl Cancellation {
     /// Returns a budget that lasts until the guard is dropped.
-    pub(crate) fn with_guard() -> (Self, ExhaustOnDrop) {
+    pub(crate) fn with_guard() -> (Self, CancelOnDrop) {
         let flag = Arc::new(AtomicBool::new(false));
-        (Self { is_exhausted: Some(Arc::clone(&flag)) }, ExhaustOnDrop(flag))
+        (Self { is_cancelled: Some(Arc::clone(&flag)) }, CancelOnDrop(flag))
     }
 
     /// Checks whether the work should continue.
@@ -34,14 +34,14 @@ impl Budget {
     /// # Errors
     /// 504 if the client has disconnected or the deadline has passed.
     pub(crate) fn check(&self) -> Result<(), ApiError> {
-        match &self.is_exhausted {
+        match &self.is_cancelled {
             Some(flag) if flag.load(Ordering::Relaxed) => Err(deadline_exceeded()),
             _ => Ok(()),
         }
     }
 }
 
-impl Drop for ExhaustOnDrop {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -59,11 +59,11 @@ mod tests {
 
     #[test]
     fn a_budget_is_exhausted_when_its_request_is_dropped() {
-        let (budget, guard) = Budget::with_guard();
-        let copy = budget.clone();
+        let (cancellation, guard) = Cancellation::with_guard();
+        let copy = cancellation.clone();
         assert!(copy.check().is_ok());
         drop(guard);
         assert_eq!(copy.check().expect_err("the guard is gone").code, 504);
-        assert!(Budget::default().check().is_ok());
+        assert!(Cancellation::default().check().is_ok());
     }
 }

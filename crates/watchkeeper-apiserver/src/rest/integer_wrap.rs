@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn integers_wrap_to_the_width_of_their_field() {
         let ty = TypeRef::builtin_named("io.k8s.api.apps.v1.DeploymentSpec");
-        for (given, wanted) in [
+        for (given, expected) in [
             (json!(5), json!(5)),
             (json!(99_999_999_999_i64), json!(1_215_752_191)),
             (json!(3_000_000_000_i64), json!(-1_294_967_296)),
@@ -72,7 +72,7 @@ mod tests {
         ] {
             let mut spec = json!({"replicas": given});
             integers(&mut spec, &ty);
-            assert_eq!(spec["replicas"], wanted, "{given}");
+            assert_eq!(spec["replicas"], expected, "{given}");
         }
     }
 }
