@@ -46,7 +46,7 @@ pub(crate) struct ManagerId {
 
 /// The fields of one manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct ManagerEntry {
     /// The API version of the paths.
     pub api_version: String,
     /// The paths of the fields.
@@ -58,7 +58,7 @@ pub(crate) struct Entry {
 /// All managers of an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Managed {
-    entries: BTreeMap<ManagerId, Entry>,
+    entries: BTreeMap<ManagerId, ManagerEntry>,
 }
 
 /// The reason why a `managedFields` cannot be parsed.
@@ -145,22 +145,22 @@ impl Managed {
     }
 
     /// Returns the fields of a manager.
-    pub(crate) fn get(&self, id: &ManagerId) -> Option<&Entry> {
+    pub(crate) fn get(&self, id: &ManagerId) -> Option<&ManagerEntry> {
         self.entries.get(id)
     }
 
     /// Sets the fields of a manager.
-    pub(crate) fn insert(&mut self, id: ManagerId, entry: Entry) {
+    pub(crate) fn insert(&mut self, id: ManagerId, entry: ManagerEntry) {
         self.entries.insert(id, entry);
     }
 
     /// Returns every manager with its fields.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&ManagerId, &Entry)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&ManagerId, &ManagerEntry)> {
         self.entries.iter()
     }
 
     /// Changes the fields of managers. Removes managers for which `change` returns false or that have no fields left.
-    pub(crate) fn retain(&mut self, mut change: impl FnMut(&ManagerId, &mut Entry) -> bool) {
+    pub(crate) fn retain(&mut self, mut change: impl FnMut(&ManagerId, &mut ManagerEntry) -> bool) {
         self.entries.retain(|id, entry| change(id, entry) && !entry.fields.is_empty());
     }
 
@@ -200,7 +200,7 @@ impl Managed {
             let ancient = self
                 .entries
                 .entry(bucket)
-                .or_insert_with(|| Entry { fields: FieldSet::default(), ..entry.clone() });
+                .or_insert_with(|| ManagerEntry { fields: FieldSet::default(), ..entry.clone() });
             ancient.fields.join(entry.fields);
             ancient.time = entry.time;
             excess -= 1;
@@ -211,7 +211,7 @@ impl Managed {
 fn decode_entry(
     entry: &Map<String, Value>,
     index: usize,
-) -> Result<(ManagerId, Entry), InvalidManagedFields> {
+) -> Result<(ManagerId, ManagerEntry), InvalidManagedFields> {
     let text = |member: &str| match entry.get(member) {
         None | Some(Value::Null) => Ok(""),
         Some(Value::String(text)) => Ok(text.as_str()),
@@ -246,10 +246,10 @@ fn decode_entry(
         },
         subresource: text("subresource")?.to_owned(),
     };
-    Ok((id, Entry { api_version: api_version.to_owned(), fields, time }))
+    Ok((id, ManagerEntry { api_version: api_version.to_owned(), fields, time }))
 }
 
-fn encode_entry(id: &ManagerId, entry: &Entry) -> Value {
+fn encode_entry(id: &ManagerId, entry: &ManagerEntry) -> Value {
     let mut members = Map::new();
     let mut put = |member: &str, value: Value| {
         members.insert(member.to_owned(), value);

@@ -46,7 +46,7 @@ use serde_json::{Map, Value};
 
 use self::{
     conflict::Conflicts,
-    managed::{Entry, Managed, ManagerId, ManagerOperation},
+    managed::{Managed, ManagerEntry, ManagerId, ManagerOperation},
     mask::Mask,
     path::same,
     set::FieldSet,
@@ -167,7 +167,7 @@ pub(crate) fn track_update(
     let mut comparisons = Comparisons::new(live, new, subject);
     let entries = if let Some(of_live) = of_live
         && let Ok(Some(changes)) = comparisons.at(&subject.api_version)
-        && let Some(entries) = settled::renewed(of_live, &mut given, changes, subject, manager)
+        && let Some(entries) = settled::fast_update(of_live, &mut given, changes, subject, manager)
     {
         Some(entries)
     } else {

@@ -18,7 +18,7 @@ use super::{
 ///
 /// `before` is the stored list, which [`managed::Managed::encode`] wrote; `given` is the list that the client sent, which
 /// must be equal.
-pub(super) fn renewed(
+pub(super) fn fast_update(
     before: &Value,
     given: &mut Option<Value>,
     changes: &Changes,
@@ -45,9 +45,9 @@ pub(super) fn renewed(
         }
         let managed = entry.get("fieldsV1")?;
         let is_own = managed::is_of(entry, &id);
-        let is_untouched = holds_none(managed, &changes.removed)
-            && holds_none(managed, &unmanaged)
-            && (is_own || holds_none(managed, &fields));
+        let is_untouched = contains_none(managed, &changes.removed)
+            && contains_none(managed, &unmanaged)
+            && (is_own || contains_none(managed, &fields));
         if !is_untouched {
             return None;
         }
@@ -55,7 +55,7 @@ pub(super) fn renewed(
             own = Some((index, managed));
         }
     }
-    if !fields.is_empty() && !own.is_some_and(|(_, managed)| holds_all(managed, &fields)) {
+    if !fields.is_empty() && !own.is_some_and(|(_, managed)| contains_all(managed, &fields)) {
         return None;
     }
     let same = if is_sent { given.take() } else { Some(before.clone()) };
@@ -78,19 +78,19 @@ fn order(entry: &Value) -> (bool, i64, [String; 2]) {
 }
 
 /// Returns whether all paths of `set` are in `fields`, a `fieldsV1`.
-fn holds_all(fields: &Value, set: &FieldSet) -> bool {
+fn contains_all(fields: &Value, set: &FieldSet) -> bool {
     set.nodes().all(|(element, node)| {
-        fields
-            .get(element.encode())
-            .is_some_and(|step| (!node.is_member || codec::is_member(step)) && holds_all(step, &node.below))
+        fields.get(element.encode()).is_some_and(|step| {
+            (!node.is_member || codec::is_member(step)) && contains_all(step, &node.below)
+        })
     })
 }
 
 /// Returns whether no path of `set` is in `fields`, a `fieldsV1`.
-fn holds_none(fields: &Value, set: &FieldSet) -> bool {
+fn contains_none(fields: &Value, set: &FieldSet) -> bool {
     set.nodes().all(|(element, node)| {
-        fields
-            .get(element.encode())
-            .is_none_or(|step| !(node.is_member && codec::is_member(step)) && holds_none(step, &node.below))
+        fields.get(element.encode()).is_none_or(|step| {
+            !(node.is_member && codec::is_member(step)) && contains_none(step, &node.below)
+        })
     })
 }

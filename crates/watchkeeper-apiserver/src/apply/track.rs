@@ -6,9 +6,9 @@ use std::{
 };
 
 use super::{
-    BEFORE_FIRST_APPLY, Changes, Conflicts, Entry, FieldSet, Managed, Manager, ManagerId, ManagerOperation,
-    SchemaMismatch, WriteTarget, same,
-    walk::{Emptied, compare, merge, owned, remove},
+    BEFORE_FIRST_APPLY, Changes, Conflicts, FieldSet, Managed, Manager, ManagerEntry, ManagerId,
+    ManagerOperation, SchemaMismatch, WriteTarget, same,
+    walk::{EmptiedMember, compare, merge, owned, remove},
 };
 use crate::schema::{TypeRef, zero};
 use serde_json::{Map, Value};
@@ -125,7 +125,7 @@ pub(super) fn update(
             fields.join(previous.fields.clone());
         }
         let api_version = subject.api_version.clone();
-        managed.insert(id, Entry { api_version, fields, time: Some(manager.now) });
+        managed.insert(id, ManagerEntry { api_version, fields, time: Some(manager.now) });
     }
     managed.cap_updaters();
     Ok(())
@@ -204,7 +204,7 @@ pub(super) fn apply(
     let id = subject.manager_id(manager.name, ManagerOperation::Apply);
     let last = managed.get(&id).cloned();
     let time = last.as_ref().and_then(|last| last.time);
-    managed.insert(id.clone(), Entry { api_version: subject.api_version.clone(), fields, time });
+    managed.insert(id.clone(), ManagerEntry { api_version: subject.api_version.clone(), fields, time });
 
     let Pruned { object, compared } = match &last {
         Some(last) if !last.fields.is_empty() => {
@@ -266,7 +266,7 @@ fn prune(
     merged: Value,
     subject: &WriteTarget<'_>,
     managed: &Managed,
-    last: &Entry,
+    last: &ManagerEntry,
 ) -> Result<Pruned, SchemaMismatch> {
     let in_version = |object: Value, from: &str, ty: &TypeRef, to: &str| {
         if from == to { Some((object, ty.clone())) } else { subject.versions.convert(&object, to) }
@@ -277,7 +277,7 @@ fn prune(
         return unchanged(merged);
     };
     let last_fields = last.fields.with_structs(Some(&ty));
-    let mut pruned = without(&before, &last_fields, &ty, Emptied::Null);
+    let mut pruned = without(&before, &last_fields, &ty, EmptiedMember::Null);
 
     // Fields of any manager are restored: first in the current version, so that later conversions are complete.
     let mut by_version: BTreeMap<(bool, &str), FieldSet> = BTreeMap::new();
@@ -297,7 +297,7 @@ fn prune(
         let mut removed = owned(&whole_there, &ty_there)?.with_structs(Some(&ty_there));
         removed.subtract(&owned(&pruned_there, &ty_there)?.with_structs(Some(&ty_there)));
         removed.subtract(&fields.with_structs(Some(&ty_there)));
-        pruned = without(&whole_there, &removed, &ty_there, Emptied::Null);
+        pruned = without(&whole_there, &removed, &ty_there, EmptiedMember::Null);
         whole = whole_there;
         current = (other, ty_there);
     }
@@ -313,14 +313,14 @@ fn prune(
         let object = without(&before, &removed, &ty, emptied);
         in_version(object, version, &ty, &subject.api_version).map(|(object, _)| object)
     };
-    match finish(Emptied::Gone) {
+    match finish(EmptiedMember::Removed) {
         Some(object) => {
-            Ok(Pruned { compared: finish(Emptied::Null).filter(|nulls| *nulls != object), object })
+            Ok(Pruned { compared: finish(EmptiedMember::Null).filter(|nulls| *nulls != object), object })
         }
         None => unchanged(merged),
     }
 }
 
-fn without(object: &Value, fields: &FieldSet, ty: &TypeRef, emptied: Emptied) -> Value {
+fn without(object: &Value, fields: &FieldSet, ty: &TypeRef, emptied: EmptiedMember) -> Value {
     remove(object, fields, ty, emptied).unwrap_or_else(|| Value::Object(Map::new()))
 }

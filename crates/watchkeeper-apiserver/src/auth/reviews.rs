@@ -41,8 +41,8 @@ impl Reviewer<'_> {
             "LocalSubjectAccessReview" => {
                 self.subject_access(&subject(&review), review, &Scope::Namespace(namespace))
             }
-            "SelfSubjectRulesReview" => self.own_rules(&review),
-            "SelfSubjectReview" => Ok(self.own_user(&review)),
+            "SelfSubjectRulesReview" => self.subject_rules(&review),
+            "SelfSubjectReview" => Ok(self.subject_user(&review)),
             "TokenReview" => self.token(review),
             _ => return None,
         })
@@ -62,7 +62,7 @@ impl Reviewer<'_> {
         Ok(review)
     }
 
-    fn own_rules(&self, review: &Value) -> Result<Value, ApiError> {
+    fn subject_rules(&self, review: &Value) -> Result<Value, ApiError> {
         let namespace = review["spec"]["namespace"].as_str().unwrap_or_default();
         if namespace.is_empty() {
             return Err(ApiError::bad_request("no namespace on request"));
@@ -84,7 +84,7 @@ impl Reviewer<'_> {
         }))
     }
 
-    fn own_user(&self, review: &Value) -> Value {
+    fn subject_user(&self, review: &Value) -> Value {
         json!({
             "kind": review["kind"], "apiVersion": review["apiVersion"],
             "metadata": { "creationTimestamp": self.now },

@@ -82,7 +82,7 @@ impl Definitions {
             return true;
         };
         match ending.step(&object_ref, definition, objects) {
-            DeletionProgress::Going => self.queue.add(name),
+            DeletionProgress::InProgress => self.queue.add(name),
             DeletionProgress::Waiting => self.queue.forget(&name),
             DeletionProgress::Failed => self.queue.retry(name, now),
         }
@@ -118,7 +118,7 @@ impl Definitions {
 /// The progress of the deletion of a definition.
 enum DeletionProgress {
     /// More objects remain to be deleted.
-    Going,
+    InProgress,
     /// The deletion waits for finalizers of others.
     Waiting,
     /// A write failed and must be retried.
@@ -146,7 +146,7 @@ impl TerminatingDefinition {
         if self.pass.is_none() {
             let condition = ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress");
             match write_condition(object_ref, definition.clone(), condition, objects) {
-                Some(WriteOutcome::Done) => return DeletionProgress::Going,
+                Some(WriteOutcome::Done) => return DeletionProgress::InProgress,
                 Some(WriteOutcome::Absent) => return DeletionProgress::Waiting,
                 Some(WriteOutcome::Failed) => return DeletionProgress::Failed,
                 None => self.pass = Some(objects.list(&served.kind, None).into()),
@@ -179,7 +179,7 @@ impl TerminatingDefinition {
                 }
             }
             if !pass.is_empty() && refusal.is_none() {
-                return DeletionProgress::Going;
+                return DeletionProgress::InProgress;
             }
         }
         self.pass = None;

@@ -39,12 +39,12 @@ pub(crate) fn defaults(definition: &mut Value) {
     edit::fill_all(
         definition,
         &[
-            ("spec.conversion.webhook.clientConfig.service", "port", edit::DefaultValue::N(443)),
-            ("", "status", edit::DefaultValue::O),
-            ("status", "acceptedNames", edit::DefaultValue::O),
-            ("status.acceptedNames", "plural", edit::DefaultValue::S("")),
-            ("status.acceptedNames", "kind", edit::DefaultValue::S("")),
-            ("status", "conditions", edit::DefaultValue::Z),
+            ("spec.conversion.webhook.clientConfig.service", "port", edit::DefaultValue::IntPtr(443)),
+            ("", "status", edit::DefaultValue::EmptyObject),
+            ("status", "acceptedNames", edit::DefaultValue::EmptyObject),
+            ("status.acceptedNames", "plural", edit::DefaultValue::Str("")),
+            ("status.acceptedNames", "kind", edit::DefaultValue::Str("")),
+            ("status", "conditions", edit::DefaultValue::Null),
         ],
     );
     // Some clients write false, which is the default.

@@ -94,19 +94,19 @@ struct Budget(usize);
 impl Budget {
     /// Returns a copy of a default, if the memory suffices.
     fn copy(&mut self, default: &Value) -> Option<Value> {
-        self.0 = self.0.checked_sub(weight(default))?;
+        self.0 = self.0.checked_sub(memory_estimate(default))?;
         Some(default.clone())
     }
 }
 
 /// Returns the approximate memory of a value, including its entry in an object.
-fn weight(value: &Value) -> usize {
+fn memory_estimate(value: &Value) -> usize {
     let own = 128;
     own + match value {
         Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Array(items) => items.iter().map(memory_estimate).sum(),
         Value::Object(members) => {
-            512 + members.iter().map(|(name, member)| name.len() + weight(member)).sum::<usize>()
+            512 + members.iter().map(|(name, member)| name.len() + memory_estimate(member)).sum::<usize>()
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }
@@ -179,7 +179,7 @@ mod tests {
 
     use super::{Structural, prune_object, set_defaults};
 
-    fn written(schema: &Value, object: &Value) -> Value {
+    fn pruned(schema: &Value, object: &Value) -> Value {
         let schema = Structural::read(schema);
         let mut object = object.clone();
         prune_object(&mut object, &schema);
@@ -216,8 +216,8 @@ mod tests {
         for (properties, spec, expected) in table {
             let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}});
             let object = json!({"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "n"}, "spec": spec, "extra": 1});
-            assert_eq!(written(&schema, &object)["spec"], expected, "{properties}");
-            assert!(written(&schema, &object).get("extra").is_none());
+            assert_eq!(pruned(&schema, &object)["spec"], expected, "{properties}");
+            assert!(pruned(&schema, &object).get("extra").is_none());
         }
     }
 
@@ -260,7 +260,7 @@ mod tests {
         ];
         for (properties, spec, expected) in table {
             let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}});
-            assert_eq!(written(&schema, &json!({"spec": spec}))["spec"], expected, "{properties} {spec}");
+            assert_eq!(pruned(&schema, &json!({"spec": spec}))["spec"], expected, "{properties} {spec}");
         }
     }
 }

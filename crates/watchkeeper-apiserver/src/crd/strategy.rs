@@ -145,7 +145,7 @@ impl Strategy for CustomStrategy {
 
     fn prepare_for_create(&self, object: &mut Value) {
         if !self.is_namespaced {
-            metadata::leave_namespace(object);
+            metadata::clear_namespace(object);
         }
         if self.has_status
             && let Some(members) = object.as_object_mut()
@@ -157,7 +157,7 @@ impl Strategy for CustomStrategy {
 
     fn prepare_for_update(&self, part: Part<'_>, object: &mut Value, old: &Value) {
         if !self.is_namespaced {
-            metadata::leave_namespace(object);
+            metadata::clear_namespace(object);
         }
         let generation = old.pointer("/metadata/generation").and_then(Value::as_i64);
         if let Part::Subresource("status") = part {

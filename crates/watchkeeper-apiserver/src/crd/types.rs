@@ -4,7 +4,8 @@ use std::{collections::HashSet, sync::Arc};
 
 use super::structural::{Additional, JsonType, ListType, Structural};
 use crate::schema::{
-    Empty, Field, MapKey, PatchStrategy, Scalar, Schemas, Shape, Struct, Topology, Type, TypeId, TypeRef,
+    EmptyEncoding, Field, MapKey, PatchStrategy, Scalar, Schemas, Shape, Struct, Topology, Type, TypeId,
+    TypeRef,
 };
 
 /// Returns the type of objects of a custom kind. `metadata` is the type of the metadata of all objects.
@@ -116,7 +117,7 @@ fn field(name: &str, ty: TypeId, is_required: bool, property: &Structural) -> Fi
         default: property.default.clone(),
         patch: PatchStrategy::default(),
         proto: None,
-        empty: Empty::Kept,
+        empty: EmptyEncoding::Kept,
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) struct Decoded {
 
 /// An object that was checked against its schema.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Checked {
+pub(crate) struct CheckedObject {
     /// The object, without unknown fields.
     pub object: Value,
     /// The problems, such as `unknown field "spec.x"`, one for each unknown field.
@@ -182,9 +182,9 @@ fn too_large() -> ApiError {
 ///
 /// # Errors
 /// The message about a value of the wrong type.
-pub(crate) fn check(mut object: Value, ty: &TypeRef, is_custom: bool) -> Result<Checked, String> {
+pub(crate) fn check(mut object: Value, ty: &TypeRef, is_custom: bool) -> Result<CheckedObject, String> {
     let findings = conform::conform(&mut object, ty, mode(is_custom))?;
-    Ok(Checked { object, problems: unknown(&findings.unknown).take(MAX_PROBLEMS).collect() })
+    Ok(CheckedObject { object, problems: unknown(&findings.unknown).take(MAX_PROBLEMS).collect() })
 }
 
 /// Returns the 422 for a custom object with another kind. Custom objects are decoded whatever their kind, and rejected

@@ -34,7 +34,7 @@ pub(super) fn success(
             let value = serde_json::from_slice(&bytes).unwrap_or_default();
             ResponseBody::whole(encode(&value, media, is_pretty, kind))
         }
-        Payload::List(list) if media == Media::Json && !is_pretty && list.is_item_by_item() => pieces(list),
+        Payload::List(list) if media == Media::Json && !is_pretty && list.is_item_by_item() => chunked(list),
         Payload::List(list) => ResponseBody::whole(encode(&list.into_value(), media, is_pretty, kind)),
         Payload::Value(value) => ResponseBody::whole(encode(&value, media, is_pretty, kind)),
     };
@@ -49,7 +49,7 @@ pub(super) fn success(
 }
 
 /// Returns a list body in chunks. A short list is a body of known length.
-fn pieces(mut list: ListBody) -> ResponseBody {
+fn chunked(mut list: ListBody) -> ResponseBody {
     let first = list.next();
     if list.is_written() {
         return ResponseBody::whole(first.unwrap_or_default());

@@ -197,12 +197,12 @@ impl Upgrade {
 pub(super) async fn run(upgrade: Upgrade, limits: &ConnectionLimits) {
     let Upgrade { switch: Switch { on_upgrade, is_binary }, events } = upgrade;
     match on_upgrade.await {
-        Ok(io) => pump(TokioIo::new(io), events, is_binary, limits).await,
+        Ok(io) => send_events(TokioIo::new(io), events, is_binary, limits).await,
         Err(error) => tracing::debug!(%error, "WebSocket upgrade failed"),
     }
 }
 
-async fn pump<S>(io: S, mut events: ResponseBody, is_binary: bool, limits: &ConnectionLimits)
+async fn send_events<S>(io: S, mut events: ResponseBody, is_binary: bool, limits: &ConnectionLimits)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {

@@ -60,12 +60,12 @@ fn flat(schema: &Value) -> Value {
         };
         out.insert(name.clone(), value);
     }
-    untype(members, &mut out);
+    remove_unsupported_types(members, &mut out);
     Value::Object(out)
 }
 
 /// Removes types that clients of version 2 cannot parse: those of values with several possible types.
-fn untype(schema: &Map<String, Value>, out: &mut Map<String, Value>) {
+fn remove_unsupported_types(schema: &Map<String, Value>, out: &mut Map<String, Value>) {
     let is = |name: &str| schema.get(name) == Some(&Value::Bool(true));
     let has_several_types = schema.get("oneOf").and_then(Value::as_array).is_some_and(|several| {
         several

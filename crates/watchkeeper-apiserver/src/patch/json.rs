@@ -207,8 +207,8 @@ impl JsonOperation {
                 members.insert(last.to_owned(), self.value.clone());
             }
             (Value::Array(items), last) => {
-                let resolve_index = resolve_index(last, items.len()).ok_or(NO_INDEX)?;
-                *items.get_mut(resolve_index).ok_or(NO_INDEX)? = self.value.clone();
+                let index = resolve_index(last, items.len()).ok_or(NO_INDEX)?;
+                *items.get_mut(index).ok_or(NO_INDEX)? = self.value.clone();
             }
             _ => return Err(NO_PLACE),
         }
@@ -231,9 +231,9 @@ fn add(root: &mut Value, to: &Pointer, value: Value, cost: &mut PatchCost) -> Re
         (Value::Array(items), "-") => items.push(value),
         (Value::Array(items), last) => {
             // One more index than there are items: the new item may be the last.
-            let resolve_index = resolve_index(last, items.len() + 1).ok_or(NO_INDEX)?;
-            cost.shift(items.len() - resolve_index)?;
-            items.insert(resolve_index, value);
+            let index = resolve_index(last, items.len() + 1).ok_or(NO_INDEX)?;
+            cost.shift(items.len() - index)?;
+            items.insert(index, value);
         }
         _ => return Err(NO_PLACE),
     }
@@ -244,9 +244,9 @@ fn take(root: &mut Value, from: &Pointer, cost: &mut PatchCost) -> Result<Value,
     match from.holder(root).ok_or(NO_PLACE)? {
         (Value::Object(members), last) => members.remove(last).ok_or(NO_PLACE),
         (Value::Array(items), last) => {
-            let resolve_index = resolve_index(last, items.len()).ok_or(NO_INDEX)?;
-            cost.shift(items.len() - resolve_index)?;
-            Ok(items.remove(resolve_index))
+            let index = resolve_index(last, items.len()).ok_or(NO_INDEX)?;
+            cost.shift(items.len() - index)?;
+            Ok(items.remove(index))
         }
         _ => Err(NO_PLACE),
     }
@@ -257,8 +257,8 @@ fn get_at<'v>(root: &'v mut Value, at: &Pointer) -> Result<Option<&'v Value>, Re
     match at.holder(root).ok_or(NO_PLACE)? {
         (Value::Object(members), last) => Ok(members.get(last)),
         (Value::Array(items), last) => {
-            let resolve_index = resolve_index(last, items.len()).ok_or(NO_INDEX)?;
-            Ok(items.get(resolve_index))
+            let index = resolve_index(last, items.len()).ok_or(NO_INDEX)?;
+            Ok(items.get(index))
         }
         _ => Err(NO_PLACE),
     }

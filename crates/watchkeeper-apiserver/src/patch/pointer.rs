@@ -28,8 +28,8 @@ impl Pointer {
             holder = match holder {
                 Value::Object(members) => members.get_mut(token)?,
                 Value::Array(items) => {
-                    let resolve_index = resolve_index(token, items.len())?;
-                    items.get_mut(resolve_index)?
+                    let index = resolve_index(token, items.len())?;
+                    items.get_mut(index)?
                 }
                 _ => return None,
             };
@@ -40,11 +40,11 @@ impl Pointer {
 
 /// Returns the array index of a token, for an array of `len` items. Negative tokens count from the end.
 pub(super) fn resolve_index(token: &str, len: usize) -> Option<usize> {
-    let resolve_index: i64 = token.parse().ok()?;
-    if resolve_index < 0 {
-        len.checked_sub(usize::try_from(resolve_index.unsigned_abs()).ok()?)
+    let index: i64 = token.parse().ok()?;
+    if index < 0 {
+        len.checked_sub(usize::try_from(index.unsigned_abs()).ok()?)
     } else {
-        usize::try_from(resolve_index).ok().filter(|resolve_index| *resolve_index < len)
+        usize::try_from(index).ok().filter(|index| *index < len)
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
     options::{WriteKind, WriteOptions},
     table_of,
     update::{WriteResult, WriteSource},
-    warned,
+    with_request_warnings,
 };
 use crate::{
     auth::content::{self, ContentWrite},
@@ -39,10 +39,10 @@ impl Rest {
         // A binding is not stored; its effect is on the pod.
         if request.kind.gvk.kind == "Binding" && request.kind.gvk.group.is_empty() {
             let bound = self.create_binding(request, &options, &decoded.object);
-            return Ok(warned(bound, &warnings)?.with_warnings(warnings));
+            return Ok(with_request_warnings(bound, &warnings)?.with_warnings(warnings));
         }
         let created = self.create_object(request, &options, WriteSource::Post, decoded.object, &mut warnings);
-        let created = warned(created, &warnings)?;
+        let created = with_request_warnings(created, &warnings)?;
         Ok(self.represent_written(request, created)?.with_warnings(warnings))
     }
 
@@ -96,7 +96,7 @@ impl Rest {
             strategy.prepare_for_create(&mut object);
             let now = meta::timestamp(self.now());
             let context = WriteContext { now: &now, user: &request.requester.user };
-            strategy.stamp(Part::Main, &mut object, None, &context);
+            strategy.set_request_fields(Part::Main, &mut object, None, &context);
             write_empty(&mut object, &kind.ty);
             let wrong = strategy.validate_create(&object);
             let name = meta::text(&object, "name").to_owned();
@@ -134,7 +134,7 @@ impl Rest {
                 Ok(stored) => {
                     allocation.keep();
                     self.record(kind, &object, None);
-                    self.after_write(kind, &stored);
+                    self.object_written(kind, &stored);
                     meta::metadata(&mut object)?
                         .insert("resourceVersion".into(), stored.version.to_string().into());
                     return Ok(WriteResult { object, is_new: true, stored: Some(stored) });

@@ -27,15 +27,15 @@ pub(super) fn is_definition(kind: &Kind) -> bool {
 
 impl Rest {
     /// Follows a write of an object of `kind`: the served kinds are up to date when the response is sent.
-    pub(super) fn after_write(&self, kind: &Kind, written: &Object) {
-        self.note_event(kind, written);
-        self.after_change(kind);
+    pub(super) fn object_written(&self, kind: &Kind, written: &Object) {
+        self.schedule_event_expiry(kind, written);
+        self.object_changed(kind);
     }
 
     /// Follows a write or a deletion of an object of `kind`.
-    pub(super) fn after_change(&self, kind: &Kind) {
+    pub(super) fn object_changed(&self, kind: &Kind) {
         if is_definition(kind) {
-            self.settle_definitions();
+            self.update_served_definitions();
         }
     }
 
@@ -57,7 +57,7 @@ impl Rest {
 
     /// Updates the status of every definition and the served kinds. Definitions that are being deleted are served until the
     /// controllers have deleted their objects.
-    fn settle_definitions(&self) {
+    fn update_served_definitions(&self) {
         let mut known = self.definitions.lock();
         let query = Query { prefix: "", start: "", at: None, limit: None, filter: None };
         let Ok(page) = self.store.list(TABLE, query, self.now()) else { return };
@@ -92,7 +92,7 @@ impl Rest {
     /// Serves the kinds of `definitions`. `known` are the definitions as they were when last served: only a change of these
     /// changes the served kinds.
     fn serve(&self, definitions: &[&Value], known: &mut KnownDefinitions) {
-        let maker =
+        let factory =
             CustomKinds::new(TypeRef::builtin_named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"));
         let mut current = KnownDefinitions::new();
         for definition in definitions.iter().filter(|definition| crd::is_established(definition)) {
@@ -101,7 +101,7 @@ impl Rest {
             let name = (text("/spec/group"), text("/spec/names/plural"));
             let settings = json!([definition["spec"], definition["status"]["acceptedNames"]]);
             if known.get(&name) != Some(&settings) {
-                match maker.kinds(definition) {
+                match factory.kinds(definition) {
                     Ok(kinds) => self.registry.set_custom(&name.0, &name.1, kinds),
                     Err(error) => tracing::warn!(%error, "cannot serve custom resource definition"),
                 }

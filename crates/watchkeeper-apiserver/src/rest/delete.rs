@@ -11,8 +11,8 @@ use super::{
     options::{ListOptions, wrong_dry_run},
     read,
     represent::Representer,
-    update::is_done,
-    warned,
+    update::can_be_removed,
+    with_request_warnings,
 };
 use crate::{
     crd, decode,
@@ -66,7 +66,7 @@ impl Rest {
             return Err(errors::forbidden(&request.kind, &request.name, "this namespace may not be deleted"));
         }
         let warnings = options.warnings(&request.kind);
-        let deleted = warned(self.delete_object(request, &options), &warnings)?;
+        let deleted = with_request_warnings(self.delete_object(request, &options), &warnings)?;
         let waits = !deleted.is_gone && options.orphans_dependents == Some(false);
         let code = if waits { 202 } else { 200 };
         if deleted.is_gone && !request.kind.strategy.rules().delete_returns_object {
@@ -84,7 +84,7 @@ impl Rest {
         let (page, token) = self.page(request, &list).await?;
         for object in &page.objects {
             request.cancellation.check()?;
-            let one = request.about(&object.content.namespace, &object.content.name);
+            let one = request.for_object(&object.content.namespace, &object.content.name);
             match self.delete_object(&one, &options) {
                 // Another client deleted the object first.
                 Err(error) if error.code == 404 => {}
@@ -103,7 +103,7 @@ impl Rest {
     pub(super) fn remove(&self, request: &Request, object: &Value, version: u64) -> Option<u64> {
         let removed = self.store.delete(&request.table(), &request.key(), version, self.now()).ok()?;
         self.forget(request, object);
-        self.after_change(&request.kind);
+        self.object_changed(&request.kind);
         Some(removed)
     }
 
@@ -143,7 +143,7 @@ impl Rest {
             let Ok(stored) = self.store.put(&request.table(), content, expected, self.now()) else {
                 continue;
             };
-            self.after_change(&request.kind);
+            self.object_changed(&request.kind);
             let object = at_version(new, stored.version)?;
             if is_kept {
                 return Ok(Deleted { object, is_gone: false });
@@ -152,7 +152,7 @@ impl Rest {
                 return Ok(Deleted { object: at_version(object, version)?, is_gone: true });
             }
             // The mark changed the version that the client named.
-            options = options.renewed(stored.version);
+            options = options.after_mark(stored.version);
             marked = Some(object);
         }
         Err(errors::modified(&request.kind, &request.name))
@@ -166,12 +166,12 @@ impl Rest {
         if is_namespace || is_definition(kind) {
             options.set_finalizers(kind, &mut new)?;
             if is_definition(kind) {
-                crd::begin_deletion(&mut new, &self.in_seconds(0));
+                crd::begin_deletion(&mut new, &self.timestamp_after(0));
             } else if !meta::is_being_deleted(old) {
-                meta::metadata(&mut new)?.insert("deletionTimestamp".into(), self.in_seconds(0).into());
+                meta::metadata(&mut new)?.insert("deletionTimestamp".into(), self.timestamp_after(0).into());
                 new["status"]["phase"] = "Terminating".into();
             }
-            return Ok(if is_done(&new) { Step::Remove } else { Step::Mark(new) });
+            return Ok(if can_be_removed(&new) { Step::Remove } else { Step::Mark(new) });
         }
         let grace = match self.set_grace(kind, options, &mut new)? {
             Grace::Pending => return Ok(Step::Mark(old.clone())),
@@ -185,7 +185,7 @@ impl Rest {
             (Some(0), false) => Step::MarkAndRemove(new),
             (Some(_), _) => Step::Mark(new),
             (None, true) => {
-                self.mark_now(&mut new)?;
+                self.mark_without_grace(&mut new)?;
                 Step::Mark(new)
             }
             (None, false) => Step::Remove,
@@ -210,7 +210,7 @@ impl Rest {
         let generation = object.pointer("/metadata/generation").and_then(Value::as_i64);
         let metadata = meta::metadata(object)?;
         if !was_marked {
-            metadata.insert("deletionTimestamp".into(), self.in_seconds(seconds).into());
+            metadata.insert("deletionTimestamp".into(), self.timestamp_after(seconds).into());
             metadata.insert("deletionGracePeriodSeconds".into(), seconds.into());
             if let Some(generation) = generation.filter(|generation| *generation > 0) {
                 metadata.insert("generation".into(), (generation + 1).into());
@@ -230,13 +230,13 @@ impl Rest {
         let is_over = ends < now.as_second();
         let period = if is_over { requested.min(1) } else { requested };
         let ends = if is_over { now.as_second() } else { ends };
-        metadata.insert("deletionTimestamp".into(), self.in_seconds(ends - now.as_second()).into());
+        metadata.insert("deletionTimestamp".into(), self.timestamp_after(ends - now.as_second()).into());
         metadata.insert("deletionGracePeriodSeconds".into(), period.into());
         Ok(Grace::Seconds(requested))
     }
 
     /// Marks an object without grace period that waits for its finalizers.
-    fn mark_now(&self, object: &mut Value) -> Result<(), ApiError> {
+    fn mark_without_grace(&self, object: &mut Value) -> Result<(), ApiError> {
         let was_marked = meta::is_being_deleted(object);
         let marked_for: Option<jiff::Timestamp> = meta::text(object, "deletionTimestamp").parse().ok();
         let generation = object.pointer("/metadata/generation").and_then(Value::as_i64);
@@ -245,13 +245,13 @@ impl Rest {
             metadata.insert("generation".into(), (generation + 1).into());
         }
         if marked_for.is_none_or(|marked_for| marked_for > self.timestamp()) {
-            metadata.insert("deletionTimestamp".into(), self.in_seconds(0).into());
+            metadata.insert("deletionTimestamp".into(), self.timestamp_after(0).into());
         }
         metadata.insert("deletionGracePeriodSeconds".into(), 0.into());
         Ok(())
     }
 
-    fn in_seconds(&self, seconds: i64) -> String {
+    fn timestamp_after(&self, seconds: i64) -> String {
         meta::timestamp(self.now() + Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
     }
 }
@@ -307,7 +307,7 @@ impl DeleteOptions {
     }
 
     /// Returns the options after the server itself wrote `version` of the object.
-    pub(super) fn renewed(&self, version: u64) -> Self {
+    pub(super) fn after_mark(&self, version: u64) -> Self {
         if self.has_version() { self.at_version(version) } else { self.clone() }
     }
 

@@ -160,7 +160,7 @@ impl ApiResponse {
 }
 
 /// Adds `warnings` to an error, because clients receive warnings with errors too.
-fn warned<T>(result: Result<T, ApiError>, warnings: &[String]) -> Result<T, ApiError> {
+fn with_request_warnings<T>(result: Result<T, ApiError>, warnings: &[String]) -> Result<T, ApiError> {
     result.map_err(|mut error| {
         add_warnings(&mut error.warnings, warnings.to_vec());
         error
@@ -211,7 +211,7 @@ impl Request {
     }
 
     /// Returns the same request for another object.
-    fn about(&self, namespace: &str, name: &str) -> Self {
+    fn for_object(&self, namespace: &str, name: &str) -> Self {
         Self {
             kind: Arc::clone(&self.kind),
             kinds: Arc::clone(&self.kinds),

@@ -9,7 +9,7 @@ use super::{
     options::{WriteKind, WriteOptions},
     update::{WriteSource, check_name},
     versions::ServedVersions,
-    warned,
+    with_request_warnings,
 };
 use crate::{
     apply::{self, Manager, WriteTarget},
@@ -120,7 +120,7 @@ impl Rest {
             })
         };
         add_warnings(&mut request_warnings, warnings);
-        let updated = warned(updated, &request_warnings)?;
+        let updated = with_request_warnings(updated, &request_warnings)?;
         Ok(self.represent_written(request, updated)?.with_warnings(request_warnings))
     }
 }

@@ -5,7 +5,7 @@ use super::{
     create::ensure_namespace,
     meta,
     options::{WriteKind, WriteOptions},
-    warned,
+    with_request_warnings,
 };
 use crate::{
     auth::{authenticator::Authenticator, reviews::Reviewer, tokens::Tokens},
@@ -48,7 +48,7 @@ impl Rest {
         let answered = reviewer.evaluate(review, &request.namespace).unwrap_or_else(|| {
             Err(ApiError::internal(format!("{} is not a supported review", request.kind.gvk.kind)))
         });
-        let answered = warned(answered, &decoded.warnings)?;
+        let answered = with_request_warnings(answered, &decoded.warnings)?;
         Ok(self.represent(request, 201, answered)?.with_warnings(decoded.warnings))
     }
 }

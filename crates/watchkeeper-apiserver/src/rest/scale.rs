@@ -7,7 +7,7 @@ use super::{
     options::{WriteKind, WriteOptions},
     patch::{PatchType, PatchedKind, check_patched, read_patch},
     update::{WriteSource, check_name},
-    warned,
+    with_request_warnings,
 };
 use crate::{
     apply::{self, Manager, OneVersion, WriteTarget, mask::Mask, scale::ReplicasPaths},
@@ -22,7 +22,7 @@ use crate::{
 
 /// The paths of the values of a scale in its object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct ScalePaths {
+struct ParsedScalePaths {
     /// The path of the desired number of replicas.
     spec: Vec<String>,
     /// The path of the actual number of replicas.
@@ -32,19 +32,19 @@ struct ScalePaths {
 }
 
 /// Returns the scale paths of a kind. None for kinds that cannot be scaled.
-fn scale_paths(kind: &Kind) -> Option<ScalePaths> {
+fn scale_paths(kind: &Kind) -> Option<ParsedScalePaths> {
     kind.subresource("scale")?;
     let path = |text: &str| text.trim_start_matches('.').split('.').map(str::to_owned).collect();
     Some(match &kind.custom {
         Some(custom) => {
             let scale = custom.scale.as_ref()?;
-            ScalePaths {
+            ParsedScalePaths {
                 spec: path(&scale.spec_replicas),
                 status: path(&scale.status_replicas),
                 selector: scale.label_selector.as_deref().map(path).unwrap_or_default(),
             }
         }
-        None => ScalePaths {
+        None => ParsedScalePaths {
             spec: path("spec.replicas"),
             status: path("status.replicas"),
             selector: path("spec.selector"),
@@ -96,7 +96,7 @@ impl Rest {
         check_name(&decoded.object, &request.name)?;
         let scale = decoded.object;
         let result = self.change_scale(request, &options, WriteSource::Put, |_| Ok(scale.clone()));
-        Ok(warned(result, &decoded.warnings)?.with_warnings(decoded.warnings))
+        Ok(with_request_warnings(result, &decoded.warnings)?.with_warnings(decoded.warnings))
     }
 
     /// Executes a PATCH of a scale.
@@ -127,7 +127,7 @@ impl Rest {
             check_name(&scale, &request.name)?;
             Ok(scale)
         });
-        let result = warned(result, &warnings)?;
+        let result = with_request_warnings(result, &warnings)?;
         warnings.extend(result.warnings.iter().cloned());
         Ok(result.with_warnings(warnings))
     }

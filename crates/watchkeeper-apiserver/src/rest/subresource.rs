@@ -8,7 +8,7 @@ use super::{
     ATTEMPTS, ApiResponse, Request, Rest, errors, meta,
     options::{WriteKind, WriteOptions},
     update::check_name,
-    warned,
+    with_request_warnings,
 };
 use crate::{
     decode,
@@ -41,7 +41,7 @@ impl Rest {
             "token" => self.token_request(request, &options, &subresource.gvk, body),
             _ => Err(errors::method_not_allowed()),
         };
-        Ok(warned(result, &decoded.warnings)?.with_warnings(decoded.warnings))
+        Ok(with_request_warnings(result, &decoded.warnings)?.with_warnings(decoded.warnings))
     }
 
     /// Assigns the pod that a binding names to a node.
@@ -51,7 +51,7 @@ impl Rest {
         options: &WriteOptions,
         binding: &Value,
     ) -> Result<ApiResponse, ApiError> {
-        let mut one = request.about(&request.namespace, meta::text(binding, "name"));
+        let mut one = request.for_object(&request.namespace, meta::text(binding, "name"));
         one.kind = Arc::clone(request.kinds.by_path("", "v1", "pods").ok_or_else(errors::no_such_resource)?);
         self.bind(&one, options, binding)
     }

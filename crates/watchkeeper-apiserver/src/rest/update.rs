@@ -10,7 +10,7 @@ use super::{
     errors, meta,
     options::{WriteKind, WriteOptions},
     versions::ServedVersions,
-    warned,
+    with_request_warnings,
 };
 use crate::{
     apply::{self, Manager, WriteTarget},
@@ -84,7 +84,7 @@ impl Rest {
             }
             Ok(object)
         });
-        let updated = warned(updated, &warnings)?;
+        let updated = with_request_warnings(updated, &warnings)?;
         Ok(self.represent_written(request, updated)?.with_warnings(warnings))
     }
 
@@ -166,7 +166,7 @@ impl Rest {
             strategy.set_defaults(&mut new);
         }
         strategy.set_timed_defaults(&mut new, &|| meta::timestamp(self.now()));
-        take_system_fields(&mut new, old)?;
+        keep_system_fields(&mut new, old)?;
         write_empty(&mut new, &kind.ty);
         if source != WriteSource::Apply {
             self.track(request, options, part, Some(old), &mut new);
@@ -174,7 +174,7 @@ impl Rest {
         strategy.prepare_for_update(part, &mut new, old);
         let timestamp = meta::timestamp(self.now());
         let context = WriteContext { now: &timestamp, user: &request.requester.user };
-        strategy.stamp(part, &mut new, Some(old), &context);
+        strategy.set_request_fields(part, &mut new, Some(old), &context);
         write_empty(&mut new, &kind.ty);
         meta::drop_empty(meta::metadata(&mut new)?);
         let wrong = strategy.validate_update(part, &new, old);
@@ -201,7 +201,7 @@ impl Rest {
         }
         let table = request.table();
         let now = self.now();
-        if is_done(&new) {
+        if can_be_removed(&new) {
             if options.is_dry_run || self.remove(request, old, current.version).is_some() {
                 return Ok(not_written(new));
             }
@@ -216,7 +216,7 @@ impl Rest {
         };
         allocation.keep();
         self.record(kind, &new, Some(old));
-        self.after_write(kind, &stored);
+        self.object_written(kind, &stored);
         meta::metadata(&mut new)?.insert("resourceVersion".into(), stored.version.to_string().into());
         Ok(Some(WriteResult { object: new, is_new: false, stored: Some(stored) }))
     }
@@ -267,7 +267,7 @@ fn check_uid(request: &Request, new: &Value, current: &str) -> Result<(), ApiErr
 }
 
 /// Restores the fields that a client cannot change.
-fn take_system_fields(new: &mut Value, old: &Value) -> Result<(), ApiError> {
+fn keep_system_fields(new: &mut Value, old: &Value) -> Result<(), ApiError> {
     let metadata = meta::metadata(new)?;
     let old = old.get("metadata");
     let was = |member: &str| old.and_then(|old| old.get(member));
@@ -294,7 +294,7 @@ fn take_system_fields(new: &mut Value, old: &Value) -> Result<(), ApiError> {
 }
 
 /// Returns whether an object that is being deleted has no finalizers and no grace period left.
-pub(super) fn is_done(object: &Value) -> bool {
+pub(super) fn can_be_removed(object: &Value) -> bool {
     let grace = object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
     meta::is_being_deleted(object) && grace == 0 && !meta::has_finalizers(object)
 }

@@ -15,7 +15,8 @@
 use std::{collections::HashMap, sync::LazyLock};
 
 use super::{
-    Empty, Field, MapKey, PatchStrategy, ProtoField, Scalar, Schemas, Shape, Struct, Topology, Type, TypeId,
+    EmptyEncoding, Field, MapKey, PatchStrategy, ProtoField, Scalar, Schemas, Shape, Struct, Topology, Type,
+    TypeId,
 };
 use crate::kinds::GroupVersionKind;
 
@@ -92,13 +93,13 @@ impl<'a> Reader<'a> {
             },
             proto: (!path.is_empty()).then_some(ProtoField { path }),
             empty: if marks.contains('e') {
-                Empty::LeftOut
+                EmptyEncoding::Omitted
             } else if marks.contains('z') {
-                Empty::Zero
+                EmptyEncoding::Zero
             } else if marks.contains('n') {
-                Empty::Null
+                EmptyEncoding::Null
             } else {
-                Empty::AsGiven
+                EmptyEncoding::Unchanged
             },
         };
         if let Some(Type { shape: Shape::Struct(members), .. }) = self.schemas.get_mut(owner) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Empty, Field, Scalar, Shape, TypeRef};
+use super::{EmptyEncoding, Field, Scalar, Shape, TypeRef};
 
 /// Removes and adds empty members of `object` as a Go server does when it encodes an object of type `ty`: `args: []` is
 /// removed, `status: {}` and the `resources: {}` of a container are added. Objects of custom types stay unchanged.
@@ -32,7 +32,7 @@ pub(crate) fn write_spec(object: &mut Value, ty: &TypeRef) {
     const SPEC: &str = "spec";
     let has_spec = object.get(SPEC).is_some_and(|spec| !spec.is_null());
     if !has_spec
-        && let Some(field) = ty.field(SPEC).filter(|field| field.empty == Empty::Zero)
+        && let Some(field) = ty.field(SPEC).filter(|field| field.empty == EmptyEncoding::Zero)
         && matches!(ty.at(field.ty).shape(), Shape::Struct(_))
         && let Some(members) = object.as_object_mut()
     {
@@ -47,7 +47,7 @@ fn write_members(members: &mut Map<String, Value>, fields: &[Field], ty: &TypeRe
     for field in fields {
         while present.next_if(|(name, _)| name.as_str() < &*field.name).is_some() {}
         let Some((_, value)) = present.next_if(|(name, _)| name.as_str() == &*field.name) else {
-            if matches!(field.empty, Empty::Zero | Empty::Null) {
+            if matches!(field.empty, EmptyEncoding::Zero | EmptyEncoding::Null) {
                 absent.push(field);
             }
             continue;
@@ -56,10 +56,10 @@ fn write_members(members: &mut Map<String, Value>, fields: &[Field], ty: &TypeRe
         write_empty(value, &of);
         let is_collection = matches!(of.shape(), Shape::List { .. } | Shape::Map { .. });
         match field.empty {
-            Empty::LeftOut if is_zero(value, &of) => gone.push(&field.name),
-            Empty::AsGiven if value.is_null() => gone.push(&field.name),
-            Empty::Null if is_collection && is_zero(value, &of) => *value = Value::Null,
-            Empty::Zero if value.is_null() => *value = zero(&of),
+            EmptyEncoding::Omitted if is_zero(value, &of) => gone.push(&field.name),
+            EmptyEncoding::Unchanged if value.is_null() => gone.push(&field.name),
+            EmptyEncoding::Null if is_collection && is_zero(value, &of) => *value = Value::Null,
+            EmptyEncoding::Zero if value.is_null() => *value = zero(&of),
             _ => {}
         }
     }
@@ -67,7 +67,7 @@ fn write_members(members: &mut Map<String, Value>, fields: &[Field], ty: &TypeRe
         members.remove(&**name);
     }
     for field in absent {
-        let value = if field.empty == Empty::Zero { zero(&ty.at(field.ty)) } else { Value::Null };
+        let value = if field.empty == EmptyEncoding::Zero { zero(&ty.at(field.ty)) } else { Value::Null };
         members.insert(field.name.as_ref().to_owned(), value);
     }
 }
@@ -101,7 +101,7 @@ fn is_zero(value: &Value, ty: &TypeRef) -> bool {
         // A pointer to an empty struct is not zero; an empty struct is.
         (Value::Object(members), Shape::Struct(_)) => members.iter().all(|(name, value)| {
             ty.field(name)
-                .filter(|field| !matches!(field.empty, Empty::AsGiven | Empty::Kept))
+                .filter(|field| !matches!(field.empty, EmptyEncoding::Unchanged | EmptyEncoding::Kept))
                 .is_some_and(|field| is_zero(value, &ty.at(field.ty)))
         }),
         (Value::Object(members), _) => members.is_empty(),

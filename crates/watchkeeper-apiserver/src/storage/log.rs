@@ -71,8 +71,8 @@ pub(crate) struct SharedFrame(Mutex<FrameState>);
 #[derive(Debug, Default)]
 enum FrameState {
     #[default]
-    NotMade,
-    Kept(Bytes),
+    NotEncoded,
+    Encoded(Bytes),
     /// The frame was dropped. Watchers that are this far behind encode the frame themselves.
     Dropped,
 }
@@ -82,15 +82,15 @@ impl SharedFrame {
     pub(crate) fn get(&self, make: impl FnOnce() -> Bytes) -> Bytes {
         let mut state = self.0.lock();
         match &*state {
-            FrameState::Kept(frame) => frame.clone(),
+            FrameState::Encoded(frame) => frame.clone(),
             FrameState::Dropped => {
                 drop(state);
                 make()
             }
             // Encoded under the lock, so that concurrent watchers wait for the frame instead of encoding it too.
-            FrameState::NotMade => {
+            FrameState::NotEncoded => {
                 let frame = make();
-                *state = FrameState::Kept(frame.clone());
+                *state = FrameState::Encoded(frame.clone());
                 frame
             }
         }

@@ -232,14 +232,14 @@ impl At<'_> {
     }
 
     /// Requires a present string to have the format.
-    pub(crate) fn format(&self, format: super::names::Format, errors: &mut Errors) {
+    pub(crate) fn format(&self, format: super::names::FormatCheck, errors: &mut Errors) {
         if !self.is_empty() {
             errors.extend(format(self.text()).into_iter().map(|detail| self.invalid(detail)));
         }
     }
 
     /// Requires a string that has the format.
-    pub(crate) fn required_format(&self, format: super::names::Format, errors: &mut Errors) {
+    pub(crate) fn required_format(&self, format: super::names::FormatCheck, errors: &mut Errors) {
         if self.required(errors) {
             self.format(format, errors);
         }

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use super::path::{PathTarget, Step};
+use super::path::{PathStep, PathTarget};
 
 /// The members of a JSON object.
 pub(crate) type Members = Map<String, Value>;
@@ -13,29 +13,29 @@ pub(crate) type Members = Map<String, Value>;
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum DefaultValue {
     /// A string default.
-    S(&'static str),
+    Str(&'static str),
     /// An optional string: the empty string is a value.
-    P(&'static str),
+    StrPtr(&'static str),
     /// A number; zero counts as absent too.
-    I(i64),
+    Int(i64),
     /// An optional number: zero is a value.
-    N(i64),
+    IntPtr(i64),
     /// A boolean default.
-    B(bool),
+    Bool(bool),
     /// An empty object.
-    O,
+    EmptyObject,
     /// An explicit null, for fields that are present even if they are empty.
-    Z,
+    Null,
 }
 
 impl From<DefaultValue> for Value {
     fn from(literal: DefaultValue) -> Self {
         match literal {
-            DefaultValue::S(text) | DefaultValue::P(text) => text.into(),
-            DefaultValue::I(number) | DefaultValue::N(number) => number.into(),
-            DefaultValue::B(is_true) => is_true.into(),
-            DefaultValue::O => Value::Object(Members::new()),
-            DefaultValue::Z => Value::Null,
+            DefaultValue::Str(text) | DefaultValue::StrPtr(text) => text.into(),
+            DefaultValue::Int(number) | DefaultValue::IntPtr(number) => number.into(),
+            DefaultValue::Bool(is_true) => is_true.into(),
+            DefaultValue::EmptyObject => Value::Object(Members::new()),
+            DefaultValue::Null => Value::Null,
         }
     }
 }
@@ -60,9 +60,9 @@ pub(crate) fn fill_all(value: &mut Value, table: &[Fill]) {
 pub(crate) fn fill(members: &mut Members, member: &str, literal: DefaultValue) {
     let is_left_out = match (members.get(member), literal) {
         (None | Some(Value::Null), _) => true,
-        (Some(Value::Array(items)), DefaultValue::Z) => items.is_empty(),
-        (Some(Value::String(text)), DefaultValue::S(_)) => text.is_empty(),
-        (Some(Value::Number(number)), DefaultValue::I(_)) => number.as_i64() == Some(0),
+        (Some(Value::Array(items)), DefaultValue::Null) => items.is_empty(),
+        (Some(Value::String(text)), DefaultValue::Str(_)) => text.is_empty(),
+        (Some(Value::Number(number)), DefaultValue::Int(_)) => number.as_i64() == Some(0),
         _ => false,
     };
     if is_left_out {
@@ -72,7 +72,7 @@ pub(crate) fn fill(members: &mut Members, member: &str, literal: DefaultValue) {
 
 /// Calls `change` with each object at `path`.
 pub(crate) fn each(value: &mut Value, path: &str, change: &mut dyn FnMut(&mut Members)) {
-    let Some((step, rest)) = Step::first(path) else {
+    let Some((step, rest)) = PathStep::first(path) else {
         if let Value::Object(members) = value {
             change(members);
         }
@@ -182,11 +182,11 @@ mod tests {
         fill_all(
             &mut object,
             &[
-                ("a|b.l[]", "x", DefaultValue::S("text")),
-                ("b.l[]", "n", DefaultValue::I(5)),
-                ("c", "never", DefaultValue::B(true)),
-                ("", "o", DefaultValue::O),
-                ("o", "z", DefaultValue::N(0)),
+                ("a|b.l[]", "x", DefaultValue::Str("text")),
+                ("b.l[]", "n", DefaultValue::Int(5)),
+                ("c", "never", DefaultValue::Bool(true)),
+                ("", "o", DefaultValue::EmptyObject),
+                ("o", "z", DefaultValue::IntPtr(0)),
             ],
         );
         let expected = json!({

@@ -102,7 +102,7 @@ pub(crate) fn descending_path(text: &str) -> Vec<String> {
     if text.starts_with('/') {
         wrong.push("must be a relative path".to_owned());
     }
-    wrong.extend(no_backsteps(text));
+    wrong.extend(no_parent_references(text));
     wrong
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn local_path(text: &str) -> Vec<String> {
 }
 
 /// Checks a path without the segment `..`.
-pub(crate) fn no_backsteps(text: &str) -> Vec<String> {
+pub(crate) fn no_parent_references(text: &str) -> Vec<String> {
     if text.split('/').any(|part| part == "..") {
         return vec!["must not contain '..'".to_owned()];
     }
@@ -150,11 +150,11 @@ pub(crate) fn sysctl(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::names::{self, Format};
+    use super::names::{self, FormatCheck};
 
     #[test]
     fn formats_accept_valid_and_reject_invalid_values() {
-        let table: &[(Format, &[&str], &[&str])] = &[
+        let table: &[(FormatCheck, &[&str], &[&str])] = &[
             (
                 super::endpoint_ip,
                 &["10.0.0.1", "2001:db8::1"],

@@ -58,7 +58,7 @@ pub(crate) fn validate_update(object: &At<'_>, old: &At<'_>, errors: &mut Errors
 }
 
 /// Removes the namespace of a cluster-scoped object.
-pub(crate) fn leave_namespace(object: &mut Value) {
+pub(crate) fn clear_namespace(object: &mut Value) {
     if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
         metadata.remove("namespace");
     }

@@ -80,7 +80,13 @@ pub(crate) trait Strategy: fmt::Debug + Send + Sync {
     fn prepare_for_update(&self, part: Part<'_>, object: &mut Value, old: &Value);
     /// Sets the fields that depend on the request rather than on the object: times and users. Runs after the object was
     /// prepared; `old` is absent for a new object.
-    fn stamp(&self, _part: Part<'_>, _object: &mut Value, _old: Option<&Value>, _context: &WriteContext<'_>) {
+    fn set_request_fields(
+        &self,
+        _part: Part<'_>,
+        _object: &mut Value,
+        _old: Option<&Value>,
+        _context: &WriteContext<'_>,
+    ) {
     }
     /// Validates a new object, including `metadata`.
     fn validate_create(&self, object: &Value) -> Vec<FieldError>;

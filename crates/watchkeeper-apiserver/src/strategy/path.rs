@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// The part of a path up to the first dot.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Step<'a> {
+pub(crate) struct PathStep<'a> {
     names: &'a str,
     /// The values that the step leads to.
     pub(crate) target: PathTarget,
@@ -27,7 +27,7 @@ pub(crate) enum PathTarget {
     Values,
 }
 
-impl<'a> Step<'a> {
+impl<'a> PathStep<'a> {
     /// Splits a path into its first step and the rest. Returns none for the empty path.
     pub(crate) fn first(path: &'a str) -> Option<(Self, &'a str)> {
         if path.is_empty() {
@@ -66,7 +66,7 @@ fn cut(text: &str, mark: u8) -> (&str, Option<&str>) {
 
 /// Returns whether `test` holds for any value that `path` leads to. Absent values are not tested.
 pub(crate) fn any(value: &Value, path: &str, test: &dyn Fn(&Value) -> bool) -> bool {
-    let Some((step, rest)) = Step::first(path) else { return test(value) };
+    let Some((step, rest)) = PathStep::first(path) else { return test(value) };
     step.names().any(|name| match (value.get(name), step.target) {
         (Some(member), PathTarget::Member) => any(member, rest, test),
         (Some(Value::Array(items)), PathTarget::Items) => items.iter().any(|item| any(item, rest, test)),
@@ -81,12 +81,12 @@ pub(crate) fn any(value: &Value, path: &str, test: &dyn Fn(&Value) -> bool) -> b
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{PathTarget, Step, any};
+    use super::{PathStep, PathTarget, any};
 
     #[test]
     fn a_path_is_split_into_steps() {
         let read = |path| {
-            Step::first(path).map(|(step, rest)| (step.names().collect::<Vec<_>>(), step.target, rest))
+            PathStep::first(path).map(|(step, rest)| (step.names().collect::<Vec<_>>(), step.target, rest))
         };
         assert_eq!(read(""), None);
         assert_eq!(read("a"), Some((vec!["a"], PathTarget::Member, "")));

@@ -124,8 +124,8 @@ impl std::fmt::Debug for Timers {
     }
 }
 
-enum Woken {
-    News,
+enum WakeReason {
+    Events,
     Bookmark,
     End,
 }
@@ -193,9 +193,9 @@ impl Watcher {
                 return None;
             }
             match self.wait().await {
-                Woken::News => {}
-                Woken::End => return None,
-                Woken::Bookmark => {
+                WakeReason::Events => {}
+                WakeReason::End => return None,
+                WakeReason::Bookmark => {
                     // Read before the log: if the log has no events left, everything up to this version has been sent.
                     let version = self.source.store.version();
                     let frame = self.ready();
@@ -266,26 +266,26 @@ impl Watcher {
         }
     }
 
-    async fn wait(&mut self) -> Woken {
+    async fn wait(&mut self) -> WakeReason {
         let is_down = async |shutdown: &mut watch::Receiver<bool>| {
             // A dropped server counts as shut down.
             let _ = shutdown.wait_for(|is_down| *is_down).await;
         };
         let is_gone = async |kind: &mut Option<WatchedKind>| match kind {
-            Some(kind) => kind.gone().await,
+            Some(kind) => kind.removed().await,
             None => std::future::pending().await,
         };
         tokio::select! {
             biased;
-            () = is_down(&mut self.shutdown) => Woken::End,
-            () = &mut self.timers.end => Woken::End,
-            news = self.source.news.changed() => if news.is_ok() { Woken::News } else { Woken::End },
+            () = is_down(&mut self.shutdown) => WakeReason::End,
+            () = &mut self.timers.end => WakeReason::End,
+            news = self.source.news.changed() => if news.is_ok() { WakeReason::Events } else { WakeReason::End },
             () = &mut self.timers.bookmark, if self.sends_bookmarks => {
                 self.timers.next_bookmark();
-                Woken::Bookmark
+                WakeReason::Bookmark
             }
             // Last, so that all earlier events are sent first.
-            () = is_gone(&mut self.kind) => Woken::End,
+            () = is_gone(&mut self.kind) => WakeReason::End,
         }
     }
 }

@@ -7,7 +7,7 @@ use super::TrackedObject;
 use crate::apply::{
     codec,
     path::same,
-    walk::{Changes, Emptied, compare, merge, owned, remove},
+    walk::{Changes, EmptiedMember, compare, merge, owned, remove},
 };
 
 /// Generates specs of a gizmo. Mergeable lists and objects are not empty: an empty one that is applied over a full one is
@@ -178,7 +178,7 @@ proptest! {
         let object = object(&spec);
         let all = owned(&object, &ty).unwrap().with_structs(Some(&ty));
         // Empty lists of items have no manager, and stay where nothing around them is removed.
-        let left = remove(&object, &all, &ty, Emptied::Gone);
+        let left = remove(&object, &all, &ty, EmptiedMember::Removed);
         prop_assert!(left.is_none_or(|left| left.get("spec").is_none_or(|spec| spec.as_object().unwrap().values().all(|value| value.as_array().is_some_and(Vec::is_empty)))));
     }
 }

@@ -125,9 +125,9 @@ fn kubectl_takes_over_fields_of_client_side_apply() {
     );
     tracked.apply("kubectl", json!({"data": {"k": "9"}})).unwrap();
     assert_eq!(tracked.content("data"), json!({"k": "9", "l": "2"}));
-    let renewed =
+    let fast_update =
         json!({"apiVersion": "v1", "data": {"k": "9"}, "kind": "ConfigMap", "metadata": {"name": "a"}});
-    assert_eq!(tracked.content("metadata")["annotations"][annotation], json!(format!("{renewed}\n")));
+    assert_eq!(tracked.content("metadata")["annotations"][annotation], json!(format!("{fast_update}\n")));
 }
 
 #[test]

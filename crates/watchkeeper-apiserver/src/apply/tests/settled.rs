@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Manager, OneVersion, TrackedObject, WriteTarget, laws::spec};
-use crate::apply::{settled::renewed, track::Comparisons};
+use crate::apply::{settled::fast_update, track::Comparisons};
 
 /// A write of a sequence.
 #[derive(Debug, Clone)]
@@ -83,7 +83,7 @@ fn is_settled(tracked: &mut TrackedObject, manager: &str, new: &Value) -> bool {
     let mut comparisons = Comparisons::new(Some(&live), &new, &subject);
     let changes = comparisons.at(&subject.api_version).unwrap().unwrap();
     let before = &live["metadata"]["managedFields"];
-    renewed(before, &mut given, changes, &subject, &Manager { name: manager, now }).is_some()
+    fast_update(before, &mut given, changes, &subject, &Manager { name: manager, now }).is_some()
 }
 
 #[test]

@@ -14,7 +14,7 @@ pub(crate) use self::{
     compare::{Changes, compare},
     merge::merge,
     owned::owned,
-    remove::{Emptied, remove},
+    remove::{EmptiedMember, remove},
 };
 
 /// A mismatch between an object and its type.

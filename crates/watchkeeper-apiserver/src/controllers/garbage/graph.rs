@@ -94,7 +94,7 @@ pub(crate) enum GraphTask {
 
 /// A task that was started, with the resulting action. The outcome of the action must be [reported](Graph::report).
 #[derive(Debug)]
-pub(crate) struct Step {
+pub(crate) struct StartedTask {
     /// The task that was started.
     pub(crate) task: GraphTask,
     /// The action to execute, if any.
@@ -207,7 +207,7 @@ impl Graph {
     }
 
     /// Starts the next task that is due at `now`. Returns none if no task is due.
-    pub(crate) fn step(&mut self, now: Duration, live: &impl LiveReads) -> Option<Step> {
+    pub(crate) fn step(&mut self, now: Duration, live: &impl LiveReads) -> Option<StartedTask> {
         let task = self.queue.pop(now)?;
         let action = match &task {
             GraphTask::Check(uid) => self.check(uid, live),
@@ -216,7 +216,7 @@ impl Graph {
         if action.is_none() {
             self.queue.forget(&task);
         }
-        Some(Step { task, action })
+        Some(StartedTask { task, action })
     }
 
     /// Records the outcome of the action of a step.

@@ -43,7 +43,7 @@ impl Collector {
     pub(crate) fn step(&mut self, now: Duration, objects: &impl Objects) -> bool {
         let Some(step) = self.graph.step(now, objects) else { return false };
         if let Some(action) = step.action {
-            let outcome = match WriteOutcome::of(perform(&action, objects), &action.object_ref) {
+            let outcome = match WriteOutcome::of(execute(&action, objects), &action.object_ref) {
                 WriteOutcome::Done => ActionResult::Done,
                 WriteOutcome::Absent => ActionResult::Absent,
                 WriteOutcome::Failed => ActionResult::Failed,
@@ -65,7 +65,7 @@ fn is_collected(kind: &GroupVersionKind) -> bool {
     !(kind.kind == "Event" && matches!(kind.group.as_str(), "" | "events.k8s.io"))
 }
 
-fn perform(action: &Action, objects: &impl Objects) -> Result<(), ApiError> {
+fn execute(action: &Action, objects: &impl Objects) -> Result<(), ApiError> {
     let edit: &dyn Fn(&mut Value) = match &action.operation {
         ObjectOperation::Delete(propagation) => {
             let deletion = Deletion {

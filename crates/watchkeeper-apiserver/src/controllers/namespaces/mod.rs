@@ -111,7 +111,7 @@ impl Namespaces {
             },
         };
         match pass.step(objects) {
-            PurgeProgress::Going(pass) => {
+            PurgeProgress::InProgress(pass) => {
                 self.passes.insert(name.clone(), pass);
                 self.queue.add(name);
             }
@@ -133,7 +133,7 @@ impl Namespaces {
     /// Deletes objects that were created in a namespace while it was deleted.
     fn sweep(&mut self, name: Box<str>, going: Option<Purge>, objects: &impl Objects) {
         match going.unwrap_or_else(|| Purge::new(&name, objects)).step(objects) {
-            PurgeProgress::Going(pass) => {
+            PurgeProgress::InProgress(pass) => {
                 self.passes.insert(name.clone(), pass);
                 self.queue.add(name);
             }

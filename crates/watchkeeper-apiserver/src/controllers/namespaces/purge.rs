@@ -31,7 +31,7 @@ pub(super) struct Purge {
 #[derive(Debug)]
 pub(super) enum PurgeProgress {
     /// More objects remain to be checked.
-    Going(Purge),
+    InProgress(Purge),
     /// The pass is complete. Carries the remaining content and the time of the next check.
     Finished(Remaining, Option<SystemTime>),
 }
@@ -58,7 +58,7 @@ impl Purge {
                 while let Some(item) = items.pop_front() {
                     if left == 0 {
                         items.push_front(item);
-                        return PurgeProgress::Going(self);
+                        return PurgeProgress::InProgress(self);
                     }
                     left -= 1;
                     let refusal = delete(served, &item, &mut self.next_check, objects);

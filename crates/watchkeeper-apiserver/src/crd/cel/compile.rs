@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use super::{
     ast::{Call, Expr, ExprKind, Literal},
-    check::{Checked, check},
+    check::{TypedExpr, check},
     decl::Decl,
     estimate::estimate,
     parser::parse,
     pattern::{self, RegexCache},
     stack,
-    types::Type,
+    types::CelType,
 };
 
 /// A parsed expression.
@@ -69,13 +69,13 @@ impl Compiled {
     ) -> Result<u64, String> {
         let prefix = if expected == RuleResultType::String { "messageExpression " } else { "" };
         let this = decl.cel_type();
-        let old = if has_optional_old { Type::optional(this.clone()) } else { this.clone() };
+        let old = if has_optional_old { CelType::optional(this.clone()) } else { this.clone() };
         let checked = self
             .checked(vec![("self".into(), this), ("oldSelf".into(), old)])
             .map_err(|error| format!("{prefix}{error}"))?;
-        let Checked { result, .. } = &checked;
+        let TypedExpr { result, .. } = &checked;
         match (expected, result) {
-            (RuleResultType::Bool, Type::Bool) | (RuleResultType::String, Type::String) => {}
+            (RuleResultType::Bool, CelType::Bool) | (RuleResultType::String, CelType::String) => {}
             (RuleResultType::Bool, _) => return Err("cel expression must evaluate to a bool".to_owned()),
             (RuleResultType::String, _) => {
                 return Err("messageExpression must evaluate to a string".to_owned());
@@ -90,12 +90,12 @@ impl Compiled {
     ///
     /// # Errors
     /// A message that shows each mistake.
-    pub(super) fn type_in(&self, variables: &[(Arc<str>, Type)]) -> Result<Type, String> {
+    pub(super) fn type_in(&self, variables: &[(Arc<str>, CelType)]) -> Result<CelType, String> {
         stack::with_stack(self.expr.depth, || self.checked(variables.to_vec()).map(|checked| checked.result))
             .unwrap_or_else(|| Err("compilation failed: no thread to check on".to_owned()))
     }
 
-    fn checked(&self, variables: Vec<(Arc<str>, Type)>) -> Result<Checked, String> {
+    fn checked(&self, variables: Vec<(Arc<str>, CelType)>) -> Result<TypedExpr, String> {
         let fail = |errors: &[String]| {
             let errors: Vec<String> = errors.iter().map(|error| format!("ERROR: <input>: {error}")).collect();
             format!("compilation failed: {}", errors.join("\n"))

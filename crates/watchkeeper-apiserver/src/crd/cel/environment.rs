@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use super::{
     compile::Compiled,
     decl::{Decl, DeclType},
-    types::Type,
+    types::CelType,
 };
 
 /// The variables that an expression can use.
 #[derive(Debug, Clone)]
 pub(crate) struct Environment {
-    variables: Vec<(Arc<str>, Type)>,
+    variables: Vec<(Arc<str>, CelType)>,
 }
 
 /// The type that the value of an expression must have.
@@ -33,11 +33,11 @@ pub(crate) enum RequiredType {
 }
 
 impl RequiredType {
-    fn accepts(self, ty: &Type) -> bool {
+    fn accepts(self, ty: &CelType) -> bool {
         match self {
-            Self::Bool => matches!(ty, Type::Bool),
-            Self::String => matches!(ty, Type::String),
-            Self::StringOrNull => matches!(ty, Type::String | Type::Null),
+            Self::Bool => matches!(ty, CelType::Bool),
+            Self::String => matches!(ty, CelType::String),
+            Self::StringOrNull => matches!(ty, CelType::String | CelType::Null),
             Self::Any => true,
         }
     }
@@ -54,32 +54,32 @@ impl RequiredType {
 
 /// The result type of an expression, to declare a variable with.
 #[derive(Debug, Clone)]
-pub(crate) struct OutputType(Type);
+pub(crate) struct OutputType(CelType);
 
-static REQUEST: LazyLock<Type> = LazyLock::new(|| declared(&request()));
-static NAMESPACE: LazyLock<Type> = LazyLock::new(|| declared(&namespace()));
+static REQUEST: LazyLock<CelType> = LazyLock::new(|| declared(&request()));
+static NAMESPACE: LazyLock<CelType> = LazyLock::new(|| declared(&namespace()));
 
-fn declared(schema: &Value) -> Type {
-    Decl::of(schema, false).map_or(Type::Dyn, |decl| decl.cel_type())
+fn declared(schema: &Value) -> CelType {
+    Decl::of(schema, false).map_or(CelType::Dyn, |decl| decl.cel_type())
 }
 
 impl Environment {
     /// Returns the environment of admission: the objects, the request, and where they exist parameters and the authorizer.
     pub(crate) fn admission(has_params: bool, has_authorizer: bool) -> Self {
-        let mut variables: Vec<(Arc<str>, Type)> = vec![
-            ("object".into(), Type::Dyn),
-            ("oldObject".into(), Type::Dyn),
+        let mut variables: Vec<(Arc<str>, CelType)> = vec![
+            ("object".into(), CelType::Dyn),
+            ("oldObject".into(), CelType::Dyn),
             ("namespaceObject".into(), NAMESPACE.clone()),
             ("request".into(), REQUEST.clone()),
         ];
         if has_params {
-            variables.push(("params".into(), Type::Dyn));
+            variables.push(("params".into(), CelType::Dyn));
         }
         if has_authorizer {
-            variables.push(("authorizer".into(), Type::Named("kubernetes.authorization.Authorizer")));
+            variables.push(("authorizer".into(), CelType::Named("kubernetes.authorization.Authorizer")));
             variables.push((
                 "authorizer.requestResource".into(),
-                Type::Named("kubernetes.authorization.ResourceCheck"),
+                CelType::Named("kubernetes.authorization.ResourceCheck"),
             ));
         }
         Self { variables }
@@ -87,7 +87,7 @@ impl Environment {
 
     /// Returns the environment of selectors of devices: the device.
     pub(crate) fn device() -> Self {
-        static DEVICE: LazyLock<Type> = LazyLock::new(|| Decl::device().cel_type());
+        static DEVICE: LazyLock<CelType> = LazyLock::new(|| Decl::device().cel_type());
         Self { variables: vec![("device".into(), DEVICE.clone())] }
     }
 
@@ -122,7 +122,7 @@ impl Environment {
 impl OutputType {
     /// The type of an expression that does not compile.
     pub(crate) fn unknown() -> Self {
-        Self(Type::Dyn)
+        Self(CelType::Dyn)
     }
 }
 
@@ -206,17 +206,19 @@ impl Decl {
     }
 
     /// Returns the declaration of a field with the type of an expression. Types that a field cannot have become dyn.
-    fn of_type(ty: &Type) -> Arc<Self> {
+    fn of_type(ty: &CelType) -> Arc<Self> {
         Self::plain(match ty {
-            Type::Bool => DeclType::Bool,
-            Type::Int => DeclType::Int,
-            Type::Double => DeclType::Double,
-            Type::String => DeclType::String,
-            Type::Bytes => DeclType::Bytes,
-            Type::Duration => DeclType::Duration,
-            Type::Timestamp => DeclType::Timestamp,
-            Type::List(of) => DeclType::List(Self::of_type(of)),
-            Type::Map(key, value) if matches!(**key, Type::String) => DeclType::Map(Self::of_type(value)),
+            CelType::Bool => DeclType::Bool,
+            CelType::Int => DeclType::Int,
+            CelType::Double => DeclType::Double,
+            CelType::String => DeclType::String,
+            CelType::Bytes => DeclType::Bytes,
+            CelType::Duration => DeclType::Duration,
+            CelType::Timestamp => DeclType::Timestamp,
+            CelType::List(of) => DeclType::List(Self::of_type(of)),
+            CelType::Map(key, value) if matches!(**key, CelType::String) => {
+                DeclType::Map(Self::of_type(value))
+            }
             _ => DeclType::Dyn,
         })
     }

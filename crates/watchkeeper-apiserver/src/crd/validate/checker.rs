@@ -28,7 +28,7 @@ impl<'a> Checker<'a> {
         Self { base, path, errors: Vec::new(), matched: 0, steps }
     }
 
-    pub(super) fn here(&self) -> String {
+    pub(super) fn current_path(&self) -> String {
         self.at(&self.path)
     }
 
@@ -49,12 +49,12 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn nowhere(&self) -> String {
+    fn base_path(&self) -> String {
         if self.base.is_empty() { NO_PATH.to_owned() } else { self.base.to_owned() }
     }
 
     pub(super) fn error(&mut self, kind: FieldErrorKind, value: Value, detail: String) {
-        let path = self.here();
+        let path = self.current_path();
         self.errors.push(FieldError::new(kind, path, Some(value), detail));
     }
 
@@ -68,8 +68,8 @@ impl<'a> Checker<'a> {
         &self.path[..self.path.floor_char_boundary(MAX_TEXT_BYTES)]
     }
 
-    pub(super) fn unplaced(&mut self, detail: String) {
-        let path = self.nowhere();
+    pub(super) fn error_at_base(&mut self, detail: String) {
+        let path = self.base_path();
         self.errors.push(FieldError::new(FieldErrorKind::Invalid, path, Some("".into()), detail));
     }
 

@@ -42,7 +42,7 @@ impl Checker<'_> {
         let length = text.chars().count() as u64;
         // Only the first of these errors is reported.
         if let Some(most) = schema.bounds.max_length.filter(|most| length > *most) {
-            let path = self.here();
+            let path = self.current_path();
             let detail = format!("may not be more than {most} bytes");
             self.errors.push(FieldError::new(FieldErrorKind::TooLong, path, None, detail));
         } else if let Some(least) = schema.bounds.min_length.filter(|least| length < *least) {
@@ -76,7 +76,7 @@ impl Checker<'_> {
             if let Some(format) = wrong {
                 let detail =
                     format!("Checked value must be of type integer {format} in {}", self.short_path());
-                self.unplaced(detail);
+                self.error_at_base(detail);
             }
         }
         let bounds = &schema.bounds;

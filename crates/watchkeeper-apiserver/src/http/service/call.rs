@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// A request to a kind, ready for execution.
-pub(super) struct Call {
+pub(super) struct ResourceCall {
     pub(super) verb: Verb,
     pub(super) path: ResourcePath,
     pub(super) request: rest::Request,
@@ -46,7 +46,7 @@ impl Api {
         resource: ResourcePath,
         parameters: Parameters,
         verb: Option<Verb>,
-    ) -> Result<Call, Box<Response<ResponseBody>>> {
+    ) -> Result<ResourceCall, Box<Response<ResponseBody>>> {
         let refuse = |error: &ApiError| Box::new(respond::error(error, Media::Json));
         let name = if resource.name.is_empty() { verb::selected_name(verb, &parameters) } else { None };
         let attributes = Attributes::Resource(ResourceAttributes {
@@ -119,13 +119,13 @@ impl Api {
             user_agent: user_agent.map(str::to_owned),
             cancellation: Cancellation::default(),
         };
-        Ok(Call { verb, path: resource, request, media, is_pretty, about })
+        Ok(ResourceCall { verb, path: resource, request, media, is_pretty, about })
     }
 
     /// Reads the body of a call and executes it: inline, or in the queue of heavy requests.
     pub(super) async fn execute<B: RequestBody>(
         self: &Arc<Self>,
-        mut call: Call,
+        mut call: ResourceCall,
         body: B,
     ) -> Response<ResponseBody> {
         let (media, about) = (call.media, call.about.clone());
@@ -155,8 +155,8 @@ impl Api {
     }
 
     /// Executes a call and encodes its result.
-    pub(super) async fn perform(&self, call: Call) -> Response<ResponseBody> {
-        let Call { verb, path, request, media, is_pretty, about } = call;
+    pub(super) async fn perform(&self, call: ResourceCall) -> Response<ResponseBody> {
+        let ResourceCall { verb, path, request, media, is_pretty, about } = call;
         let kind = Arc::clone(&request.kind);
         self.rest.expire_events(&kind);
         let deprecation = kind.strategy.deprecation();

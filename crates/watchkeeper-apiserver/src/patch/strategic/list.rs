@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A list with its merge strategy.
-pub(super) struct List<'t> {
+pub(super) struct MergeList<'t> {
     merge_key: Option<&'t str>,
     merges: bool,
     item: TypeRef,
@@ -30,7 +30,7 @@ enum Items {
 
 static NULL: Value = Value::Null;
 
-impl<'t> List<'t> {
+impl<'t> MergeList<'t> {
     /// Returns the list of a member of type `ty`.
     pub(super) fn new(strategy: &'t PatchStrategy, ty: &TypeRef) -> Result<Self, ApiError> {
         let (Shape::List { .. }, Some(item)) = (ty.shape(), ty.item()) else {

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::row::{PLAIN, Row};
+use super::row::{PLAIN, StrategyRow};
 use crate::{
     field::{FieldError, FieldErrorKind},
     strategy::{
         at::{At, Errors},
         edit::{
             self,
-            DefaultValue::{O, S, Z},
+            DefaultValue::{EmptyObject, Null, Str},
         },
         names::{self, NameRule},
     },
@@ -17,10 +17,10 @@ use crate::{
 
 const MOUNTABLE_SECRETS: &str = "kubernetes.io/enforce-mountable-secrets";
 
-pub(super) const SERVICE_ACCOUNT: Row = Row {
+pub(super) const SERVICE_ACCOUNT: StrategyRow = StrategyRow {
     delete_returns_object: true,
-    prepare_create: keep_names_of_secrets,
-    prepare_update: |object, _| keep_names_of_secrets(object),
+    prepare_create: keep_secret_names_only,
+    prepare_update: |object, _| keep_secret_names_only(object),
     warnings: |object, old| {
         let has = |object: &Value| {
             let annotations = object.pointer("/metadata/annotations");
@@ -37,36 +37,36 @@ pub(super) const SERVICE_ACCOUNT: Row = Row {
 };
 
 /// Removes everything but the names from the secret references of a service account.
-fn keep_names_of_secrets(object: &mut Value) {
+fn keep_secret_names_only(object: &mut Value) {
     edit::each(object, "secrets[]", &mut |secret| secret.retain(|member, _| member == "name"));
 }
 
-pub(super) const EVENT: Row = Row {
+pub(super) const EVENT: StrategyRow = StrategyRow {
     names: NameRule::PathSegment,
     creates_on_update: true,
     qualifies_finalizers: false,
     zeros: &[
-        ("", "involvedObject", O),
-        ("", "source", O),
-        ("", "firstTimestamp", Z),
-        ("", "lastTimestamp", Z),
-        ("", "eventTime", Z),
-        ("", "reportingComponent", S("")),
-        ("", "reportingInstance", S("")),
+        ("", "involvedObject", EmptyObject),
+        ("", "source", EmptyObject),
+        ("", "firstTimestamp", Null),
+        ("", "lastTimestamp", Null),
+        ("", "eventTime", Null),
+        ("", "reportingComponent", Str("")),
+        ("", "reportingInstance", Str("")),
     ],
     validate: |object, errors| event(object, &EVENT_FIELDS, errors),
     ..PLAIN
 };
 
-pub(super) const NEW_EVENT: Row = Row {
+pub(super) const NEW_EVENT: StrategyRow = StrategyRow {
     names: NameRule::Subdomain,
     qualifies_finalizers: true,
     zeros: &[
-        ("", "eventTime", Z),
-        ("", "deprecatedSource", O),
-        ("", "deprecatedFirstTimestamp", Z),
-        ("", "deprecatedLastTimestamp", Z),
-        ("", "regarding", O),
+        ("", "eventTime", Null),
+        ("", "deprecatedSource", EmptyObject),
+        ("", "deprecatedFirstTimestamp", Null),
+        ("", "deprecatedLastTimestamp", Null),
+        ("", "regarding", EmptyObject),
     ],
     validate: |object, errors| event(object, &NEW_EVENT_FIELDS, errors),
     validate_create: create_new_event,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::row::{CLUSTER, Row};
+use super::row::{CLUSTER, StrategyRow};
 use crate::{
     field::{FieldError, FieldErrorKind},
     strategy::{
@@ -15,7 +15,7 @@ use crate::{
 /// The finalizer that keeps a namespace until it is empty.
 const FINALIZER: &str = "kubernetes";
 
-pub(super) const NAMESPACE: Row = Row {
+pub(super) const NAMESPACE: StrategyRow = StrategyRow {
     names: NameRule::Label,
     delete_returns_object: true,
     status: Some(|| Some(json!({"phase": "Active"}))),
@@ -35,9 +35,9 @@ fn defaults(object: &mut Value) {
     edit::fill_all(
         object,
         &[
-            ("", "spec", DefaultValue::O),
-            ("", "status", DefaultValue::O),
-            ("status", "phase", DefaultValue::S("Active")),
+            ("", "spec", DefaultValue::EmptyObject),
+            ("", "status", DefaultValue::EmptyObject),
+            ("status", "phase", DefaultValue::Str("Active")),
         ],
     );
 }

@@ -1,18 +1,18 @@
 use serde_json::{Value, json};
 
-use super::{Condition, Rule, Table, check, check_change};
+use super::{FieldCondition, Rule, RuleTable, check, check_change};
 use crate::strategy::{
     at::{At, Errors},
     names,
 };
 
-const ITEM: Table = &[
+const ITEM: RuleTable = &[
     ("name", &[Rule::Required, Rule::Format(names::dns_label)]),
     ("port", &[Rule::PortOrName]),
     ("mode", &[Rule::OneOf(&["A", "B"])]),
 ];
 
-const OBJECT: Table = &[
+const OBJECT: RuleTable = &[
     ("spec.count", &[Rule::AtLeast(0), Rule::Immutable]),
     ("spec.share", &[Rule::InRange(1, 100)]),
     ("spec.kind", &[Rule::Enum(&["One", "Two"])]),
@@ -20,7 +20,7 @@ const OBJECT: Table = &[
     ("spec.items[]", &[Rule::Struct(ITEM)]),
     ("spec.amounts{}", &[Rule::QuantityAtLeastZero]),
     ("spec.nested", &[Rule::Pointer(ITEM)]),
-    ("spec", &[Rule::When(Condition::Is("kind", "Two"), &[("extra", &[Rule::Absent("not for Two")])])]),
+    ("spec", &[Rule::When(FieldCondition::Is("kind", "Two"), &[("extra", &[Rule::Absent("not for Two")])])]),
 ];
 
 fn good() -> Value {

@@ -30,7 +30,13 @@ pub(super) fn cells(group: &str, plural: &str, row: &RowContext<'_>) -> Option<V
                 .flat_map(|endpoint| endpoint["addresses"].as_array().into_iter().flatten())
                 .filter_map(|address| Some(address.as_str()?.to_owned()))
                 .collect();
-            vec![name, row.text("addressType").into(), few_or_unset(&ports), few_or_unset(&addresses), age]
+            vec![
+                name,
+                row.text("addressType").into(),
+                first_few_or_unset(&ports),
+                first_few_or_unset(&addresses),
+                age,
+            ]
         }
         ("networking.k8s.io", "ingresses") => vec![
             name,
@@ -133,7 +139,7 @@ fn slice_port(port: &Value) -> String {
     }
 }
 
-fn few_or_unset(all: &[String]) -> Value {
+fn first_few_or_unset(all: &[String]) -> Value {
     if all.is_empty() { "<unset>".into() } else { first_few(all, 3, ",").into() }
 }
 

@@ -1,7 +1,7 @@
 //! The estimated costs of function calls.
 
 use super::{
-    super::types::Type,
+    super::types::CelType,
     CallCost, Estimator, Node, ONE,
     size::{CostRange, REGEX_FACTOR, STRING_FACTOR},
     union,
@@ -44,10 +44,12 @@ impl Estimator<'_> {
 
     /// Returns the size of the items of a list, and whether they are strings or bytes.
     fn item_size(&self, list: &Node<'_>) -> Option<(CostRange, bool)> {
-        let (Type::List(item) | Type::Map(item, _) | Type::Optional(item)) = list.ty else { return None };
+        let (CelType::List(item) | CelType::Map(item, _) | CelType::Optional(item)) = list.ty else {
+            return None;
+        };
         let path = if list.path.is_empty() { list.path.clone() } else { list.path.append(&self.items) };
         let size = self.size_at(&path).unwrap_or(CostRange::UNKNOWN);
-        Some((size, matches!(**item, Type::String | Type::Bytes)))
+        Some((size, matches!(**item, CelType::String | CelType::Bytes)))
     }
 
     /// Returns the costs of cel-go's extended lists and sets.
@@ -171,7 +173,7 @@ impl Estimator<'_> {
             }
             ("validate", _, [text, ..]) => CallCost::new(read(text).scale(FORMAT_REGEX * REGEX_FACTOR)),
             ("_==_", None, [left, right]) => match (left.ty, right.ty) {
-                (Type::Named(a), Type::Named(b)) if a == b => CallCost::new(match *a {
+                (CelType::Named(a), CelType::Named(b)) if a == b => CallCost::new(match *a {
                     "kubernetes.NamedFormat" => CostRange { min: 1, max: 64 }.scale(STRING_FACTOR),
                     "kubernetes.URL" => {
                         let most = right.size.map_or(1, |size| size.max);

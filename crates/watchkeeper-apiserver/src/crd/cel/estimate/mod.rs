@@ -11,13 +11,13 @@ use std::{collections::HashMap, sync::Arc};
 use self::size::{CostRange, SchemaPath};
 use super::{
     ast::{ACCUMULATOR, Call, Comprehension, Element, Entry, Expr, ExprKind, Literal, Select},
-    check::Checked,
+    check::TypedExpr,
     decl::{Decl, DeclType},
-    types::Type,
+    types::CelType,
 };
 
 /// Returns the maximum cost of an expression.
-pub(super) fn estimate(expr: &Expr, checked: &Checked, root: &Decl) -> u64 {
+pub(super) fn estimate(expr: &Expr, checked: &TypedExpr, root: &Decl) -> u64 {
     let mut estimator = Estimator {
         checked,
         root,
@@ -56,7 +56,7 @@ struct Variable {
 /// An operand of a call.
 struct Node<'a> {
     path: SchemaPath,
-    ty: &'a Type,
+    ty: &'a CelType,
     size: Option<CostRange>,
     /// The value of the operand if it is an integer literal.
     number: Option<i64>,
@@ -80,7 +80,7 @@ impl CallCost {
 }
 
 struct Estimator<'a> {
-    checked: &'a Checked,
+    checked: &'a TypedExpr,
     root: &'a Decl,
     paths: HashMap<usize, SchemaPath>,
     scope: Vec<Variable>,
@@ -95,8 +95,8 @@ struct Estimator<'a> {
 const ONE: CostRange = CostRange::fixed(1);
 
 impl<'a> Estimator<'a> {
-    fn ty(&self, expr: &Expr) -> &'a Type {
-        self.checked.types.get(expr.id).unwrap_or(&Type::Dyn)
+    fn ty(&self, expr: &Expr) -> &'a CelType {
+        self.checked.types.get(expr.id).unwrap_or(&CelType::Dyn)
     }
 
     fn variable(&self, name: &str) -> Option<&Variable> {
@@ -138,7 +138,7 @@ impl<'a> Estimator<'a> {
         let path = self.path(&select.operand).append(&select.field);
         self.paths.insert(expr.id, path);
         match self.ty(&select.operand) {
-            Type::Map(..) | Type::Object(_) | Type::Named(_) => cost.add(ONE),
+            CelType::Map(..) | CelType::Object(_) | CelType::Named(_) => cost.add(ONE),
             _ => cost,
         }
     }
@@ -245,7 +245,7 @@ impl<'a> Estimator<'a> {
         self.push(&fold.accumulator, path, size, entry);
         let range = self.entry(&fold.range);
         let is_list =
-            range.map_or_else(|| matches!(self.ty(&fold.range), Type::List(_)), |range| range.is_list);
+            range.map_or_else(|| matches!(self.ty(&fold.range), CelType::List(_)), |range| range.is_list);
         let (key_size, value_size) = (range.map(|range| range.key), range.map(|range| range.value));
         if let Some(second) = &fold.second {
             let step = if is_list { &self.indices } else { &self.keys };

@@ -6,10 +6,10 @@ use super::super::condition;
 use crate::strategy::{
     at::{At, Errors},
     edit,
-    table::{self, Rule::AtLeast, Table},
+    table::{self, Rule::AtLeast, RuleTable},
 };
 
-const COUNTS: Table = &[
+const COUNTS: RuleTable = &[
     ("active", &[AtLeast(0)]),
     ("succeeded", &[AtLeast(0)]),
     ("failed", &[AtLeast(0)]),

@@ -76,7 +76,7 @@ fn created(group: &str, kind: &str, body: &Value) -> Value {
     strategy.set_defaults(&mut object);
     strategy.set_timed_defaults(&mut object, &|| NOW.to_owned());
     strategy.prepare_for_create(&mut object);
-    strategy.stamp(Part::Main, &mut object, None, &WriteContext { now: NOW, user: &user() });
+    strategy.set_request_fields(Part::Main, &mut object, None, &WriteContext { now: NOW, user: &user() });
     object
 }
 
@@ -87,7 +87,7 @@ fn updated(group: &str, kind: &str, part: Part<'_>, old: &Value, new: &Value) ->
     strategy.set_defaults(&mut object);
     strategy.set_timed_defaults(&mut object, &|| NOW.to_owned());
     strategy.prepare_for_update(part, &mut object, old);
-    strategy.stamp(part, &mut object, Some(old), &WriteContext { now: NOW, user: &user() });
+    strategy.set_request_fields(part, &mut object, Some(old), &WriteContext { now: NOW, user: &user() });
     object
 }
 

@@ -17,8 +17,8 @@ pub(super) fn prepare_create(object: &mut Value) {
         let class = edit::text(spec, "priorityClassName");
         let priority =
             SYSTEM_PRIORITIES.iter().find(|(name, _)| *name == class).map_or(0, |(_, value)| *value);
-        edit::fill(spec, "priority", edit::DefaultValue::N(priority));
-        edit::fill(spec, "preemptionPolicy", edit::DefaultValue::S("PreemptLowerPriority"));
+        edit::fill(spec, "priority", edit::DefaultValue::IntPtr(priority));
+        edit::fill(spec, "preemptionPolicy", edit::DefaultValue::Str("PreemptLowerPriority"));
     }
     tolerate(object);
     apply_label_keys(object);

@@ -11,7 +11,7 @@ use crate::{
         table::{
             self,
             Rule::{Absent, Check, Enum, Forbidden, Format, MaxItems, OneOf, Present, Required, Struct},
-            Table,
+            RuleTable,
         },
     },
 };
@@ -39,13 +39,13 @@ pub(super) struct Volume {
     pub(super) is_image: bool,
 }
 
-const PORT: Table = &[
+const PORT: RuleTable = &[
     ("containerPort", &[Check(container_port)]),
     ("hostPort", &[Check(host_port)]),
     ("protocol", &[Required, OneOf(&["SCTP", "TCP", "UDP"])]),
 ];
 
-const HEAD: Table = &[
+const HEAD: RuleTable = &[
     ("name", &[Required, Format(names::dns_label)]),
     ("image", &[Required]),
     ("terminationMessagePolicy", &[Required, OneOf(&["File", "FallbackToLogsOnError"])]),
@@ -54,15 +54,17 @@ const HEAD: Table = &[
     ("envFrom", &[Check(env::env_from)]),
 ];
 
-const PULL_POLICY: Table = &[("imagePullPolicy", &[Required, OneOf(&["Always", "IfNotPresent", "Never"])])];
+const PULL_POLICY: RuleTable =
+    &[("imagePullPolicy", &[Required, OneOf(&["Always", "IfNotPresent", "Never"])])];
 
 const NOT_FOR_INIT: &str = "may not be set for init containers without restartPolicy=Always";
 
-const STARTING: Table = &[("lifecycle|livenessProbe|readinessProbe|startupProbe", &[Absent(NOT_FOR_INIT)])];
+const STARTING: RuleTable =
+    &[("lifecycle|livenessProbe|readinessProbe|startupProbe", &[Absent(NOT_FOR_INIT)])];
 
 const NOT_FOR_EPHEMERAL: &str = "cannot be set for an Ephemeral Container";
 
-const EPHEMERAL: Table = &[
+const EPHEMERAL: RuleTable = &[
     ("ports|resizePolicy|restartPolicyRules", &[Forbidden(NOT_FOR_EPHEMERAL)]),
     ("restartPolicy|livenessProbe|readinessProbe|startupProbe|lifecycle", &[Absent(NOT_FOR_EPHEMERAL)]),
     ("resources", &[Forbidden(NOT_FOR_EPHEMERAL)]),
@@ -71,7 +73,7 @@ const EPHEMERAL: Table = &[
 
 const RESTART_POLICIES: &[&str] = &["Always", "Never", "OnFailure"];
 
-const RESTART_RULE: Table = &[
+const RESTART_RULE: RuleTable = &[
     ("action", &[Enum(&["Restart", "RestartAllContainers"])]),
     (
         "exitCodes",

@@ -14,14 +14,14 @@ use crate::{
         table::{
             self,
             Rule::{Check, Enum, Format, Required, Struct},
-            Table,
+            RuleTable,
         },
     },
 };
 
 const KEY_TYPES: &[&str] = &["RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"];
 
-const KEYS: Table = &[("name", &[Required]), ("items[]", &[Struct(KEY_TO_PATH)])];
+const KEYS: RuleTable = &[("name", &[Required]), ("items[]", &[Struct(KEY_TO_PATH)])];
 
 /// Checks the files of a downward API volume. Upstream reports their errors without an index.
 pub(super) fn downward_files(source: &At<'_>, errors: &mut Errors) {

@@ -12,7 +12,7 @@ use crate::{
         table::{
             self,
             Rule::{Check, FormatIfSet},
-            Table,
+            RuleTable,
         },
     },
 };
@@ -205,7 +205,7 @@ fn within_limit(name: &str, amount: &At<'_>, requests: &At<'_>, limits: &At<'_>,
     errors.push(error);
 }
 
-const CLAIM: Table = &[
+const CLAIM: RuleTable = &[
     ("", &[Check(one_claim_source)]),
     ("resourceClaimName", &[FormatIfSet(names::dns_subdomain)]),
     ("resourceClaimTemplateName", &[FormatIfSet(names::dns_subdomain)]),

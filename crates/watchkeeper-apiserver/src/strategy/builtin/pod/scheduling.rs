@@ -12,20 +12,20 @@ use crate::strategy::{
             Check, Enum, EnumIfSet, EvenEmpty, Format, LabelSelector, OneOf, Pointer, Positive, RequiredAs,
             Struct,
         },
-        Table,
+        RuleTable,
     },
 };
 
 const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
-pub(super) const AFFINITY: Table = &[
+pub(super) const AFFINITY: RuleTable = &[
     ("nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution", &[Pointer(node_selector::NODE_SELECTOR)]),
     ("nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[]", &[Struct(PREFERRED_NODES)]),
     ("podAffinity", &[Struct(PODS)]),
     ("podAntiAffinity", &[Struct(PODS)]),
 ];
 
-const PREFERRED_NODES: Table = &[
+const PREFERRED_NODES: RuleTable = &[
     ("weight", &[Check(weight)]),
     // Values of preferred terms need not be valid label values.
     (
@@ -38,7 +38,7 @@ const PREFERRED_NODES: Table = &[
     ("preference.matchFields[]", &[Struct(node_selector::FIELD)]),
 ];
 
-const PODS: Table = &[
+const PODS: RuleTable = &[
     ("requiredDuringSchedulingIgnoredDuringExecution[]", &[Struct(TERM)]),
     (
         "preferredDuringSchedulingIgnoredDuringExecution[]",
@@ -46,27 +46,27 @@ const PODS: Table = &[
     ),
 ];
 
-const TERM: Table = &[
+const TERM: RuleTable = &[
     ("labelSelector", &[LabelSelector]),
     ("namespaceSelector", &[LabelSelector]),
     ("", &[Check(namespaces), Check(label_keys)]),
     ("topologyKey", &[Check(topology_key)]),
 ];
 
-pub(super) const SPREAD: Table = &[
+pub(super) const SPREAD: RuleTable = &[
     ("maxSkew", &[Positive("must be greater than zero")]),
     ("topologyKey", &[RequiredAs("can not be empty")]),
     ("whenUnsatisfiable", &[Enum(&["DoNotSchedule", "ScheduleAnyway"])]),
 ];
 
-const SPREAD_POLICIES: Table = &[
+const SPREAD_POLICIES: RuleTable = &[
     ("nodeAffinityPolicy", &[EnumIfSet(&["Honor", "Ignore"])]),
     ("nodeTaintsPolicy", &[EnumIfSet(&["Honor", "Ignore"])]),
     ("", &[Check(label_keys)]),
     ("labelSelector", &[LabelSelector]),
 ];
 
-const TOLERATION: Table =
+const TOLERATION: RuleTable =
     &[("key", &[Format(names::qualified)]), ("", &[Check(toleration)]), ("effect", &[OneOf(EFFECTS)])];
 
 fn weight(weight: &At<'_>, errors: &mut Errors) {

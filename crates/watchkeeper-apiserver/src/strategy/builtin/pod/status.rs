@@ -7,13 +7,13 @@ use crate::strategy::{
     table::{
         self,
         Rule::{Between, CheckChange, Immutable, UniqueBy},
-        Table,
+        RuleTable,
     },
 };
 
 const MAX_ID: i64 = i32::MAX as i64;
 
-const USER: Table = &[
+const USER: RuleTable = &[
     ("uid", &[Between(0, u32::MAX as i64)]),
     ("gid", &[Between(0, MAX_ID)]),
     ("supplementalGroups[]", &[Between(0, MAX_ID)]),

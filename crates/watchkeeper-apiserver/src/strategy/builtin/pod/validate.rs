@@ -11,12 +11,12 @@ use crate::{
         at::{At, Errors},
         formats, metadata, names,
         table::{
-            self, Condition,
+            self, FieldCondition,
             Rule::{
                 Absent, Between, Check, EnumIfSet, EvenEmpty, Format, FormatIfSet, Labels, MaxLength, OneOf,
                 Required, Struct, When,
             },
-            Table,
+            RuleTable,
         },
     },
 };
@@ -84,7 +84,7 @@ pub(in super::super) fn template_metadata(template: &At<'_>, errors: &mut Errors
 }
 
 /// The fields of a spec that are checked after its containers.
-const BASICS: Table = &[
+const BASICS: RuleTable = &[
     ("", &[Check(host_network_ports)]),
     ("restartPolicy", &[Required, OneOf(&["Always", "OnFailure", "Never"])]),
     ("dnsPolicy", &[Required, OneOf(&["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"])]),
@@ -112,7 +112,7 @@ const BASICS: Table = &[
     ("", &[Check(file_volumes)]),
 ];
 
-const HOST_ALIAS: Table =
+const HOST_ALIAS: RuleTable =
     &[("ip", &[EvenEmpty(names::ip)]), ("hostnames[]", &[EvenEmpty(names::dns_subdomain)])];
 
 /// Checks the spec of a pod named `pod`, or of a template if there is no name.
@@ -212,16 +212,16 @@ fn host_users(spec: &At<'_>, errors: &mut Errors) {
 }
 
 fn hostname_override(spec: &At<'_>, errors: &mut Errors) {
-    const NAME: Table = &[("hostnameOverride", &[MaxLength(64), FormatIfSet(names::dns_subdomain)])];
-    const CONFLICTS: Table = &[(
+    const NAME: RuleTable = &[("hostnameOverride", &[MaxLength(64), FormatIfSet(names::dns_subdomain)])];
+    const CONFLICTS: RuleTable = &[(
         "",
         &[
             When(
-                Condition::IsTrue("setHostnameAsFQDN"),
+                FieldCondition::IsTrue("setHostnameAsFQDN"),
                 &[("hostnameOverride", &[Absent("may not be specified when setHostnameAsFQDN is true")])],
             ),
             When(
-                Condition::IsTrue("hostNetwork"),
+                FieldCondition::IsTrue("hostNetwork"),
                 &[("hostnameOverride", &[Absent("may not be specified when hostNetwork is true")])],
             ),
         ],

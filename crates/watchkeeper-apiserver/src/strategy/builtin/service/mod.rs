@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::row::{PLAIN, Row};
+use super::row::{PLAIN, StrategyRow};
 use crate::strategy::{
     at::At,
     edit::{
         self,
-        DefaultValue::{B, O, S},
+        DefaultValue::{Bool, EmptyObject, Str},
     },
     names::NameRule,
 };
@@ -53,13 +53,13 @@ fn warnings(object: &Value) -> Vec<String> {
     warnings
 }
 
-pub(super) const SERVICE: Row = Row {
+pub(super) const SERVICE: StrategyRow = StrategyRow {
     names: NameRule::Label,
     creates_on_update: true,
     delete_returns_object: true,
     status: Some(|| Some(json!({"loadBalancer": {}}))),
     defaults: service_defaults,
-    zeros: &[("", "status", O), ("status", "loadBalancer", O)],
+    zeros: &[("", "status", EmptyObject), ("status", "loadBalancer", EmptyObject)],
     prepare_create: |object| {
         cluster_ips(object, None);
         families(object, None);
@@ -101,9 +101,9 @@ fn service_defaults(object: &mut Value) {
     edit::fill_all(
         object,
         &[
-            ("spec", "sessionAffinity", S("None")),
-            ("spec", "type", S("ClusterIP")),
-            ("spec.ports[]", "protocol", S("TCP")),
+            ("spec", "sessionAffinity", Str("None")),
+            ("spec", "type", Str("ClusterIP")),
+            ("spec.ports[]", "protocol", Str("TCP")),
         ],
     );
     edit::each(object, "spec", &mut |spec| match edit::text(spec, "sessionAffinity") {
@@ -134,16 +134,16 @@ fn service_defaults(object: &mut Value) {
         }
     });
     if is_external(object) {
-        edit::fill_all(object, &[("spec", "externalTrafficPolicy", S("Cluster"))]);
+        edit::fill_all(object, &[("spec", "externalTrafficPolicy", Str("Cluster"))]);
     }
     if !is_external_name(object) {
-        edit::fill_all(object, &[("spec", "internalTrafficPolicy", S("Cluster"))]);
+        edit::fill_all(object, &[("spec", "internalTrafficPolicy", Str("Cluster"))]);
     }
     if kind_of(object) == "LoadBalancer" {
-        edit::fill_all(object, &[("spec", "allocateLoadBalancerNodePorts", B(true))]);
+        edit::fill_all(object, &[("spec", "allocateLoadBalancerNodePorts", Bool(true))]);
         edit::each(object, "status.loadBalancer.ingress[]", &mut |ingress| {
             if !edit::text(ingress, "ip").is_empty() {
-                edit::fill(ingress, "ipMode", S("VIP"));
+                edit::fill(ingress, "ipMode", Str("VIP"));
             }
         });
     }
@@ -240,14 +240,14 @@ fn keep_node_ports(object: &mut Value, old: &Value) {
         };
         let before = old_ports.iter().find(same_name).and_then(|old| old.get("nodePort")?.as_i64());
         if let Some(before) = before.filter(|before| !used.contains(before)) {
-            edit::fill(port, "nodePort", edit::DefaultValue::I(before));
+            edit::fill(port, "nodePort", edit::DefaultValue::Int(before));
         }
     });
     let health = old.pointer("/spec/healthCheckNodePort").and_then(Value::as_i64);
     if needs_health_check(object)
         && let Some(port) = health
     {
-        edit::fill_all(object, &[("spec", "healthCheckNodePort", edit::DefaultValue::I(port))]);
+        edit::fill_all(object, &[("spec", "healthCheckNodePort", edit::DefaultValue::Int(port))]);
     }
 }
 

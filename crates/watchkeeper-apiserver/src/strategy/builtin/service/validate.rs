@@ -11,12 +11,12 @@ use crate::{
         at::{At, Errors},
         formats, names,
         table::{
-            self, Condition,
+            self, FieldCondition,
             Rule::{
                 Absent, Between, Check, CheckChange, CheckWith, EnumIfSet, Format, FormatIfSet, InRange,
                 Labels, OneOf, PortOrName, Present, Required, Struct, When,
             },
-            Table,
+            RuleTable,
         },
     },
 };
@@ -29,9 +29,9 @@ const MODE_ANNOTATION: &str = "service.kubernetes.io/topology-mode";
 const RANGES_ANNOTATION: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
 const ONLY_BALANCED: &str = "may only be used when `type` is 'LoadBalancer'";
 
-pub(super) const SERVICE: Table = &[("", &[CheckWith(service)])];
+pub(super) const SERVICE: RuleTable = &[("", &[CheckWith(service)])];
 
-const RULES: Table = &[
+const RULES: RuleTable = &[
     ("", &[CheckChange(cluster_ip_change), CheckChange(family_change), CheckChange(class_change)]),
     ("", &[CheckChange(health_check_change)]),
     ("metadata.annotations", &[Check(topology_annotations)]),
@@ -43,7 +43,7 @@ const RULES: Table = &[
     ("spec.trafficDistribution", &[EnumIfSet(&["PreferClose", "PreferSameZone", "PreferSameNode"])]),
 ];
 
-const SPEC: Table = &[
+const SPEC: RuleTable = &[
     ("", &[Check(has_ports), Check(by_type)]),
     ("ports", &[Check(port_names)]),
     ("selector", &[Labels]),
@@ -51,9 +51,9 @@ const SPEC: Table = &[
     (
         "",
         &[
-            When(Condition::Is("sessionAffinity", "ClientIP"), CLIENT_IP),
+            When(FieldCondition::Is("sessionAffinity", "ClientIP"), CLIENT_IP),
             When(
-                Condition::Is("sessionAffinity", "None"),
+                FieldCondition::Is("sessionAffinity", "None"),
                 &[("sessionAffinityConfig", &[Absent("must not be set when session affinity is None")])],
             ),
         ],
@@ -64,38 +64,38 @@ const SPEC: Table = &[
     ("ports", &[Check(unique_ports)]),
 ];
 
-const PORT: Table = &[
+const PORT: RuleTable = &[
     ("port", &[InRange(1, 65535)]),
     ("protocol", &[Required, OneOf(&["SCTP", "TCP", "UDP"])]),
     ("targetPort", &[PortOrName]),
     ("appProtocol", &[FormatIfSet(names::qualified)]),
 ];
 
-const CLIENT_IP: Table = &[(
+const CLIENT_IP: RuleTable = &[(
     "sessionAffinityConfig.clientIP.timeoutSeconds",
     &[Present("when session affinity type is ClientIP"), Between(1, 86400)],
 )];
 
-const BALANCER: Table = &[(
+const BALANCER: RuleTable = &[(
     "",
     &[
         When(
-            Condition::IsNot("type", "LoadBalancer"),
+            FieldCondition::IsNot("type", "LoadBalancer"),
             &[
                 ("allocateLoadBalancerNodePorts", &[Absent(ONLY_BALANCED)]),
                 ("loadBalancerClass", &[Absent(ONLY_BALANCED)]),
             ],
         ),
         When(
-            Condition::Is("type", "LoadBalancer"),
+            FieldCondition::Is("type", "LoadBalancer"),
             &[("loadBalancerClass", &[FormatIfSet(names::qualified)])],
         ),
     ],
 )];
 
-pub(super) const STATUS: Table = &[("", &[Check(balancer_status)])];
+pub(super) const STATUS: RuleTable = &[("", &[Check(balancer_status)])];
 
-const BALANCER_INGRESS: Table = &[
+const BALANCER_INGRESS: RuleTable = &[
     ("ip", &[Format(names::ip)]),
     ("", &[Check(ip_mode)]),
     ("hostname", &[Format(names::dns_subdomain), Check(no_ip)]),
