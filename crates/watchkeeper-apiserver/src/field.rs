@@ -16,7 +16,7 @@ pub(crate) enum FieldErrorKind {
     NotSupported,
     /// A value occurs twice where values must be unique.
     Duplicate,
-    /// A value is valid in general and not permitted here.
+    /// A value is well-formed but not permitted in this field or object.
     Forbidden,
     /// A value has the wrong JSON type.
     TypeInvalid,
@@ -26,7 +26,7 @@ pub(crate) enum FieldErrorKind {
     TooMany,
     /// A value refers to something that does not exist.
     NotFound,
-    /// The server could not check the value.
+    /// The server failed to validate the value.
     Internal,
 }
 
@@ -55,9 +55,9 @@ pub(crate) struct FieldError {
     pub kind: FieldErrorKind,
     /// The path of the field, such as `spec.containers[0].name` or `metadata.labels[a/b]`.
     pub path: String,
-    /// The rejected value, where showing the value helps.
+    /// The rejected value; none where upstream omits it.
     pub bad_value: Option<Value>,
-    /// The explanation, which describes a valid value.
+    /// The explanation, which usually describes a valid value.
     pub detail: String,
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn truncated(value: &Value) -> Value {
         value if is_short(value) => value.clone(),
         value => {
             let mut beginning = Prefix(Vec::new());
-            // Fails once enough bytes are written.
+            // Fails once the prefix is complete, which ends the serialization.
             let _ = serde_json::to_writer(&mut beginning, value);
             Value::String(format!("{}...", String::from_utf8_lossy(&beginning.0)))
         }

@@ -8,8 +8,8 @@ use crate::{kinds::GroupVersionKind, strategy::Part};
 
 /// The fields that a write can change, for the purpose of field management.
 ///
-/// The server resets all other fields to their stored values (the status when the object is written, the rest when the
-/// status is written), so a client that sends them does not become their manager.
+/// The server resets all other fields to their stored values, so a client that sends them does not become their manager.
+/// A write of the object resets the status; a write of the status resets all other fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum Mask {
     /// A write can change every field.

@@ -1,6 +1,6 @@
 //! Server-side apply and field management.
 //!
-//! Every write goes through this module: [`apply()`] computes the new object of an apply, [`track_update`] follows any other
+//! Every write goes through this module: [`apply()`] computes the new object of an apply, [`track_update`] records the managers of any other
 //! write. Both maintain `metadata.managedFields` by the rules of Kubernetes:
 //!
 //! - An applier manages the fields of its last configuration. A field that it applied before and no longer applies is
@@ -103,7 +103,7 @@ impl Versions for OneVersion {
 }
 
 impl<'a> WriteTarget<'a> {
-    /// Returns the subject for objects of `kind`, written through `part`.
+    /// Returns the target for objects of `kind`, written through `part`.
     pub(crate) fn of(kind: &'a Kind, part: Part<'a>, versions: &'a dyn Versions) -> Self {
         let has_status = kind.subresources.iter().any(|subresource| subresource.name == "status");
         let mask = Mask::of(&kind.gvk, kind.custom.is_some(), has_status, part);
@@ -112,14 +112,14 @@ impl<'a> WriteTarget<'a> {
         Self { has_fixed_type, ..Self::new(&kind.gvk, &kind.ty, versions).through(subresource, mask) }
     }
 
-    /// Returns the subject for objects of a kind, written whole, without a mask.
+    /// Returns the target for whole objects of a kind, without a mask.
     pub(crate) fn new(gvk: &'a GroupVersionKind, ty: &'a TypeRef, versions: &'a dyn Versions) -> Self {
         let api_version =
             if gvk.group.is_empty() { gvk.version.clone() } else { format!("{}/{}", gvk.group, gvk.version) };
         Self { gvk, api_version, ty, subresource: "", mask: Mask::All, versions, has_fixed_type: false }
     }
 
-    /// Returns the same subject, written through a subresource (empty for the object itself) that changes the fields of
+    /// Returns the same target, written through a subresource (empty for the object itself) that changes the fields of
     /// `mask`.
     #[must_use]
     pub(crate) fn through(self, subresource: &'a str, mask: Mask) -> Self {
@@ -147,8 +147,8 @@ impl<'a> WriteTarget<'a> {
     }
 }
 
-/// Follows a write that is not an apply: the fields that differ between `live` (none for a create) and `new` go to the
-/// manager.
+/// Records the managers of a write that is not an apply. The manager takes ownership of the fields that differ between
+/// `live` (none for a create) and `new`.
 ///
 /// Managers in `new` replace those of `live` if they can be parsed. A list that is empty or contains one empty entry removes
 /// all managers. Through a subresource, the managers are always those of `live`. An object that cannot be compared keeps its
@@ -226,7 +226,7 @@ pub(crate) fn apply(
 
     let applied = match track::apply(live, config, subject, managed.clone(), manager, force) {
         Err(track::ApplyError::Conflicts(conflicts)) if manager.name == last_applied::MANAGER => {
-            // The annotation of client-side apply tells which fields already belong to the client.
+            // The last-applied annotation records which fields already belong to the client.
             let allowed = live.and_then(|live| last_applied::fields(live, subject)).unwrap_or_default();
             let mut remaining = conflicts;
             remaining.allow(&allowed);

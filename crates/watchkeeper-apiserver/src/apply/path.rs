@@ -30,7 +30,7 @@ pub(crate) struct OrderedValue(pub Value);
 
 /// The error for a text that is not a step of a path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no step of a field path: {reason}")]
+#[error("{text:?} is not a step of a field path: {reason}")]
 pub(crate) struct InvalidElement {
     text: String,
     reason: &'static str,
@@ -45,7 +45,7 @@ impl PathElement {
     /// Parses `f:name`, `k:{"name":"x"}`, `v:"x"` or `i:0`. Returns none for unknown prefixes, which are to be ignored.
     ///
     /// # Errors
-    /// An error if the text has no prefix, or if the rest does not match the prefix.
+    /// An error if the text has no prefix, or if the part after the prefix is malformed.
     pub(crate) fn parse(text: &str) -> Result<Option<Self>, InvalidElement> {
         let invalid = |reason| InvalidElement { text: text.to_owned(), reason };
         let Some((prefix, rest)) = text.split_once(':').filter(|(prefix, _)| prefix.len() == 1) else {
@@ -64,9 +64,10 @@ impl PathElement {
                     members.into_iter().map(|(name, value)| (name.into(), OrderedValue(value))).collect(),
                 )))
             }
-            "i" => {
-                rest.parse().map(|index| Some(Self::Index(index))).map_err(|_| invalid("a place must follow"))
-            }
+            "i" => rest
+                .parse()
+                .map(|index| Some(Self::Index(index)))
+                .map_err(|_| invalid("an index must follow")),
             _ => Ok(None),
         }
     }

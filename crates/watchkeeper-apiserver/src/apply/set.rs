@@ -138,7 +138,7 @@ impl FieldSet {
                 self.join_node(element, node);
             }
         } else {
-            // Both are sorted, so they are merged. Single insertions would move the rest each time.
+            // Both are sorted, so they are merged in one pass. Each single insertion would shift all later entries.
             let own = std::mem::take(&mut self.nodes);
             self.nodes.reserve(own.len() + other.nodes.len());
             let mut others = other.nodes.into_iter().peekable();

@@ -1,8 +1,8 @@
 //! Privilege escalation: users grant only permissions that they have.
 //!
 //! A user that writes a role must have its rules, or the verb `escalate` on it. A user that binds a role must have the
-//! rules of the role, or the verb `bind` on it. A role that aggregates others can come to grant anything, so it takes the
-//! permission to do everything.
+//! rules of the role, or the verb `bind` on it. A role that aggregates others can later grant any permission, so writing it
+//! requires every permission.
 
 use serde_json::Value;
 

@@ -296,7 +296,7 @@ mod tests {
             assert_eq!(answered["status"]["allowed"], expected, "{verb}");
             assert_eq!(
                 answered["spec"]["resourceAttributes"]["verb"], verb,
-                "the question stays in the answer"
+                "the spec is returned unchanged"
             );
         }
     }

@@ -84,7 +84,7 @@ impl PolicyRule {
             && (self.resource_names.is_empty() || self.resource_names.contains(&asked.name))
     }
 
-    /// Returns the number of distinct requests that the rule spells out.
+    /// Returns the number of distinct requests that the rule lists.
     fn size(&self) -> usize {
         let resources = self.api_groups.len().saturating_mul(self.resources.len());
         let objects = resources.saturating_mul(self.resource_names.len().max(1));
@@ -94,8 +94,7 @@ impl PolicyRule {
     /// Returns whether `rules` together allow everything that this rule allows.
     ///
     /// A rule is the product of its lists, so each element of that product must be covered by some rule. A product of more
-    /// than [`MAX_SIZE`] elements is covered only by a single rule that covers all of it, because a short body can spell out
-    /// billions of elements.
+    /// than [`MAX_SIZE`] elements is covered only by a single rule that covers all of it, because a short body can expand to billions of elements.
     pub(crate) fn is_covered_by(&self, rules: &[Self]) -> bool {
         let holders: Vec<HeldRule<'_>> = rules.iter().map(HeldRule::new).collect();
         if holders.iter().any(|holder| holder.covers_all_of(self)) {
@@ -133,7 +132,7 @@ impl PolicyRule {
 /// The largest product of lists that is compared element by element.
 const MAX_SIZE: usize = 100_000;
 
-/// A rule that the user holds, as sets: comparing lists with lists takes quadratic time.
+/// A rule of the user in the form of sets, because comparing lists with lists takes quadratic time.
 struct HeldRule<'a> {
     verbs: WordSet<'a>,
     groups: WordSet<'a>,
@@ -202,7 +201,7 @@ fn has(allowed: &[String], word: &str) -> bool {
     allowed.iter().any(|allowed| allowed == "*" || allowed == word)
 }
 
-/// Returns whether an entry of a rule covers `asked`, which is `pods` or `pods/status`. The entry `*/status` covers that
+/// Returns whether an entry of a rule covers a resource such as `pods` or `pods/status`. The entry `*/status` covers that
 /// subresource of every resource.
 fn covers_resource(allowed: &str, asked: &str) -> bool {
     allowed == "*"

@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn an_unknown_token_is_rejected_and_a_missing_one_is_anonymous() {
-        assert_eq!(tokens().authenticate(Some("Bearer nobody")).expect_err("nobody's token").code, 401);
+        assert_eq!(tokens().authenticate(Some("Bearer nobody")).expect_err("an unknown token").code, 401);
         for header in [None, Some("bearer "), Some("Basic YTpi"), Some("Bearer")] {
             assert_eq!(
                 tokens().authenticate(header).expect("no credentials"),
@@ -180,7 +180,10 @@ mod tests {
     #[test]
     fn an_empty_token_table_rejects_every_token() {
         assert_eq!(Tokens::default().authenticate(None).expect("no credentials"), User::anonymous());
-        assert_eq!(Tokens::default().authenticate(Some("Bearer any")).expect_err("nobody's token").code, 401);
+        assert_eq!(
+            Tokens::default().authenticate(Some("Bearer any")).expect_err("an unknown token").code,
+            401
+        );
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{kinds::GroupVersionKind, status::ApiError, strategy::Part};
 
-/// The server. Changes are kept in a list until a test delivers them.
+/// An in-memory server. Events are kept in a list until a test delivers them.
 #[derive(Debug)]
 pub(crate) struct InMemoryServer {
     kinds: RefCell<Vec<ListableKind>>,
@@ -302,7 +302,7 @@ pub(crate) fn reference(object_ref: &ObjectRef, uid: &str, blocks: bool) -> Valu
     })
 }
 
-/// Returns the place of a config map in the namespace `ns`.
+/// Returns a reference to a config map in the namespace `ns`.
 pub(crate) fn config_map(name: &str) -> ObjectRef {
     ObjectRef::new("", "v1", "ConfigMap", "ns", name)
 }

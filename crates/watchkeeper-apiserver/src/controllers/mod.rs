@@ -5,7 +5,7 @@
 //! | [`object`] | the metadata that controllers use |
 //! | [`objects`] | the interface of controllers to the server: reads, writes, changes |
 //! | [`queue`] | a deduplicating work queue with delays |
-//! | [`garbage`] | deletion of objects whose owners are gone |
+//! | [`garbage`] | deletion of objects whose owners no longer exist |
 //! | [`namespaces`] | deletion of namespaces with their content |
 //! | [`definitions`] | deletion of custom resource definitions with their objects |
 //! | [`aggregation`] | rules of aggregated cluster roles |

@@ -70,7 +70,7 @@ pub(crate) enum DependentWait {
 }
 
 impl ObjectRef {
-    /// Creates the place of an object.
+    /// Creates a reference to an object.
     pub(crate) fn new(group: &str, version: &str, kind: &str, namespace: &str, name: &str) -> Self {
         let kind =
             GroupVersionKind { group: group.to_owned(), version: version.to_owned(), kind: kind.to_owned() };

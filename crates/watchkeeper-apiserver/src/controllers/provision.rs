@@ -40,7 +40,7 @@ enum Task {
 pub(crate) struct Provisioner {
     /// Whether namespaces get default objects. If false, only the system namespaces are created.
     has_defaults: bool,
-    /// The certificate authorities with which pods verify the server, once they are known.
+    /// The certificate authorities with which pods verify the server; none until the server listens with TLS.
     certificate: Option<Arc<str>>,
     queue: Queue<Task>,
 }
@@ -79,7 +79,7 @@ impl Provisioner {
             {
                 self.enqueue(&object.object_ref.namespace);
             }
-            // A relist does not tell which objects are missing, so all namespaces are checked.
+            // A relist does not contain the missing objects, so all namespaces are checked.
             ServerEvent::Relisted(kind, _)
                 if kind.group.is_empty()
                     && matches!(kind.kind.as_str(), "Namespace" | "ServiceAccount" | "ConfigMap") =>

@@ -33,7 +33,7 @@ pub(super) fn stored_kinds(kinds: &Kinds) -> BTreeMap<String, Arc<Kind>> {
     tables
 }
 
-/// Returns the served kind of a place. If that version is not served, returns another version or, if none is served, the
+/// Returns the served kind of a reference. If that version is not served, returns another version or, if none is served, the
 /// kind as stored.
 fn kind_of(kinds: &Kinds, kind: &GroupVersionKind) -> Option<Arc<Kind>> {
     let in_any_version = || {

@@ -38,7 +38,7 @@ fn settle(controllers: &mut Controllers, server: &InMemoryServer) {
             }
         }
     }
-    panic!("they do not come to rest: {controllers:#?}");
+    panic!("the controllers do not converge: {controllers:#?}");
 }
 
 fn namespace(name: &str) -> ObjectRef {
@@ -161,7 +161,7 @@ fn a_terminating_namespace_reports_remaining_content_in_its_conditions() {
     assert!(!exists(&server, &config_map("free")));
     assert!(
         !exists(&server, &ObjectRef::new("", "v1", "ServiceAccount", "ns", "default")),
-        "it does not come back"
+        "the object is not recreated"
     );
     let object = server.read(&namespace("ns")).unwrap();
     assert_eq!(object["status"]["phase"], "Terminating");
@@ -198,7 +198,7 @@ fn pods_are_deleted_first_and_after_their_grace_period_if_their_node_is_missing(
 
     server.user_deletes(&node, Propagation::Background);
     settle(&mut controllers, &server);
-    assert!(!exists(&server, &namespace("ns")), "with its node, the last pod has nobody to wait for");
+    assert!(!exists(&server, &namespace("ns")), "the last pod is deleted once its node is deleted");
 }
 
 #[test]
@@ -327,7 +327,7 @@ async fn the_driver_reacts_to_events_and_stops_on_shutdown() {
             is_gone |= !exists(&server, &namespace("ns"));
         }
         assert!(is_gone);
-        assert_eq!(clock.wall_time(), SystemTime::UNIX_EPOCH, "it took no time");
+        assert_eq!(clock.wall_time(), SystemTime::UNIX_EPOCH, "no time passed");
     })
     .await;
 }
@@ -351,7 +351,7 @@ async fn the_driver_sleeps_while_no_work_is_due() {
         assert!(!exists(&server, &config_map("refused")));
         let before = calls.get();
         tokio::time::sleep(Duration::from_hours(1)).await;
-        assert_eq!(calls.get(), before, "a finalizer is waited for without looking");
+        assert_eq!(calls.get(), before, "waiting for a finalizer does not poll");
         server.user_edits(&config_map("kept"), |object| object["metadata"]["finalizers"] = json!([]));
         tokio::time::sleep(Duration::from_secs(2)).await;
         assert!(!exists(&server, &namespace("ns")));

@@ -30,7 +30,7 @@ pub(crate) fn convert(mut object: Value, from: &Kind, to: &Kind) -> Value {
     object["apiVersion"] = to.api_version().into();
     object["kind"] = to.gvk.kind.clone().into();
     if to.custom.is_some() {
-        // What only the other version has goes. Defaults are those of the version that is stored.
+        // Members that only the source version has are dropped. Defaults are those of the stored version.
         if to.gvk == to.storage {
             to.strategy.set_defaults(&mut object);
         } else {

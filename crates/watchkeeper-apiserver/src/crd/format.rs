@@ -124,7 +124,7 @@ pub(crate) fn parse_duration_nanos(text: &str) -> Option<i64> {
         total += number * nanos;
         rest = rest.get(letters..)?;
     }
-    #[expect(clippy::cast_possible_truncation, reason = "bounded by the check before it")]
+    #[expect(clippy::cast_possible_truncation, reason = "bounded by the preceding check")]
     (total.abs() < 9.2e18).then_some((sign * total) as i64)
 }
 

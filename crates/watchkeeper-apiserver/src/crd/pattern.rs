@@ -62,7 +62,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Translates a pattern of RE2, as Go has it, for the crate `regex`.
+/// Translates a pattern from Go's RE2 syntax to that of the crate `regex`.
 ///
 /// Digits, words and spaces are those of ASCII. Those of Unicode take hundreds of times as much memory. Within a class,
 /// `[`, `&`, `~` and a `-` that makes no range stand for themselves.
@@ -81,7 +81,7 @@ fn translate(text: &str) -> String {
     translated
 }
 
-/// Translates the rest of an escape. Returns whether it is a class.
+/// Translates an escape after its backslash. Returns whether it is a class.
 fn escape(letters: &mut Peekable<Chars<'_>>, translated: &mut String) -> bool {
     let letter = letters.next();
     // A class within a class is their union.
@@ -102,7 +102,7 @@ fn escape(letters: &mut Peekable<Chars<'_>>, translated: &mut String) -> bool {
     true
 }
 
-/// Translates the rest of a class.
+/// Translates a class after its opening bracket.
 fn class(letters: &mut Peekable<Chars<'_>>, translated: &mut String) {
     translated.push('[');
     translated.extend(letters.next_if_eq(&'^'));

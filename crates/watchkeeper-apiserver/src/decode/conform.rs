@@ -95,7 +95,7 @@ impl Walk {
             (Value::Null, _) => Ok(()),
             (value, Shape::Any) if mode == ConformMode::BuiltIn => self.schema_or(value, ty),
             (_, Shape::Any) => Ok(()),
-            // An object where the schema has none: its members are unknown.
+            // The schema declares no object here, so all members are unknown.
             (Value::Object(members), _) if mode == ConformMode::Custom => {
                 self.drop_unknown(members, &members.keys().cloned().collect::<Vec<_>>());
                 Ok(())
@@ -164,11 +164,11 @@ impl Walk {
         }
     }
 
-    /// A JSON schema, or what may stand for one. Members that no schema has are dropped and not reported: upstream reads
-    /// these values with a decoder of its own.
+    /// A JSON schema, or a value of one of its union types. Unknown members are dropped without a report, because upstream
+    /// reads these values with a separate decoder.
     fn schema_or(&mut self, value: &mut Value, ty: &TypeRef) -> Result<(), String> {
-        let Some(what) = ty.name().and_then(|name| name.strip_prefix(SCHEMA)) else { return Ok(()) };
-        let is_fitting = match what {
+        let Some(type_suffix) = ty.name().and_then(|name| name.strip_prefix(SCHEMA)) else { return Ok(()) };
+        let is_fitting = match type_suffix {
             "OrBool" if !value.is_boolean() && !value.is_object() => {
                 return Err("boolean or JSON schema expected".to_owned());
             }

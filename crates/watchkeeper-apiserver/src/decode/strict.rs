@@ -119,7 +119,7 @@ impl Walk<'_> {
     }
 }
 
-/// The methods of a visitor that uses keys only.
+/// The methods of a visitor that ignores all scalar values.
 macro_rules! ignore_scalars {
     () => {
         fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

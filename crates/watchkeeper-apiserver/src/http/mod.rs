@@ -1,4 +1,4 @@
-//! HTTP: from a request to a verb, and from the result to a response.
+//! The HTTP layer: routing of requests to verbs, and encoding of results.
 
 mod access;
 mod body;

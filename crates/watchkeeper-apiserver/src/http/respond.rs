@@ -48,7 +48,7 @@ pub(super) fn success(
     response
 }
 
-/// Returns a list body in chunks. A short list is a body of known length.
+/// Returns the body of a list in chunks. A short list is a single chunk with a content length.
 fn chunked(mut list: ListBody) -> ResponseBody {
     let first = list.next();
     if list.is_written() {

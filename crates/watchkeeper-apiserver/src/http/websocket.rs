@@ -54,7 +54,7 @@ pub(super) fn is_requested(headers: &HeaderMap) -> bool {
             .any(|value| value.to_ascii_lowercase().contains("upgrade"))
 }
 
-/// Authenticates a request by its `Authorization` header or, for a WebSocket, by a subprotocol with a bearer token.
+/// Authenticates a request by its `Authorization` header or, for a WebSocket, by a subprotocol that contains a bearer token.
 ///
 /// The header is tried first. An accepted token is removed from the subprotocols, so that it is not sent back.
 ///
@@ -233,7 +233,7 @@ where
         let Ok(socket) = sink.reunite(source) else { return };
         drain(socket.into_inner()).await;
     };
-    // A client that does not take part in the handshake is disconnected.
+    // A client that does not complete the closing handshake is disconnected.
     let _ = tokio::time::timeout(CLOSE_GRACE, closing).await;
 }
 

@@ -1,4 +1,4 @@
-//! The registry of served kinds: built-in kinds, and custom kinds that come and go.
+//! The registry of served kinds: built-in kinds, and custom kinds that are added and removed at run time.
 
 use std::{
     cmp::{Ordering, Reverse},

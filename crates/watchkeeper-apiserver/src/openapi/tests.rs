@@ -21,8 +21,7 @@ fn custom() -> Registry {
     let registry = Registry::new();
     let template = Arc::clone(registry.kinds().by_path("", "v1", "configmaps").unwrap());
     let gvk = GroupVersionKind::new("stable.example.com", "v1", "CronTab");
-    let schema =
-        json!({"type": "object", "properties": {"spec": {"type": "object", "description": "what it does"}}});
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "description": "the action of the operation"}}});
     let custom = Custom { schema: Some(schema), ..Custom::default() };
     let kind = Kind {
         storage: gvk.clone(),
@@ -117,7 +116,7 @@ fn a_custom_kind_is_published_with_its_own_schema() {
     let registry = custom();
     let document = document(&registry.kinds(), "stable.example.com", "v1").unwrap();
     let schema = &document["components"]["schemas"]["com.example.stable.v1.CronTab"];
-    assert_eq!(schema["properties"]["spec"]["description"], "what it does");
+    assert_eq!(schema["properties"]["spec"]["description"], "the action of the operation");
     assert_eq!(
         schema["x-kubernetes-group-version-kind"],
         json!([{"group": "stable.example.com", "version": "v1", "kind": "CronTab"}])

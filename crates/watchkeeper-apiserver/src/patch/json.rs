@@ -230,7 +230,7 @@ fn add(root: &mut Value, to: &Pointer, value: Value, cost: &mut PatchCost) -> Re
         }
         (Value::Array(items), "-") => items.push(value),
         (Value::Array(items), last) => {
-            // One more index than there are items: the new item may be the last.
+            // The index may equal the length: the new item is then appended.
             let index = resolve_index(last, items.len() + 1).ok_or(NO_INDEX)?;
             cost.shift(items.len() - index)?;
             items.insert(index, value);

@@ -49,7 +49,7 @@ impl Patch {
     /// Parses the body of a patch.
     ///
     /// # Errors
-    /// 400 if the body does not match the form; 413 if it has too many operations.
+    /// 400 if the body does not match the format; 413 if it has too many operations.
     pub(crate) fn read(form: PatchFormat, body: Value) -> Result<Self, ApiError> {
         match form {
             PatchFormat::Json => JsonPatch::read(body).map(Self::Json),

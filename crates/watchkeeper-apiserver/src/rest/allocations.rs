@@ -7,7 +7,7 @@ use crate::{kinds::Kind, status::ApiError, strategy::Allocation};
 
 /// The allocations of a write. Released on drop unless the write succeeded.
 #[derive(Debug, Default)]
-#[must_use = "dropping it gives back what was taken"]
+#[must_use = "dropping it releases the allocations"]
 pub(super) struct Allocations {
     service: Option<Allocation>,
 }
@@ -38,7 +38,7 @@ impl Rest {
         }
     }
 
-    /// Follows a write of `object` in place of `old`: the addresses of services are objects themselves.
+    /// Updates the `IPAddress` objects of a service after a write that replaced `old` by `object`.
     pub(super) fn record(&self, kind: &Kind, object: &Value, old: Option<&Value>) {
         if is_service(kind) {
             self.sync_addresses(old, Some(object));

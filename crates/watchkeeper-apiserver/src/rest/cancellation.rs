@@ -9,21 +9,21 @@ use crate::status::{ApiError, Details};
 
 /// The cancellation state of a request.
 ///
-/// Work on a blocking thread cannot be aborted. The work polls the budget of its request between phases and in loops over
-/// input, and stops once the client has disconnected or the deadline has passed. [`Cancellation::check`] is one relaxed load,
-/// cheap enough for every iteration of a loop that does more than a few instructions. The default budget is never exhausted.
+/// Work on a blocking thread cannot be aborted. The work polls the state between phases and in loops over input, and stops
+/// once the client has disconnected or the deadline has passed. [`Cancellation::check`] is one relaxed load, cheap enough
+/// for every iteration of a loop that does more than a few instructions. The default is never cancelled.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cancellation {
     is_cancelled: Option<Arc<AtomicBool>>,
 }
 
-/// A guard that exhausts a [`Cancellation`] when the task that waits for the work drops it.
+/// A guard that cancels the request when the task that waits for the work drops it.
 #[derive(Debug)]
-#[must_use = "the budget is exhausted when this is dropped"]
+#[must_use = "the request is cancelled when this is dropped"]
 pub(crate) struct CancelOnDrop(Arc<AtomicBool>);
 
 impl Cancellation {
-    /// Returns a budget that lasts until the guard is dropped.
+    /// Returns a state that is cancelled when the guard is dropped.
     pub(crate) fn with_guard() -> (Self, CancelOnDrop) {
         let flag = Arc::new(AtomicBool::new(false));
         (Self { is_cancelled: Some(Arc::clone(&flag)) }, CancelOnDrop(flag))
@@ -58,12 +58,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_is_exhausted_when_its_request_is_dropped() {
+    fn a_request_is_cancelled_when_its_guard_is_dropped() {
         let (cancellation, guard) = Cancellation::with_guard();
         let copy = cancellation.clone();
         assert!(copy.check().is_ok());
         drop(guard);
-        assert_eq!(copy.check().expect_err("the guard is gone").code, 504);
+        assert_eq!(copy.check().expect_err("the guard was dropped").code, 504);
         assert!(Cancellation::default().check().is_ok());
     }
 }

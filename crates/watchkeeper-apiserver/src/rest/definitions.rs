@@ -26,13 +26,14 @@ pub(super) fn is_definition(kind: &Kind) -> bool {
 }
 
 impl Rest {
-    /// Follows a write of an object of `kind`: the served kinds are up to date when the response is sent.
+    /// Updates derived state after a write of an object of `kind`, so that the served kinds are current when the response is
+    /// sent.
     pub(super) fn object_written(&self, kind: &Kind, written: &Object) {
         self.schedule_event_expiry(kind, written);
         self.object_changed(kind);
     }
 
-    /// Follows a write or a deletion of an object of `kind`.
+    /// Updates the served kinds after a write or a deletion of an object of `kind`.
     pub(super) fn object_changed(&self, kind: &Kind) {
         if is_definition(kind) {
             self.update_served_definitions();

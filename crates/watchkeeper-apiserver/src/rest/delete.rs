@@ -54,7 +54,7 @@ pub(super) struct Deleted {
     /// The object as it is now, or its last state if it was removed.
     object: Value,
     /// Whether the object was removed.
-    is_gone: bool,
+    is_removed: bool,
 }
 
 impl Rest {
@@ -67,9 +67,9 @@ impl Rest {
         }
         let warnings = options.warnings(&request.kind);
         let deleted = with_request_warnings(self.delete_object(request, &options), &warnings)?;
-        let waits = !deleted.is_gone && options.orphans_dependents == Some(false);
+        let waits = !deleted.is_removed && options.orphans_dependents == Some(false);
         let code = if waits { 202 } else { 200 };
-        if deleted.is_gone && !request.kind.strategy.rules().delete_returns_object {
+        if deleted.is_removed && !request.kind.strategy.rules().delete_returns_object {
             return Ok(ApiResponse::value(code, success(request, &deleted.object)).with_warnings(warnings));
         }
         Ok(self.represent(request, code, deleted.object)?.with_warnings(warnings))
@@ -86,7 +86,7 @@ impl Rest {
             request.cancellation.check()?;
             let one = request.for_object(&object.content.namespace, &object.content.name);
             match self.delete_object(&one, &options) {
-                // Another client deleted the object first.
+                // Another client deleted the object concurrently.
                 Err(error) if error.code == 404 => {}
                 other => {
                     other?;
@@ -119,24 +119,24 @@ impl Rest {
             let Some(current) = self.store.get(&request.table(), &request.key()) else {
                 // After the mark, another writer may remove the object first, which has the same result.
                 return match marked {
-                    Some(object) => Ok(Deleted { object, is_gone: true }),
+                    Some(object) => Ok(Deleted { object, is_removed: true }),
                     None => Err(errors::not_found(&request.kind, &request.name)),
                 };
             };
             let old = request.served().object(&current);
             options.check_preconditions(request, &old)?;
             let (new, is_kept) = match self.next_step(request, &options, &old)? {
-                Step::Remove if options.is_dry_run => return Ok(Deleted { object: old, is_gone: true }),
+                Step::Remove if options.is_dry_run => return Ok(Deleted { object: old, is_removed: true }),
                 Step::Remove => {
                     let Some(version) = self.remove(request, &old, current.version) else { continue };
-                    return Ok(Deleted { object: at_version(old, version)?, is_gone: true });
+                    return Ok(Deleted { object: at_version(old, version)?, is_removed: true });
                 }
-                Step::Mark(new) if new == old => return Ok(Deleted { object: new, is_gone: false }),
+                Step::Mark(new) if new == old => return Ok(Deleted { object: new, is_removed: false }),
                 Step::Mark(new) => (new, true),
                 Step::MarkAndRemove(new) => (new, false),
             };
             if options.is_dry_run {
-                return Ok(Deleted { object: new, is_gone: !is_kept });
+                return Ok(Deleted { object: new, is_removed: !is_kept });
             }
             let content = request.served().content(&new)?;
             let expected = Precondition::Version(current.version);
@@ -146,10 +146,10 @@ impl Rest {
             self.object_changed(&request.kind);
             let object = at_version(new, stored.version)?;
             if is_kept {
-                return Ok(Deleted { object, is_gone: false });
+                return Ok(Deleted { object, is_removed: false });
             }
             if let Some(version) = self.remove(request, &object, stored.version) {
-                return Ok(Deleted { object: at_version(object, version)?, is_gone: true });
+                return Ok(Deleted { object: at_version(object, version)?, is_removed: true });
             }
             // The mark changed the version that the client named.
             options = options.after_mark(stored.version);

@@ -1,4 +1,4 @@
-//! The errors of the API, with the texts and details that clients know.
+//! The errors of the API, with the messages and details of kube-apiserver.
 
 use std::collections::HashSet;
 

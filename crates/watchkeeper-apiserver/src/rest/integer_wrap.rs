@@ -26,7 +26,7 @@ pub(super) fn integers(value: &mut Value, ty: &TypeRef) {
         }
         (value @ Value::Number(_), Shape::Scalar(Scalar::Int32)) => {
             if let Some(number) = whole(value).filter(|number| i32::try_from(*number).is_err()) {
-                #[expect(clippy::cast_possible_truncation, reason = "the lower bits are what is kept")]
+                #[expect(clippy::cast_possible_truncation, reason = "the lower bits are kept")]
                 let lower = number as i32;
                 *value = lower.into();
             }

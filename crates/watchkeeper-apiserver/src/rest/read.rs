@@ -201,7 +201,7 @@ impl Rest {
         }
     }
 
-    /// Waits for the version that a read requests, so that the rest of the read does not wait. Returns at once if no version
+    /// Waits for the version that a read requests, so that the read itself does not wait. Returns immediately if no version
     /// is given or if it is not a number.
     ///
     /// # Errors

@@ -211,7 +211,7 @@ impl Rest {
     }
 }
 
-/// The replicas of a scale whose object has none: a number that no client can mean.
+/// The sentinel for a scale whose object has no replicas. Valid replicas are not negative.
 const NO_REPLICAS: i64 = i32::MIN as i64;
 
 /// The scale of an object.

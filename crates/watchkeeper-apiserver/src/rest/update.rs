@@ -143,7 +143,7 @@ impl Rest {
     }
 
     /// Replaces `old` by `new`. Returns none if `old` was no longer current.
-    #[expect(clippy::too_many_arguments, reason = "the one place where all of a write comes together")]
+    #[expect(clippy::too_many_arguments, reason = "a write needs all of its inputs in one function")]
     fn replace(
         &self,
         request: &Request,

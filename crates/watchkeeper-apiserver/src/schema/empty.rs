@@ -40,9 +40,9 @@ pub(crate) fn write_spec(object: &mut Value, ty: &TypeRef) {
     }
 }
 
-/// Both the members and the fields are sorted, so one walk along both finds what is there and what is not.
+/// Both the members and the fields are sorted, so one merge pass finds present and absent fields.
 fn write_members(members: &mut Map<String, Value>, fields: &[Field], ty: &TypeRef) {
-    let (mut gone, mut absent) = (Vec::new(), Vec::new());
+    let (mut omitted, mut absent) = (Vec::new(), Vec::new());
     let mut present = members.iter_mut().peekable();
     for field in fields {
         while present.next_if(|(name, _)| name.as_str() < &*field.name).is_some() {}
@@ -56,14 +56,14 @@ fn write_members(members: &mut Map<String, Value>, fields: &[Field], ty: &TypeRe
         write_empty(value, &of);
         let is_collection = matches!(of.shape(), Shape::List { .. } | Shape::Map { .. });
         match field.empty {
-            EmptyEncoding::Omitted if is_zero(value, &of) => gone.push(&field.name),
-            EmptyEncoding::Unchanged if value.is_null() => gone.push(&field.name),
+            EmptyEncoding::Omitted if is_zero(value, &of) => omitted.push(&field.name),
+            EmptyEncoding::Unchanged if value.is_null() => omitted.push(&field.name),
             EmptyEncoding::Null if is_collection && is_zero(value, &of) => *value = Value::Null,
             EmptyEncoding::Zero if value.is_null() => *value = zero(&of),
             _ => {}
         }
     }
-    for name in gone {
+    for name in omitted {
         members.remove(&**name);
     }
     for field in absent {

@@ -273,7 +273,7 @@ impl Log {
     /// Drops the oldest events while `is_over` returns true for the oldest event and the number of events. Returns the
     /// dropped events.
     pub(crate) fn drop_while(&self, mut is_over: impl FnMut(&Event, usize) -> bool) -> Vec<Arc<Event>> {
-        let mut gone = Vec::new();
+        let mut removed = Vec::new();
         let mut ring = self.ring.write();
         while let Some(first) = ring.events.front()
             && is_over(first, ring.events.len())
@@ -286,9 +286,9 @@ impl Log {
             ring.bytes -= bytes;
             ring.total.subtract(bytes);
             ring.dropped += 1;
-            gone.extend(ring.events.pop_front());
+            removed.extend(ring.events.pop_front());
         }
-        gone
+        removed
     }
 
     /// Returns the time of the oldest retained event.
@@ -353,7 +353,7 @@ mod tests {
         log.read(&mut position, 64, &mut events).unwrap();
         assert_eq!(events.iter().map(|event| event.version).collect::<Vec<_>>(), [2, 3]);
         log.read(&mut position, 64, &mut events).unwrap();
-        assert_eq!(events.len(), 4, "reading goes on where it stopped");
+        assert_eq!(events.len(), 4, "reading continues at the position");
     }
 
     #[test]

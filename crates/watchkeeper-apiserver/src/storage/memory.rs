@@ -39,7 +39,7 @@ pub(crate) struct MemoryStore {
     held: HeldBytes,
     tables: RwLock<Tables>,
     /// The newest version. Published after the event is in its log: a reader that reads this first and then reads its log to
-    /// the end has seen everything up to this version.
+    /// the end has read every event up to this version.
     version: AtomicU64,
     /// The newest version, for tasks that wait for it.
     newest: watch::Sender<u64>,

@@ -202,7 +202,7 @@ fn a_commit_fails_unless_its_precondition_holds() {
     assert!(store.put(TABLE, content("ns", "x", 3), Precondition::Version(first.version), now).is_err());
     assert!(store.delete(TABLE, "ns/x", first.version, now).is_err());
     assert!(store.delete(TABLE, "ns/y", first.version, now).is_err());
-    assert_eq!(store.version(), second.version, "what did not happen has no version");
+    assert_eq!(store.version(), second.version, "a failed commit has no version");
     assert_eq!(store.delete(TABLE, "ns/x", second.version, now).unwrap(), second.version + 1);
     assert!(store.get(TABLE, "ns/x").is_none());
 }
@@ -245,7 +245,11 @@ fn a_write_frees_the_versions_that_have_left_the_window() {
     }
     let held = || written.iter().rev().take_while(|object| object.strong_count() > 0).count();
     assert_eq!(store.log(TABLE).len(), WINDOW.events);
-    assert_eq!(held(), WINDOW.events + 1, "those of the events, and the one before the oldest event");
+    assert_eq!(
+        held(),
+        WINDOW.events + 1,
+        "the versions of the events, and the version before the oldest event"
+    );
     assert_eq!(written.iter().filter(|object| object.strong_count() > 0).count(), held());
     store.compact();
     assert_eq!(held(), 1);
@@ -321,7 +325,7 @@ fn history_is_bounded_by_bytes_and_by_count() {
     };
     assert_eq!(list(first + 1).unwrap_err(), Expired { oldest: log.oldest() });
     assert_eq!(list(last - 2).unwrap().objects.len(), 1);
-    assert_eq!(store.log("small").len(), 50, "tables with little history keep it");
+    assert_eq!(store.log("small").len(), 50, "tables with a short history keep it");
     assert!(old.upgrade().is_some());
 }
 

@@ -36,7 +36,7 @@ struct Allocated {
 
 /// The allocations of a write. Released on drop, unless the write succeeded and [`Allocation::keep`] was called.
 #[derive(Debug)]
-#[must_use = "dropping it gives back what was taken"]
+#[must_use = "dropping it releases the allocations"]
 pub(crate) struct Allocation {
     allocator: Arc<ServiceAllocator>,
     taken: Resources,
@@ -56,11 +56,11 @@ impl ServiceAllocator {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Allocates the addresses and ports that `service` needs and does not name, and reserves those that it names. `old` is
-    /// the stored service for an update, which keeps its allocations.
+    /// Allocates the addresses and ports that `service` needs, and reserves those that it specifies. `old` is the stored
+    /// service for an update, which keeps its allocations.
     ///
     /// # Errors
-    /// The named addresses and ports that are not available.
+    /// One error for each specified address or port that is not available, and for each exhausted range.
     pub(crate) fn allocate(
         self: &Arc<Self>,
         service: &mut Value,

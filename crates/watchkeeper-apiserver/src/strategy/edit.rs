@@ -1,6 +1,7 @@
 //! Defaulting.
 //!
-//! Defaults are tables of [`Fill`]s: path, member, value. An empty string counts as absent, as in the Go types of the API.
+//! Defaults are tables of [`Fill`]s: path, member, value. The variants follow the Go types of the API: an empty string or a
+//! zero counts as absent, except in pointer fields.
 
 use serde_json::{Map, Value};
 
@@ -14,11 +15,11 @@ pub(crate) type Members = Map<String, Value>;
 pub(crate) enum DefaultValue {
     /// A string default.
     Str(&'static str),
-    /// An optional string: the empty string is a value.
+    /// A string default of a pointer field: the empty string is a value.
     StrPtr(&'static str),
-    /// A number; zero counts as absent too.
+    /// An integer default; zero counts as absent.
     Int(i64),
-    /// An optional number: zero is a value.
+    /// An integer default of a pointer field: zero is a value.
     IntPtr(i64),
     /// A boolean default.
     Bool(bool),

@@ -43,7 +43,7 @@ pub(crate) struct WriteContext<'a> {
 
 /// The boolean rules and the grace period of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "a row of a table of yes and no")]
+#[expect(clippy::struct_excessive_bools, reason = "a row of a table of boolean settings")]
 pub(crate) struct Rules {
     /// Whether a PUT of an object that does not exist creates it.
     pub creates_on_update: bool,
@@ -72,9 +72,9 @@ pub(crate) trait Strategy: fmt::Debug + Send + Sync {
     /// Fills in times that were left out and that the writer manages, as all defaults are. `now` returns the time of the
     /// request.
     fn set_timed_defaults(&self, _object: &mut Value, _now: &dyn Fn() -> String) {}
-    /// Drops what the schema of a custom resource does not know.
+    /// Drops the fields that the schema of a custom resource does not declare.
     fn prune(&self, _object: &mut Value) {}
-    /// Resets what a client may not set when it creates (a status, an allocated address).
+    /// Resets fields that a client may not set on create (a status, an allocated address).
     fn prepare_for_create(&self, object: &mut Value);
     /// Restores from `old` the fields that a client may not change through `part`.
     fn prepare_for_update(&self, part: Part<'_>, object: &mut Value, old: &Value);

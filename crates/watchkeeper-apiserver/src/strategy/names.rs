@@ -1,6 +1,6 @@
 //! Formats of names and other strings.
 //!
-//! A [`FormatCheck`] returns the errors of a string, none if it is valid. The messages are those that clients know.
+//! A [`FormatCheck`] returns the errors of a string, none if it is valid. The messages are those of kube-apiserver.
 
 use std::net::IpAddr;
 

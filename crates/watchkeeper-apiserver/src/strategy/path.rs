@@ -1,4 +1,4 @@
-//! Paths of the tables: where in an object a rule, a default or a gated field applies.
+//! Paths in the tables of rules, defaults and gated fields.
 //!
 //! `a.b` is a member of a member, `a[]` each item of the list `a`, `a{}` each value of the map `a`, `a|b` both members, and
 //! the empty path the value itself. `a?` is the same as `a`; only [`gates`](super::gates) gives the mark a meaning.

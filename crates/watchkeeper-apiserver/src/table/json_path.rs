@@ -117,7 +117,7 @@ fn unquote(text: &str) -> Option<&str> {
     ['\'', '"'].into_iter().find_map(|quote| text.strip_prefix(quote)?.strip_suffix(quote))
 }
 
-/// Returns the member name at the front of a path, in which a backslash escapes the next character, and the rest.
+/// Returns the member name at the front of a path and the remaining path. A backslash escapes the next character.
 fn member(text: &str) -> (String, &str) {
     let mut name = String::new();
     let mut letters = text.char_indices();

@@ -19,7 +19,7 @@ fn cells(group: &str, plural: &str, object: Value) -> Value {
     table(&kind(group, plural), &[object], at_noon())["rows"][0]["cells"].clone()
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "reads better where it is called")]
+#[expect(clippy::needless_pass_by_value, reason = "calls read better by value")]
 fn pod(status: Value) -> Value {
     json!({
         "metadata": {"name": "p", "creationTimestamp": "2020-01-01T11:50:00Z"},

@@ -143,7 +143,7 @@ enum Step {
     Delete(u8),
     /// The watcher reads all pending frames.
     Read,
-    /// The watcher is disconnected and resumes from the last version it knows.
+    /// The watcher is disconnected and resumes from the last version it received.
     Resume,
     /// The watcher receives a bookmark.
     Bookmark,
@@ -178,7 +178,7 @@ impl Client {
         let version = version(object);
         assert!(
             version > self.last || frame == "BOOKMARK" && version >= self.last,
-            "in order, and each once"
+            "versions increase strictly"
         );
         self.last = version;
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
@@ -240,7 +240,7 @@ async fn entering_and_leaving_a_selector_is_sent_as_added_and_deleted() {
     fixture.put("a", "1");
     let added = fixture.put("a", "0");
     let modified = fixture.put("a", "0");
-    let gone = fixture.put("a", "1");
+    let deleted = fixture.put("a", "1");
     fixture.delete("a");
     let frames = drain(&mut watcher);
     let received: Vec<(&str, u64, &str)> = frames
@@ -250,7 +250,7 @@ async fn entering_and_leaving_a_selector_is_sent_as_added_and_deleted() {
         })
         .collect();
     // An object that ceases to match is sent as it last matched, with the version of the change.
-    assert_eq!(received, [("ADDED", added, "0"), ("MODIFIED", modified, "0"), ("DELETED", gone, "0")]);
+    assert_eq!(received, [("ADDED", added, "0"), ("MODIFIED", modified, "0"), ("DELETED", deleted, "0")]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -47,7 +47,7 @@ async fn kube_creates_lists_watches_and_deletes_without_a_socket() {
     assert_eq!(deleted.metadata.uid, created.metadata.uid);
 
     server.shutdown().await;
-    assert!(watch.try_next().await.unwrap().is_none(), "a server that goes away ends its watches");
+    assert!(watch.try_next().await.unwrap().is_none(), "dropping the server ends its watches");
 }
 
 #[tokio::test(start_paused = true)]
@@ -132,7 +132,10 @@ async fn a_socket_serves_the_same_objects_and_shutdown_joins_open_watches() {
     server.shutdown().await;
     let mut rest = Vec::new();
     socket.read_to_end(&mut rest).await.unwrap();
-    assert!(String::from_utf8_lossy(&rest).ends_with("0\r\n\r\n"), "the body of the watch ends as it should");
+    assert!(
+        String::from_utf8_lossy(&rest).ends_with("0\r\n\r\n"),
+        "the body of the watch ends without an error"
+    );
     assert!(TcpStream::connect(endpoint.address()).await.is_err());
 }
 

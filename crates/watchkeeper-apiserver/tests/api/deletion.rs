@@ -44,7 +44,7 @@ async fn deleting_a_pod_without_grace_sends_modified_then_deleted() {
         let (kind, gone) = watch.next().await.unwrap();
         assert_eq!(kind, "DELETED");
         assert_eq!((version(&marked), version(&gone)), (from + 1, from + 2));
-        assert_eq!(reply, gone, "the reply is the object as it went away");
+        assert_eq!(reply, gone, "the reply is the last state of the object");
     }
 }
 
@@ -192,7 +192,7 @@ async fn an_eviction_keeps_the_preconditions_of_its_deletion() {
     }
     let same = json!({"preconditions": {"resourceVersion": before["metadata"]["resourceVersion"]}});
     let (code, reply) = evict(&cluster, "a", "", same).await;
-    assert_eq!(code, 201, "its own mark is no change: {reply}");
+    assert_eq!(code, 201, "the deletion mark does not violate the precondition: {reply}");
     let response = cluster.send("GET", &format!("{PODS}/a"), &Value::Null).await;
     let (_, after) = read(response).await;
     assert_eq!(after["metadata"]["deletionGracePeriodSeconds"], 30);

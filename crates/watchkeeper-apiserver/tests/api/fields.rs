@@ -150,7 +150,7 @@ async fn values_of_custom_resources_are_validated_like_upstream() {
     // The factor of a whole number is truncated to nothing.
     let (code, reply) = cluster.call("POST", foos, foo("b", json!({"half": 1}))).await;
     assert_eq!((code, causes(&reply)), (422, vec!["spec.half"]), "{reply}");
-    // Members of an object where a list is wanted are unknown.
+    // Members of an object in place of a list are unknown fields.
     let strict = format!("{foos}?fieldValidation=Strict");
     let (code, reply) = cluster.call("POST", &strict, foo("c", json!({"list": {"zz": 1}}))).await;
     assert_eq!(code, 400, "{reply}");

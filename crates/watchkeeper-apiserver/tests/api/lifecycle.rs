@@ -64,7 +64,7 @@ async fn the_generation_increases_with_spec_changes_and_deletion_only() {
     object["metadata"]["generation"] = 40.into();
     let path = format!("{DEPLOYMENTS}/a");
     let created = cluster.ok("POST", DEPLOYMENTS, object).await;
-    assert_eq!(created["metadata"]["generation"], 1, "it is the server's, whatever was sent");
+    assert_eq!(created["metadata"]["generation"], 1, "the server sets the generation");
 
     let (_, labelled) = cluster.patch(&path, json!({"metadata": {"labels": {"x": "y"}}})).await;
     assert_eq!(labelled["metadata"]["generation"], 1);
@@ -107,7 +107,7 @@ async fn an_object_that_is_being_deleted_takes_changes_but_no_new_finalizers() {
     let mut watch = cluster.watch(&format!("{MAPS}?watch=true&resourceVersion={}", version(&created))).await;
 
     let reply = cluster.ok("DELETE", &path, Value::Null).await;
-    assert_eq!(reply["kind"], "ConfigMap", "what is still there is answered, not a status");
+    assert_eq!(reply["kind"], "ConfigMap", "a marked object is returned instead of a status");
     assert!(reply["metadata"]["deletionTimestamp"].is_string());
     assert!(version(&reply) > version(&created));
     let again = cluster.ok("DELETE", &path, Value::Null).await;
@@ -187,7 +187,7 @@ async fn an_idle_watch_receives_a_bookmark_every_minute() {
         cluster.ok("POST", PODS, pod).await;
     }
     let whole = clock.now().saturating_sub(began);
-    assert_eq!(whole, Duration::from_secs(200), "and ends when it was asked to");
+    assert_eq!(whole, Duration::from_secs(200), "the watch ends at its timeout");
     assert!(received.len() >= 3 && received.is_sorted_by(|one, next| one < next), "{received:?}");
 }
 
@@ -265,14 +265,14 @@ async fn an_event_is_equal_in_both_groups_and_expires_after_an_hour() {
     let core = "/api/v1/namespaces/default/events";
     let new = "/apis/events.k8s.io/v1/namespaces/default/events";
     let event = json!({
-        "metadata": {"name": "e.1"}, "reason": "Started", "message": "it runs", "type": "Normal", "count": 1,
+        "metadata": {"name": "e.1"}, "reason": "Started", "message": "the pod is running", "type": "Normal", "count": 1,
         "involvedObject": {"kind": "Pod", "namespace": "default", "name": "a", "uid": "u"},
         "source": {"component": "kubelet"}, "firstTimestamp": "2026-01-01T00:00:00Z",
         "lastTimestamp": "2026-01-01T00:00:00Z",
     });
     let created = cluster.ok("POST", core, event).await;
     let (_, seen) = cluster.get(&format!("{new}/e.1")).await;
-    assert_eq!((&seen["note"], &seen["regarding"]["name"]), (&json!("it runs"), &json!("a")));
+    assert_eq!((&seen["note"], &seen["regarding"]["name"]), (&json!("the pod is running"), &json!("a")));
     assert_eq!(version(&seen), version(&created), "there is one object");
     let by_pod = format!("{core}?fieldSelector=involvedObject.name%3Da,involvedObject.uid%3Du");
     assert_eq!(cluster.get(&by_pod).await.1["items"].as_array().unwrap().len(), 1);
@@ -282,7 +282,7 @@ async fn an_event_is_equal_in_both_groups_and_expires_after_an_hour() {
     assert_eq!(counted["count"], 2);
     let mut watch = cluster.watch(&format!("{core}?watch=true&resourceVersion={}", version(&counted))).await;
     tokio::time::advance(Duration::from_mins(50)).await;
-    assert_eq!(cluster.get(&format!("{core}/e.1")).await.0, 200, "an hour after it was last written");
+    assert_eq!(cluster.get(&format!("{core}/e.1")).await.0, 200, "an hour after its last write");
     tokio::time::advance(Duration::from_mins(11)).await;
     assert_eq!(cluster.get(&format!("{new}/e.1")).await.0, 404);
     assert_eq!(watch.next().await.unwrap().0, "DELETED");
@@ -323,7 +323,7 @@ async fn the_status_of_a_custom_object_is_applied_by_several_managers() {
     assert_eq!(
         less["status"]["conditions"],
         json!([{"type": "B", "status": "False"}]),
-        "what it no longer applies goes"
+        "fields no longer applied are removed"
     );
 }
 
@@ -365,7 +365,7 @@ async fn objects_of_an_unserved_kind_are_deleted_with_their_definition() {
     assert_eq!(cluster.get(&path).await.0, 404, "{}", cluster.get(&path).await.1);
     cluster.ok("POST", definitions, definition(&open_version("v1", true, true))).await;
     let (_, list) = cluster.get(foos).await;
-    assert_eq!(list["items"], json!([]), "nobody finds the objects of before");
+    assert_eq!(list["items"], json!([]), "the earlier objects were deleted");
 }
 
 #[tokio::test(start_paused = true)]
@@ -388,7 +388,7 @@ async fn requests_are_counted_and_open_watches_are_gauged() {
     assert!(has(&text, "apiserver_request_total", &posted, "1"), "{text}");
     let missed = ["verb=\"GET\"", "resource=\"configmaps\"", "scope=\"resource\"", "code=\"404\""];
     assert!(has(&text, "apiserver_request_total", &missed, "1"), "{text}");
-    assert!(!text.contains("such"), "paths nobody serves are not names of series: {text}");
+    assert!(!text.contains("such"), "unserved paths are not label values: {text}");
     assert!(has(&text, "apiserver_storage_objects", &["resource=\"configmaps\""], "1"), "{text}");
     assert!(has(&text, "apiserver_current_inflight_requests", &["readOnly"], "1"), "{text}");
     let watches = ["verb=\"WATCH\"", "resource=\"configmaps\""];

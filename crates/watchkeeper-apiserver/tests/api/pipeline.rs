@@ -164,7 +164,7 @@ async fn a_large_request_works_on_paused_time() {
     let (code, created) =
         read(send(&server, "POST", MAPS, &[], whole(large_map("a", 500_000).to_string())).await).await;
     assert_eq!((code, &created["metadata"]["name"]), (201, &json!("a")));
-    assert_eq!(clock.now(), before, "time does not move on while it is worked on");
+    assert_eq!(clock.now(), before, "paused time does not advance during the work");
 }
 
 #[tokio::test]

@@ -70,7 +70,7 @@ async fn a_list_at_a_future_version_waits_and_is_then_rejected() {
     assert_eq!(
         (code, list["items"].as_array().unwrap().len()),
         (200, 1),
-        "a version that comes in time is answered"
+        "a version that is reached in time is served"
     );
 }
 
@@ -85,7 +85,7 @@ async fn pages_share_one_version_until_it_expires() {
     let next = format!("{MAPS}?limit=1&continue={}", first["metadata"]["continue"].as_str().unwrap());
     cluster.ok("DELETE", &format!("{MAPS}/b"), Value::Null).await;
     let second = cluster.ok("GET", &next, Value::Null).await;
-    assert_eq!(second["items"][0]["metadata"]["name"], "b", "as it was");
+    assert_eq!(second["items"][0]["metadata"]["name"], "b", "the old state");
     assert_eq!(version(&second), version(&first));
 
     cluster.ok("POST", "/-/control", json!({"action": "compact"})).await;
@@ -93,7 +93,7 @@ async fn pages_share_one_version_until_it_expires() {
     assert_eq!((code, &status["reason"]), (410, &json!("Expired")));
     let token = status["metadata"]["continue"].as_str().unwrap();
     let rest = cluster.ok("GET", &format!("{MAPS}?continue={token}"), Value::Null).await;
-    assert_eq!(rest["items"][0]["metadata"]["name"], "c", "as it is");
+    assert_eq!(rest["items"][0]["metadata"]["name"], "c", "the current state");
 }
 
 #[tokio::test(start_paused = true)]
@@ -158,7 +158,7 @@ async fn a_second_delete_can_shorten_the_grace_period_of_a_pod() {
 
     cluster.ok("POST", pods, pod("unscheduled")).await;
     cluster.ok("DELETE", &format!("{pods}/unscheduled"), Value::Null).await;
-    assert_eq!(cluster.get(&format!("{pods}/unscheduled")).await.0, 404, "nothing runs that could end");
+    assert_eq!(cluster.get(&format!("{pods}/unscheduled")).await.0, 404, "no container is running");
 }
 
 #[tokio::test(start_paused = true)]
@@ -265,7 +265,7 @@ async fn a_definition_is_served_immediately_and_is_deleted_with_its_objects() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let left = cluster.ok("GET", foos, Value::Null).await;
-    assert_eq!(left["items"].as_array().unwrap().len(), 1, "what is held is still there, and so is its kind");
+    assert_eq!(left["items"].as_array().unwrap().len(), 1, "an object with a finalizer keeps its definition");
     foo["metadata"] = json!({"name": "new"});
     assert_eq!(cluster.call("POST", foos, foo).await.0, 405);
     cluster.patch(&format!("{foos}/held"), json!({"metadata": {"finalizers": null}})).await;
@@ -282,7 +282,7 @@ async fn node_proxying_subresources_are_rejected_with_405() {
     let mut object = pod("p");
     object["spec"]["nodeName"] = "n".into();
     cluster.ok("POST", pods, object).await;
-    assert_eq!(cluster.get(&format!("{pods}/p/log")).await.0, 404, "the node is not there");
+    assert_eq!(cluster.get(&format!("{pods}/p/log")).await.0, 404, "the node does not exist");
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}});
     cluster.ok("POST", "/api/v1/nodes", node).await;
     for path in ["log", "exec", "attach", "portforward", "proxy"] {

@@ -19,7 +19,11 @@ async fn apply_creates_an_object_whose_body_has_a_version() {
     assert_eq!(code, 201, "{created}");
     assert_ne!(created["metadata"]["resourceVersion"], "5");
     let (code, reply) = apply(&cluster, &format!("{MAPS}/a"), &body).await;
-    assert_eq!((code, &reply["reason"]), (409, &json!("Conflict")), "it is a precondition of the next one");
+    assert_eq!(
+        (code, &reply["reason"]),
+        (409, &json!("Conflict")),
+        "the new version is the precondition of the next write"
+    );
 
     let bad = map(&json!({"name": "b", "resourceVersion": "bad"}));
     let (code, reply) = apply(&cluster, &format!("{MAPS}/b"), &bad).await;

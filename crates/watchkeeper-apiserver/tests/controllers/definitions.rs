@@ -59,9 +59,9 @@ async fn a_definition_is_removed_after_its_objects_with_and_without_cluster_cont
 
         session.patch(&format!("{FOOS}/kept"), json!({"metadata": {"finalizers": null}})).await;
         session.until_gone(DEFINITION).await;
-        assert_eq!(session.request("GET", FOOS, None).await, Err(404), "it is served no longer");
+        assert_eq!(session.request("GET", FOOS, None).await, Err(404), "the kind is no longer served");
         session.create(DEFINITIONS, definition()).await;
-        assert_eq!(session.names(FOOS).await, [""; 0], "nothing of it comes back");
+        assert_eq!(session.names(FOOS).await, [""; 0], "no object is recreated");
     }
 }
 
@@ -128,7 +128,7 @@ async fn watches_of_a_kind_end_with_its_definition() {
         types.push(frame["type"].as_str().unwrap().to_owned());
     }
     assert_eq!(types, ["ADDED", "DELETED"]);
-    assert!(clock.now() < before + Duration::from_mins(1), "it did not wait for its timeout");
+    assert!(clock.now() < before + Duration::from_mins(1), "the watch ended before its timeout");
 }
 
 #[tokio::test(start_paused = true)]

@@ -39,7 +39,7 @@ async fn foreground_deletion_removes_the_owner_last() {
         })
         .await;
     session.rest().await;
-    assert!(session.get(&at("owner")).await.is_some(), "it waits for the dependent that blocks it");
+    assert!(session.get(&at("owner")).await.is_some(), "the owner waits for its blocking dependent");
     session.patch(&at("child"), json!({"metadata": {"finalizers": null}})).await;
     session.until_gone(&at("owner")).await;
     assert!(session.get(&at("child")).await.is_none());
@@ -135,7 +135,7 @@ async fn foreground_deletion_of_a_deployment_deletes_replica_sets_and_pods() {
     assert_eq!(
         session.names(sets).await.len() + session.names(pods).await.len(),
         0,
-        "all were gone before it"
+        "all dependents were deleted before the owner"
     );
 }
 

@@ -143,7 +143,7 @@ async fn shutdown_stops_the_controllers() {
     session.server.shutdown().await;
     let before = session.get(NAMESPACES).await.unwrap();
     session.rest().await;
-    assert_eq!(session.get(NAMESPACES).await.unwrap(), before, "nobody writes any more");
+    assert_eq!(session.get(NAMESPACES).await.unwrap(), before, "the controllers no longer write");
 }
 
 #[tokio::test(start_paused = true)]

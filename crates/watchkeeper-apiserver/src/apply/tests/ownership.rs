@@ -18,7 +18,7 @@ fn fields_no_longer_applied_are_removed() {
     assert_eq!(tracked.content("data"), json!({"y": "1"}));
     assert_eq!(tracked.managers(), managers([("a Apply@2", json!({"f:data": {"f:y": {}}}))]));
     tracked.apply("a", json!({})).unwrap();
-    assert_eq!(tracked.content("data"), Value::Null, "nothing was left in it");
+    assert_eq!(tracked.content("data"), Value::Null, "the emptied object is removed");
     assert_eq!(tracked.managers(), []);
 }
 
@@ -35,10 +35,10 @@ fn fields_shared_with_another_manager_are_kept() {
             ("b Apply", json!({"f:data": {"f:x": {}}})),
             ("a Apply@1", json!({"f:data": {"f:y": {}}}))
         ]),
-        "times are of changes to the object: b never changed it, a did not this time"
+        "timestamps record changes of the object: b never changed it, and a did not change it again"
     );
     tracked.apply("b", json!({})).unwrap();
-    assert_eq!(tracked.content("data"), json!({"y": "1"}), "now nobody is left");
+    assert_eq!(tracked.content("data"), json!({"y": "1"}), "no manager is left");
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn the_first_apply_records_existing_fields_as_before_first_apply() {
     tracked.patch("u", json!({"metadata": {"managedFields": [{}]}}));
     assert_eq!(tracked.managers(), []);
     tracked.patch("v", json!({"data": {"q": "1"}}));
-    assert_eq!(tracked.managers(), [], "nobody is followed until somebody applies");
+    assert_eq!(tracked.managers(), [], "managers are not tracked before the first apply");
     tracked.apply("a", json!({"data": {"q": "1"}})).unwrap();
     assert_eq!(
         tracked.managers(),
@@ -121,7 +121,7 @@ fn kubectl_takes_over_fields_of_client_side_apply() {
     let refused = tracked.apply("kubectl", json!({"data": {"k": "9", "l": "9"}})).unwrap_err();
     assert_eq!(
         refused.message, "Apply failed with 1 conflict: conflict with \"somebody\" using v1: .data.l",
-        "k still is as the annotation has it"
+        "k still has the value of the annotation"
     );
     tracked.apply("kubectl", json!({"data": {"k": "9"}})).unwrap();
     assert_eq!(tracked.content("data"), json!({"k": "9", "l": "2"}));

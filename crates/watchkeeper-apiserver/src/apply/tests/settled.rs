@@ -92,18 +92,18 @@ fn the_fast_path_applies_to_changes_of_own_fields_only() {
     tracked.put("a", json!({"spec": {"size": 1, "plain": "x"}}));
     let mut resized = tracked.object.clone().unwrap();
     resized["spec"]["size"] = json!(2);
-    assert!(is_settled(&mut tracked, "a", &resized), "its own field");
-    assert!(!is_settled(&mut tracked, "b", &resized), "somebody else's");
+    assert!(is_settled(&mut tracked, "a", &resized), "own field");
+    assert!(!is_settled(&mut tracked, "b", &resized), "a field of another manager");
 
     let mut without = resized.clone();
     without["metadata"].as_object_mut().unwrap().remove("managedFields");
-    assert!(is_settled(&mut tracked, "a", &without), "managers that were not sent stay");
+    assert!(is_settled(&mut tracked, "a", &without), "omitted managers are kept");
     without["metadata"]["managedFields"] = json!([]);
-    assert!(!is_settled(&mut tracked, "a", &without), "managers that are to be forgotten do not");
+    assert!(!is_settled(&mut tracked, "a", &without), "an empty list resets the managers");
 
     let mut smaller = resized.clone();
     smaller["spec"].as_object_mut().unwrap().remove("plain");
-    assert!(!is_settled(&mut tracked, "a", &smaller), "a field that went away is nobody's any more");
+    assert!(!is_settled(&mut tracked, "a", &smaller), "a removed field has no manager");
     let mut larger = resized;
     larger["spec"]["tags"] = json!(["t"]);
     assert!(!is_settled(&mut tracked, "a", &larger), "a field that is new gets its first manager");

@@ -68,7 +68,7 @@ fn an_applier_keeps_its_identity_across_api_versions() {
     let mut tracked = TrackedObject::gizmo();
     apply(&mut tracked, "v1", "a", json!({"size": 1, "plain": ["p"]}), false).unwrap();
     apply(&mut tracked, "v2", "a", json!({"plain": ["p"]}), false).unwrap();
-    assert_eq!(tracked.content("spec"), json!({"plain": ["p"]}), "what it applied in v1 went away");
+    assert_eq!(tracked.content("spec"), json!({"plain": ["p"]}), "the fields applied in v1 were removed");
     assert_eq!(tracked.managers(), managers([("a Apply@2", json!({"f:spec": {"f:plain": {}}}))]));
 }
 

@@ -29,7 +29,7 @@ impl SchemaMismatch {
         Self { path: String::new(), message: message.into() }
     }
 
-    /// Prefixes the path of the fault with a step.
+    /// Prefixes the path of the mismatch with a step.
     fn below(mut self, step: &impl fmt::Display) -> Self {
         self.path.insert_str(0, &step.to_string());
         self

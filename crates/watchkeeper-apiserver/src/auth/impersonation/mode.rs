@@ -16,7 +16,7 @@ use crate::{
 const AUTHENTICATION: &str = "authentication.k8s.io";
 const NODE_PREFIX: &str = "system:node:";
 const NODES_GROUP: &str = "system:nodes";
-/// From this number of values on, a constrained mode first checks for the permission to impersonate all of them.
+/// The number of values from which a constrained mode first checks for the permission to impersonate all of them.
 const MANY: usize = 4;
 
 /// A way to impersonate. All modes but the legacy one are constrained: they also need the permission to make this very

@@ -86,9 +86,9 @@ impl BoundObjectCheck<'_> {
             }
             Some(object) => {
                 let metadata: Metadata = object.content.metadata().unwrap_or_default();
-                let is_gone =
+                let is_deleted =
                     metadata.deletion_timestamp.is_some_and(|time| time.as_second() < self.deleted_before);
-                if !is_gone {
+                if !is_deleted {
                     return Ok(());
                 }
                 ObjectMismatch::Deleted

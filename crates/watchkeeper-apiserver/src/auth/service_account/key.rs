@@ -41,7 +41,7 @@ impl fmt::Debug for SigningKey {
 }
 
 impl SigningKey {
-    /// Generates a key. The randomness is the system's: a key that can be repeated protects nothing.
+    /// Generates a key from the system's randomness, never from the seed of the server: a reproducible key protects nothing.
     ///
     /// # Errors
     /// If the system has no randomness to give.

@@ -1,4 +1,4 @@
-//! The decision core of garbage collection: which objects to delete because their owners are gone.
+//! The decision core of garbage collection: which objects to delete because their owners no longer exist.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -126,7 +126,7 @@ struct OrphanPass {
 pub(crate) struct Graph {
     nodes: HashMap<Uid, Meta>,
     edges: Edges,
-    /// Owners that were observed and are deleted, while references to them exist. Their kinds may no longer be served.
+    /// Owners whose deletion was observed while references to them exist. Their kinds may no longer be served.
     deleted_owners: HashSet<Uid>,
     /// Objects with an owner of a kind that is not served.
     unserved: BTreeSet<Uid>,

@@ -1,4 +1,4 @@
-//! Garbage collection: objects are deleted when their owners are gone.
+//! Garbage collection: objects are deleted when their owners no longer exist.
 
 mod edges;
 mod graph;
@@ -59,8 +59,8 @@ impl Collector {
     }
 }
 
-/// Returns whether objects of `kind` take part in garbage collection. Events do not: they are numerous and expire on their
-/// own.
+/// Returns whether objects of `kind` are garbage collected. Events are excluded: they are numerous and expire after an
+/// hour.
 fn is_collected(kind: &GroupVersionKind) -> bool {
     !(kind.kind == "Event" && matches!(kind.group.as_str(), "" | "events.k8s.io"))
 }

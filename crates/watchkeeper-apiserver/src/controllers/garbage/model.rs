@@ -24,7 +24,7 @@ fn settle(collector: &mut Collector, server: &InMemoryServer) {
             }
         }
     }
-    panic!("it does not come to rest: {collector:#?}");
+    panic!("the collector does not converge: {collector:#?}");
 }
 
 fn names(server: &InMemoryServer) -> Vec<String> {
@@ -232,7 +232,7 @@ fn cluster_scoped_objects_own_across_namespaces_and_have_no_namespaced_owners() 
     assert_eq!(names(&server), ["of-node", "owner", "node", "owned"]);
     server.user_deletes(&node, Propagation::Background);
     settle(&mut collector, &server);
-    assert_eq!(names(&server), ["owner", "owned"], "an owner that cannot be one says nothing");
+    assert_eq!(names(&server), ["owner", "owned"], "an invalid owner is ignored");
 }
 
 #[test]
@@ -241,11 +241,7 @@ fn dependents_of_unserved_kinds_are_kept_until_the_kind_is_served() {
     let unknown = ObjectRef::new("example.com", "v1", "Foo", "ns", "nobody");
     server.put(&config_map("child"), owned_by(&[reference(&unknown, "no-uid", false)]));
     settle(&mut collector, &server);
-    assert_eq!(
-        (names(&server).len(), collector.next_due()),
-        (1, None),
-        "it waits without trying again and again"
-    );
+    assert_eq!((names(&server).len(), collector.next_due()), (1, None), "waiting does not retry");
     server.serve("example.com", "v1", "Foo", "foos", true);
     settle(&mut collector, &server);
     assert_eq!(names(&server), [""; 0]);
@@ -472,7 +468,7 @@ impl Simulation {
             };
             assert!(
                 !is_deleted || (!object.owners.is_empty() && !object.owners.iter().any(is_solid)),
-                "{} was deleted although it has a living owner or none",
+                "{} was deleted although it has an existing owner or no owner",
                 object.object_ref.name
             );
         }
@@ -489,7 +485,7 @@ impl Simulation {
                 }
             }
         }
-        panic!("it does not come to rest");
+        panic!("the collector does not converge");
     }
 
     fn check(&self) {
@@ -507,11 +503,11 @@ impl Simulation {
                 let is_blocked = self.server.all().iter().any(|dependent| {
                     dependent.owners.iter().any(|owner| owner.uid == object.uid && owner.blocks)
                 });
-                assert!(is_blocked, "{name} waits for nobody");
+                assert!(is_blocked, "{name} waits without dependents");
             }
         }
         for uid in &self.orphaned {
-            assert!(self.server.find(uid).is_some(), "an orphaned object is gone");
+            assert!(self.server.find(uid).is_some(), "an orphaned object was deleted");
         }
     }
 }

@@ -68,7 +68,7 @@ pub(super) fn update(conditions: &mut Vec<Value>, remaining: &Remaining, now: &s
     has_changed
 }
 
-/// Returns the conditions that clients know, in the order of a real cluster.
+/// Returns the five deletion conditions in the order of kube-controller-manager.
 fn conditions_of(remaining: &Remaining) -> [Condition; 5] {
     let listed = |entries: Vec<String>| entries.join(", ");
     let refusals = (!remaining.refusals.is_empty()).then(|| {

@@ -67,7 +67,7 @@ impl Purge {
             }
             if let Some((served, _)) = self.current.take() {
                 let stays = self.count(&served, objects);
-                // Objects that pods need (service accounts, volumes) stay until the pods are gone.
+                // Objects that pods need (service accounts, volumes) are kept until all pods are deleted.
                 if stays > 0 && is_pods(&served) {
                     return PurgeProgress::Finished(self.remaining, self.next_check);
                 }

@@ -29,7 +29,7 @@ pub(super) mod op {
     pub(crate) const SORT_BY_KEYS: &str = "@sortByAssociatedKeys";
 }
 
-/// The accumulator variable of expanded macros. No source text can name it.
+/// The accumulator variable of expanded macros. The name is not a valid identifier in source text.
 pub(super) const ACCUMULATOR: &str = "@result";
 
 /// A node of the tree.

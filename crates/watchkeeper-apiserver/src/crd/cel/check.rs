@@ -10,7 +10,7 @@ use super::{
     types::{Bindings, CelType, most_general},
 };
 
-/// The maximum number of parts of a type. Only expressions that square their own type exceed it.
+/// The maximum number of parts of a type. Only expressions whose type grows exponentially exceed it.
 const WEIGHT: usize = 600;
 
 /// The types and overloads of an expression.
@@ -180,7 +180,7 @@ impl Checker {
             {
                 self.check(field);
                 let ty = self.field(operand, name, true);
-                // The overload is known by its operator alone.
+                // The operator alone determines the overload.
                 self.overloads.insert(id, Vec::new());
                 return self.bindings.resolve(&ty);
             }

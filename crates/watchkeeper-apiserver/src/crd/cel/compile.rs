@@ -108,7 +108,7 @@ impl Compiled {
     }
 }
 
-/// Checks texts that only functions read: regular expressions, times and durations.
+/// Checks literals that are parsed by functions: regular expressions, times and durations.
 fn literals(expr: &Expr, errors: &mut Vec<String>) {
     if let ExprKind::Call(call) = &expr.kind {
         errors.extend(literal_problem(call));

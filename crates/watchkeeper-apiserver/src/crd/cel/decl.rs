@@ -8,7 +8,7 @@ use super::{escape::escape, types::CelType};
 
 /// The maximum size of a request to a Kubernetes server, in bytes.
 pub(super) const REQUEST_BYTES: u64 = 3 * 1024 * 1024;
-/// The maximum number of characters of an unlimited string: a whole request without the quotes.
+/// The maximum number of characters of an unlimited string: the maximum request size without the quotes.
 const TEXT: u64 = REQUEST_BYTES - 2;
 
 /// The declaration of a value.

@@ -16,7 +16,7 @@ const CALL_MEMORY: u64 = 64 << 20;
 /// The reason why an evaluation has no value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum EvalError {
-    /// A limit was reached. No operator recovers from this fault.
+    /// A limit was reached. No operator recovers from this error.
     Exhausted,
     /// An error of the expression, such as a missing key.
     Error(String),
@@ -28,7 +28,7 @@ impl EvalError {
     }
 }
 
-/// Returns the fault of a call whose arguments match no overload.
+/// Returns the error of a call whose arguments match no overload.
 pub(super) fn no_overload<T>() -> Result<T, EvalError> {
     EvalError::error("no such overload")
 }
@@ -59,7 +59,7 @@ impl Meter {
         if self.cost > CALL_COST { Err(EvalError::Exhausted) } else { self.work(1) }
     }
 
-    /// Charges steps whose cost in Kubernetes is zero or less than their time.
+    /// Charges work units for steps whose Kubernetes cost understates their run time.
     pub(super) fn work(&mut self, units: u64) -> Result<(), EvalError> {
         if let Some(left) = self.work.checked_sub(units) {
             self.work = left;

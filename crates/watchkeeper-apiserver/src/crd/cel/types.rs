@@ -6,7 +6,7 @@ use super::decl::Decl;
 
 #[derive(Debug, Clone)]
 pub(crate) enum CelType {
-    /// The type of an expression that already has an error.
+    /// The type of an expression with a reported error; it matches every type.
     Error,
     Dyn,
     Null,

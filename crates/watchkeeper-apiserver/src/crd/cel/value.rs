@@ -54,7 +54,7 @@ pub(super) enum Value<'a> {
     Optional(Option<Arc<Value<'a>>>),
     /// A type, by its name.
     Type(&'static str),
-    /// Data without a schema, which can only be compared.
+    /// A value without a schema, which can only be compared.
     Opaque(&'a Json),
     /// A timestamp, a duration, or a value of the Kubernetes libraries.
     Library(Library),

@@ -10,7 +10,7 @@ use crate::{
 
 /// The state of a validation.
 pub(super) struct Checker<'a> {
-    /// The place of the whole value.
+    /// The path of the whole value.
     pub(super) base: &'a str,
     path: String,
     /// The errors so far.

@@ -51,7 +51,7 @@ enum Waiting {
     FirstRequest(Instant),
     /// Waiting for the next request since the end of the last one.
     NextRequest(Instant),
-    /// Waiting for the rest of a head since its first byte.
+    /// Waiting for a complete head since its first byte.
     Head(Instant),
 }
 
@@ -118,12 +118,12 @@ impl Activity {
         self.state.lock().responses.retain(|pending| !pending.body.ptr_eq(&body));
     }
 
-    /// Records that a request was answered before its body was read.
+    /// Records that the response was sent before the body was read.
     pub(super) fn leave_body_unread(&self) {
         self.state.lock().has_unread_body = true;
     }
 
-    /// Returns whether the client may still be sending a body that no one reads. Streams of HTTP/2 end by themselves.
+    /// Returns whether the client may still be sending a body that is not read. HTTP/2 resets such a stream itself.
     pub(super) fn has_unread_body(&self) -> bool {
         let state = self.state.lock();
         state.has_unread_body && !state.is_http2

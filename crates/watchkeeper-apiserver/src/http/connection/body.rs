@@ -116,7 +116,7 @@ pub(super) struct Slot(Mutex<Option<Parts>>);
 #[derive(Debug)]
 struct Parts {
     body: ResponseBody,
-    /// The rest of a frame that is passed on in chunks.
+    /// The remaining bytes of a frame that is sent in chunks.
     rest: Bytes,
 }
 

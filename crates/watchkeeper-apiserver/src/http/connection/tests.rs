@@ -301,7 +301,7 @@ async fn an_unread_watch_on_http2_is_freed_and_other_streams_continue() {
     assert_eq!(seconds(watches_end(&peer).await), 12);
     let other = client.send_request(http2_get("/readyz")).await.unwrap();
     assert_eq!(other.status(), 200);
-    assert!(unread.into_body().collect().await.is_err(), "what is missing is not taken for the end");
+    assert!(unread.into_body().collect().await.is_err(), "a truncated watch is not a complete one");
 }
 
 #[tokio::test(start_paused = true)]

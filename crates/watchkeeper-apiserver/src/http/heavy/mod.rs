@@ -50,7 +50,7 @@ struct Admitted {
     bytes: usize,
 }
 
-/// The place of a heavy request in the queue; released on drop.
+/// The slot of a heavy request in the queue; released on drop.
 #[derive(Debug)]
 struct QueueSlot {
     admitted: Arc<Mutex<Admitted>>,
@@ -103,7 +103,7 @@ impl HeavyQueue {
         let slot = Arc::clone(&self.slots).acquire_owned().await;
         let slot = slot.map_err(|_| ApiError::internal("the queue of heavy requests is closed"))?;
         let threads = Arc::clone(&self.threads);
-        // The runtime knows of blocking tasks only: it waits for them, and paused time stands still meanwhile.
+        // Run as a blocking task, so that the runtime waits for the thread and paused time does not advance meanwhile.
         let running = tokio::task::spawn_blocking(move || {
             let _held = (queue_slot, slot);
             threads.run(work)

@@ -37,7 +37,7 @@ impl Threads {
     pub(super) fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
         let (result, receive) = mpsc::sync_channel(1);
         let job: Job = Box::new(move || {
-            // A caller that is gone needs no result.
+            // The caller may have been dropped; the result is then discarded.
             let _ = result.send(panic::catch_unwind(AssertUnwindSafe(work)));
         });
         let ended = || io::Error::other("the threads of heavy requests have ended");

@@ -24,7 +24,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// The time between failures below which they belong to the same episode, which is logged once.
 const EPISODE_GAP: Duration = Duration::from_secs(30);
 
-/// The time for aborted connections to end. A task that computes cannot be aborted and is left behind.
+/// The time for aborted connections to end. A CPU-bound task cannot be aborted and is detached.
 const ABORT_GRACE: Duration = Duration::from_millis(500);
 
 /// A socket that serves the API until the server shuts down.
@@ -135,7 +135,7 @@ async fn accept<A: Accept>(mut socket: A, shared: ListenerState, shutdown_grace:
     }
     tracing::warn!(connections = connections.len(), "shutdown grace period ended; aborting connections");
     connections.abort_all();
-    // Connections that have not ended by then are computing, and end with the program.
+    // Tasks that have not ended by then are CPU-bound and cannot be aborted; they end with the program.
     let _ = tokio::time::timeout(ABORT_GRACE, drain(&mut connections)).await;
     connections.detach_all();
 }

@@ -1,4 +1,4 @@
-//! A request about a kind: found, executed, answered.
+//! Resource requests: routing to a kind and verb, execution, response.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Who sends a request, and whether they may.
+//! Authentication and authorization of requests.
 
 use http::{HeaderMap, header};
 

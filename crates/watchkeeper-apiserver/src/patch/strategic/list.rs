@@ -77,14 +77,14 @@ impl<'t> MergeList<'t> {
         self.in_order(merged, &refs(order), current.unwrap_or_default(), items).map(Some)
     }
 
-    /// Returns `current` without the values in `gone`.
-    pub(super) fn without(&self, current: Vec<Value>, gone: &[Value]) -> Result<Vec<Value>, ApiError> {
-        match items_of(&[&current, gone])? {
+    /// Returns `current` without the values in `deleted`.
+    pub(super) fn without(&self, current: Vec<Value>, deleted: &[Value]) -> Result<Vec<Value>, ApiError> {
+        match items_of(&[&current, deleted])? {
             None => Ok(current),
-            Some(Items::Objects) => self.merge(current, gone),
+            Some(Items::Objects) => self.merge(current, deleted),
             Some(Items::Plain) => {
-                let gone: HashSet<_> = gone.iter().collect();
-                Ok(current.into_iter().filter(|item| !gone.contains(item)).collect())
+                let deleted: HashSet<_> = deleted.iter().collect();
+                Ok(current.into_iter().filter(|item| !deleted.contains(item)).collect())
             }
         }
     }
@@ -155,7 +155,7 @@ impl<'t> MergeList<'t> {
         let mut others = others.into_iter().peekable();
         for item in given {
             let index = index_on_server(&item);
-            // An item that only the server has goes before the item that it preceded on the server.
+            // An item that only the server has is placed before the item that it preceded on the server.
             while let Some(other) = others.next_if(|other| {
                 index_on_server(other).zip(index).is_some_and(|(other, index)| other < index)
             }) {
@@ -229,7 +229,7 @@ fn follow_directives<'v>(
     merge_key: &str,
 ) -> Result<(Vec<Value>, Vec<&'v Value>), ApiError> {
     let mut plain = Vec::with_capacity(patch.len());
-    let mut gone: HashSet<&Value> = HashSet::new();
+    let mut deleted: HashSet<&Value> = HashSet::new();
     let mut replaces = false;
     for whole in patch {
         let Some((item, what)) = whole.as_object().and_then(|item| Some((item, item.get(PATCH)?))) else {
@@ -238,7 +238,7 @@ fn follow_directives<'v>(
         };
         match what.as_str() {
             Some("delete") => {
-                gone.insert(item.get(merge_key).ok_or_else(|| no_merge_key(item, merge_key))?);
+                deleted.insert(item.get(merge_key).ok_or_else(|| no_merge_key(item, merge_key))?);
             }
             Some("replace") => replaces = true,
             Some("merge") => {
@@ -250,8 +250,8 @@ fn follow_directives<'v>(
     if replaces {
         return Ok((plain.into_iter().map(without_nulls).collect(), Vec::new()));
     }
-    if !gone.is_empty() {
-        current.retain(|item| item.get(merge_key).is_none_or(|key| !gone.contains(key)));
+    if !deleted.is_empty() {
+        current.retain(|item| item.get(merge_key).is_none_or(|key| !deleted.contains(key)));
     }
     Ok((current, plain))
 }

@@ -1,4 +1,4 @@
-//! Conditions in the common form of the API (`metav1.FieldCondition`).
+//! Conditions in the common form of the API (`metav1.Condition`).
 
 use std::collections::BTreeSet;
 

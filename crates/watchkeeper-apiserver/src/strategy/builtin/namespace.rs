@@ -42,7 +42,7 @@ fn defaults(object: &mut Value) {
     );
 }
 
-/// Sets the name label of a namespace. Not part of the defaults, because a generated name is not known then.
+/// Sets the name label of a namespace. Not part of the defaults, because names are generated after defaulting.
 fn label(object: &mut Value) {
     let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
     if !name.is_empty()

@@ -32,7 +32,7 @@ pub(super) enum StatusMetadata {
 
 /// The differences of a kind from the common behaviour.
 #[derive(Debug, Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "a row of a table of yes and no")]
+#[expect(clippy::struct_excessive_bools, reason = "a row of a table of boolean settings")]
 pub(super) struct StrategyRow {
     pub(super) names: NameRule,
     pub(super) is_namespaced: bool,
@@ -41,7 +41,7 @@ pub(super) struct StrategyRow {
     pub(super) delete_returns_object: bool,
     /// Metadata is checked only if nothing else is wrong with a new object.
     pub(super) checks_metadata_last: bool,
-    /// Finalizers need a domain unless they are known.
+    /// Finalizers need a domain unless they are standard finalizers.
     pub(super) qualifies_finalizers: bool,
     /// The paths whose change increments the generation; empty for kinds that do not count generations.
     pub(super) generation: &'static [&'static str],
@@ -54,7 +54,7 @@ pub(super) struct StrategyRow {
     pub(super) defaults: fn(&mut Value),
     /// Defaults that are the time of the request.
     pub(super) timed_defaults: fn(&mut Value, &dyn Fn() -> String),
-    /// Members that are shown even when they are empty.
+    /// Members that are present in responses even when they are empty.
     pub(super) zeros: &'static [Fill],
     pub(super) prepare_create: fn(&mut Value),
     pub(super) prepare_update: fn(&mut Value, &Value),

@@ -88,7 +88,7 @@ async fn a_put_that_creates_is_permitted_by_the_name_of_the_object() {
 async fn watched_rules(watch: &mut Watch, is_expected: impl Fn(&Value) -> bool) {
     let expected = async {
         loop {
-            let (_, role) = watch.next().await.expect("the watch goes on");
+            let (_, role) = watch.next().await.expect("the watch continues");
             if is_expected(&role["rules"]) {
                 return;
             }

@@ -1,4 +1,4 @@
-//! `format`: a text with values in place of its verbs.
+//! The string function `format`, which replaces verbs such as `%d` by values.
 
 use std::fmt::Write as _;
 

@@ -227,7 +227,7 @@ fn not_blank(text: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks an expression that makes a message.
+/// Checks an expression that produces a message.
 fn message_expression(text: &At<'_>, environment: &CelEnvironment, errors: &mut Errors) {
     not_blank(text, errors);
     if !text.text().trim().is_empty() {

@@ -105,7 +105,7 @@ pub(super) fn match_conditions(conditions: &At<'_>, has_params: bool, errors: &m
     }
 }
 
-/// Compiles an expression that must be given and returns its type. Blanks are nothing; `detail` is that of a missing expression.
+/// Compiles an expression that must be given and returns its type. White space alone counts as missing; `detail` is that of a missing expression.
 pub(super) fn compile(
     environment: &CelEnvironment,
     output: CelOutput,
@@ -123,7 +123,7 @@ pub(super) fn compile(
     })
 }
 
-/// Checks that an expression is there. Blanks are nothing.
+/// Checks that an expression is present. White space alone counts as missing.
 pub(super) fn expression(expression: &At<'_>, detail: &str, errors: &mut Errors) {
     if expression.text().trim().is_empty() {
         errors.push(expression.missing(detail));

@@ -237,10 +237,11 @@ fn allocated(object: &Value) -> BTreeSet<[String; 4]> {
 /// Drops the status of devices that are no longer allocated.
 fn drop_deallocated(object: &mut Value, old: &Value) {
     let now = allocated(object);
-    let gone: BTreeSet<_> = allocated(old).into_iter().filter(|device| !now.contains(device)).collect();
+    let deallocated: BTreeSet<_> =
+        allocated(old).into_iter().filter(|device| !now.contains(device)).collect();
     let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) else { return };
     if let Some(Value::Array(devices)) = status.get_mut("devices") {
-        devices.retain(|device| !gone.contains(&device_id(device)));
+        devices.retain(|device| !deallocated.contains(&device_id(device)));
         if devices.is_empty() {
             status.remove("devices");
         }

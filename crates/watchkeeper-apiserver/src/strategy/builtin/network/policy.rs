@@ -66,7 +66,7 @@ fn policy_types(types: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks a port range, which starts with a number and must not end before it.
+/// Checks a port range: the start must be a number, and the end must not precede it.
 fn port_range(of: &At<'_>, errors: &mut Errors) {
     let (port, end) = (of.at("port"), of.at("endPort"));
     let is_named = port.value.is_string();

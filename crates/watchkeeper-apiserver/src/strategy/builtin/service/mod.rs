@@ -149,7 +149,7 @@ fn service_defaults(object: &mut Value) {
     }
 }
 
-/// Synchronizes `clusterIP` and the first of `clusterIPs`. Clients that know only one of them may change that one.
+/// Synchronizes `clusterIP` and the first of `clusterIPs`. Clients that support only one of them may change only that one.
 fn cluster_ips(object: &mut Value, old: Option<&Value>) {
     let read = |service: &Value| {
         let ip = service.pointer("/spec/clusterIP").and_then(Value::as_str).unwrap_or_default().to_owned();
